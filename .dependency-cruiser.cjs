@@ -1,0 +1,41 @@
+// The house has one direction: imports point inward (docs/architecture.md, "The house").
+const mayImport = {
+  domain: [],
+  config: ['domain'],
+  contract: ['domain'],
+  store: ['domain'],
+  files: ['domain'],
+  engines: ['domain'],
+  services: ['domain', 'config', 'contract', 'store', 'files'],
+  lifecycle: ['domain', 'config', 'contract', 'store', 'files', 'engines'],
+  http: ['domain', 'config', 'contract', 'services'],
+};
+
+const layers = Object.entries(mayImport).map(([layer, allowed]) => ({
+  name: `${layer}-imports-inward`,
+  comment: `src/${layer} may import only: ${[layer, ...allowed].join(', ')}`,
+  severity: 'error',
+  from: { path: `^src/${layer}/` },
+  to: { path: '^src/', pathNot: `^src/(${[layer, ...allowed].join('|')})/` },
+}));
+
+module.exports = {
+  forbidden: [
+    ...layers,
+    {
+      name: 'domain-is-pure',
+      comment: 'the domain imports no package and no part of Node: clock, identifiers and randomness are arguments',
+      severity: 'error',
+      from: { path: '^src/domain/' },
+      to: { pathNot: '^src/domain/' },
+    },
+    { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
+    { name: 'no-tests-in-src', severity: 'error', from: { path: '^src/' }, to: { path: '^(test|scripts)/' } },
+  ],
+  options: {
+    doNotFollow: { path: 'node_modules' },
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    enhancedResolveOptions: { extensions: ['.ts', '.js', '.mjs', '.json'] },
+  },
+};
