@@ -1,0 +1,12 @@
+#!/usr/bin/env node
+// Plain JavaScript, so that any Node can say what is wrong. The rest is TypeScript, which Node runs as it is.
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major < 22 || (major === 22 && minor < 18)) {
+  console.error(
+    `Bursar needs Node 22.18 or newer, and this is ${process.versions.node}. ` +
+      'Start it with "npm start" or "npm run -s bursar -- …": they bring a Node of their own.',
+  );
+  process.exit(1);
+}
+const { runCommandLine } = await import('../src/cli/program.ts');
+await runCommandLine(process.argv);

@@ -1,0 +1,24 @@
+import { CommanderError } from 'commander';
+import { BursarError, type ErrorCode } from '../domain/errors.ts';
+
+/** What the command line tells a script: 0 is success, and each kind of failure has a number of its own. */
+export const exitCodes = {
+  failure: 1,
+  usage: 2,
+  configuration: 3,
+  notFound: 4,
+  inUse: 5,
+} as const;
+
+const byCode: Partial<Record<ErrorCode, number>> = {
+  invalid_argument: exitCodes.usage,
+  invalid_config: exitCodes.configuration,
+  not_found: exitCodes.notFound,
+  data_in_use: exitCodes.inUse,
+};
+
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
+  if (error instanceof BursarError) return byCode[error.code] ?? exitCodes.failure;
+  return exitCodes.failure;
+}

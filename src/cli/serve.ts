@@ -1,0 +1,59 @@
+import { once } from 'node:events';
+import { pino } from 'pino';
+import type { Config } from '../config/schema.ts';
+import { BursarError } from '../domain/errors.ts';
+import { type Bursar, startBursar } from '../main.ts';
+import { enrolUser } from '../services/enrolment.ts';
+import { issueToken } from '../services/tokens.ts';
+import { userIds } from '../store/users.ts';
+import { greeting } from './greeting.ts';
+
+/** Serves until it is told to stop. A second signal does not wait for anything. */
+export async function serve(config: Config, version: string): Promise<void> {
+  const log = pino({ level: config.log.level, base: null }, pino.destination({ dest: 2, sync: true }));
+  const bursar = await startBursar(config, log, version);
+  try {
+    await listen(bursar, config);
+  } catch (error) {
+    await bursar.stop();
+    throw error;
+  }
+  process.stdout.write(greeting(version, baseUrl(bursar), await firstUsers(bursar, config)));
+
+  const [signal] = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  log.info({ signal }, 'stopping: answering what is under way; running jobs go on');
+  for (const again of ['SIGTERM', 'SIGINT'] as const) process.once(again, () => process.exit(130));
+  await bursar.stop();
+  log.info({}, 'stopped');
+}
+
+async function listen({ app }: Bursar, { server: { host, port } }: Config): Promise<void> {
+  await app.listen({ host, port }).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'EADDRINUSE') {
+      throw new BursarError('invalid_config', `Port ${port} is taken. Choose another with BURSAR_PORT.`, { cause });
+    }
+    if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND' || cause.code === 'EACCES') {
+      throw new BursarError('invalid_config', `Cannot listen on ${host} port ${port}: ${cause.message}`, { cause });
+    }
+    throw cause;
+  });
+}
+
+function baseUrl({ app }: Bursar): string {
+  const address = app.server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server has no address');
+  const host = ['0.0.0.0', '::'].includes(address.address) ? '127.0.0.1' : address.address;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
+}
+
+/** On the first start of an empty data folder: an administrator and an ordinary user, and their tokens. */
+async function firstUsers({ db }: Bursar, config: Config) {
+  if ((await userIds(db)).length > 0) return null;
+  const now = Date.now();
+  const create = async (userId: string, admin: boolean) => {
+    await enrolUser(db, config, userId, admin ? 'admin' : 'user', now);
+    const token = await issueToken(db, { userId, name: 'first start', admin, expiresAt: null }, now);
+    return { userId, token };
+  };
+  return { admin: await create('300001', true), user: await create('301330', false), config };
+}

@@ -1,0 +1,76 @@
+import type { Config } from '../config/schema.ts';
+import { BursarError } from '../domain/errors.ts';
+import { enrolUser } from '../services/enrolment.ts';
+import { issueToken } from '../services/tokens.ts';
+import { listTokens, revokeToken, type TokenRecord } from '../store/tokens.ts';
+import { withBooks } from './books.ts';
+import { durationMs } from './duration.ts';
+
+interface CreateOptions {
+  user: string;
+  admin: boolean;
+  name: string;
+  expires?: string;
+}
+
+export async function createToken(config: Config, options: CreateOptions): Promise<void> {
+  const { user: userId, admin, name, expires } = options;
+  const now = Date.now();
+  const expiresAt = expires === undefined ? null : now + durationMs(expires);
+  const token = await withBooks(config, async (db) => {
+    await enrolUser(db, config, userId, admin ? 'admin' : 'user', now);
+    return await issueToken(db, { userId, name, admin, expiresAt }, now);
+  });
+  process.stdout.write(`${token}\n`);
+}
+
+export async function showTokens(config: Config, options: { user?: string; json: boolean }): Promise<void> {
+  const tokens = await withBooks(config, (db) => listTokens(db, options.user));
+  const rows = tokens.map((token) => ({
+    id: token.id,
+    user: token.userId,
+    name: token.name,
+    admin: token.admin,
+    created: isoOrNull(token.createdAt),
+    expires: isoOrNull(token.expiresAt),
+    state: stateOf(token, Date.now()),
+  }));
+  if (options.json) {
+    process.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
+    return;
+  }
+  const header = ['ID', 'USER', 'NAME', 'ROLE', 'CREATED', 'EXPIRES', 'STATE'];
+  const lines = rows.map((row) => [
+    String(row.id),
+    row.user,
+    row.name || '-',
+    row.admin ? 'admin' : 'user',
+    row.created ?? '-',
+    row.expires ?? 'never',
+    row.state,
+  ]);
+  process.stdout.write(table([header, ...lines]));
+}
+
+export async function revoke(config: Config, id: string): Promise<void> {
+  if (!/^\d{1,15}$/.test(id))
+    throw new BursarError('invalid_argument', 'Name the token by its number, see "token list".');
+  const known = await withBooks(config, (db) => revokeToken(db, Number(id), Date.now()));
+  if (!known) throw new BursarError('not_found', `There is no token ${id}.`);
+  process.stdout.write(`Token ${id} is revoked.\n`);
+}
+
+function stateOf(token: TokenRecord, now: number): string {
+  if (token.revokedAt !== null) return 'revoked';
+  return token.expiresAt !== null && token.expiresAt <= now ? 'expired' : 'valid';
+}
+
+function isoOrNull(epochMs: number | null): string | null {
+  return epochMs === null ? null : new Date(epochMs).toISOString();
+}
+
+function table(rows: readonly string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  const line = (row: string[]) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ');
+  return `${rows.map((row) => line(row).trimEnd()).join('\n')}\n`;
+}

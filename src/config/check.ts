@@ -1,0 +1,86 @@
+import { Ajv, type ErrorObject } from 'ajv';
+import { closest } from 'fastest-levenshtein';
+import { BursarError, type FieldError } from '../domain/errors.ts';
+import { type Config, ConfigSchema } from './schema.ts';
+
+const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true });
+const validate = ajv.compile<Config>(ConfigSchema);
+
+/** A validated, complete and frozen configuration; or one error that lists everything that is wrong, and where. */
+export function checkConfig(value: unknown, source: string): Config {
+  const config = structuredClone(value);
+  const problems = validate(config) ? crossChecks(config) : (validate.errors ?? []).flatMap(problemOf);
+  if (problems.length > 0) {
+    const list = problems.map((problem) => `  ${problem.field}: ${problem.message}`).join('\n');
+    throw new BursarError('invalid_config', `The configuration ${source} is not valid:\n${list}`, { fields: problems });
+  }
+  return deepFreeze(config as Config);
+}
+
+/** What a schema cannot say. */
+function crossChecks(config: Config): FieldError[] {
+  const problems: FieldError[] = [];
+  for (const [name, system] of Object.entries(config.systems)) {
+    const at = `systems.${name}`;
+    const add = (field: string, message: string) => problems.push({ field: `${at}.${field}`, message });
+    if (!system.engine.acceptJobsFromTheNetwork && !isLoopback(config.server.host)) {
+      add(
+        'engine.acceptJobsFromTheNetwork',
+        `must be true to listen on ${config.server.host}: the local engine runs the code of its callers on this host`,
+      );
+    }
+    const names = system.projects.map((project) => project.name);
+    const twice = names.find((project, index) => names.indexOf(project) !== index);
+    if (twice !== undefined) add('projects', `${twice} is listed twice`);
+    if (system.kind === 'tool' && Object.keys(system.tools).length === 0) {
+      add('tools', 'a system of kind tool needs at least one tool');
+    }
+    if (system.kind === 'batch' && Object.keys(system.tools).length > 0) {
+      add('tools', 'a system of kind batch takes commands; tools belong to a system of kind tool');
+    }
+    for (const limit of ['nodes', 'coresPerNode', 'runtimeHours'] as const) {
+      if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `is over limits.${limit}`);
+    }
+    for (const [tool, { command, parameters }] of Object.entries(system.tools)) {
+      for (const used of command.join(' ').matchAll(/\{(\w+)\}/g)) {
+        if (!Object.hasOwn(parameters, used[1] ?? '')) add(`tools.${tool}.command`, `${used[0]} is not a parameter`);
+      }
+    }
+  }
+  return problems;
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function problemOf(error: ErrorObject): FieldError[] {
+  const path = error.instancePath.slice(1).replaceAll('/', '.');
+  if (error.keyword === 'additionalProperties') {
+    const key = String(error.params.additionalProperty);
+    return [{ field: path === '' ? key : `${path}.${key}`, message: unknownKey(key, error.parentSchema) }];
+  }
+  if (error.keyword === 'const') return [];
+  if (error.keyword === 'anyOf') {
+    const choices = (error.schema as { const?: string }[]).map((choice) => choice.const).filter(Boolean);
+    return [
+      { field: path, message: choices.length > 0 ? `must be one of ${choices.join(', ')}` : 'has the wrong type' },
+    ];
+  }
+  return [{ field: path === '' ? '(top)' : path, message: error.message ?? 'is not valid' }];
+}
+
+function unknownKey(key: string, schema: unknown): string {
+  const { properties, patternProperties } = (schema ?? {}) as Record<string, Record<string, unknown> | undefined>;
+  const known = Object.keys(properties ?? {});
+  if (known.length === 0) return `is not a possible name: it must match ${Object.keys(patternProperties ?? {})[0]}`;
+  return `is not a known key; the nearest known one is ${closest(key, known)}`;
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const inner of Object.values(value)) deepFreeze(inner);
+    Object.freeze(value);
+  }
+  return value;
+}

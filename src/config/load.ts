@@ -1,0 +1,56 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseDocument } from 'yaml';
+import { BursarError } from '../domain/errors.ts';
+import { checkConfig } from './check.ts';
+import type { Config } from './schema.ts';
+
+/** The configuration that comes with Bursar, used where `BURSAR_CONFIG` names no other. */
+const shippedFile = fileURLToPath(new URL('../../config/bursar.yaml', import.meta.url));
+
+/** Reads the file, lays the environment over it, validates, fills in defaults and freezes. */
+export function loadConfig(environment: NodeJS.ProcessEnv): Config {
+  const file = environment.BURSAR_CONFIG ? resolve(environment.BURSAR_CONFIG) : shippedFile;
+  return checkConfig(withEnvironment(readYaml(file), environment), file);
+}
+
+function readYaml(file: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (cause) {
+    throw new BursarError('invalid_config', `Cannot read the configuration file ${file}: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
+  const document = parseDocument(text);
+  const [error] = document.errors;
+  if (error) throw new BursarError('invalid_config', `${file} is not valid YAML: ${error.message}`, { cause: error });
+  return document.toJS() ?? {};
+}
+
+/** `BURSAR_HOST`, `BURSAR_PORT` and `BURSAR_DATA` win over the file. */
+function withEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unknown {
+  if (!isRecord(value)) return value;
+  const { BURSAR_HOST: host, BURSAR_PORT: port, BURSAR_DATA: data } = environment;
+  const server = {
+    ...(host ? { host } : {}),
+    ...(port ? { port: /^\d+$/.test(port) ? Number(port) : port } : {}),
+  };
+  return {
+    ...value,
+    ...(data ? { data } : {}),
+    ...(Object.keys(server).length > 0
+      ? { server: { ...(isRecord(value.server) ? value.server : {}), ...server } }
+      : {}),
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

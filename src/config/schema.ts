@@ -1,0 +1,194 @@
+import Type, { type Static, type TProperties } from 'typebox';
+
+/**
+ * The one schema of the configuration. It validates the file, fills in what the file leaves out, and its
+ * descriptions become docs/configuration.md. Unknown keys are errors.
+ */
+function section<Fields extends TProperties>(description: string, fields: Fields) {
+  return Type.Object(fields, { description, additionalProperties: false, default: {} });
+}
+
+const word = (text: string) => Type.String({ minLength: 1, maxLength: 32, default: text });
+const positive = (value: number, description: string) => Type.Integer({ minimum: 1, default: value, description });
+
+const Stages = section('The words in which the system tells where a job stands.', {
+  queued: word('QUEUED'),
+  running: word('RUNNING'),
+  succeeded: word('SUCCESSFUL'),
+  failed: word('FAILED'),
+  cancelled: word('CANCELED'),
+  deleted: word('DELETED'),
+});
+
+const JobId = section('How the identifiers of the jobs look.', {
+  style: Type.Union([Type.Literal('uuid'), Type.Literal('prefixed')], {
+    default: 'uuid',
+    description: '`uuid`: an upper-case UUID. `prefixed`: `<prefix>-<tool>-<32 upper-case hexadecimal digits>`.',
+  }),
+  prefix: Type.String({
+    pattern: '^[A-Z][A-Z0-9_-]{0,31}$',
+    default: 'BURSAR-JOB',
+    description: 'The text in front, with `style: prefixed`.',
+  }),
+});
+
+const Limits = section('The most that one job may ask for.', {
+  nodes: positive(64, 'Nodes.'),
+  coresPerNode: positive(128, 'Cores on each node.'),
+  runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 48, description: 'Hours of wall-clock time.' }),
+});
+
+const Defaults = section('What a job gets that does not say.', {
+  nodes: positive(1, 'Nodes.'),
+  coresPerNode: positive(1, 'Cores on each node.'),
+  runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 0.5, description: 'Hours of wall-clock time.' }),
+});
+
+const ToolParameter = Type.Object(
+  {
+    type: Type.Union([Type.Literal('string'), Type.Literal('integer'), Type.Literal('number')], {
+      default: 'string',
+      description: 'What kind of value it takes.',
+    }),
+    required: Type.Boolean({ default: false, description: 'Whether a job must give it.' }),
+    default: Type.Optional(
+      Type.Union([Type.String(), Type.Number()], { description: 'The value of a job that does not give it.' }),
+    ),
+    pattern: Type.Optional(Type.String({ description: 'A regular expression that the whole text must match.' })),
+    values: Type.Optional(Type.Array(Type.String(), { minItems: 1, description: 'The only texts allowed.' })),
+    min: Type.Optional(Type.Number({ description: 'The smallest number allowed.' })),
+    max: Type.Optional(Type.Number({ description: 'The largest number allowed.' })),
+  },
+  { additionalProperties: false },
+);
+
+const Tool = Type.Object(
+  {
+    command: Type.Array(Type.String(), {
+      minItems: 1,
+      description: 'The program and its arguments; `{name}` stands for a parameter. No shell is involved.',
+    }),
+    entry: Type.Optional(Type.String({ description: 'The file of the zip that the tool starts from.' })),
+    parameters: Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,31}$' }), ToolParameter, {
+      additionalProperties: false,
+      default: {},
+      description: 'Fields of the Payload that this tool takes beside the common ones.',
+    }),
+  },
+  { additionalProperties: false },
+);
+
+const Grant = section('What each member gets when joining.', {
+  timeSeconds: Type.Integer({ minimum: 0, default: 18_000_000, description: 'Seconds of the charging unit.' }),
+  spaceKb: Type.Integer({ minimum: 0, default: 10_000_000, description: 'KB (1,000 bytes) of space.' }),
+});
+
+const Project = Type.Object(
+  {
+    name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'As in paths.' }),
+    autoJoin: Type.Boolean({ default: true, description: 'Whether every user is a member from first sight.' }),
+    grant: Grant,
+  },
+  { additionalProperties: false },
+);
+
+const LocalEngine = section('What runs the jobs: processes on this host.', {
+  kind: Type.Literal('local', { default: 'local', description: '`local`: processes on the host that Bursar runs on.' }),
+  cores: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      description: 'Slots for jobs; a job that asks for more takes all. Left out: the cores of the machine.',
+    }),
+  ),
+  memoryMb: positive(4096, 'The most memory that one job may use, in MB.'),
+  outputKb: positive(100_000, 'The most that one job may print, in KB, on each of stdout and stderr.'),
+  killGraceSeconds: positive(5, 'How long a job that must stop gets between SIGTERM and SIGKILL.'),
+  acceptJobsFromTheNetwork: Type.Boolean({
+    default: false,
+    description:
+      'Must be true for Bursar to listen on an address other than loopback: ' +
+      'this engine runs the code of its callers on its own host.',
+  }),
+});
+
+const System = Type.Object(
+  {
+    kind: Type.Union([Type.Literal('batch'), Type.Literal('tool')], {
+      description: '`batch` takes a `command`, `tool` takes the name of a `tool`.',
+    }),
+    engine: LocalEngine,
+    watchSeconds: Type.Number({
+      minimum: 0.1,
+      default: 1,
+      description: 'How often the engine is asked about all its jobs at once.',
+    }),
+    stages: Stages,
+    jobId: JobId,
+    charge: Type.Union([Type.Literal('core'), Type.Literal('node'), Type.Literal('wall')], {
+      default: 'core',
+      description: 'The charging unit: core-seconds, node-seconds, or seconds of wall-clock time.',
+    }),
+    limits: Limits,
+    runtimePolicy: Type.Union([Type.Literal('reject'), Type.Literal('clamp')], {
+      default: 'reject',
+      description: 'What happens to a runtime over the limit: refused, or cut down to the limit.',
+    }),
+    defaults: Defaults,
+    projects: Type.Array(Project, { minItems: 1, description: 'The first one is the default project.' }),
+    tools: Type.Record(Type.String({ pattern: '^[A-Z][A-Z0-9_-]{0,31}$' }), Tool, {
+      additionalProperties: false,
+      default: {},
+      description: 'The catalogue of a tool system.',
+    }),
+  },
+  { additionalProperties: false },
+);
+
+export const ConfigSchema = Type.Object(
+  {
+    server: section('How Bursar is reached.', {
+      host: Type.String({ minLength: 1, default: '127.0.0.1', description: 'Address to listen on (`BURSAR_HOST`).' }),
+      port: Type.Integer({
+        minimum: 0,
+        maximum: 65535,
+        default: 8080,
+        description: 'Port to listen on; 0 picks a free one (`BURSAR_PORT`).',
+      }),
+      requestTimeoutSeconds: positive(3600, 'How long a request may take to arrive, uploads included.'),
+      drainSeconds: positive(20, 'How long requests under way get to finish at shutdown.'),
+    }),
+    data: Type.String({
+      minLength: 1,
+      default: './data',
+      description: 'Folder for everything that Bursar keeps (`BURSAR_DATA`), relative to the working directory.',
+    }),
+    database: section('Where the books are kept.', {
+      url: Type.String({
+        pattern: '^sqlite:.+$',
+        default: 'sqlite:bursar.db',
+        description: '`sqlite:<file>`, relative to the data folder.',
+      }),
+    }),
+    log: section('What is logged, as JSON lines on standard error.', {
+      level: Type.Union(
+        ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),
+        { default: 'info', description: 'The least severe messages to log.' },
+      ),
+    }),
+    submissions: section('What a submission may bring.', {
+      maxBodyKb: positive(2_000_000, 'The largest zip, in KB.'),
+      maxEntries: positive(20_000, 'The most files and folders in a zip.'),
+      maxUnpackedKb: positive(10_000_000, 'The largest total size when unpacked, in KB.'),
+      maxRatio: positive(200, 'How many times larger than packed it may get; above it is taken for a bomb.'),
+    }),
+    systems: Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,31}$' }), System, {
+      additionalProperties: false,
+      minProperties: 1,
+      description: 'The HPC systems, by their names in paths.',
+    }),
+  },
+  { additionalProperties: false },
+);
+
+export type Config = Static<typeof ConfigSchema>;
+export type SystemConfig = Static<typeof System>;

@@ -1,0 +1,42 @@
+import Type from 'typebox';
+import { type AccountFigures, left } from '../domain/settlement.ts';
+import { publicSystemName } from '../domain/system.ts';
+import { jsonWriter } from './json-writer.ts';
+
+/** The Quota object of the interface (2.3). */
+export const QuotaSchema = Type.Object(
+  {
+    id: Type.Integer({ description: 'Record number of the quota.' }),
+    project: Type.Integer({ description: 'Record number of the project.' }),
+    project_hpc: Type.String({ description: 'The HPC system, in upper case.', examples: ['HPC_ONE'] }),
+    project_name: Type.String(),
+    space_left: Type.Number({ description: 'Remaining space in KB (1,000 bytes).' }),
+    time_left: Type.Integer({ description: "Remaining time in whole seconds of the system's charging unit." }),
+    user: Type.String({ pattern: '^\\d+$', description: 'The user that the quota belongs to.' }),
+  },
+  { $id: 'Quota', additionalProperties: false },
+);
+
+export interface QuotaFacts {
+  id: number;
+  userId: string;
+  project: { id: number; hpc: string; name: string };
+  time: { pool: AccountFigures; cap: AccountFigures };
+  /** In bytes. */
+  space: { pool: AccountFigures; cap: AccountFigures };
+}
+
+const writeQuota = jsonWriter(QuotaSchema);
+const bytesPerKb = 1000;
+
+export function quotaJson(quota: QuotaFacts): string {
+  return writeQuota({
+    id: quota.id,
+    project: quota.project.id,
+    project_hpc: publicSystemName(quota.project.hpc),
+    project_name: quota.project.name,
+    space_left: left(quota.space.pool, quota.space.cap) / bytesPerKb,
+    time_left: left(quota.time.pool, quota.time.cap),
+    user: quota.userId,
+  });
+}

@@ -1,0 +1,72 @@
+/**
+ * Every way in which Bursar says no. The code is stable and meant for programs, the title for people;
+ * `http/problem.ts` gives each code its status, and docs/errors.md is written from both.
+ */
+export const errorTitles = {
+  bad_request: 'The request is malformed',
+  invalid_payload: 'The Payload header is not acceptable',
+  invalid_content_disposition: 'The Content-Disposition header is not acceptable',
+  invalid_body: 'The request body could not be read',
+  invalid_zip: 'The request body is not an acceptable zip file',
+  token_missing: 'No bearer token was sent',
+  token_invalid: 'The bearer token is not valid',
+  forbidden: 'The caller may not do this',
+  not_a_member: 'The caller is not a member of the project',
+  quota_exceeded: 'The quota is too small for this job',
+  not_found: 'There is no such thing here',
+  system_unknown: 'There is no such HPC system',
+  project_unknown: 'There is no such project on this HPC system',
+  job_unknown: 'There is no such job',
+  quota_unknown: 'There is no such quota',
+  user_unknown: 'There is no such user',
+  method_not_allowed: 'The path does not support this method',
+  timeout: 'The request took too long to arrive',
+  too_large: 'The request body is too large',
+  headers_too_large: 'The request headers are too large',
+  unavailable: 'The service cannot do this just now',
+  internal: 'Something went wrong inside Bursar',
+  invalid_config: 'The configuration is not valid',
+  invalid_argument: 'A command line argument is not acceptable',
+  schema_too_new: 'The database was written by a newer Bursar',
+  data_in_use: 'Another Bursar is using this data folder',
+  job_refused: 'The HPC system cannot run this job as it is',
+} as const;
+
+export type ErrorCode = keyof typeof errorTitles;
+
+export interface FieldError {
+  field: string;
+  message: string;
+}
+
+export interface ErrorExtras {
+  /** The error underneath; for the log, never shown to a caller. */
+  cause?: unknown;
+  /** True when the same thing may succeed later without anybody changing anything. */
+  transient?: boolean;
+  fields?: readonly FieldError[];
+  /** Further facts for the caller, such as the seconds needed and available. */
+  facts?: Readonly<Record<string, string | number>>;
+}
+
+/** The one error type of the house. Its message is safe to show to the caller. */
+export class BursarError extends Error {
+  readonly code: ErrorCode;
+  readonly transient: boolean;
+  readonly fields: readonly FieldError[];
+  readonly facts: Readonly<Record<string, string | number>>;
+
+  constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
+    super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
+    this.name = 'BursarError';
+    this.code = code;
+    this.transient = extras.transient ?? false;
+    this.fields = extras.fields ?? [];
+    this.facts = extras.facts ?? {};
+  }
+}
+
+/** Ends a `switch` over a union: a case that was forgotten does not compile. */
+export function unreachable(value: never): never {
+  throw new Error(`unreachable case: ${JSON.stringify(value)}`);
+}

@@ -1,0 +1,32 @@
+import { unreachable } from './errors.ts';
+import type { JobEnd, JobState, JobStatus } from './job.ts';
+
+/** What one look at an engine says about one job. A job that is not mentioned was not observed: nothing follows. */
+export type Observation = { jobId: string } & (
+  | { kind: 'queued' }
+  | { kind: 'running'; startedAt: number }
+  | ({ kind: 'finished' } & JobEnd)
+);
+
+const order: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2, running: 3, ended: 4, deleted: 5 };
+
+/** The status after an observation, or null when it tells nothing new. Never goes back, whatever the engine says. */
+export function transition(current: JobStatus, observation: Observation): JobStatus | null {
+  const next = observedStatus(observation);
+  return order[next.state] > order[current.state] && order[current.state] < order.ended ? next : null;
+}
+
+function observedStatus(observation: Observation): JobStatus {
+  switch (observation.kind) {
+    case 'queued':
+      return { state: 'queued' };
+    case 'running':
+      return { state: 'running', startedAt: observation.startedAt };
+    case 'finished': {
+      const { outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds } = observation;
+      return { state: 'ended', outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds };
+    }
+    default:
+      return unreachable(observation);
+  }
+}

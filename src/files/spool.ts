@@ -1,0 +1,146 @@
+import { createHash, randomUUID } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { BursarError } from '../domain/errors.ts';
+import { diskTrouble } from './disk-trouble.ts';
+import { checkedJobId, isJobId } from './job-id.ts';
+
+export interface Upload {
+  path: string;
+  bytes: number;
+  sha256: string;
+}
+
+export type UploadBody = Readable | AsyncIterable<Uint8Array>;
+
+/** The zips of submitted jobs, from their first byte until the job is over. */
+export interface Spool {
+  /** Makes the folders, and removes the uploads that an earlier life left unfinished. Called once, first. */
+  open(): Promise<void>;
+
+  /**
+   * Streams a body to disk, counted and hashed. After success the file is complete and fsynced, and belongs to
+   * the caller, who keeps or discards it. After a failure nothing is left, and the body is not read any further;
+   * it is not destroyed either, so that an HTTP caller can still be answered. After a crash `open` cleans up.
+   *
+   * Failures: `too_large` as soon as the body crosses the limit, `invalid_body` when it breaks off.
+   */
+  receive(body: UploadBody, options: { maxBytes: number }): Promise<Upload>;
+
+  /** After success the zip is the job's, and survives a crash of the machine. After a failure repeat or discard. */
+  keep(upload: Upload, jobId: string): Promise<void>;
+
+  /** After success the upload is gone. Discarding one that is kept or gone does nothing. */
+  discard(upload: Upload): Promise<void>;
+
+  pathOf(jobId: string): string;
+
+  /** After success the job has no zip here, whether it had one or not. */
+  remove(jobId: string): Promise<void>;
+
+  /** The ids of the jobs that have a zip here. */
+  list(): Promise<string[]>;
+}
+
+export function createSpool(directory: string): Spool {
+  const incoming = join(directory, 'incoming');
+  const pathOf = (jobId: string) => join(directory, `${checkedJobId(jobId)}.zip`);
+
+  return {
+    async open() {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      await rm(incoming, { recursive: true, force: true });
+      await mkdir(incoming, { mode: 0o700 });
+    },
+
+    async receive(body, { maxBytes }) {
+      // A stream can fail before it is first read or after the refusal, and an error nobody hears ends the process.
+      if (body instanceof Readable) body.on('error', () => undefined);
+      const path = join(incoming, `${randomUUID()}.part`);
+      try {
+        const file = await open(path, 'wx', 0o600);
+        try {
+          return { path, ...(await writeBody(body, file, maxBytes)) };
+        } finally {
+          await file.close();
+        }
+      } catch (error) {
+        // On a disk in trouble this may fail too; the first trouble is the one to tell of, and `open` cleans up.
+        await rm(path, { force: true }).catch(() => undefined);
+        throw diskTrouble('store the request body', error);
+      }
+    },
+
+    async keep(upload, jobId) {
+      const path = pathOf(jobId);
+      try {
+        await rename(upload.path, path);
+        await syncFolder(directory);
+      } catch (error) {
+        throw diskTrouble('store the request body', error);
+      }
+    },
+
+    async discard(upload) {
+      await rm(upload.path, { force: true });
+    },
+
+    pathOf,
+
+    async remove(jobId) {
+      await rm(pathOf(jobId), { force: true });
+    },
+
+    async list() {
+      const names = await readdir(directory);
+      return names
+        .filter((name) => name.endsWith('.zip'))
+        .map((name) => name.slice(0, -'.zip'.length))
+        .filter(isJobId);
+    },
+  };
+}
+
+async function writeBody(body: UploadBody, file: FileHandle, maxBytes: number) {
+  const hash = createHash('sha256');
+  let bytes = 0;
+  for await (const chunk of chunksOf(body)) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
+    hash.update(chunk);
+    await file.appendFile(chunk);
+  }
+  await file.sync();
+  return { bytes, sha256: hash.digest('hex') };
+}
+
+/** A generator of its own, so that what the body throws is told apart from what the disk throws. */
+async function* chunksOf(body: UploadBody): AsyncGenerator<Uint8Array> {
+  // Leaving the loop would destroy a stream, and with it the socket that the refusal has to go out on.
+  const chunks = body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : body;
+  try {
+    for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+  } catch (cause) {
+    if (cause instanceof BursarError) throw cause;
+    throw new BursarError('invalid_body', 'The request body broke off before its end. Send it again.', { cause });
+  }
+}
+
+function tooLarge(bytes: number, maxBytes: number) {
+  const message =
+    `The request body is larger than ${maxBytes} bytes, the most that is taken here; ` +
+    `${bytes} bytes had come in when reading stopped. Send a smaller zip file.`;
+  return new BursarError('too_large', message, { facts: { maxBytes, receivedBytes: bytes } });
+}
+
+/** A rename is durable only once the folder that holds the name is on disk. */
+async function syncFolder(path: string) {
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}

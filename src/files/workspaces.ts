@@ -1,0 +1,89 @@
+import { mkdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { diskCode, diskTrouble } from './disk-trouble.ts';
+import { checkedJobId } from './job-id.ts';
+import { measureTree } from './measure-tree.ts';
+import { removeTree } from './remove-tree.ts';
+import { unpackZip } from './unzip.ts';
+import type { ZipLimits } from './zip-directory.ts';
+
+export interface WorkspacePaths {
+  /** The job's working directory: the unpacked zip. */
+  directory: string;
+  stdout: string;
+  stderr: string;
+}
+
+/** The folders that jobs run in. A job id is one workspace; calls for the same one do not overlap. */
+export interface Workspaces {
+  pathsOf(jobId: string): WorkspacePaths;
+
+  /**
+   * Makes the workspace afresh, with the files of the zip, or with none. After success it is whole, and nothing
+   * of an earlier try is in it. After a failure or a crash there is none under this name, or the earlier one,
+   * never a part of one: repeat it, any number of times.
+   *
+   * Failures: `invalid_zip`, and `unavailable` (transient) when the disk is full.
+   */
+  stage(jobId: string, zipPath: string | null, limits: ZipLimits): Promise<void>;
+
+  /** The bytes in the job's files, its output included, as far as they can be seen; 0 without a workspace. */
+  measureBytes(jobId: string): Promise<number>;
+
+  /**
+   * After success nothing of the job is left here, whether there was something or not. After a failure or a crash
+   * the workspace is there whole or not at all, and repeating removes the rest.
+   */
+  remove(jobId: string): Promise<void>;
+}
+
+export function createWorkspaces(root: string): Workspaces {
+  const homeOf = (jobId: string) => join(root, checkedJobId(jobId));
+
+  async function remove(jobId: string) {
+    const home = homeOf(jobId);
+    const removed = `${home}.removed`;
+    await removeTree(removed);
+    // Removing takes a while: it happens under another name, so that half a workspace is never taken for a whole.
+    await renameIfThere(home, removed);
+    await removeTree(removed);
+    await removeTree(`${home}.partial`);
+  }
+
+  return {
+    pathsOf(jobId) {
+      const home = homeOf(jobId);
+      return { directory: join(home, 'files'), stdout: join(home, 'stdout'), stderr: join(home, 'stderr') };
+    },
+
+    async stage(jobId, zipPath, limits) {
+      await remove(jobId);
+      const home = homeOf(jobId);
+      const partial = `${home}.partial`;
+      const files = join(partial, 'files');
+      try {
+        await mkdir(files, { recursive: true, mode: 0o700 });
+        if (zipPath !== null) await unpackZip(zipPath, files, limits);
+        await rename(partial, home);
+      } catch (error) {
+        // The first trouble is the one to tell of; what cannot be removed now, the next try removes.
+        await removeTree(partial).catch(() => undefined);
+        throw diskTrouble('make the workspace of the job', error);
+      }
+    },
+
+    async measureBytes(jobId) {
+      return await measureTree(homeOf(jobId));
+    },
+
+    remove,
+  };
+}
+
+async function renameIfThere(from: string, to: string) {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (diskCode(error) !== 'ENOENT') throw diskTrouble('remove the files of a job', error);
+  }
+}

@@ -1,0 +1,55 @@
+import { randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyBaseLogger } from 'fastify';
+import { BursarError } from '../domain/errors.ts';
+import { problemOf } from './problem.ts';
+
+/**
+ * Answers what never became a request, or broke off while being one: headers too large, not HTTP, too slow. A
+ * response that is under way on the same connection, to a request that arrived whole, goes first.
+ */
+export function connectionErrors(log: FastifyBaseLogger) {
+  const underWay = new WeakMap<Socket, ServerResponse>();
+
+  function answer(error: NodeJS.ErrnoException, socket: Socket): void {
+    const response = underWay.get(socket);
+    if (response !== undefined && !response.writableFinished && response.req.complete) {
+      response.once('close', () => socket.destroySoon());
+      return;
+    }
+    if (error.code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy();
+      return;
+    }
+    const requestId = randomUUID();
+    log.info({ err: error, reqId: requestId }, 'connection refused');
+    const { status, body } = problemOf(asBursarError(error), requestId);
+    const head = [
+      `HTTP/1.1 ${status} `,
+      'content-type: application/problem+json',
+      `content-length: ${Buffer.byteLength(body)}`,
+      `x-request-id: ${requestId}`,
+      'connection: close',
+    ];
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroySoon());
+  }
+
+  return {
+    answer,
+    /** Remembers the response that a connection is waiting for. */
+    track: (response: ServerResponse) => {
+      if (response.socket !== null) underWay.set(response.socket, response);
+    },
+  };
+}
+
+function asBursarError(cause: NodeJS.ErrnoException): BursarError {
+  if (cause.code === 'HPE_HEADER_OVERFLOW') {
+    return new BursarError('headers_too_large', 'The headers are over 16 KiB in all. Shorten the Payload.', { cause });
+  }
+  if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new BursarError('timeout', 'The request took too long to arrive. Try again.', { cause });
+  }
+  return new BursarError('bad_request', 'This is not a well-formed HTTP request.', { cause });
+}

@@ -1,0 +1,44 @@
+import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { TSchema } from 'typebox';
+import Type from 'typebox';
+import { JobSchema } from '../contract/job.ts';
+import { QuotaSchema } from '../contract/quota.ts';
+import { ProblemSchema } from './problem.ts';
+
+/** The schema of a route: what it is, what it answers, and that anything else is a problem document. */
+export function describe(tag: string, summary: string, response: Record<number, TSchema>) {
+  return { tags: [tag], summary, response: { ...response, '4xx': Type.Ref('Problem') } };
+}
+
+/** Sends JSON that is already text: the public objects are written once, by the writers made from their schemas. */
+export function sendJson(reply: FastifyReply, status: number, json: string): FastifyReply {
+  return reply.code(status).type('application/json').send(json);
+}
+
+/** Serves the description of the interface, made from the schemas of the routes, and a page to read it on. */
+export async function registerOpenApi(app: FastifyInstance, version: string): Promise<void> {
+  for (const schema of [JobSchema, QuotaSchema, ProblemSchema]) app.addSchema(schema);
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Bursar',
+        version,
+        description: 'Submit jobs to HPC systems, follow them, and read quotas of time and space.',
+      },
+      tags: [
+        { name: 'jobs', description: 'Submitting and following jobs' },
+        { name: 'quotas', description: 'What is left' },
+        { name: 'administration', description: 'For administrators' },
+        { name: 'operation', description: 'For the operators of the service' },
+      ],
+      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
+      security: [{ bearer: [] }],
+    },
+    refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `schema-${i}`) },
+  });
+  await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true });
+  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
+}

@@ -1,0 +1,27 @@
+import type { FastifyInstance } from 'fastify';
+import Type from 'typebox';
+import { BursarError } from '../../domain/errors.ts';
+import { describe } from '../openapi.ts';
+import { resource } from '../resource.ts';
+
+const Alive = Type.Object({ status: Type.Literal('ok') });
+
+/** For whoever keeps the service running. They need no token, and tell nothing about anybody. */
+export function probeRoutes(app: FastifyInstance, readiness: () => Promise<string[]>): void {
+  resource(app, '/livez', {
+    GET: {
+      schema: { ...describe('operation', 'Whether the process is alive', { 200: Alive }), security: [] },
+      handler: async () => ({ status: 'ok' }),
+    },
+  });
+  resource(app, '/readyz', {
+    GET: {
+      schema: { ...describe('operation', 'Whether requests can be served', { 200: Alive }), security: [] },
+      handler: async () => {
+        const troubles = await readiness();
+        if (troubles.length > 0) throw new BursarError('unavailable', `Not ready: ${troubles.join('; ')}.`);
+        return { status: 'ok' };
+      },
+    },
+  });
+}

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  LogController,
+} from 'fastify';
+import { BursarError } from '../domain/errors.ts';
+import type { Actor } from '../services/actor.ts';
+import { requireActor } from './authentication.ts';
+import { connectionErrors } from './connection-errors.ts';
+import { registerOpenApi } from './openapi.ts';
+import { problemOf } from './problem.ts';
+import { type JobServices, jobRoutes } from './routes/jobs.ts';
+import { probeRoutes } from './routes/probes.ts';
+import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
+
+export interface ServerDeps extends JobServices, QuotaServices {
+  log: FastifyBaseLogger;
+  version: string;
+  requestTimeoutMs: number;
+  authenticate(authorization: string | undefined): Promise<Actor>;
+  /** What keeps the service from serving; empty when nothing does. */
+  readiness(): Promise<string[]>;
+}
+
+/** The HTTP face of Bursar: routes that each check a request, call one service and send its answer. */
+export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
+  const connections = connectionErrors(deps.log);
+  const app = fastify({
+    loggerInstance: deps.log,
+    logController: new LogController({ disableRequestLogging: true }),
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
+    requestTimeout: deps.requestTimeoutMs,
+    return503OnClosing: false,
+    genReqId: (request) => {
+      const given = request.headers['x-request-id'];
+      return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+    },
+    clientErrorHandler: connections.answer,
+    frameworkErrors: (error, request, reply) => {
+      const cause = new BursarError('bad_request', 'The path is not well-formed.', { cause: error });
+      sendProblem(cause, request.id, reply as FastifyReply);
+    },
+  });
+
+  app.addHook('onRequest', async (request, reply) => {
+    connections.track(reply.raw);
+    reply.header('x-request-id', request.id);
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    request.log.info(
+      {
+        method: request.method,
+        path: loggablePath(request.url),
+        status: reply.statusCode,
+        ms: Math.round(reply.elapsedTime * 10) / 10,
+      },
+      'request served',
+    );
+  });
+  app.setErrorHandler<FastifyError>((error, request, reply) => {
+    const problem = sendProblem(asBursarError(error), request.id, reply);
+    if (problem.status >= 500) request.log.error({ err: error }, 'request failed');
+  });
+  app.setNotFoundHandler((request, reply) => {
+    sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
+  });
+
+  await registerOpenApi(app, deps.version);
+  probeRoutes(app, deps.readiness);
+  await app.register(async (scope) => {
+    scope.addHook('onRequest', requireActor(deps.authenticate));
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    jobRoutes(scope, deps);
+    quotaRoutes(scope, deps);
+  });
+  return app;
+}
+
+function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
+  const problem = problemOf(error, requestId);
+  if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="bursar"');
+  if (problem.status === 503) reply.header('retry-after', '5');
+  reply.header('x-request-id', requestId);
+  reply.code(problem.status).header('content-type', 'application/problem+json').send(problem.body);
+  return problem;
+}
+
+/** What the framework itself refuses is the caller's mistake; only what nobody foresaw is ours. */
+function asBursarError(error: FastifyError): unknown {
+  if (error instanceof BursarError) return error;
+  const status = error.statusCode ?? 500;
+  if (status === 413) return new BursarError('too_large', 'The request body is too large.', { cause: error });
+  if (status < 500) return new BursarError('bad_request', error.message, { cause: error });
+  return error;
+}
+
+/** No query, and nothing that looks like a token that somebody put into a path. */
+function loggablePath(url: string): string {
+  const [path = ''] = url.split('?', 1);
+  return path.slice(0, 500).replace(/bursar_[\w-]+/g, 'bursar_***');
+}

@@ -1,0 +1,100 @@
+import { access } from 'node:fs/promises';
+import { join } from 'node:path';
+import { BursarError } from '../domain/errors.ts';
+import { limitSeconds } from '../domain/price.ts';
+import { type JobRecord, leaseDueJobs, nextDueAt, postponeJob } from '../store/jobs.ts';
+import { advanceJob } from './advance.ts';
+import { forever, type Loop, startLoop } from './loop.ts';
+import type { SystemWorker } from './system-worker.ts';
+
+const atOnce = 8;
+const leaseMs = 5 * 60_000;
+const longestDelayMs = 60_000;
+
+/**
+ * Brings accepted jobs to the engine of their system: leases what is due, unpacks its zip into its workspace,
+ * submits it exactly once, and stores the engine's id. Whatever is interrupted is found again by its lease.
+ */
+export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): Loop {
+  const { db, system, leaseOwner, now, log } = worker;
+
+  return startLoop(async (signal) => {
+    try {
+      const lease = { owner: leaseOwner, now: now(), until: now() + leaseMs };
+      const jobs = await leaseDueJobs(db, system.name, lease, atOnce);
+      await Promise.all(jobs.map((job) => dispatch(worker, job, signal)));
+      if (jobs.length > 0) {
+        onSubmitted();
+        return 0;
+      }
+      const next = await nextDueAt(db, system.name);
+      return next === undefined ? forever : Math.max(10, next - now());
+    } catch (error) {
+      log.error({ err: error, hpc: system.name }, 'dispatching failed');
+      return 1000;
+    }
+  });
+}
+
+async function dispatch(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<void> {
+  const { db, system, spool, leaseOwner, now, log } = worker;
+  try {
+    const engineRef = await bringToEngine(worker, job, signal);
+    await advanceJob(db, job, system.stages, { next: { state: 'queued' }, now: now(), leaseOwner, engineRef });
+    await spool.remove(job.jobId);
+    log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
+  } catch (error) {
+    if (isFinal(error)) await reject(worker, job, error.message);
+    else {
+      const delayMs = signal.aborted ? 0 : Math.min(longestDelayMs, 500 * 2 ** Math.min(job.tries, 10));
+      log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job not submitted yet');
+      await postponeJob(db, job.id, leaseOwner, now() + delayMs);
+    }
+  }
+}
+
+/** The engine's id of the job: of an earlier try whose answer was lost, or of a new submission. */
+async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<string> {
+  const { engine, workspaces, spool, zipLimits } = worker;
+  const { jobId, request } = job;
+  // Only a job that was never tried may be staged without asking: another one may be running in its workspace.
+  if (job.tries > 1) {
+    const known = (await engine.find([jobId], signal)).get(jobId);
+    if (known !== undefined) return known;
+  }
+  await workspaces.stage(jobId, job.hasInput ? spool.pathOf(jobId) : null, zipLimits);
+  const workspace = workspaces.pathsOf(jobId);
+  if (request.entry !== null) await checkEntry(workspace.directory, request.entry, request.tool ?? '');
+  return await engine.submit(
+    {
+      jobId,
+      nodes: request.nodes,
+      coresPerNode: request.coresPerNode,
+      runtimeSeconds: limitSeconds(request.runtimeHours),
+      command: request.command,
+      workspace,
+    },
+    signal,
+  );
+}
+
+async function checkEntry(directory: string, entry: string, tool: string): Promise<void> {
+  await access(join(directory, entry)).catch((cause) => {
+    throw new BursarError('job_refused', `${entry} is not in the zip, and the tool ${tool} starts from it`, { cause });
+  });
+}
+
+/** Whether another try would end the same way. */
+function isFinal(error: unknown): error is BursarError {
+  return error instanceof BursarError && (error.code === 'job_refused' || error.code === 'invalid_zip');
+}
+
+async function reject(worker: SystemWorker, job: JobRecord, reason: string): Promise<void> {
+  const { db, system, spool, workspaces, leaseOwner, now, log } = worker;
+  await workspaces.remove(job.jobId);
+  const end = { outcome: 'rejected', reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
+  const next = { state: 'ended', ...end, endedAt: now() } as const;
+  await advanceJob(db, job, system.stages, { next, now: now(), leaseOwner });
+  await spool.remove(job.jobId);
+  log.info({ hpc: system.name, jobId: job.jobId, reason }, 'job rejected');
+}

@@ -1,0 +1,28 @@
+import type { HpcSystem } from '../domain/system.ts';
+import type { Engine } from '../engines/engine.ts';
+import type { Spool } from '../files/spool.ts';
+import type { Workspaces } from '../files/workspaces.ts';
+import type { ZipLimits } from '../files/zip-directory.ts';
+import type { Db } from '../store/tables.ts';
+
+/** The part of a structured logger that the lifecycle needs. */
+export interface Log {
+  info(fields: object, message: string): void;
+  warn(fields: object, message: string): void;
+  error(fields: object, message: string): void;
+}
+
+/** What the dispatcher and the watcher of one HPC system work with. */
+export interface SystemWorker {
+  db: Db;
+  system: HpcSystem;
+  engine: Engine;
+  workspaces: Workspaces;
+  spool: Spool;
+  zipLimits: ZipLimits;
+  watchMs: number;
+  /** Names this process in leases. */
+  leaseOwner: string;
+  now(): number;
+  log: Log;
+}

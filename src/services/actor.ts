@@ -1,0 +1,5 @@
+/** Who is calling, once their token has been checked. */
+export interface Actor {
+  userId: string;
+  admin: boolean;
+}

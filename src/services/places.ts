@@ -1,0 +1,37 @@
+import { BursarError } from '../domain/errors.ts';
+import type { HpcSystem } from '../domain/system.ts';
+import { findProject, type ProjectRecord } from '../store/projects.ts';
+import type { Db } from '../store/tables.ts';
+
+export type Systems = ReadonlyMap<string, HpcSystem>;
+
+/** The place that a path names: all systems, one system, or one project of a system. */
+export interface Place {
+  hpc?: string;
+  project?: string;
+}
+
+export function systemNamed(systems: Systems, hpc: string): HpcSystem {
+  const system = systems.get(hpc);
+  if (system === undefined) {
+    const known = [...systems.keys()].join(', ');
+    throw new BursarError('system_unknown', `There is no HPC system of that name. Known are ${known}.`);
+  }
+  return system;
+}
+
+export async function projectNamed(db: Db, systems: Systems, hpc: string, name: string): Promise<ProjectRecord> {
+  systemNamed(systems, hpc);
+  const project = await findProject(db, hpc, name);
+  if (project === undefined) {
+    throw new BursarError('project_unknown', `${hpc} has no project of that name. GET /quotas/${hpc}/ lists yours.`);
+  }
+  return project;
+}
+
+/** Throws when the place does not exist. */
+export async function checkPlace(db: Db, systems: Systems, place: Place): Promise<void> {
+  if (place.hpc === undefined) return;
+  if (place.project === undefined) systemNamed(systems, place.hpc);
+  else await projectNamed(db, systems, place.hpc, place.project);
+}

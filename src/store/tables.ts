@@ -1,0 +1,132 @@
+import type { Generated, Kysely } from 'kysely';
+import type { JobState, Outcome } from '../domain/job.ts';
+
+/**
+ * The tables as code sees them. Times are epoch milliseconds, booleans 0 or 1, amounts integers (seconds, bytes);
+ * the two databases agree on all of these.
+ */
+export interface Tables {
+  users: { id: string; role: 'user' | 'admin'; created_at: number };
+  tokens: {
+    id: Generated<number>;
+    user_id: string;
+    hash: string;
+    name: string;
+    admin: number;
+    created_at: number;
+    expires_at: number | null;
+    revoked_at: number | null;
+  };
+  projects: { id: Generated<number>; hpc: string; name: string; created_at: number; closed_at: number | null };
+  periods: { id: Generated<number>; project_id: number; starts_at: number; ends_at: number | null };
+  memberships: {
+    id: Generated<number>;
+    user_id: string;
+    project_id: number;
+    status: 'active' | 'removed' | 'banned';
+    reason: string;
+    since: number;
+  };
+  accounts: {
+    id: Generated<number>;
+    project_id: number;
+    /** A time account belongs to a period; a space account, being a level, outlives them: 0. */
+    period_id: number;
+    /** The user whose cap it is, or '' for the pool of the project. */
+    holder: string;
+    resource: Resource;
+    granted: number;
+    held: number;
+    posted: number;
+    overrun: number;
+  };
+  holds: {
+    id: Generated<number>;
+    job: number;
+    attempt: number;
+    time_pool: number;
+    time_cap: number;
+    space_pool: number;
+    space_cap: number;
+    time_seconds: number;
+    space_bytes: number;
+    created_at: number;
+  };
+  resolutions: {
+    hold_id: number;
+    kind: 'settled' | 'voided';
+    time_seconds: number;
+    space_bytes: number;
+    rule: string;
+    at: number;
+  };
+  entries: {
+    id: Generated<number>;
+    account_id: number;
+    kind: EntryKind;
+    granted: number;
+    held: number;
+    posted: number;
+    overrun: number;
+    available_after: number;
+    job: number | null;
+    actor: string;
+    reason: string;
+    at: number;
+  };
+  jobs: {
+    id: Generated<number>;
+    job_id: string;
+    owner: string;
+    project_id: number;
+    hpc: string;
+    project_name: string;
+    request: string;
+    units: number;
+    input_sha256: string | null;
+    input_bytes: number;
+    unpacked_bytes: number;
+    state: JobState;
+    outcome: Outcome | null;
+    reason: string | null;
+    exit_code: number | null;
+    started_at: number | null;
+    ended_at: number | null;
+    elapsed_seconds: number | null;
+    engine_ref: string | null;
+    attempt: number;
+    accepted_at: number;
+    /** When the dispatcher should look at it next. */
+    due_at: number;
+    tries: number;
+    lease_owner: string | null;
+    lease_until: number;
+    public_json: string;
+  };
+  events: {
+    id: Generated<number>;
+    user_id: string;
+    job: number | null;
+    kind: string;
+    data: string;
+    at: number;
+  };
+}
+
+export type Resource = 'time' | 'space';
+
+export type EntryKind =
+  | 'grant'
+  | 'top_up'
+  | 'withdraw'
+  | 'expire'
+  | 'reserve'
+  | 'release'
+  | 'charge'
+  | 'free'
+  | 'refund'
+  | 'transfer'
+  | 'adjust';
+
+/** A handle for queries: the database, or inside a transaction only the transaction. */
+export type Db = Kysely<Tables>;

@@ -1,0 +1,315 @@
+import assert from 'node:assert/strict';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { BursarError } from '../../src/domain/errors.ts';
+import type { Engine, EngineJob } from '../../src/engines/engine.ts';
+import { eventually, never, observationOf, untilFinished, untilRunning } from './observing.ts';
+
+export type JobOverrides = Partial<Omit<EngineJob, 'workspace'>>;
+
+export interface EngineHarness {
+  /** Opened and empty. */
+  engine: Engine;
+  /** A job of one core with an empty workspace that runs `true`, unless told otherwise. */
+  newJob(overrides?: JobOverrides): Promise<EngineJob>;
+  /** Another engine, opened, over the same state, as after a crash. The one before is not used again. */
+  reopen(): Promise<Engine>;
+  /** Leaves nothing running and nothing on the disk. */
+  close(): Promise<void>;
+  /** What a job asks for that leaves no room for any other. */
+  wholeSystem: Pick<EngineJob, 'nodes' | 'coresPerNode'>;
+  /** The shortest time limit that the system can enforce. */
+  shortestRuntimeSeconds: number;
+}
+
+/** A job that runs until it is told to finish, and says how often it ran. */
+export const hold = line('echo ran >> runs; while [ ! -e release ]; do sleep 0.05; done');
+export const count = line('echo ran >> runs');
+
+export function line(text: string): Pick<EngineJob, 'command'> {
+  return { command: { kind: 'line', line: text } };
+}
+
+export function argv(...words: string[]): Pick<EngineJob, 'command'> {
+  return { command: { kind: 'argv', argv: words } };
+}
+
+export function script(path: string, ...args: string[]): Pick<EngineJob, 'command'> {
+  return { command: { kind: 'script', script: path, args } };
+}
+
+export const release = (job: EngineJob) => writeFile(join(job.workspace.directory, 'release'), '');
+export const put = (job: EngineJob, name: string, content: string) =>
+  writeFile(join(job.workspace.directory, name), content);
+export const runsOf = (job: EngineJob) =>
+  readFile(join(job.workspace.directory, 'runs'), 'utf8').then(
+    (text) => text.trim().split('\n').length,
+    () => 0,
+  );
+
+/** The guarantees of `Engine`, for any engine: talks through the interface and the job's files alone. */
+export function engineContract(name: string, makeHarness: () => Promise<EngineHarness>): void {
+  const check = (title: string, body: (harness: EngineHarness) => Promise<void>) =>
+    test(title, async () => {
+      const harness = await makeHarness();
+      try {
+        await body(harness);
+      } finally {
+        await harness.close();
+      }
+    });
+
+  describe(`${name} keeps the contract of engines`, () => {
+    describe('submission', () => submission(check));
+    describe('outcomes', () => outcomes(check));
+    describe('cancellation', () => cancellation(check));
+    describe('restarts', () => restarts(check));
+  });
+}
+
+type Check = (title: string, body: (harness: EngineHarness) => Promise<void>) => void;
+
+function submission(check: Check): void {
+  check('a job that is submitted five times runs once', async ({ engine, newJob }) => {
+    const job = await newJob(count);
+    const ids = await Promise.all([1, 2, 3].map(() => engine.submit(job, never)));
+    ids.push(await engine.submit(job, never));
+    await untilFinished(engine, job.jobId);
+    ids.push(await engine.submit(job, never));
+    assert.equal(new Set(ids).size, 1);
+    await untilFinished(engine, job.jobId);
+    assert.equal(await runsOf(job), 1);
+  });
+
+  check('it finds the jobs it has, and no others', async ({ engine, newJob }) => {
+    const job = await newJob();
+    const other = await newJob();
+    assert.equal((await engine.find([job.jobId], never)).size, 0);
+    const id = await engine.submit(job, never);
+    assert.deepEqual([...(await engine.find([job.jobId, other.jobId], never))], [[job.jobId, id]]);
+  });
+
+  check('it observes a job on its way, and its end until it is forgotten', async ({ engine, newJob }) => {
+    const job = await newJob(hold);
+    assert.deepEqual(await engine.observe(never), []);
+    await engine.submit(job, never);
+    const { startedAt } = await untilRunning(engine, job.jobId);
+    await engine.forget([job.jobId, 'nobody'], never);
+    assert.equal((await observationOf(engine, job.jobId))?.kind, 'running');
+    await release(job);
+    const end = await untilFinished(engine, job.jobId);
+    assert.equal(end.startedAt, startedAt);
+    assert.ok(end.endedAt >= startedAt);
+    assert.ok(Number.isInteger(end.elapsedSeconds) && end.elapsedSeconds >= 1);
+    assert.deepEqual(await untilFinished(engine, job.jobId), end);
+    await engine.forget([job.jobId, 'nobody'], never);
+    assert.deepEqual(await engine.observe(never), []);
+    assert.equal((await engine.find([job.jobId], never)).size, 0);
+  });
+
+  check('twenty jobs at once all run, once each', async ({ engine, newJob }) => {
+    const jobs = await Promise.all(Array.from({ length: 20 }, () => newJob(count)));
+    await Promise.all(jobs.map((job) => engine.submit(job, never)));
+    for (const job of jobs) assert.equal((await untilFinished(engine, job.jobId)).outcome, 'succeeded');
+    assert.deepEqual(await Promise.all(jobs.map(runsOf)), Array(20).fill(1));
+  });
+
+  check('it is healthy', async ({ engine }) => {
+    const { ok, detail } = await engine.health(never);
+    assert.ok(ok, detail);
+    assert.notEqual(detail, '');
+  });
+
+  check('it wakes the watcher', async ({ engine, newJob }) => {
+    let woken = 0;
+    engine.onChange(() => woken++);
+    const job = await newJob();
+    await engine.submit(job, never);
+    await untilFinished(engine, job.jobId);
+    await eventually('a wake-up', async () => woken > 0);
+  });
+
+  check('it does nothing that was given up before', async ({ engine, newJob }) => {
+    const job = await newJob(count);
+    await assert.rejects(engine.submit(job, AbortSignal.abort()));
+    assert.equal((await engine.find([job.jobId], never)).size, 0);
+  });
+}
+
+function outcomes(check: Check): void {
+  const run = async (
+    { engine, newJob }: EngineHarness,
+    overrides: JobOverrides,
+    files: Record<string, string> = {},
+  ) => {
+    const job = await newJob(overrides);
+    for (const [name, content] of Object.entries(files)) await put(job, name, content);
+    await engine.submit(job, never);
+    return { job, end: await untilFinished(engine, job.jobId) };
+  };
+  /** An engine may refuse at once, or report the job as rejected: either way the reason is told, and nothing ran. */
+  const refusal = async (harness: EngineHarness, overrides: JobOverrides, files: Record<string, string> = {}) => {
+    try {
+      const { end, job } = await run(harness, overrides, files);
+      assert.equal(end.outcome, 'rejected');
+      assert.equal(end.elapsedSeconds, 0);
+      assert.equal(end.startedAt, null);
+      assert.equal(await runsOf(job), 0);
+      return end.reason;
+    } catch (error) {
+      if (error instanceof BursarError && error.code === 'job_refused') return error.message;
+      throw error;
+    }
+  };
+
+  check('success', async (harness) => {
+    const { end } = await run(harness, line('true'));
+    assert.deepEqual([end.outcome, end.exitCode, end.reason], ['succeeded', 0, 'exit code 0']);
+  });
+
+  check('an exit code', async (harness) => {
+    const { end } = await run(harness, line('exit 3'));
+    assert.deepEqual([end.outcome, end.exitCode, end.reason], ['failed', 3, 'exit code 3']);
+  });
+
+  check('a command that does not exist', async (harness) => {
+    const { end, job } = await run(harness, line('no-such-command --help'));
+    assert.deepEqual([end.outcome, end.exitCode], ['failed', 127]);
+    assert.match(end.reason, /command not found/);
+    assert.match(await readFile(job.workspace.stderr, 'utf8'), /no-such-command/);
+  });
+
+  check('death by a signal', async (harness) => {
+    const { end } = await run(harness, line('ulimit -c 0; kill -SEGV $$'));
+    assert.deepEqual([end.outcome, end.exitCode], ['failed', null]);
+    assert.match(end.reason, /SIGSEGV/);
+  });
+
+  check('the time limit', async (harness) => {
+    const { end } = await run(harness, { ...line('sleep 600'), runtimeSeconds: harness.shortestRuntimeSeconds });
+    assert.equal(end.outcome, 'timed_out');
+    assert.match(end.reason, /limit/);
+    assert.ok(end.elapsedSeconds >= harness.shortestRuntimeSeconds);
+  });
+
+  check('output is kept, each stream in its own file', async (harness) => {
+    const { job } = await run(harness, line('echo to out; echo to err >&2; echo by name > /dev/stderr'));
+    assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'to out\n');
+    assert.equal(await readFile(job.workspace.stderr, 'utf8'), 'to err\nby name\n');
+  });
+
+  check('it runs in its workspace', async (harness) => {
+    const { job } = await run(harness, argv('cp', 'input', 'output'), { input: 'data' });
+    assert.equal(await readFile(join(job.workspace.directory, 'output'), 'utf8'), 'data');
+  });
+
+  check('arguments arrive as they were given', async (harness) => {
+    const words = ['two words', '', '$HOME', "it's", '"quoted"', '*', 'ü', 'a\nb'];
+    const { job } = await run(harness, script('show.sh', ...words), { 'show.sh': `#!/bin/sh\nprintf '<%s>' "$@"\n` });
+    const expected = words.map((word) => `<${word}>`).join('');
+    assert.equal(await readFile(job.workspace.stdout, 'utf8'), expected);
+    const { job: other } = await run(harness, argv('printf', '<%s>', ...words));
+    assert.equal(await readFile(other.workspace.stdout, 'utf8'), expected);
+  });
+
+  check('a script that is not there', async (harness) => {
+    assert.match(await refusal(harness, script('run.sh')), /run\.sh/);
+  });
+
+  check('a script that does not say what runs it', async (harness) => {
+    assert.match(await refusal(harness, script('run.sh'), { 'run.sh': 'echo ran >> runs\n' }), /run\.sh.*#!/);
+  });
+}
+
+function cancellation(check: Check): void {
+  check('before the start: it never runs', async ({ engine, newJob, wholeSystem }) => {
+    const first = await newJob({ ...hold, ...wholeSystem });
+    const second = await newJob(count);
+    await engine.submit(first, never);
+    await untilRunning(engine, first.jobId);
+    await engine.submit(second, never);
+    assert.equal((await observationOf(engine, second.jobId))?.kind, 'queued');
+    await engine.cancel(second.jobId, never);
+    const end = await untilFinished(engine, second.jobId);
+    assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);
+    await release(first);
+    assert.equal((await untilFinished(engine, first.jobId)).outcome, 'succeeded');
+    assert.equal(await runsOf(second), 0);
+  });
+
+  check('right after the submission: one end, and at most one run', async ({ engine, newJob }) => {
+    const jobs = await Promise.all([1, 2, 3, 4].map(() => newJob(hold)));
+    await Promise.all(
+      jobs.map(async (job) => {
+        await engine.submit(job, never);
+        await engine.cancel(job.jobId, never);
+      }),
+    );
+    for (const job of jobs) assert.equal((await untilFinished(engine, job.jobId)).outcome, 'cancelled');
+    for (const job of jobs) assert.ok((await runsOf(job)) <= 1);
+  });
+
+  check('while it runs', async ({ engine, newJob }) => {
+    const job = await newJob(hold);
+    await engine.submit(job, never);
+    const { startedAt } = await untilRunning(engine, job.jobId);
+    await engine.cancel(job.jobId, never);
+    await engine.cancel(job.jobId, never);
+    const end = await untilFinished(engine, job.jobId);
+    assert.deepEqual([end.outcome, end.reason, end.exitCode], ['cancelled', 'cancelled by its owner', null]);
+    assert.equal(end.startedAt ?? startedAt, startedAt);
+  });
+
+  check('after the end, and of a job nobody knows: nothing', async ({ engine, newJob }) => {
+    const job = await newJob();
+    await engine.submit(job, never);
+    const end = await untilFinished(engine, job.jobId);
+    await engine.cancel(job.jobId, never);
+    await engine.cancel('nobody', never);
+    assert.deepEqual(await untilFinished(engine, job.jobId), end);
+  });
+}
+
+function restarts(check: Check): void {
+  check('jobs are found again: finished, running and queued', async ({ engine, newJob, reopen, wholeSystem }) => {
+    const [done, holding, waiting] = [
+      await newJob(count),
+      await newJob({ ...hold, ...wholeSystem }),
+      await newJob(count),
+    ];
+    const id = await engine.submit(done, never);
+    const end = await untilFinished(engine, done.jobId);
+    await engine.submit(holding, never);
+    const { startedAt } = await untilRunning(engine, holding.jobId);
+    await engine.submit(waiting, never);
+
+    const later = await reopen();
+    assert.equal((await later.find([done.jobId], never)).get(done.jobId), id);
+    assert.deepEqual(await untilFinished(later, done.jobId), end);
+    assert.equal((await untilRunning(later, holding.jobId)).startedAt, startedAt);
+    assert.equal((await observationOf(later, waiting.jobId))?.kind, 'queued');
+    for (const job of [done, holding, waiting]) await later.submit(job, never);
+
+    await release(holding);
+    for (const job of [holding, waiting]) assert.equal((await untilFinished(later, job.jobId)).outcome, 'succeeded');
+    assert.deepEqual(await Promise.all([done, holding, waiting].map(runsOf)), [1, 1, 1]);
+  });
+
+  check('a job that runs can be cancelled by the next engine', async ({ engine, newJob, reopen }) => {
+    const job = await newJob(hold);
+    await engine.submit(job, never);
+    await untilRunning(engine, job.jobId);
+    const later = await reopen();
+    await later.cancel(job.jobId, never);
+    assert.equal((await untilFinished(later, job.jobId)).outcome, 'cancelled');
+  });
+
+  check('what is forgotten stays forgotten', async ({ engine, newJob, reopen }) => {
+    const job = await newJob();
+    await engine.submit(job, never);
+    await untilFinished(engine, job.jobId);
+    await engine.forget([job.jobId], never);
+    assert.deepEqual(await (await reopen()).observe(never), []);
+  });
+}

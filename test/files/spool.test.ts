@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
+import { type TestContext, test } from 'node:test';
+import { BursarError } from '../../src/domain/errors.ts';
+import { createSpool } from '../../src/files/spool.ts';
+import { asNobody, openFiles, temporaryFolder } from './temporary.ts';
+
+const jobId = '5B2C4E0A-3F6D-4C1B-9E7A-0123456789AB';
+const roomy = { maxBytes: 1_000_000 };
+
+async function openSpool(t: TestContext) {
+  const directory = join(await temporaryFolder(t), 'data', 'spool');
+  const spool = createSpool(directory);
+  await spool.open();
+  const incoming = () => readdir(join(directory, 'incoming'));
+  return { spool, directory, incoming };
+}
+
+async function* chunks(...texts: string[]) {
+  for (const text of texts) yield Buffer.from(text);
+}
+
+async function modeOf(path: string) {
+  return (await stat(path)).mode & 0o777;
+}
+
+test('opening makes the folders, for their owner only', async (t) => {
+  const { directory } = await openSpool(t);
+  assert.equal(await modeOf(directory), 0o700);
+  assert.equal(await modeOf(join(directory, 'incoming')), 0o700);
+});
+
+test('opening removes what an earlier life was receiving, and keeps the zips of jobs', async (t) => {
+  const { spool, directory, incoming } = await openSpool(t);
+  await writeFile(join(directory, 'incoming', 'old.part'), 'half');
+  await spool.keep(await spool.receive(chunks('zip'), roomy), jobId);
+  await createSpool(directory).open();
+  assert.deepEqual(await incoming(), []);
+  assert.deepEqual(await spool.list(), [jobId]);
+});
+
+test('a body is stored, counted and hashed, for its owner only', async (t) => {
+  const { spool } = await openSpool(t);
+  const before = await openFiles();
+  const upload = await spool.receive(chunks('hello ', 'world'), roomy);
+  assert.equal(await readFile(upload.path, 'utf8'), 'hello world');
+  assert.equal(upload.bytes, 11);
+  assert.equal(upload.sha256, createHash('sha256').update('hello world').digest('hex'));
+  assert.equal(await modeOf(upload.path), 0o600);
+  assert.equal(await openFiles(), before);
+});
+
+test('a stream is stored like any other body', async (t) => {
+  const { spool } = await openSpool(t);
+  const upload = await spool.receive(Readable.from([Buffer.from('hello '), 'wörld']), roomy);
+  assert.equal(await readFile(upload.path, 'utf8'), 'hello wörld');
+  assert.equal(upload.bytes, 12);
+});
+
+test('an empty body is stored too', async (t) => {
+  const { spool } = await openSpool(t);
+  const upload = await spool.receive(Readable.from([]), roomy);
+  assert.equal(upload.bytes, 0);
+  assert.equal((await stat(upload.path)).size, 0);
+});
+
+test('every chunk is on disk before the next one is asked for', async (t) => {
+  const { spool, directory, incoming } = await openSpool(t);
+  const chunk = Buffer.alloc(65_536, 'x');
+  async function* watched() {
+    for (let written = 0; written < 20 * chunk.length; written += chunk.length) {
+      const [name] = await incoming();
+      assert.equal((await stat(join(directory, 'incoming', name ?? ''))).size, written);
+      yield chunk;
+    }
+  }
+  assert.equal((await spool.receive(watched(), { maxBytes: 20 * chunk.length })).bytes, 20 * chunk.length);
+});
+
+test('a body as large as the limit is taken', async (t) => {
+  const { spool } = await openSpool(t);
+  assert.equal((await spool.receive(chunks('12345', '67890'), { maxBytes: 10 })).bytes, 10);
+});
+
+test('a body over the limit is refused as soon as it crosses it, with nothing read after and nothing kept', async (t) => {
+  const { spool, incoming } = await openSpool(t);
+  let asked = 0;
+  async function* endless() {
+    for (;;) {
+      asked += 1;
+      yield Buffer.alloc(4);
+    }
+  }
+  await assert.rejects(spool.receive(endless(), { maxBytes: 10 }), {
+    code: 'too_large',
+    message: /larger than 10 bytes.*12 bytes had come in/,
+    facts: { maxBytes: 10, receivedBytes: 12 },
+  });
+  assert.equal(asked, 3);
+  assert.deepEqual(await incoming(), []);
+});
+
+test('a stream over the limit is left open, so that its sender can be answered', async (t) => {
+  const { spool } = await openSpool(t);
+  const body = new PassThrough();
+  body.write(Buffer.alloc(11));
+  await assert.rejects(spool.receive(body, { maxBytes: 10 }), { code: 'too_large' });
+  assert.equal(body.destroyed, false);
+  const closed = new Promise((resolve) => body.on('close', resolve));
+  body.destroy(new Error('the sender hangs up after all'));
+  await closed;
+});
+
+test('a stream that fails is an invalid body, and nothing is kept', async (t) => {
+  const { spool, incoming } = await openSpool(t);
+  const body = new PassThrough();
+  body.write('half');
+  const received = spool.receive(body, roomy);
+  body.destroy(new Error('reset'));
+  await assert.rejects(received, { code: 'invalid_body', message: /broke off/ });
+  assert.deepEqual(await incoming(), []);
+});
+
+test('a stream that is closed before its end is an invalid body, and nothing is kept', async (t) => {
+  const { spool, incoming } = await openSpool(t);
+  const body = new PassThrough();
+  body.write('half');
+  const received = spool.receive(body, roomy);
+  body.destroy();
+  await assert.rejects(received, { code: 'invalid_body' });
+  assert.deepEqual(await incoming(), []);
+});
+
+test('a stream that was destroyed before it came is an invalid body', async (t) => {
+  const { spool } = await openSpool(t);
+  const body = new PassThrough();
+  body.destroy();
+  await assert.rejects(spool.receive(body, roomy), { code: 'invalid_body' });
+});
+
+test('a sender that hangs up in the middle is an invalid body, and nothing is kept', async (t) => {
+  const { spool, incoming } = await openSpool(t);
+  const server = createServer().listen(0, '127.0.0.1');
+  t.after(() => server.close());
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const sender = request({ port, host: '127.0.0.1', method: 'POST', headers: { 'content-length': 1000 } });
+  sender.on('error', () => undefined);
+  sender.write('half');
+  const [body] = (await once(server, 'request')) as [IncomingMessage];
+  const received = spool.receive(body, roomy);
+  sender.destroy();
+  await assert.rejects(received, { code: 'invalid_body' });
+  assert.deepEqual(await incoming(), []);
+});
+
+test('a refusal by the body itself is passed on as it is', async (t) => {
+  const { spool } = await openSpool(t);
+  const refusal = new BursarError('bad_request', 'two files in one form');
+  async function* refusing() {
+    yield Buffer.from('half');
+    throw refusal;
+  }
+  await assert.rejects(spool.receive(refusing(), roomy), refusal);
+});
+
+test('trouble with the disk is told apart from trouble with the body', async (t) => {
+  const { spool, directory } = await openSpool(t);
+  await chmod(join(directory, 'incoming'), 0o500);
+  await asNobody(async () => {
+    await assert.rejects(spool.receive(chunks('x'), roomy), (error: unknown) => {
+      assert(error instanceof BursarError);
+      assert.equal(error.code, 'internal');
+      assert.equal(error.message.includes(directory), false);
+      return true;
+    });
+  });
+});
+
+test('a kept upload is the zip of its job, and no longer incoming', async (t) => {
+  const { spool, directory, incoming } = await openSpool(t);
+  const upload = await spool.receive(chunks('zip'), roomy);
+  await spool.keep(upload, jobId);
+  assert.equal(spool.pathOf(jobId), join(directory, `${jobId}.zip`));
+  assert.equal(await readFile(spool.pathOf(jobId), 'utf8'), 'zip');
+  assert.deepEqual(await incoming(), []);
+});
+
+test('a discarded upload is gone, and discarding it again does nothing', async (t) => {
+  const { spool, incoming } = await openSpool(t);
+  const upload = await spool.receive(chunks('zip'), roomy);
+  await spool.discard(upload);
+  assert.deepEqual(await incoming(), []);
+  await spool.discard(upload);
+});
+
+test('discarding a kept upload leaves the zip of the job alone', async (t) => {
+  const { spool } = await openSpool(t);
+  const upload = await spool.receive(chunks('zip'), roomy);
+  await spool.keep(upload, jobId);
+  await spool.discard(upload);
+  assert.deepEqual(await spool.list(), [jobId]);
+});
+
+test('removing the zip of a job leaves none, and removing it again does nothing', async (t) => {
+  const { spool } = await openSpool(t);
+  await spool.keep(await spool.receive(chunks('zip'), roomy), jobId);
+  await spool.remove(jobId);
+  assert.deepEqual(await spool.list(), []);
+  await spool.remove(jobId);
+});
+
+test('the list has the jobs with a zip, and nothing else that lies about', async (t) => {
+  const { spool, directory } = await openSpool(t);
+  await spool.keep(await spool.receive(chunks('1'), roomy), 'B-2');
+  await spool.keep(await spool.receive(chunks('2'), roomy), 'A-1');
+  await writeFile(join(directory, 'notes.zip'), 'of the operator');
+  await writeFile(join(directory, 'C-3'), 'no zip');
+  await mkdir(join(directory, 'lost+found'));
+  assert.deepEqual((await spool.list()).sort(), ['A-1', 'B-2']);
+});
+
+test('uploads that arrive at the same time do not disturb one another', async (t) => {
+  const { spool } = await openSpool(t);
+  const texts = Array.from({ length: 20 }, (_, i) => `upload ${i}`);
+  const uploads = await Promise.all(texts.map((text) => spool.receive(chunks(text, text), roomy)));
+  const stored = await Promise.all(uploads.map((upload) => readFile(upload.path, 'utf8')));
+  assert.deepEqual(
+    stored,
+    texts.map((text) => text + text),
+  );
+});
+
+test('what is not a job id never becomes a path', async (t) => {
+  const { spool } = await openSpool(t);
+  const upload = await spool.receive(chunks('zip'), roomy);
+  for (const wrong of ['', '..', '../A', 'A/B', 'a', 'A.zip', 'A\n', 'A\0']) {
+    assert.throws(() => spool.pathOf(wrong), { code: 'internal' });
+    await assert.rejects(spool.keep(upload, wrong), { code: 'internal' });
+    await assert.rejects(spool.remove(wrong), { code: 'internal' });
+  }
+});

@@ -1,0 +1,31 @@
+import { mkdtemp, readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestContext } from 'node:test';
+import { removeTree } from '../../src/files/remove-tree.ts';
+
+/** A folder for one test, removed after it. */
+export async function temporaryFolder(t: TestContext): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'bursar-files-'));
+  t.after(() => removeTree(path));
+  return path;
+}
+
+/** How many files this process has open. */
+export async function openFiles(): Promise<number> {
+  return (await readdir('/dev/fd')).length;
+}
+
+/** Runs as somebody to whom modes apply: root may do anything, and would see no difference. */
+export async function asNobody<T>(run: () => Promise<T>): Promise<T> {
+  if (process.geteuid?.() !== 0) return await run();
+  const nobody = 65534;
+  process.setegid?.(nobody);
+  process.seteuid?.(nobody);
+  try {
+    return await run();
+  } finally {
+    process.seteuid?.(0);
+    process.setegid?.(0);
+  }
+}
