@@ -10,7 +10,7 @@ import { BursarError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
 import { requireActor } from './authentication.ts';
 import { connectionErrors } from './connection-errors.ts';
-import { registerOpenApi } from './openapi.ts';
+import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
 import { probeRoutes } from './routes/probes.ts';
@@ -85,7 +85,7 @@ function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="bursar"');
   if (problem.status === 503) reply.header('retry-after', '5');
   reply.header('x-request-id', requestId);
-  reply.code(problem.status).header('content-type', 'application/problem+json').send(problem.body);
+  sendJson(reply, problem.status, problem.body, 'application/problem+json');
   return problem;
 }
 

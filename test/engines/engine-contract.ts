@@ -1,57 +1,14 @@
 import assert from 'node:assert/strict';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { BursarError } from '../../src/domain/errors.ts';
-import type { Engine, EngineJob } from '../../src/engines/engine.ts';
+import type { Check, EngineHarness } from './engine-harness.ts';
+import { count, hold, release, runsOf } from './jobs.ts';
 import { eventually, never, observationOf, untilFinished, untilRunning } from './observing.ts';
-
-export type JobOverrides = Partial<Omit<EngineJob, 'workspace'>>;
-
-export interface EngineHarness {
-  /** Opened and empty. */
-  engine: Engine;
-  /** A job of one core with an empty workspace that runs `true`, unless told otherwise. */
-  newJob(overrides?: JobOverrides): Promise<EngineJob>;
-  /** Another engine, opened, over the same state, as after a crash. The one before is not used again. */
-  reopen(): Promise<Engine>;
-  /** Leaves nothing running and nothing on the disk. */
-  close(): Promise<void>;
-  /** What a job asks for that leaves no room for any other. */
-  wholeSystem: Pick<EngineJob, 'nodes' | 'coresPerNode'>;
-  /** The shortest time limit that the system can enforce. */
-  shortestRuntimeSeconds: number;
-}
-
-/** A job that runs until it is told to finish, and says how often it ran. */
-export const hold = line('echo ran >> runs; while [ ! -e release ]; do sleep 0.05; done');
-export const count = line('echo ran >> runs');
-
-export function line(text: string): Pick<EngineJob, 'command'> {
-  return { command: { kind: 'line', line: text } };
-}
-
-export function argv(...words: string[]): Pick<EngineJob, 'command'> {
-  return { command: { kind: 'argv', argv: words } };
-}
-
-export function script(path: string, ...args: string[]): Pick<EngineJob, 'command'> {
-  return { command: { kind: 'script', script: path, args } };
-}
-
-export const release = (job: EngineJob) => writeFile(join(job.workspace.directory, 'release'), '');
-export const put = (job: EngineJob, name: string, content: string) =>
-  writeFile(join(job.workspace.directory, name), content);
-export const runsOf = (job: EngineJob) =>
-  readFile(join(job.workspace.directory, 'runs'), 'utf8').then(
-    (text) => text.trim().split('\n').length,
-    () => 0,
-  );
+import { outcomes } from './outcome-contract.ts';
 
 /** The guarantees of `Engine`, for any engine: talks through the interface and the job's files alone. */
 export function engineContract(name: string, makeHarness: () => Promise<EngineHarness>): void {
-  const check = (title: string, body: (harness: EngineHarness) => Promise<void>) =>
-    test(title, async () => {
+  const check: Check = (title, body) =>
+    void test(title, async () => {
       const harness = await makeHarness();
       try {
         await body(harness);
@@ -67,8 +24,6 @@ export function engineContract(name: string, makeHarness: () => Promise<EngineHa
     describe('restarts', () => restarts(check));
   });
 }
-
-type Check = (title: string, body: (harness: EngineHarness) => Promise<void>) => void;
 
 function submission(check: Check): void {
   check('a job that is submitted five times runs once', async ({ engine, newJob }) => {
@@ -134,91 +89,6 @@ function submission(check: Check): void {
     const job = await newJob(count);
     await assert.rejects(engine.submit(job, AbortSignal.abort()));
     assert.equal((await engine.find([job.jobId], never)).size, 0);
-  });
-}
-
-function outcomes(check: Check): void {
-  const run = async (
-    { engine, newJob }: EngineHarness,
-    overrides: JobOverrides,
-    files: Record<string, string> = {},
-  ) => {
-    const job = await newJob(overrides);
-    for (const [name, content] of Object.entries(files)) await put(job, name, content);
-    await engine.submit(job, never);
-    return { job, end: await untilFinished(engine, job.jobId) };
-  };
-  /** An engine may refuse at once, or report the job as rejected: either way the reason is told, and nothing ran. */
-  const refusal = async (harness: EngineHarness, overrides: JobOverrides, files: Record<string, string> = {}) => {
-    try {
-      const { end, job } = await run(harness, overrides, files);
-      assert.equal(end.outcome, 'rejected');
-      assert.equal(end.elapsedSeconds, 0);
-      assert.equal(end.startedAt, null);
-      assert.equal(await runsOf(job), 0);
-      return end.reason;
-    } catch (error) {
-      if (error instanceof BursarError && error.code === 'job_refused') return error.message;
-      throw error;
-    }
-  };
-
-  check('success', async (harness) => {
-    const { end } = await run(harness, line('true'));
-    assert.deepEqual([end.outcome, end.exitCode, end.reason], ['succeeded', 0, 'exit code 0']);
-  });
-
-  check('an exit code', async (harness) => {
-    const { end } = await run(harness, line('exit 3'));
-    assert.deepEqual([end.outcome, end.exitCode, end.reason], ['failed', 3, 'exit code 3']);
-  });
-
-  check('a command that does not exist', async (harness) => {
-    const { end, job } = await run(harness, line('no-such-command --help'));
-    assert.deepEqual([end.outcome, end.exitCode], ['failed', 127]);
-    assert.match(end.reason, /command not found/);
-    assert.match(await readFile(job.workspace.stderr, 'utf8'), /no-such-command/);
-  });
-
-  check('death by a signal', async (harness) => {
-    const { end } = await run(harness, line('ulimit -c 0; kill -SEGV $$'));
-    assert.deepEqual([end.outcome, end.exitCode], ['failed', null]);
-    assert.match(end.reason, /SIGSEGV/);
-  });
-
-  check('the time limit', async (harness) => {
-    const { end } = await run(harness, { ...line('sleep 600'), runtimeSeconds: harness.shortestRuntimeSeconds });
-    assert.equal(end.outcome, 'timed_out');
-    assert.match(end.reason, /limit/);
-    assert.ok(end.elapsedSeconds >= harness.shortestRuntimeSeconds);
-  });
-
-  check('output is kept, each stream in its own file', async (harness) => {
-    const { job } = await run(harness, line('echo to out; echo to err >&2; echo by name > /dev/stderr'));
-    assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'to out\n');
-    assert.equal(await readFile(job.workspace.stderr, 'utf8'), 'to err\nby name\n');
-  });
-
-  check('it runs in its workspace', async (harness) => {
-    const { job } = await run(harness, argv('cp', 'input', 'output'), { input: 'data' });
-    assert.equal(await readFile(join(job.workspace.directory, 'output'), 'utf8'), 'data');
-  });
-
-  check('arguments arrive as they were given', async (harness) => {
-    const words = ['two words', '', '$HOME', "it's", '"quoted"', '*', 'ü', 'a\nb'];
-    const { job } = await run(harness, script('show.sh', ...words), { 'show.sh': `#!/bin/sh\nprintf '<%s>' "$@"\n` });
-    const expected = words.map((word) => `<${word}>`).join('');
-    assert.equal(await readFile(job.workspace.stdout, 'utf8'), expected);
-    const { job: other } = await run(harness, argv('printf', '<%s>', ...words));
-    assert.equal(await readFile(other.workspace.stdout, 'utf8'), expected);
-  });
-
-  check('a script that is not there', async (harness) => {
-    assert.match(await refusal(harness, script('run.sh')), /run\.sh/);
-  });
-
-  check('a script that does not say what runs it', async (harness) => {
-    assert.match(await refusal(harness, script('run.sh'), { 'run.sh': 'echo ran >> runs\n' }), /run\.sh.*#!/);
   });
 }
 

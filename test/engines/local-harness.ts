@@ -1,11 +1,13 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { test } from 'node:test';
 import type { Engine, EngineJob } from '../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../src/engines/local/engine.ts';
-import type { EngineHarness, JobOverrides } from './engine-contract.ts';
+import type { EngineHarness, JobOverrides } from './engine-harness.ts';
 import { eventually, never } from './observing.ts';
 
 export interface LocalHarness extends EngineHarness {
@@ -15,10 +17,16 @@ export interface LocalHarness extends EngineHarness {
   recordOf(job: EngineJob): string;
 }
 
+/** One for all engines of a test file: with a new one every time, their first supervisors would start slowly. */
+const sharedCache = mkdtempSync(join(tmpdir(), 'bursar-cache-'));
+process.on('exit', () => rmSync(sharedCache, { recursive: true, force: true }));
+
 export async function localHarness(overrides: Partial<LocalEngineOptions> = {}): Promise<LocalHarness> {
   const root = await mkdtemp(join(tmpdir(), 'bursar-engine-'));
   const directory = join(root, 'records');
   const options = { directory, cores: 4, memoryMb: 1000, outputKb: 1000, killGraceSeconds: 1, ...overrides };
+  await mkdir(directory);
+  await symlink(sharedCache, join(directory, '.cache'));
   let engine = createLocalEngine(options);
   await engine.open(never);
   return {
@@ -37,17 +45,29 @@ export async function localHarness(overrides: Partial<LocalEngineOptions> = {}):
     async close() {
       await endAll(engine);
       await engine.close();
-      const stray = await eventually('all processes of the test are gone', async () => {
-        const left = processesMentioning(root);
-        return left.length === 0 ? 'none' : false;
-      });
+      await eventually('no process of the test is left', async () => processesMentioning(root).length === 0);
       await rm(root, { recursive: true, force: true });
-      return void stray;
     },
     wholeSystem: { nodes: 1, coresPerNode: options.cores },
     shortestRuntimeSeconds: 1,
     recordOf: (job) => join(directory, job.jobId),
   };
+}
+
+/** Runs a test on a local engine of its own, and sees to it that nothing is left of it. */
+export function localTest(
+  title: string,
+  options: Partial<LocalEngineOptions>,
+  body: (harness: LocalHarness) => Promise<void>,
+): void {
+  test(title, async () => {
+    const harness = await localHarness(options);
+    try {
+      await body(harness);
+    } finally {
+      await harness.close();
+    }
+  });
 }
 
 export async function newLocalJob(root: string, overrides: JobOverrides = {}): Promise<EngineJob> {
@@ -74,18 +94,23 @@ export async function endAll(engine: Engine): Promise<void> {
   });
 }
 
-/** Living processes that have the text in their command line or in their environment: supervisors, jobs, strays. */
+/**
+ * Living processes that have the text in their command line or (on Linux) in their environment: supervisors, jobs,
+ * strays.
+ */
 export function processesMentioning(text: string): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => Number.isInteger(pid) && pid !== process.pid)
-    .filter((pid) => {
-      try {
-        if (/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'latin1'))) return false;
-        const known = ['cmdline', 'environ'].map((file) => readFileSync(`/proc/${pid}/${file}`, 'latin1'));
-        return known.join('\0').includes(text);
-      } catch {
-        return false;
-      }
-    });
+  const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
+  return rows.flatMap((row) => {
+    const [, pid, stat, command] = /^\s*(\d+)\s+(\S+)\s+(.*)$/.exec(row) ?? [];
+    if (pid === undefined || stat?.startsWith('Z') || Number(pid) === process.pid) return [];
+    return `${command} ${environmentOf(pid)}`.includes(text) ? Number(pid) : [];
+  });
+}
+
+function environmentOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, 'latin1');
+  } catch {
+    return '';
+  }
 }

@@ -1,0 +1,65 @@
+import { sql } from 'kysely';
+import { poolHolder } from './accounts.ts';
+import type { Db } from './tables.ts';
+
+/**
+ * Recomputes the invariants of the ledger from its entries, and tells in words what does not add up; nothing when
+ * the books balance. Each check is one pass over a table, so a million entries take seconds.
+ */
+export async function proveLedger(db: Db): Promise<string[]> {
+  const checks = [figuresEqualEntries, heldEqualsOpenHolds, poolsEqualCaps, endedJobsAreSettled, publicUseIsCovered];
+  const problems: string[] = [];
+  for (const check of checks) problems.push(...(await check(db)));
+  return problems;
+}
+
+async function figuresEqualEntries(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ id: number }>`
+    select a.id from accounts a left join
+      (select account_id, sum(granted) granted, sum(held) held, sum(posted) posted, sum(overrun) overrun
+       from entries group by account_id) e on e.account_id = a.id
+    where a.granted <> coalesce(e.granted, 0) or a.held <> coalesce(e.held, 0)
+       or a.posted <> coalesce(e.posted, 0) or a.overrun <> coalesce(e.overrun, 0)
+    order by a.id`.execute(db);
+  return rows.map(({ id }) => `account ${id}: its figures are not the sum of its entries`);
+}
+
+async function heldEqualsOpenHolds(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ id: number; held: number; open: number }>`
+    with open_holds as (select * from holds where id not in (select hold_id from resolutions)),
+    sides as (
+      select time_pool account_id, time_seconds amount from open_holds union all
+      select time_cap, time_seconds from open_holds union all
+      select space_pool, space_bytes from open_holds union all
+      select space_cap, space_bytes from open_holds)
+    select a.id, a.held, coalesce(s.amount, 0) as open from accounts a left join
+      (select account_id, sum(amount) amount from sides group by account_id) s on s.account_id = a.id
+    where a.held <> coalesce(s.amount, 0) order by a.id`.execute(db);
+  return rows.map(({ id, held, open }) => `account ${id}: holds ${held}, but its open holds are ${open}`);
+}
+
+async function poolsEqualCaps(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ project_id: number; resource: string }>`
+    select project_id, resource from accounts group by project_id, resource, period_id
+    having sum(case when holder = ${poolHolder} then posted + overrun else 0 end)
+        <> sum(case when holder = ${poolHolder} then 0 else posted + overrun end)
+        or sum(case when holder = ${poolHolder} then held else 0 end)
+        <> sum(case when holder = ${poolHolder} then 0 else held end)`.execute(db);
+  return rows.map((row) => `project ${row.project_id}: the pool's use of ${row.resource} is not the sum of its caps`);
+}
+
+async function endedJobsAreSettled(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ id: number; state: string }>`
+    select j.id, j.state from jobs j
+      left join holds h on h.job = j.id and h.attempt = j.attempt
+      left join resolutions r on r.hold_id = h.id
+    where h.id is null or (j.state in ('ended', 'deleted')) <> (r.hold_id is not null) order by j.id`.execute(db);
+  return rows.map(({ id, state }) => `job ${id}: it is ${state}, and its hold does not fit that`);
+}
+
+/** Nothing is posted or held beyond what was granted; use beyond it stands as overrun. */
+async function publicUseIsCovered(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ id: number }>`
+    select id from accounts where posted + held > granted order by id`.execute(db);
+  return rows.map(({ id }) => `account ${id}: more is posted and held than granted`);
+}

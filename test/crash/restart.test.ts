@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { makeZip } from '../files/hostile-zips.ts';
+import { callerOf, type Job } from '../support/api.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+
+async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let i = 0; i < 1200; i++) {
+    if (await condition()) return;
+    await sleep(50);
+  }
+  throw new Error(`it did not come to pass: ${what}`);
+}
+
+describe('a restart', () => {
+  let folder: string;
+  let data: string;
+  let server: TestServer;
+  let token: string;
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'bursar-restart-'));
+    data = join(folder, 'data');
+    server = await startServer({ data });
+    token = server.userToken;
+  });
+  afterEach(async () => {
+    await server.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const waitingJob = () => {
+    const go = join(folder, 'go');
+    const runs = join(folder, 'runs');
+    return { go, runs, command: `echo ran >> ${runs}; until [ -e ${go} ]; do sleep 0.1; done; echo done` };
+  };
+
+  for (const end of ['SIGTERM', 'SIGKILL'] as const) {
+    test(`by ${end} leaves a running job running, and finds it again`, async () => {
+      const { go, runs, command } = waitingJob();
+      const job = (await callerOf(server.url, token).submit('/jobs/hpc_one/', { command })).body;
+      await until('the job runs', () => existsSync(runs));
+      if (end === 'SIGTERM') assert.equal(await server.stop(), 0);
+      else await server.kill();
+
+      server = await startServer({ data });
+      const me = callerOf(server.url, token);
+      await until('it shows as running', async () => (await me.get<Job[]>('/jobs/')).body[0]?.stage === 'RUNNING');
+      writeFileSync(go, '');
+      const finished = await me.finished(job);
+      assert.equal(finished.stage, 'SUCCESSFUL');
+      assert.equal(readFileSync(runs, 'utf8'), 'ran\n');
+      assert.equal(readFileSync(join(data, 'workspaces', job.job_id, 'stdout'), 'utf8'), 'done\n');
+    });
+  }
+
+  test('finds a job that ended while no server was there, and settles it', async () => {
+    const { go, runs, command } = waitingJob();
+    const before = await callerOf(server.url, token).quota('hpc_one', 'proj_hpc_one_01');
+    const job = (await callerOf(server.url, token).submit('/jobs/hpc_one/', { command })).body;
+    await until('the job runs', () => existsSync(runs));
+    await server.kill();
+    writeFileSync(go, '');
+    await until('the job is over', () => existsSync(join(data, 'engines', 'hpc_one', job.job_id, 'exit.json')));
+
+    server = await startServer({ data });
+    const me = callerOf(server.url, token);
+    assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
+    const after = await me.quota('hpc_one', 'proj_hpc_one_01');
+    assert.ok(after.time_left < before.time_left && after.time_left > before.time_left - 3600);
+  });
+
+  test('SIGTERM lets an upload that is under way finish and be answered', async () => {
+    const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho hello\n' });
+    const upload = request(`${server.url}/jobs/hpc_one/`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-disposition': 'attachment; filename=job.zip',
+        payload: '{"command": "sbatch run.sh"}',
+        'content-length': zip.length,
+      },
+    });
+    const answered = new Promise<number | undefined>((resolve, reject) => {
+      upload.on('response', (response) => resolve(response.resume().statusCode));
+      upload.on('error', reject);
+    });
+    upload.write(zip.subarray(0, 20));
+    await until('the upload has begun', () => readIncoming(data) > 0);
+    const stopped = server.stop();
+    await until('it is draining', () => server.stderr().includes('stopping'));
+    upload.end(zip.subarray(20));
+    assert.equal(await answered, 201);
+    assert.equal(await stopped, 0);
+
+    server = await startServer({ data });
+    const me = callerOf(server.url, token);
+    const [job] = (await me.get<Job[]>('/jobs/')).body;
+    assert.ok(job);
+    assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
+  });
+
+  test('SIGKILL during an upload leaves neither a job nor a file', async () => {
+    const upload = request(`${server.url}/jobs/hpc_one/`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-disposition': 'attachment; filename=job.zip',
+        payload: '{"command": "sbatch run.sh"}',
+        'content-length': 1000,
+      },
+    });
+    upload.on('error', () => undefined);
+    upload.write(Buffer.alloc(100));
+    await until('the upload has begun', () => readIncoming(data) > 0);
+    await server.kill();
+
+    server = await startServer({ data });
+    assert.equal(readIncoming(data), 0);
+    assert.deepEqual((await callerOf(server.url, token).get('/jobs/')).body, []);
+  });
+});
+
+function readIncoming(data: string): number {
+  return readdirSync(join(data, 'spool', 'incoming')).length;
+}

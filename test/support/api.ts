@@ -1,0 +1,83 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+type Body = NonNullable<RequestInit['body']>;
+
+export interface Job {
+  id: number;
+  job_id: string;
+  owner: string;
+  project: number;
+  project_hpc: string;
+  project_name: string;
+  title: string;
+  runtime: number;
+  stage: string;
+  terminal_stage: boolean;
+  failed: boolean;
+  init_date: string;
+  end_date: string | null;
+}
+
+export interface Quota {
+  id: number;
+  project: number;
+  project_hpc: string;
+  project_name: string;
+  space_left: number;
+  time_left: number;
+  user: string;
+}
+
+export interface Answer<T = unknown> {
+  status: number;
+  headers: Headers;
+  text: string;
+  body: T;
+}
+
+/** A caller with a token, speaking real HTTP. */
+export interface Caller {
+  get<T>(path: string): Promise<Answer<T>>;
+  send(method: string, path: string, headers?: Record<string, string>, body?: Body): Promise<Answer>;
+  submit(path: string, payload: Record<string, unknown>, zip?: Uint8Array): Promise<Answer<Job>>;
+  /** The job once its stage is final. */
+  finished(job: Job): Promise<Job>;
+  quota(hpc: string, project: string): Promise<Quota>;
+}
+
+export function callerOf(url: string, token: string | null): Caller {
+  const auth: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
+
+  async function send(method: string, path: string, headers: Record<string, string> = {}, body?: Body) {
+    const response = await fetch(url + path, {
+      method,
+      headers: { ...auth, ...headers },
+      ...(body === undefined ? {} : { body }),
+    });
+    const text = await response.text();
+    const json = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : undefined;
+    return { status: response.status, headers: response.headers, text, body: json };
+  }
+
+  const caller: Caller = {
+    send,
+    get: async <T>(path: string) => (await send('GET', path)) as Answer<T>,
+    submit: async (path, payload, zip) =>
+      (await send(
+        'POST',
+        path,
+        { 'content-disposition': 'attachment; filename=job.zip', payload: JSON.stringify(payload) },
+        zip as Body | undefined,
+      )) as Answer<Job>,
+    finished: async (job) => {
+      const path = `/jobs/${job.project_hpc.toLowerCase()}/${job.project_name}/${job.job_id}/`;
+      for (;;) {
+        const { body } = await caller.get<Job>(path);
+        if (body.terminal_stage) return body;
+        await sleep(50);
+      }
+    },
+    quota: async (hpc, project) => (await caller.get<Quota>(`/quotas/${hpc}/${project}/`)).body,
+  };
+  return caller;
+}

@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { checkConfig } from '../../src/config/check.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { enrolUser, syncProjects } from '../../src/services/enrolment.ts';
+import { migrate, openDatabase } from '../../src/store/database.ts';
+import type { Db } from '../../src/store/tables.ts';
+
+export interface TestBooks {
+  db: Db;
+  config: Config;
+  folder: string;
+  close(): Promise<void>;
+}
+
+/** Books with one batch system, one project and the named members, each granted so much. */
+export async function openBooks(members: string[], timeSeconds: number, spaceKb: number): Promise<TestBooks> {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-books-'));
+  const projects = [{ name: 'proj', grant: { timeSeconds, spaceKb } }];
+  const config = checkConfig({ data: folder, systems: { sys: { kind: 'batch', projects } } }, 'test');
+  const db = openDatabase(config.database.url, folder);
+  await migrate(db);
+  await syncProjects(db, config, 1);
+  for (const member of members) await enrolUser(db, config, member, 'user', 1);
+  return {
+    db,
+    config,
+    folder,
+    close: async () => {
+      await db.destroy();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

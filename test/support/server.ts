@@ -1,0 +1,96 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { stringify } from 'yaml';
+
+const program = fileURLToPath(new URL('../../bin/bursar.mjs', import.meta.url));
+export const runFile = promisify(execFile);
+
+export interface ServerOptions {
+  /** The data folder of an earlier server; a new one otherwise. */
+  data?: string;
+  /** A configuration to serve, instead of the shipped one. */
+  config?: unknown;
+  env?: Record<string, string>;
+}
+
+/** A real server: a process of its own, on a free port and a data folder of its own. */
+export interface TestServer {
+  url: string;
+  data: string;
+  process: ChildProcess;
+  /** Of the first start; empty on a later one. */
+  adminToken: string;
+  userToken: string;
+  stdout(): string;
+  stderr(): string;
+  /** A token from the command line, for a user who is created where unknown. */
+  token(user: string, ...options: string[]): Promise<string>;
+  /** Runs the command line on the same data folder. */
+  bursar(...args: string[]): Promise<{ stdout: string; stderr: string }>;
+  /** SIGTERM; resolves with the exit code. The data folder stays. */
+  stop(): Promise<number | null>;
+  /** SIGKILL. The data folder stays. */
+  kill(): Promise<void>;
+  /** Stops it and removes the data folder. */
+  dispose(): Promise<void>;
+}
+
+export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
+  const data = options.data ?? mkdtempSync(join(tmpdir(), 'bursar-test-'));
+  const env: NodeJS.ProcessEnv = { ...process.env, BURSAR_DATA: data, BURSAR_PORT: '0', ...options.env };
+  delete env.BURSAR_CONFIG;
+  if (options.config !== undefined) {
+    env.BURSAR_CONFIG = `${data}.yaml`;
+    writeFileSync(env.BURSAR_CONFIG, stringify(options.config));
+  }
+  const child = spawn(process.execPath, [program, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const exited = once(child, 'exit');
+
+  while (!/serves (http:\S+)[^\n]*\n/.test(stdout)) {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server did not start:\n${stderr}`);
+    await sleep(10);
+  }
+  // On a first start the tokens follow the first line in the same write.
+  const [, url = ''] = /serves (http:\S+)/.exec(stdout) ?? [];
+  const tokenOf = (role: string) => new RegExp(`${role} +\\d+: (\\S+)`).exec(stdout)?.[1] ?? '';
+  const bursar = (...args: string[]) => runFile(process.execPath, [program, ...args], { env });
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    await exited;
+    return child.exitCode;
+  };
+  return {
+    url,
+    data,
+    process: child,
+    adminToken: tokenOf('administrator'),
+    userToken: tokenOf('user'),
+    stdout: () => stdout,
+    stderr: () => stderr,
+    token: async (user, ...more) => (await bursar('token', 'create', '--user', user, ...more)).stdout.trim(),
+    bursar,
+    stop: () => end('SIGTERM'),
+    kill: async () => {
+      await end('SIGKILL');
+    },
+    dispose: async () => {
+      await end('SIGTERM');
+      rmSync(data, { recursive: true, force: true });
+      rmSync(`${data}.yaml`, { force: true });
+    },
+  };
+}
