@@ -45,7 +45,7 @@ export async function* readEntries(open: OpenZip, limits: ZipLimits): AsyncGener
     throw invalidZip(`${found}. Pack many small files into one, such as a tar file.`);
   }
   for await (const header of zip.eachEntry()) yield readEntry(open, header, limits);
-  void refuseMoreEntries;
+  await refuseMoreEntries(open);
 }
 
 function readEntry(open: OpenZip, header: Entry, limits: ZipLimits): ZipEntry {

@@ -5,6 +5,7 @@ import type { TSchema } from 'typebox';
 import Type from 'typebox';
 import { JobSchema } from '../contract/job.ts';
 import { QuotaSchema } from '../contract/quota.ts';
+import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
 
 /** The schema of a route: what it is, what it answers, and that anything else is a problem document. */
@@ -44,4 +45,7 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
   });
   await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true });
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
+  app.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
+    reply.type('text/markdown; charset=utf-8').send(errorReference()),
+  );
 }

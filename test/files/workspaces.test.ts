@@ -90,10 +90,11 @@ test('a Bursar killed while staging leaves no workspace under the real name, and
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script, root, jobId, zip], {
     stdio: 'inherit',
   });
+  const exit = once(child, 'exit');
   const unpacked = () => readdir(join(root, `${jobId}.partial`, 'files')).catch(() => []);
   while ((await unpacked()).length < 10 && child.exitCode === null) await nextTurn();
   child.kill('SIGKILL');
-  const [exitCode] = await once(child, 'exit');
+  const [exitCode] = await exit;
   assert.equal(exitCode, null, 'the child was done before it could be killed');
   assert.deepEqual(await readdir(root), [`${jobId}.partial`]);
   await workspaces.stage(jobId, zip, hostileLimits);

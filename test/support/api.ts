@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from './until.ts';
 
 type Body = NonNullable<RequestInit['body']>;
 
@@ -35,17 +35,28 @@ export interface Answer<T = unknown> {
   body: T;
 }
 
+/** A request with its answer, for whoever looks over a caller's shoulder. */
+export interface Exchange {
+  method: string;
+  path: string;
+  answer: Answer;
+}
+
 /** A caller with a token, speaking real HTTP. */
 export interface Caller {
   get<T>(path: string): Promise<Answer<T>>;
   send(method: string, path: string, headers?: Record<string, string>, body?: Body): Promise<Answer>;
   submit(path: string, payload: Record<string, unknown>, zip?: Uint8Array): Promise<Answer<Job>>;
-  /** The job once its stage is final. */
+  /** The job once its stage is final; gives up after five minutes, for it may have to queue. */
   finished(job: Job): Promise<Job>;
   quota(hpc: string, project: string): Promise<Quota>;
 }
 
-export function callerOf(url: string, token: string | null): Caller {
+export function callerOf(
+  url: string,
+  token: string | null,
+  observe: (exchange: Exchange) => void = () => undefined,
+): Caller {
   const auth: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
 
   async function send(method: string, path: string, headers: Record<string, string> = {}, body?: Body) {
@@ -55,8 +66,11 @@ export function callerOf(url: string, token: string | null): Caller {
       ...(body === undefined ? {} : { body }),
     });
     const text = await response.text();
-    const json = /json/.test(response.headers.get('content-type') ?? '') ? JSON.parse(text) : undefined;
-    return { status: response.status, headers: response.headers, text, body: json };
+    const isJson = text !== '' && /json/.test(response.headers.get('content-type') ?? '');
+    const json = isJson ? JSON.parse(text) : undefined;
+    const answer = { status: response.status, headers: response.headers, text, body: json };
+    observe({ method, path, answer });
+    return answer;
   }
 
   const caller: Caller = {
@@ -71,11 +85,11 @@ export function callerOf(url: string, token: string | null): Caller {
       )) as Answer<Job>,
     finished: async (job) => {
       const path = `/jobs/${job.project_hpc.toLowerCase()}/${job.project_name}/${job.job_id}/`;
-      for (;;) {
+      const look = async () => {
         const { body } = await caller.get<Job>(path);
-        if (body.terminal_stage) return body;
-        await sleep(50);
-      }
+        return body.terminal_stage ? body : undefined;
+      };
+      return await until(`the end of ${job.job_id}`, look, 300);
     },
     quota: async (hpc, project) => (await caller.get<Quota>(`/quotas/${hpc}/${project}/`)).body,
   };

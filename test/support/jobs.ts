@@ -1,0 +1,84 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Answer, Caller, Job, Quota } from './api.ts';
+import { until } from './until.ts';
+import { zipOf } from './zip.ts';
+
+/** What a test needs of a server in order to look at, and to move, the files of a job. */
+interface Place {
+  data: string;
+}
+
+/**
+ * A shell line that ends when it is let go, so that a running job can be looked at without any hurry. It ends too
+ * when its folder is removed: a test that fails leaves nothing behind.
+ */
+export const gate = 'while [ ! -e go ] && [ -d "$PWD" ]; do sleep 0.05; done';
+
+export function letGo({ data }: Place, job: Job): void {
+  writeFileSync(join(data, 'workspaces', job.job_id, 'files', 'go'), '');
+}
+
+/** What the job has printed, as it is kept. */
+export function outputOf({ data }: Place, job: Job, stream: 'stdout' | 'stderr' = 'stdout'): string {
+  return readFileSync(join(data, 'workspaces', job.job_id, stream), 'utf8');
+}
+
+/** The path of a job's own resource. */
+export function pathOf(job: Job): string {
+  return `/jobs/${job.project_hpc.toLowerCase()}/${job.project_name}/${job.job_id}/`;
+}
+
+/** The answer that first shows the job in this stage. */
+export function inStage(caller: Caller, job: Job, stage: string): Promise<Answer<Job>> {
+  return until(`${job.job_id} in stage ${stage}`, async () => {
+    const answer = await caller.get<Job>(pathOf(job));
+    if (answer.body.stage === stage) return answer;
+    if (answer.body.terminal_stage) throw new Error(`${job.job_id} ended as ${answer.body.stage}`);
+    return undefined;
+  });
+}
+
+/** The request that the interface shows: every value a string, on each system with what that system takes. */
+export const exampleRequest = { node_number: '2', core_number: '6', runtime: '2.0', title: 'Title' };
+
+export type Hpc = 'hpc_one' | 'hpc_two';
+
+/** A submission that runs a shell line on either system. */
+export async function submitLine(
+  caller: Caller,
+  path: string,
+  line: string,
+  payload: Record<string, unknown> = {},
+): Promise<Answer<Job>> {
+  if (path.startsWith('/jobs/hpc_one/')) return caller.submit(path, { command: line, ...payload });
+  return caller.submit(path, { tool: 'BASH', ...payload }, await zipOf({ 'main.sh': `${line}\n` }));
+}
+
+/** Everything that can be seen of the example request, from before its submission until after its end. */
+export interface Life {
+  before: Quota;
+  submitted: Answer<Job>;
+  running: Answer<Job>;
+  during: Quota;
+  finished: Answer<Job>;
+  after: Quota;
+}
+
+export async function liveThrough(
+  place: Place,
+  caller: Caller,
+  hpc: Hpc,
+  payload: Record<string, unknown> = exampleRequest,
+): Promise<Life> {
+  const project = `proj_${hpc}_01`;
+  const before = await caller.quota(hpc, project);
+  const submitted = await submitLine(caller, `/jobs/${hpc}/`, gate, payload);
+  if (submitted.status !== 201) throw new Error(`not accepted: ${submitted.text}`);
+  const running = await inStage(caller, submitted.body, 'RUNNING');
+  const during = await caller.quota(hpc, project);
+  letGo(place, submitted.body);
+  await caller.finished(submitted.body);
+  const finished = await caller.get<Job>(pathOf(submitted.body));
+  return { before, submitted, running, during, finished, after: await caller.quota(hpc, project) };
+}

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Answer, callerOf, type Job, type Quota } from './api.ts';
+import type { TestServer } from './server.ts';
+import { until } from './until.ts';
+
+/** A problem document, with whatever facts its code brings. */
+export interface Problem extends Record<string, unknown> {
+  type: string;
+  title: string;
+  status: number;
+  code: string;
+  detail: string;
+  request_id: string;
+  errors?: { field: string; message: string }[];
+}
+
+interface Expected {
+  status: number;
+  code: string;
+  /** What the detail has to say about this very case. */
+  says?: RegExp;
+}
+
+/** Words by which a detail tells its reader what to do, or what would be accepted. */
+const advice =
+  /\b(send|make|ask|use|see|shorten|try|choose|name|give|write|close|remove|generate|pack|wait|sign|correct|check|list|lists|get|create|known are|allowed are|must|is required|needs?|takes|starts? from|one of)\b/i;
+
+/** The answer is the documented refusal: stable code, problem details, advice, and nothing of our insides. */
+export function assertProblem(answer: Answer, { status, code, says }: Expected): Problem {
+  assert.equal(`${answer.status} ${codeOf(answer)}`, `${status} ${code}`, answer.text);
+  assert.equal(answer.headers.get('content-type'), 'application/problem+json');
+  const problem = answer.body as Problem;
+  assert.equal(problem.status, status);
+  assert.equal(problem.type, `/docs/errors#${code}`);
+  assert.match(problem.title, /\w/);
+  assert.equal(problem.request_id, answer.headers.get('x-request-id'), 'the request can be found in the logs');
+  assert.doesNotMatch(answer.text, /\bat [^"]*:\d+:\d+|node_modules|node:internal|\.ts\b|\/src\//, 'no stack trace');
+  if (says !== undefined) assert.match(problem.detail, says);
+  if (!advice.test(problem.detail)) withoutAdvice.add(`${code}: ${problem.detail}`);
+  return problem;
+}
+
+/** Details seen so far in this process that say what is wrong and not what to do. */
+const withoutAdvice = new Set<string>();
+
+/** Every refusal so far has told its reader what to do. Asked once at the end, so that all are listed at once. */
+export function assertAllGaveAdvice(): void {
+  assert.deepEqual([...withoutAdvice], [], 'details that do not say what to do');
+}
+
+function codeOf({ body }: Answer): unknown {
+  return typeof body === 'object' && body !== null && 'code' in body ? body.code : undefined;
+}
+
+/** Everything that a refused request could have left behind. */
+interface Traces {
+  jobs: Record<string, number[]>;
+  quotas: Record<string, Quota[]>;
+  spool: string[];
+  workspaces: string[];
+}
+
+export interface TraceWatch {
+  /** What there is now is what there was; waits for files of requests that broke off to be swept away. */
+  assertUnchanged(): Promise<void>;
+  /** Takes what there is as the new normal, once every job has ended. For tests that are meant to leave something. */
+  accept(): Promise<void>;
+}
+
+export async function watchTraces(server: TestServer, tokens: readonly string[]): Promise<TraceWatch> {
+  const callers = tokens.map((token) => callerOf(server.url, token));
+
+  async function look(): Promise<Traces> {
+    const traces: Traces = { jobs: {}, quotas: {}, spool: filesUnder(server, 'spool'), workspaces: [] };
+    for (const [index, caller] of callers.entries()) {
+      const { body: jobs } = await caller.get<Job[]>('/jobs/');
+      traces.jobs[index] = jobs.map((job) => job.id);
+      traces.quotas[index] = (await caller.get<Quota[]>('/quotas/')).body;
+    }
+    traces.workspaces = filesUnder(server, 'workspaces');
+    return traces;
+  }
+
+  let before = await look();
+  return {
+    assertUnchanged: async () => {
+      let now = before;
+      await until('nothing is left behind', async () => {
+        now = await look();
+        return JSON.stringify(now) === JSON.stringify(before) ? true : undefined;
+      }).catch(() => undefined);
+      assert.deepEqual(now, before, 'nothing is left behind');
+    },
+    accept: async () => {
+      for (const caller of callers) {
+        for (const job of (await caller.get<Job[]>('/jobs/')).body) await caller.finished(job);
+      }
+      await until('the spool is empty', () => (filesUnder(server, 'spool').length === 0 ? true : undefined));
+      before = await look();
+    },
+  };
+}
+
+/** The files under a folder of the data folder, by path. */
+export function filesUnder({ data }: { data: string }, folder: string): string[] {
+  const root = join(data, folder);
+  if (!existsSync(root)) return [];
+  return readdirSync(root, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1))
+    .sort();
+}
