@@ -46,16 +46,14 @@ localTest('background children are gone when the job is, and do not hold it up',
 });
 
 localTest('strays in a session of their own are gone too', {}, async (h) => {
-  const { job, end } = await run(
-    h,
-    line('setsid sleep 600 & setsid sh -c "sleep 601 & sleep 602" & sleep 0.2; exit 4'),
-  );
+  const { job, end } = await run(h, line(`${stray}; exit 4`));
   assert.deepEqual([end.outcome, end.exitCode], ['failed', 4]);
   assert.deepEqual(processesMentioning(job.jobId), []);
 });
 
 localTest('a stray that hides with the pipes in its hands does not hold up the end', {}, async (h) => {
-  const { job, end } = await run(h, line('env -i setsid sleep 603 & echo $! > stray; sleep 0.2'));
+  const hiding = 'echo $$ > stray; exec sleep 602';
+  const { job, end } = await run(h, line(`env -i setsid sh -c '${hiding}' & until [ -s stray ]; do sleep 0.02; done`));
   assert.equal(end.outcome, 'succeeded');
   process.kill(Number(await readFile(join(job.workspace.directory, 'stray'), 'utf8')), 'SIGKILL');
 });

@@ -58,6 +58,7 @@ const malformed: [string, () => string][] = [
   ['two tokens', () => `Bearer ${server.userToken} ${server.userToken}`],
   ['a token in quotes', () => `Bearer "${server.userToken}"`],
   ['two schemes', () => `Bearer Bearer ${server.userToken}`],
+  ['a piece of SQL', () => "Bearer ' or 1=1 --"],
   ['a list of credentials', () => `Bearer ${server.userToken}, Bearer ${server.userToken}`],
 ];
 
@@ -68,7 +69,6 @@ const refused: [string, () => string, RegExp][] = [
   ['a token in another case', () => server.userToken.toUpperCase(), /not known/],
   ['a token with a letter more', () => `${server.userToken}A`, /not known/],
   ['a token with a letter less', () => server.userToken.slice(0, -1), /not known/],
-  ['a token that is a piece of SQL', () => "1'/**/or/**/1=1--".replaceAll(/[^\w.~+/=-]/g, '~'), /not known/],
   ['an expired token', () => tokens.expired, /expired/],
   ['a revoked token', () => tokens.revoked, /revoked/],
 ];

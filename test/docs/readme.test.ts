@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { callerOf, type Job } from '../support/api.ts';
+import { runFile, startServer, type TestServer } from '../support/server.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+
+/** The fenced blocks of a language that contain a text, with the address of the test server put in. */
+function example(language: string, containing: string, url: string): string {
+  const blocks = [...readme.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))];
+  const block = blocks.map(([, text = '']) => text).find((text) => text.includes(containing));
+  assert.ok(block, `the README has no ${language} block with ${containing}`);
+  return block.replaceAll('http://127.0.0.1:8080', url);
+}
+
+describe('the README', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-readme-'));
+  let server: TestServer;
+  before(async () => {
+    server = await startServer();
+  });
+  after(async () => {
+    await server.dispose();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test('shows a first job by curl that runs as it stands', async () => {
+    const script = example('sh', '--data-binary @job.zip', server.url);
+    const env = { ...process.env, TOKEN: server.userToken };
+    await runFile('bash', ['-euc', script], { cwd: folder, env });
+    const me = callerOf(server.url, server.userToken);
+    const [job] = (await me.get<Job[]>('/jobs/hpc_one/')).body;
+    assert.ok(job);
+    assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
+    assert.equal(readFileSync(join(server.data, 'workspaces', job.job_id, 'stdout'), 'utf8'), 'hello, world\n');
+  });
+
+  test('shows a first job in Python that runs as it stands', async () => {
+    const script = example('python', 'import io', server.url);
+    const env = { ...process.env, TOKEN: server.userToken };
+    const { stdout } = await runFile('python3', ['-c', script], { cwd: folder, env });
+    assert.match(stdout, /^COMPLETED \d+\n$/);
+  });
+
+  test('shows commands that the command line knows', async () => {
+    const lines = [...readme.matchAll(/^npm run -s bursar -- (.*)$/gm)].map(([, line = '']) => line.split(' '));
+    assert.ok(lines.length >= 4);
+    for (const line of lines) assert.notEqual((await server.bursar(...line)).stdout, '');
+  });
+
+  test('links to files that are there', () => {
+    for (const [, target = ''] of readme.matchAll(/\]\(([^)#]+)\)/g)) {
+      assert.doesNotThrow(() => readFileSync(join(root, target)), target);
+    }
+  });
+});
+
+describe('the first start', () => {
+  test('prints curl commands that can be pasted: submit, list, quotas', async () => {
+    const server = await startServer();
+    try {
+      const commands = server
+        .stdout()
+        .split('\n')
+        .filter((line) => line.startsWith('  curl '));
+      assert.equal(commands.length, 3);
+      const outputs: unknown[] = [];
+      for (const command of commands) outputs.push(JSON.parse((await runFile('bash', ['-c', command])).stdout));
+      const [job, jobs, quotas] = outputs as [Job, Job[], unknown[]];
+      assert.equal(job.title, 'First job');
+      assert.equal(jobs[0]?.id, job.id);
+      assert.equal(quotas.length, 3);
+    } finally {
+      await server.dispose();
+    }
+  });
+});
