@@ -2,30 +2,38 @@ import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BursarError } from '../domain/errors.ts';
 import { limitSeconds } from '../domain/price.ts';
-import { type JobRecord, leaseDueJobs, nextDueAt, postponeJob } from '../store/jobs.ts';
+import { type JobRecord, leaseDueJobs, nextDueAt, postponeJob, renewLease } from '../store/jobs.ts';
 import { advanceJob } from './advance.ts';
 import { forever, type Loop, startLoop } from './loop.ts';
 import type { SystemWorker } from './system-worker.ts';
 
 const atOnce = 8;
-const leaseMs = 5 * 60_000;
+const leaseMs = 60_000;
 const longestDelayMs = 60_000;
 
 /**
  * Brings accepted jobs to the engine of their system: leases what is due, unpacks its zip into its workspace,
- * submits it exactly once, and stores the engine's id. Whatever is interrupted is found again by its lease.
+ * submits it exactly once, and stores the engine's id. Whatever is interrupted is found again by its lease. A few
+ * jobs are under way at a time, so that a large zip does not keep the others waiting.
  */
 export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): Loop {
   const { db, system, leaseOwner, now, log } = worker;
+  const underWay = new Map<number, Promise<void>>();
 
-  return startLoop(async (signal) => {
+  const loop = startLoop(async (signal) => {
     try {
+      if (underWay.size >= atOnce) return forever;
       const lease = { owner: leaseOwner, now: now(), until: now() + leaseMs };
-      const jobs = await leaseDueJobs(db, system.name, lease, atOnce);
-      await Promise.all(jobs.map((job) => dispatch(worker, job, signal)));
-      if (jobs.length > 0) {
-        onSubmitted();
-        return 0;
+      const jobs = await leaseDueJobs(db, system.name, lease, atOnce - underWay.size);
+      for (const job of jobs) {
+        // A lease can run out on its own holder, when the whole process was stopped for longer than it lasts.
+        if (underWay.has(job.id)) continue;
+        const work = dispatch(worker, job, signal).finally(() => {
+          underWay.delete(job.id);
+          onSubmitted();
+          loop.wake();
+        });
+        underWay.set(job.id, work);
       }
       const next = await nextDueAt(db, system.name);
       return next === undefined ? forever : Math.max(10, next - now());
@@ -34,9 +42,33 @@ export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): 
       return 1000;
     }
   });
+  return {
+    wake: loop.wake,
+    async stop() {
+      await loop.stop();
+      await Promise.all(underWay.values());
+    },
+  };
 }
 
+/** Never throws: what fails here is tried again when the lease has run out. */
 async function dispatch(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<void> {
+  const { db, system, leaseOwner, now, log } = worker;
+  const renewal = setInterval(() => {
+    renewLease(db, job.id, leaseOwner, now() + leaseMs).catch((error) => {
+      log.warn({ err: error, hpc: system.name, jobId: job.jobId }, 'lease not renewed');
+    });
+  }, leaseMs / 3);
+  try {
+    await submitOnce(worker, job, signal);
+  } catch (error) {
+    log.error({ err: error, hpc: system.name, jobId: job.jobId }, 'job left to its lease');
+  } finally {
+    clearInterval(renewal);
+  }
+}
+
+async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<void> {
   const { db, system, spool, leaseOwner, now, log } = worker;
   try {
     const engineRef = await bringToEngine(worker, job, signal);
@@ -44,12 +76,13 @@ async function dispatch(worker: SystemWorker, job: JobRecord, signal: AbortSigna
     await spool.remove(job.jobId);
     log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
   } catch (error) {
-    if (isFinal(error)) await reject(worker, job, error.message);
-    else {
-      const delayMs = signal.aborted ? 0 : Math.min(longestDelayMs, 500 * 2 ** Math.min(job.tries, 10));
-      log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job not submitted yet');
-      await postponeJob(db, job.id, leaseOwner, now() + delayMs);
+    if (isFinal(error)) {
+      await reject(worker, job, error.message);
+      return;
     }
+    const delayMs = signal.aborted ? 0 : Math.min(longestDelayMs, 500 * 2 ** Math.min(job.tries, 10));
+    log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job not submitted yet');
+    await postponeJob(db, job.id, leaseOwner, now() + delayMs);
   }
 }
 

@@ -147,6 +147,16 @@ export async function nextDueAt(db: Db, hpc: string): Promise<number | undefined
   return row?.at ?? undefined;
 }
 
+/** Keeps a lease that is still one's own for longer. */
+export async function renewLease(db: Db, id: number, leaseOwner: string, until: number): Promise<void> {
+  await db
+    .updateTable('jobs')
+    .set({ lease_until: until })
+    .where('id', '=', id)
+    .where('lease_owner', '=', leaseOwner)
+    .execute();
+}
+
 /** Gives a job back to be tried again later. */
 export async function postponeJob(db: Db, id: number, leaseOwner: string, dueAt: number): Promise<void> {
   await db

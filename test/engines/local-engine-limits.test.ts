@@ -46,7 +46,8 @@ localTest('background children are gone when the job is, and do not hold it up',
 });
 
 localTest('strays in a session of their own are gone too', {}, async (h) => {
-  const { job, end } = await run(h, line(`${stray}; exit 4`));
+  const stray = 'setsid sh -c "sleep 600 & touch ready; sleep 601"';
+  const { job, end } = await run(h, line(`${stray} & until [ -e ready ]; do sleep 0.02; done; exit 4`));
   assert.deepEqual([end.outcome, end.exitCode], ['failed', 4]);
   assert.deepEqual(processesMentioning(job.jobId), []);
 });

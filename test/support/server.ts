@@ -89,7 +89,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     },
     dispose: async () => {
       await end('SIGTERM');
-      rmSync(data, { recursive: true, force: true });
+      // Jobs go on when their server ends, and may still be writing.
+      rmSync(data, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
       rmSync(`${data}.yaml`, { force: true });
     },
   };
