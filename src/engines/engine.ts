@@ -43,7 +43,8 @@ export interface Engine {
 
   /**
    * Everything the engine knows of its jobs, in one call however many there are. A job that is absent is
-   * unknown, not finished. A finished job is reported again and again until it is forgotten.
+   * unknown, not finished. A finished job is reported again and again until it is forgotten. A job may be seen
+   * running and then finished as rejected, without a start: the engine had to begin to find out.
    */
   observe(signal: AbortSignal): Promise<Observation[]>;
 
@@ -53,12 +54,15 @@ export interface Engine {
    */
   cancel(jobId: string, signal: AbortSignal): Promise<void>;
 
-  /** Lets go of finished jobs whose end is stored. Forgetting one that is unknown does nothing. */
+  /**
+   * Lets go of finished jobs whose end is stored. Forgetting one that is unknown does nothing. A forgotten job must
+   * never be submitted again: the engine would take it for a new one.
+   */
   forget(jobIds: readonly string[], signal: AbortSignal): Promise<void>;
 
   health(signal: AbortSignal): Promise<EngineHealth>;
 
-  /** Called with a function to call when something has probably changed, so that the watcher need not wait. */
+  /** Adds a function to call when something has probably changed, so that the watcher need not wait. */
   onChange(wake: () => void): void;
 
   /** Stops scheduling. Jobs that run go on running, and are found again by the next `open`. */

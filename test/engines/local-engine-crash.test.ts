@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -44,13 +44,16 @@ localTest('a job whose supervisor is killed is lost, and nothing of it stays', {
   assert.deepEqual(await untilFinished(await h.reopen(), job.jobId), end);
 });
 
-localTest('a supervisor that is told to stop cancels its job', {}, async (h) => {
+localTest('a supervisor that is told to stop ends its job as failed by the node', {}, async (h) => {
   const job = await h.newJob(hold);
   await h.engine.submit(job, never);
   await untilRunning(h.engine, job.jobId);
   process.kill(await supervisorOf(h, job), 'SIGTERM');
   const end = await untilFinished(h.engine, job.jobId);
-  assert.deepEqual([end.outcome, end.reason], ['cancelled', 'cancelled: its supervisor was told to stop']);
+  assert.deepEqual(
+    [end.outcome, end.reason],
+    ['node_failed', 'its supervisor was told to stop (is the machine shutting down?)'],
+  );
 });
 
 localTest('another process with the number of a dead supervisor is not taken for it', {}, async (h) => {
@@ -106,6 +109,18 @@ localTest('a job that is to be cancelled between its claim and its start does no
   assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);
   await release(holder);
   assert.equal(await runsOf(queued), 0);
+});
+
+localTest('a job whose supervisor cannot be started waits, and is tried again', { cores: 1 }, async (h) => {
+  const { holder, queued } = await queueBehind(h, count);
+  const obstacle = join(h.recordOf(queued), 'supervisor.log');
+  await mkdir(obstacle);
+  await release(holder);
+  await untilFinished(h.engine, holder.jobId);
+  await eventually('trouble is told', async () => (await h.engine.health(never)).detail.includes('EISDIR'));
+  assert.equal((await observationOf(h.engine, queued.jobId))?.kind, 'queued');
+  await rmdir(obstacle);
+  assert.equal((await untilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
 });
 
 localTest('damaged records are told as lost, and the engine goes on', { cores: 1 }, async (h) => {

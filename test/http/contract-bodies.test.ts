@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import type { Answer, Caller, Job } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
-import { outputOf } from '../support/jobs.ts';
+import { filesOfJobs, outputOf } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { zipOf } from '../support/zip.ts';
 
@@ -147,15 +147,7 @@ test('4.2 body: an empty one is a job without input files', async () => {
 });
 
 test('4.2 body: one that is no zip is 400, and nothing is kept', async () => {
-  const list = (folder: string) =>
-    existsSync(join(server.data, folder)) ? readdirSync(join(server.data, folder)) : [];
-  const kept = async () => [
-    (await me.get('/jobs/')).text,
-    (await me.get('/quotas/')).text,
-    list('spool').length,
-    list('spool/incoming').length,
-    list('workspaces').length,
-  ];
+  const kept = async () => [(await me.get('/jobs/')).text, (await me.get('/quotas/')).text, filesOfJobs(server)];
   const before = await kept();
   const zip = await zipOf({ 'main.sh': 'true\n' });
   for (const body of [

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answer, Caller, Job, Quota } from './api.ts';
 import { until } from './until.ts';
@@ -22,6 +22,12 @@ export function letGo({ data }: Place, job: Job): void {
 /** What the job has printed, as it is kept. */
 export function outputOf({ data }: Place, job: Job, stream: 'stdout' | 'stderr' = 'stdout'): string {
   return readFileSync(join(data, 'workspaces', job.job_id, stream), 'utf8');
+}
+
+/** The names of all that Bursar keeps of jobs outside its books. */
+export function filesOfJobs({ data }: Place): string[] {
+  const folders = ['spool', 'spool/incoming', 'workspaces'].map((name) => join(data, name));
+  return folders.flatMap((folder) => (existsSync(folder) ? readdirSync(folder).sort() : []));
 }
 
 /** The path of a job's own resource. */

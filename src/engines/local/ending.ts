@@ -33,7 +33,10 @@ export function judge(cause: Cause, job: EngineJob, limits: JobLimits): Verdict 
     case 'output_exceeded':
       return verdict('output_exceeded', `it wrote more than ${limits.outputKb} KB to ${cause.stream}`);
     case 'cancelled':
-      return verdict('cancelled', cause.byOwner ? cancelledByOwner : 'cancelled: its supervisor was told to stop');
+      // Nobody but its owner cancels a job; who stops the host must not make the owner pay for it.
+      return cause.byOwner
+        ? verdict('cancelled', cancelledByOwner)
+        : verdict('node_failed', 'its supervisor was told to stop (is the machine shutting down?)');
     case 'broken':
       return verdict('node_failed', cause.reason);
     default:
