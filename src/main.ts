@@ -12,11 +12,12 @@ import { createWorkspaces } from './files/workspaces.ts';
 import { buildServer } from './http/server.ts';
 import { recover } from './lifecycle/recovery.ts';
 import { type Lifecycle, startLifecycle } from './lifecycle/start.ts';
+import { authenticate } from './services/authenticate.ts';
 import { syncProjects } from './services/enrolment.ts';
+import { createOidcVerifier } from './services/oidc.ts';
 import { listJobs, readJob } from './services/read-jobs.ts';
 import { checkAdministrator, listQuotas, readQuota } from './services/read-quotas.ts';
 import { findDestination, type SubmissionDeps, submitJob } from './services/submit-job.ts';
-import { authenticate } from './services/tokens.ts';
 import { migrate, openDatabase } from './store/database.ts';
 import { lockDataFolder } from './store/instance-lock.ts';
 import type { Db } from './store/tables.ts';
@@ -70,11 +71,12 @@ export async function startBursar(config: Config, log: Logger, version: string):
     newUuid: randomUUID,
     wake: lifecycle.wake,
   };
+  const authentication = { db, config, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
     version,
     requestTimeoutMs: config.server.requestTimeoutSeconds * 1000,
-    authenticate: (authorization) => authenticate(db, authorization, now()),
+    authenticate: (authorization) => authenticate(authentication, authorization),
     readiness: () => readiness(db, lifecycle),
     listJobs: (actor, place) => listJobs(db, systems, actor, place),
     readJob: (actor, place, jobId) => readJob(db, systems, actor, place, jobId),

@@ -144,6 +144,23 @@ const System = Type.Object(
   { additionalProperties: false },
 );
 
+const OidcProvider = Type.Object(
+  {
+    issuer: Type.String({ pattern: '^https?://', description: 'As it stands in the tokens; its keys are discovered.' }),
+    audience: Type.String({ minLength: 1, description: 'The audience that a token for Bursar must name.' }),
+    userClaim: Type.Optional(
+      Type.String({
+        description: 'A claim with a numeric user identifier. Left out: Bursar gives one at first sight.',
+      }),
+    ),
+    adminClaim: Type.Optional(
+      Type.String({ description: 'A claim, text or list, that makes administrators. Left out: nobody is one.' }),
+    ),
+    adminValue: Type.String({ default: 'bursar-admin', description: 'What `adminClaim` must be or contain.' }),
+  },
+  { additionalProperties: false },
+);
+
 export const ConfigSchema = Type.Object(
   {
     server: section('How Bursar is reached.', {
@@ -169,6 +186,12 @@ export const ConfigSchema = Type.Object(
         description: '`sqlite:<file>`, relative to the data folder.',
       }),
     }),
+    auth: section('Who may call, beside the holders of tokens that Bursar issues.', {
+      oidc: Type.Array(OidcProvider, {
+        default: [],
+        description: 'OpenID providers whose access tokens (JWT) are accepted.',
+      }),
+    }),
     log: section('What is logged, as JSON lines on standard error.', {
       level: Type.Union(
         ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),
@@ -191,4 +214,5 @@ export const ConfigSchema = Type.Object(
 );
 
 export type Config = Static<typeof ConfigSchema>;
+export type OidcConfig = Static<typeof OidcProvider>;
 export type SystemConfig = Static<typeof System>;

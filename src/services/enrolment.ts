@@ -18,10 +18,13 @@ export async function enrolUser(db: Db, config: Config, userId: string, role: Ro
   if (!/^\d{1,20}$/.test(userId)) {
     throw new BursarError('invalid_argument', `A user identifier is a number of up to 20 digits, not "${userId}".`);
   }
-  await db.transaction().execute(async (tx) => {
-    await upsertUser(tx, userId, role, now);
-    await joinProjects(tx, config, userId, now);
-  });
+  await db.transaction().execute((tx) => enrolInTransaction(tx, config, userId, role, now));
+}
+
+/** The same, inside a transaction of the caller's. */
+export async function enrolInTransaction(tx: Db, config: Config, userId: string, role: Role, now: number) {
+  await upsertUser(tx, userId, role, now);
+  await joinProjects(tx, config, userId, now);
 }
 
 /** Brings the books in line with the configuration at start: new projects open, and everybody joins them. */

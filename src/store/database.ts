@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { Kysely, SqliteDialect } from 'kysely';
+import { CompiledQuery, type Driver, Kysely, SqliteDialect } from 'kysely';
 import { Migrator } from 'kysely/migration';
 import { BursarError } from '../domain/errors.ts';
 import { sqlite } from './dialect.ts';
@@ -18,7 +18,21 @@ export function openDatabase(url: string, dataFolder: string): Db {
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
   database.pragma('busy_timeout = 10000');
-  return new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
+  return new Kysely<Tables>({ dialect: new WritersFirst({ database }) });
+}
+
+/**
+ * Transactions take the lock for writing when they begin. All of them write; one that had read first could find that
+ * another process has written since, and would fail without anybody's fault.
+ */
+class WritersFirst extends SqliteDialect {
+  override createDriver(): Driver {
+    const driver = super.createDriver();
+    driver.beginTransaction = async (connection) => {
+      await connection.executeQuery(CompiledQuery.raw('begin immediate'));
+    };
+    return driver;
+  }
 }
 
 /** Brings the schema up to date. Migrations are numbered, and never change once they are released. */

@@ -7,6 +7,7 @@ import type { JobState, Outcome } from '../domain/job.ts';
  */
 export interface Tables {
   users: { id: string; role: 'user' | 'admin'; created_at: number };
+  identities: { issuer: string; subject: string; user_id: string };
   tokens: {
     id: Generated<number>;
     user_id: string;

@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { Db } from './tables.ts';
 
 export type Role = 'user' | 'admin';
@@ -18,4 +19,29 @@ export async function userExists(db: Db, id: string): Promise<boolean> {
 
 export async function userIds(db: Db): Promise<string[]> {
   return (await db.selectFrom('users').select('id').orderBy('id').execute()).map((user) => user.id);
+}
+
+/** The user that a provider of identities means by a subject, if that has been seen before. */
+export async function userOfIdentity(db: Db, issuer: string, subject: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('identities')
+    .select('user_id')
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+  return row?.user_id;
+}
+
+export async function insertIdentity(db: Db, issuer: string, subject: string, userId: string): Promise<void> {
+  await db.insertInto('identities').values({ issuer, subject, user_id: userId }).execute();
+}
+
+/** A user identifier that nobody has yet: one more than the largest, but never fewer than six digits. */
+export async function unusedUserId(db: Db): Promise<string> {
+  const { largest } = await db
+    .selectFrom('users')
+    .select(sql<number | null>`max(cast(id as bigint))`.as('largest'))
+    .where(sql<boolean>`length(id) <= 15`)
+    .executeTakeFirstOrThrow();
+  return String(Math.max(100_000, Number(largest ?? 0)) + 1);
 }

@@ -8,6 +8,10 @@ export function ground(dialect: Dialect) {
     `create table users (
        id text primary key, role text not null, created_at bigint not null)`,
 
+    `create table identities (
+       issuer text not null, subject text not null, user_id text not null references users(id),
+       primary key (issuer, subject))`,
+
     `create table tokens (
        ${id('id')}, user_id text not null references users(id), hash text not null unique, name text not null,
        admin integer not null, created_at bigint not null, expires_at bigint, revoked_at bigint)`,

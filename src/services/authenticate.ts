@@ -1,0 +1,63 @@
+import type { Config } from '../config/schema.ts';
+import { BursarError } from '../domain/errors.ts';
+import type { Db } from '../store/tables.ts';
+import { tokenByHash } from '../store/tokens.ts';
+import { insertIdentity, unusedUserId, userOfIdentity } from '../store/users.ts';
+import type { Actor } from './actor.ts';
+import { enrolInTransaction } from './enrolment.ts';
+import type { Identity, OidcVerifier } from './oidc.ts';
+import { hashOf } from './tokens.ts';
+
+export interface AuthenticationDeps {
+  db: Db;
+  config: Config;
+  oidc: OidcVerifier;
+  now(): number;
+}
+
+/** The caller behind the value of an Authorization header: by a token of Bursar's own, or of an OpenID provider. */
+export async function authenticate(deps: AuthenticationDeps, authorization: string | undefined): Promise<Actor> {
+  const token = bearerToken(authorization);
+  return (await byOwnToken(deps, token)) ?? (await byIdentity(deps, await deps.oidc.verify(token)));
+}
+
+function bearerToken(authorization: string | undefined): string {
+  if (authorization === undefined || authorization.trim() === '') {
+    throw new BursarError('token_missing', 'Send the header "Authorization: Bearer <ACCESS_TOKEN>".');
+  }
+  const [, token] = /^Bearer +([\w.~+/=-]+) *$/i.exec(authorization) ?? [];
+  if (token === undefined) {
+    throw new BursarError('token_invalid', 'The Authorization header must have the form "Bearer <ACCESS_TOKEN>".');
+  }
+  return token;
+}
+
+async function byOwnToken({ db, now }: AuthenticationDeps, token: string): Promise<Actor | undefined> {
+  const record = await tokenByHash(db, hashOf(token));
+  if (record === undefined) return undefined;
+  if (record.revokedAt !== null) throw new BursarError('token_invalid', 'This token has been revoked.');
+  if (record.expiresAt !== null && record.expiresAt <= now()) {
+    throw new BursarError('token_invalid', 'This token has expired.');
+  }
+  return { userId: record.userId, admin: record.admin };
+}
+
+async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefined): Promise<Actor> {
+  if (identity === undefined) throw new BursarError('token_invalid', 'This token is not known here.');
+  const { issuer, subject, admin } = identity;
+  const known = await userOfIdentity(deps.db, issuer, subject);
+  return { userId: known ?? (await atFirstSight(deps, identity)), admin };
+}
+
+/** Creates the user of a new identity. Two requests may come to this at once: the second one finds the first's. */
+async function atFirstSight({ db, config, now }: AuthenticationDeps, identity: Identity): Promise<string> {
+  const { issuer, subject } = identity;
+  return await db.transaction().execute(async (tx) => {
+    const known = await userOfIdentity(tx, issuer, subject);
+    if (known !== undefined) return known;
+    const userId = identity.userId ?? (await unusedUserId(tx));
+    await enrolInTransaction(tx, config, userId, 'user', now());
+    await insertIdentity(tx, issuer, subject, userId);
+    return userId;
+  });
+}
