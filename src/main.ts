@@ -5,19 +5,27 @@ import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { hpcSystems } from './config/hpc-systems.ts';
 import type { Config, SystemConfig } from './config/schema.ts';
+import { publicStatement } from './contract/ledger.ts';
 import type { Engine } from './engines/engine.ts';
 import { createLocalEngine } from './engines/local/engine.ts';
 import { createSpool } from './files/spool.ts';
 import { createWorkspaces } from './files/workspaces.ts';
 import { buildServer } from './http/server.ts';
+import { startAccountant } from './lifecycle/accountant.ts';
 import { recover } from './lifecycle/recovery.ts';
 import { type Lifecycle, startLifecycle } from './lifecycle/start.ts';
+import { refuseOthers } from './services/administration.ts';
+import { administrationDesk } from './services/administration-desk.ts';
 import { authenticate } from './services/authenticate.ts';
+import { findDestination } from './services/destination.ts';
 import { syncProjects } from './services/enrolment.ts';
 import { createOidcVerifier } from './services/oidc.ts';
+import { publicQuote } from './services/quote.ts';
 import { listJobs, readJob } from './services/read-jobs.ts';
 import { checkAdministrator, listQuotas, readQuota } from './services/read-quotas.ts';
-import { findDestination, type SubmissionDeps, submitJob } from './services/submit-job.ts';
+import { readStatement } from './services/statement.ts';
+import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
+import { readUsage } from './services/usage.ts';
 import { migrate, openDatabase } from './store/database.ts';
 import { lockDataFolder } from './store/instance-lock.ts';
 import type { Db } from './store/tables.ts';
@@ -60,10 +68,21 @@ export async function startBursar(config: Config, log: Logger, version: string):
     }),
   );
 
-  const submission: SubmissionDeps = {
+  const accountant = startAccountant({
+    db,
+    noticeDays: config.ledger.expiryNoticeDays,
+    everyMs: config.ledger.calendarSeconds * 1000,
+    now,
+    log,
+  });
+  const destinations = {
     db,
     systems,
-    defaultProject: (hpc) => config.systems[hpc]?.projects[0]?.name ?? '',
+    defaultProject: (hpc: string) => config.systems[hpc]?.projects[0]?.name ?? '',
+    now,
+  };
+  const submission: SubmissionDeps = {
+    db,
     spool,
     zipLimits,
     maxBodyBytes: maxBodyKb * bytesPerKb,
@@ -71,19 +90,25 @@ export async function startBursar(config: Config, log: Logger, version: string):
     newUuid: randomUUID,
     wake: lifecycle.wake,
   };
-  const authentication = { db, config, oidc: createOidcVerifier(config.auth.oidc), now };
+  const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
     version,
     requestTimeoutMs: config.server.requestTimeoutSeconds * 1000,
     authenticate: (authorization) => authenticate(authentication, authorization),
     readiness: () => readiness(db, lifecycle),
-    listJobs: (actor, place) => listJobs(db, systems, actor, place),
-    readJob: (actor, place, jobId) => readJob(db, systems, actor, place, jobId),
-    findDestination: (actor, hpc, project) => findDestination(submission, actor, hpc, project),
+    listJobs: (owner, place) => listJobs(db, systems, owner, place),
+    readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
+    findDestination: (actor, place) => findDestination(destinations, actor, place),
     submitJob: (actor, destination, request, body) => submitJob(submission, actor, destination, request, body),
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
+    refuseOthers,
+    quote: publicQuote,
+    statement: async (userId, place, { from = 0, to = now() + 1 }) =>
+      publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
+    usage: (userId) => readUsage(db, userId),
+    ...administrationDesk(db, systems, now),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
   });
 
@@ -92,6 +117,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     db,
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
+      await accountant.stop();
       await lifecycle.stop();
       await db.destroy();
       unlock();

@@ -14,6 +14,11 @@ const byCode: Partial<Record<ErrorCode, number>> = {
   invalid_argument: exitCodes.usage,
   invalid_config: exitCodes.configuration,
   not_found: exitCodes.notFound,
+  system_unknown: exitCodes.notFound,
+  project_unknown: exitCodes.notFound,
+  job_unknown: exitCodes.notFound,
+  quota_unknown: exitCodes.notFound,
+  user_unknown: exitCodes.notFound,
   data_in_use: exitCodes.inUse,
 };
 

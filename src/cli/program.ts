@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError } from 'commander';
 import { loadConfig } from '../config/load.ts';
+import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { checkConfiguration, showConfiguration } from './config.ts';
 import { exitCodeOf } from './exit-codes.ts';
-import { serve } from './serve.ts';
-import { createToken, revoke, showTokens } from './token.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
   version: string;
@@ -23,6 +22,7 @@ export async function runCommandLine(argv: string[]): Promise<void> {
   }
 }
 
+/** What a command needs is loaded when it runs: help must not wait for the server's parts. */
 function buildProgram(): Command {
   const config = () => loadConfig(process.env);
   const program = new Command('bursar')
@@ -45,7 +45,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
   program
     .command('serve')
     .description('serve until SIGTERM or SIGINT')
-    .action(() => serve(config(), version));
+    .action(async () => (await import('./serve.ts')).serve(config(), version));
 
   const token = program.command('token').description('create, list and revoke access tokens');
   token
@@ -55,18 +55,20 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
     .option('--admin', 'make the user an administrator, and the token one that may act as such', false)
     .option('--name <name>', 'a name to recognise the token by', '')
     .option('--expires <duration>', 'how long it is valid, such as 12h, 30d or 52w (default: for ever)')
-    .action((options) => createToken(config(), options));
+    .action(async (options) => (await import('./token.ts')).createToken(config(), options));
   token
     .command('list')
     .description('list tokens; the tokens themselves are not kept')
     .option('--user <number>', 'only those of one user')
     .option('--json', 'as JSON', false)
-    .action((options) => showTokens(config(), options));
+    .action(async (options) => (await import('./token.ts')).showTokens(config(), options));
   token
     .command('revoke')
     .description('make a token invalid at once')
     .argument('<id>', 'the number that "token list" shows')
-    .action((id: string) => revoke(config(), id));
+    .action(async (id: string) => (await import('./token.ts')).revoke(config(), id));
+
+  ledgerCommands(program, config);
 
   const settings = program.command('config').description('check and show the configuration');
   settings
@@ -79,4 +81,40 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
     .option('--json', 'as JSON', false)
     .action((options) => showConfiguration(config(), options));
   return program;
+}
+
+function ledgerCommands(program: Command, config: () => Config): void {
+  const projectArgument = ['<project>', 'system and project, such as hpc_one/proj_hpc_one_01'] as const;
+  const act = (name: string, description: string) =>
+    program
+      .command(name)
+      .description(description)
+      .argument(...projectArgument)
+      .requiredOption('--reason <text>', 'why; it stands in the ledger for ever')
+      .option('--actor <name>', 'who does it, for the ledger', process.env.USER ?? 'operator')
+      .option('--key <text>', 'a key of your choice; the same command with the same key changes nothing');
+  act('grant', 'grow or shrink the quota of a member, or the reserve of a project')
+    .option('--user <number>', 'the member; left out: the reserve of the project')
+    .option('--time <seconds>', 'seconds of the charging unit')
+    .option('--space <kb>', 'KB of space')
+    .option('--withdraw', 'take it away instead', false)
+    .option('--from-pool', 'out of (or back into) the reserve of the project', false)
+    .action(async (project: string, options) => (await import('./ledger.ts')).grant(config(), project, options));
+  act('transfer', 'move a grant from one member of a project to another')
+    .requiredOption('--from <number>', 'the member who gives')
+    .requiredOption('--to <number>', 'the member who gets')
+    .option('--time <seconds>', 'seconds of the charging unit')
+    .option('--space <kb>', 'KB of space')
+    .action(async (project: string, options) => (await import('./ledger.ts')).transfer(config(), project, options));
+  act('refund', 'give back time that a job was charged')
+    .requiredOption('--job <job_id>', 'the job')
+    .requiredOption('--time <seconds>', 'seconds, never more than it was charged')
+    .action(async (project: string, options) => (await import('./ledger.ts')).refund(config(), project, options));
+  program
+    .command('ledger')
+    .description('look after the books')
+    .command('verify')
+    .description('recompute every balance from the entries; fails when one does not add up')
+    .option('--json', 'as JSON', false)
+    .action(async (options) => (await import('./ledger.ts')).verifyLedger(config(), options));
 }

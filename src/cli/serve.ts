@@ -51,7 +51,7 @@ async function firstUsers({ db }: Bursar, config: Config) {
   if ((await userIds(db)).length > 0) return null;
   const now = Date.now();
   const create = async (userId: string, admin: boolean) => {
-    await enrolUser(db, config, userId, admin ? 'admin' : 'user', now);
+    await enrolUser(db, userId, admin ? 'admin' : 'user', now);
     const token = await issueToken(db, { userId, name: 'first start', admin, expiresAt: null }, now);
     return { userId, token };
   };

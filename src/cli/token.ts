@@ -15,10 +15,11 @@ interface CreateOptions {
 
 export async function createToken(config: Config, options: CreateOptions): Promise<void> {
   const { user: userId, admin, name, expires } = options;
-  const now = Date.now();
-  const expiresAt = expires === undefined ? null : now + durationMs(expires);
+  const validMs = expires === undefined ? null : durationMs(expires);
   const token = await withBooks(config, async (db) => {
-    await enrolUser(db, config, userId, admin ? 'admin' : 'user', now);
+    const now = Date.now();
+    const expiresAt = validMs === null ? null : now + validMs;
+    await enrolUser(db, userId, admin ? 'admin' : 'user', now);
     return await issueToken(db, { userId, name, admin, expiresAt }, now);
   });
   process.stdout.write(`${token}\n`);

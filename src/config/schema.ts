@@ -192,6 +192,14 @@ export const ConfigSchema = Type.Object(
         description: 'OpenID providers whose access tokens (JWT) are accepted.',
       }),
     }),
+    ledger: section('How the books are kept.', {
+      expiryNoticeDays: positive(14, 'How long before a grant ends its holders are told, in days.'),
+      calendarSeconds: Type.Number({
+        minimum: 0.1,
+        default: 60,
+        description: 'How often it is looked whether grants have ended, in seconds.',
+      }),
+    }),
     log: section('What is logged, as JSON lines on standard error.', {
       level: Type.Union(
         ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),

@@ -3,14 +3,37 @@ import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
 import Type from 'typebox';
+import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../contract/administration.ts';
 import { JobSchema } from '../contract/job.ts';
+import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../contract/ledger.ts';
 import { QuotaSchema } from '../contract/quota.ts';
 import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
 
+const schemas = [
+  JobSchema,
+  QuotaSchema,
+  ProblemSchema,
+  QuoteSchema,
+  StatementSchema,
+  UsageSchema,
+  AccountSchema,
+  ProofSchema,
+  ProjectSchema,
+  MemberSchema,
+  UserSchema,
+  AuditSchema,
+  PeriodSchema,
+];
+
+const problem = {
+  description: 'A problem document (RFC 9457).',
+  content: { 'application/problem+json': { schema: Type.Ref('Problem') } },
+};
+
 /** The schema of a route: what it is, what it answers, and that anything else is a problem document. */
 export function describe(tag: string, summary: string, response: Record<number, TSchema>) {
-  return { tags: [tag], summary, response: { ...response, '4xx': Type.Ref('Problem') } };
+  return { tags: [tag], summary, response: { ...response, '4xx': problem, '5xx': problem } };
 }
 
 /**
@@ -23,7 +46,7 @@ export function sendJson(reply: FastifyReply, status: number, json: string, type
 
 /** Serves the description of the interface, made from the schemas of the routes, and a page to read it on. */
 export async function registerOpenApi(app: FastifyInstance, version: string): Promise<void> {
-  for (const schema of [JobSchema, QuotaSchema, ProblemSchema]) app.addSchema(schema);
+  for (const schema of schemas) app.addSchema(schema);
   await app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
@@ -43,9 +66,19 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
     },
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `schema-${i}`) },
   });
-  await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true });
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: true,
+    transformStaticCSP: withoutUpgrade,
+    theme: { title: 'Bursar' },
+  });
   app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
   app.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
     reply.type('text/markdown; charset=utf-8').send(errorReference()),
   );
+}
+
+/** Bursar may be served over plain HTTP on a private network, where there is nothing to upgrade to. */
+function withoutUpgrade(header: string): string {
+  return header.replace(/;?\s*upgrade-insecure-requests;?/, ';');
 }

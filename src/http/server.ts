@@ -6,17 +6,19 @@ import fastify, {
   type FastifyReply,
   LogController,
 } from 'fastify';
-import { BursarError } from '../domain/errors.ts';
+import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
 import { requireActor } from './authentication.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
+import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
+import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 
-export interface ServerDeps extends JobServices, QuotaServices {
+export interface ServerDeps extends JobServices, QuotaServices, AccountingServices, AdministrationServices {
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -31,7 +33,9 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const app = fastify({
     loggerInstance: deps.log,
     logController: new LogController({ disableRequestLogging: true }),
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
+    // Whoever writes a field that nobody knows is told so, and told of all faults at once.
+    ajv: { customOptions: { removeAdditional: false, allErrors: true, coerceTypes: true } },
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
     genReqId: (request) => {
@@ -40,7 +44,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     },
     clientErrorHandler: connections.answer,
     frameworkErrors: (error, request, reply) => {
-      const cause = new BursarError('bad_request', 'The path is not well-formed.', { cause: error });
+      // What cannot be decoded names nothing that is here.
+      const cause = new BursarError('not_found', 'The path is not well-formed.', { cause: error });
       sendProblem(cause, request.id, reply as FastifyReply);
     },
   });
@@ -76,6 +81,11 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     jobRoutes(scope, deps);
     quotaRoutes(scope, deps);
+    accountingRoutes(scope, deps);
+  });
+  await app.register(async (scope) => {
+    scope.addHook('onRequest', requireActor(deps.authenticate));
+    administrationRoutes(scope, deps);
   });
   return app;
 }
@@ -92,10 +102,29 @@ function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
 /** What the framework itself refuses is the caller's mistake; only what nobody foresaw is ours. */
 function asBursarError(error: FastifyError): unknown {
   if (error instanceof BursarError) return error;
+  if (error.validation) {
+    const fields = error.validation.map(fieldError);
+    const list = fields.map(({ field, message }) => `${field} ${message}`).join('; ');
+    return new BursarError('invalid_body', `The request is not acceptable: ${list}.`, { cause: error, fields });
+  }
   const status = error.statusCode ?? 500;
   if (status === 413) return new BursarError('too_large', 'The request body is too large.', { cause: error });
   if (status < 500) return new BursarError('bad_request', error.message, { cause: error });
   return error;
+}
+
+function fieldError(problem: NonNullable<FastifyError['validation']>[number]): FieldError {
+  const { missingProperty, additionalProperty, allowedValues } = problem.params as {
+    missingProperty?: string;
+    additionalProperty?: string;
+    allowedValues?: string[];
+  };
+  const path = problem.instancePath.slice(1).replaceAll('/', '.');
+  const field = [path, missingProperty ?? additionalProperty].filter(Boolean).join('.') || 'body';
+  if (missingProperty !== undefined) return { field, message: 'is required' };
+  if (additionalProperty !== undefined) return { field, message: 'is not a known field' };
+  if (allowedValues !== undefined) return { field, message: `must be one of ${allowedValues.join(', ')}` };
+  return { field, message: problem.message ?? 'is not valid' };
 }
 
 /** No query, and nothing that looks like a token that somebody put into a path. */

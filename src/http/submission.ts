@@ -1,8 +1,39 @@
 import { Readable } from 'node:stream';
 import { parse as parseDisposition } from 'content-disposition';
 import type { FastifyRequest } from 'fastify';
+import Type from 'typebox';
 import { BursarError } from '../domain/errors.ts';
+import type { JobRequest } from '../domain/job.ts';
+import { parsePayload } from '../domain/payload.ts';
+import type { HpcSystem } from '../domain/system.ts';
 import { multipartFile } from './multipart.ts';
+
+export const submissionSchema = {
+  headers: Type.Object({
+    'content-disposition': Type.String({ description: 'attachment; filename=<file.zip>' }),
+    payload: Type.String({
+      description:
+        'A JSON object: `command` (batch systems) or `tool` (tool systems), `node_number`, `core_number`, ' +
+        '`runtime` in hours, `title`. Numbers as text or as numbers.',
+    }),
+  }),
+  body: {
+    content: {
+      'application/zip': { schema: Type.String({ format: 'binary' }) },
+      'multipart/form-data': { schema: Type.Object({ file: Type.String({ format: 'binary' }) }) },
+    },
+  },
+};
+
+/** What the headers of a submission ask for. */
+export function readSubmission(request: FastifyRequest, system: HpcSystem): JobRequest {
+  checkContentDisposition(request.headers['content-disposition']);
+  return readPayload(request, system);
+}
+
+export function readPayload(request: FastifyRequest, system: HpcSystem): JobRequest {
+  return parsePayload(payloadText(request), system);
+}
 
 /** The text of the Payload header. Node hands headers over as latin1; a title in UTF-8 is decoded here. */
 export function payloadText(request: FastifyRequest): string {
@@ -22,7 +53,7 @@ export function payloadText(request: FastifyRequest): string {
 }
 
 /** Throws unless the header announces a zip file by name, as the interface asks. */
-export function checkContentDisposition(header: string | undefined): void {
+function checkContentDisposition(header: string | undefined): void {
   const example = 'Send "Content-Disposition: attachment; filename=job.zip".';
   const refuse = (problem: string, cause?: unknown) =>
     new BursarError('invalid_content_disposition', `${problem} ${example}`, { cause });
@@ -43,11 +74,13 @@ function readDisposition(header: string, refuse: (problem: string, cause?: unkno
   }
 }
 
+export type ZipBody = Readable;
+
 /**
  * The bytes of the zip: the whole body whatever its type, or the one file of a multipart form.
  * `contentType` is what the caller said, before it was hidden from the framework.
  */
-export function zipBody(request: FastifyRequest, contentType: string | undefined): Readable {
+export function zipBody(request: FastifyRequest, contentType: string | undefined): ZipBody {
   return /^multipart\/form-data\s*(;|$)/i.test(contentType ?? '')
     ? Readable.from(multipartFile(request.raw, contentType ?? ''))
     : request.raw;

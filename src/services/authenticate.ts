@@ -1,4 +1,3 @@
-import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { Db } from '../store/tables.ts';
 import { tokenByHash } from '../store/tokens.ts';
@@ -10,7 +9,6 @@ import { hashOf } from './tokens.ts';
 
 export interface AuthenticationDeps {
   db: Db;
-  config: Config;
   oidc: OidcVerifier;
   now(): number;
 }
@@ -50,13 +48,13 @@ async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefin
 }
 
 /** Creates the user of a new identity. Two requests may come to this at once: the second one finds the first's. */
-async function atFirstSight({ db, config, now }: AuthenticationDeps, identity: Identity): Promise<string> {
+async function atFirstSight({ db, now }: AuthenticationDeps, identity: Identity): Promise<string> {
   const { issuer, subject } = identity;
   return await db.transaction().execute(async (tx) => {
     const known = await userOfIdentity(tx, issuer, subject);
     if (known !== undefined) return known;
     const userId = identity.userId ?? (await unusedUserId(tx));
-    await enrolInTransaction(tx, config, userId, 'user', now());
+    await enrolInTransaction(tx, userId, 'user', now());
     await insertIdentity(tx, issuer, subject, userId);
     return userId;
   });

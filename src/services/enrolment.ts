@@ -1,72 +1,106 @@
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import { openCaps, openPools } from '../store/ledger.ts';
-import { currentPeriod, findProject, insertMembership, insertProject, type ProjectRecord } from '../store/projects.ts';
+import { openAccount } from '../store/accounts.ts';
+import { addGrant, openPool } from '../store/grants.ts';
+import { insertMember } from '../store/members.ts';
+import { insertPeriod, openPeriods } from '../store/periods.ts';
+import {
+  findProject,
+  insertProject,
+  listProjects,
+  type NewProject,
+  type ProjectRecord,
+  updateProject,
+} from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
 import { type Role, upsertUser, userIds } from '../store/users.ts';
 
-type ProjectConfig = Config['systems'][string]['projects'][number];
-
 const bytesPerKb = 1000;
-const actor = 'bursar';
+const bursar = 'bursar';
 
 /**
- * Creates the user where unknown, who then joins each system's default project and every project that is joined
- * automatically, with their grants. A member is never granted twice, whatever has become of the first grant.
+ * Creates the user where unknown, who then joins every project that is joined automatically, each system's default
+ * project among them, with its grant. A member is never granted twice, whatever has become of the first grant.
  */
-export async function enrolUser(db: Db, config: Config, userId: string, role: Role, now: number): Promise<void> {
+export async function enrolUser(db: Db, userId: string, role: Role, now: number): Promise<void> {
   if (!/^\d{1,20}$/.test(userId)) {
     throw new BursarError('invalid_argument', `A user identifier is a number of up to 20 digits, not "${userId}".`);
   }
-  await db.transaction().execute((tx) => enrolInTransaction(tx, config, userId, role, now));
+  await db.transaction().execute((tx) => enrolInTransaction(tx, userId, role, now));
 }
 
 /** The same, inside a transaction of the caller's. */
-export async function enrolInTransaction(tx: Db, config: Config, userId: string, role: Role, now: number) {
+export async function enrolInTransaction(tx: Db, userId: string, role: Role, now: number): Promise<void> {
   await upsertUser(tx, userId, role, now);
-  await joinProjects(tx, config, userId, now);
+  await joinAutomatically(tx, userId, now);
 }
 
 /** Brings the books in line with the configuration at start: new projects open, and everybody joins them. */
 export async function syncProjects(db: Db, config: Config, now: number): Promise<void> {
   await db.transaction().execute(async (tx) => {
     for (const [hpc, system] of Object.entries(config.systems)) {
-      for (const { name } of system.projects) {
-        if ((await findProject(tx, hpc, name)) === undefined) await openProject(tx, hpc, name, now);
+      for (const [index, { name, autoJoin, grant }] of system.projects.entries()) {
+        const project = {
+          hpc,
+          name,
+          autoJoin: autoJoin || index === 0,
+          grant: { timeSeconds: grant.timeSeconds, spaceBytes: grant.spaceKb * bytesPerKb },
+          createdAt: now,
+        };
+        const known = await findProject(tx, hpc, name);
+        if (known === undefined) await openProject(tx, project);
+        else await updateProject(tx, known.id, project);
       }
     }
-    for (const userId of await userIds(tx)) await joinProjects(tx, config, userId, now);
+    for (const userId of await userIds(tx)) await joinAutomatically(tx, userId, now);
   });
 }
 
-async function openProject(db: Db, hpc: string, name: string, now: number): Promise<void> {
-  const project = await insertProject(db, hpc, name, now);
-  await openPools(db, project.id, await periodOf(db, project, now));
+/** Opens a project with empty pools and a period without end. */
+export async function openProject(tx: Db, project: NewProject): Promise<number> {
+  const id = await insertProject(tx, project);
+  const periodId = await insertPeriod(tx, id, project.createdAt, null);
+  await openPool(tx, id, 'time', periodId);
+  await openPool(tx, id, 'space');
+  return id;
 }
 
-async function joinProjects(db: Db, config: Config, userId: string, now: number): Promise<void> {
-  for (const [hpc, system] of Object.entries(config.systems)) {
-    for (const [index, project] of system.projects.entries()) {
-      if (index > 0 && !project.autoJoin) continue;
-      await joinProject(db, hpc, project, userId, now);
-    }
+async function joinAutomatically(tx: Db, userId: string, now: number): Promise<void> {
+  for (const project of await listProjects(tx)) {
+    if (!project.autoJoin || project.closedAt !== null) continue;
+    await joinProject(tx, project, userId, bursar, now);
   }
 }
 
-async function joinProject(db: Db, hpc: string, { name, grant }: ProjectConfig, userId: string, now: number) {
-  const project = await findProject(db, hpc, name);
-  if (project === undefined) throw new Error(`project ${name} of ${hpc} is not in the books`);
-  if (!(await insertMembership(db, userId, project.id, now))) return;
-  await openCaps(
-    db,
-    { projectId: project.id, periodId: await periodOf(db, project, now), userId },
-    { timeSeconds: grant.timeSeconds, spaceBytes: grant.spaceKb * bytesPerKb },
-    { job: null, actor, reason: `default grant on joining ${name}`, at: now },
-  );
+/**
+ * Makes the user a member, with a cap in every period that has not ended. Each member brings the project's default
+ * grant into the pool, so that the caps never promise more than it. True when the user was new to the project.
+ */
+export async function joinProject(tx: Db, project: ProjectRecord, userId: string, actor: string, now: number) {
+  if (!(await insertMember(tx, userId, project.id, now))) return false;
+  const note = { actor, reason: `default grant on joining ${project.name}`, at: now };
+  for (const { id: periodId } of await openPeriods(tx, project.id, now)) {
+    await openCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, project.grant.timeSeconds, note);
+  }
+  await openCap(tx, { projectId: project.id, userId, resource: 'space' }, project.grant.spaceBytes, note);
+  return true;
 }
 
-async function periodOf(db: Db, project: ProjectRecord, now: number): Promise<number> {
-  const period = await currentPeriod(db, project.id, now);
-  if (period === undefined) throw new Error(`project ${project.name} has no period now`);
-  return period;
+interface Cap {
+  projectId: number;
+  userId: string;
+  resource: 'time' | 'space';
+  periodId?: number;
+}
+
+/** Opens a user's cap and grants into it, and into the pool. */
+export async function openCap(
+  tx: Db,
+  { projectId, userId, resource, periodId }: Cap,
+  amount: number,
+  note: { actor: string; reason: string; at: number },
+): Promise<void> {
+  await addGrant(tx, await openPool(tx, projectId, resource, periodId), amount, 'grant', note);
+  const cap = { projectId, holder: userId, resource, ...(periodId === undefined ? {} : { periodId }) };
+  await addGrant(tx, await openAccount(tx, cap), amount, 'grant', note);
 }

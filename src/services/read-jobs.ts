@@ -1,27 +1,29 @@
 import { BursarError } from '../domain/errors.ts';
 import { jobListJson, singleJobJson } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
-import type { Actor } from './actor.ts';
 import { checkPlace, type Place, projectNamed, type Systems } from './places.ts';
 
-/** The caller's own jobs, as the JSON array that is sent. Costs the scheduler nothing. */
-export async function listJobs(db: Db, systems: Systems, actor: Actor, place: Place): Promise<string> {
+/** Whose jobs: of one user, or (without one) everybody's, which is for administrators. */
+export type Owner = string | undefined;
+
+/** The jobs in a place, as the JSON array that is sent. Costs the scheduler nothing. */
+export async function listJobs(db: Db, systems: Systems, owner: Owner, place: Place): Promise<string> {
   await checkPlace(db, systems, place);
-  return await jobListJson(db, { owner: actor.userId, ...place });
+  return await jobListJson(db, { ...(owner === undefined ? {} : { owner }), ...place });
 }
 
-/** One of the caller's own jobs, as JSON. Somebody else's does not exist for the caller. */
+/** One job, as JSON. Somebody else's does not exist for its reader. */
 export async function readJob(
   db: Db,
   systems: Systems,
-  actor: Actor,
+  owner: Owner,
   place: Required<Place>,
   jobId: string,
 ): Promise<string> {
   await projectNamed(db, systems, place.hpc, place.project);
-  const json = await singleJobJson(db, { owner: actor.userId, ...place }, jobId);
+  const json = await singleJobJson(db, { ...(owner === undefined ? {} : { owner }), ...place }, jobId);
   if (json === undefined) {
-    throw new BursarError('job_unknown', `You have no job of that identifier in ${place.project} on ${place.hpc}.`);
+    throw new BursarError('job_unknown', `There is no job of that identifier in ${place.project} on ${place.hpc}.`);
   }
   return json;
 }

@@ -4,12 +4,19 @@ import { findQuotas } from '../store/quotas.ts';
 import type { Db } from '../store/tables.ts';
 import { userExists } from '../store/users.ts';
 import type { Actor } from './actor.ts';
+import { refuseOthers } from './administration.ts';
 import { checkPlace, type Place, projectNamed, type Systems } from './places.ts';
 
-/** A user's quotas in a place, as the JSON array that is sent. */
-export async function listQuotas(db: Db, systems: Systems, userId: string, place: Place, now: number): Promise<string> {
+/** Quotas in a place, of one user or (without one) of everybody, as the JSON array that is sent. */
+export async function listQuotas(
+  db: Db,
+  systems: Systems,
+  userId: string | undefined,
+  place: Place,
+  now: number,
+): Promise<string> {
   await checkPlace(db, systems, place);
-  const quotas = await findQuotas(db, { userId, ...place }, now);
+  const quotas = await findQuotas(db, { ...(userId === undefined ? {} : { userId }), ...place }, now);
   return `[${quotas.map(quotaJson).join(',')}]`;
 }
 
@@ -29,6 +36,6 @@ export async function readQuota(
 
 /** Lets administrators through to a user who exists. */
 export async function checkAdministrator(db: Db, actor: Actor, userId: string): Promise<void> {
-  if (!actor.admin) throw new BursarError('forbidden', 'This path is for administrators.');
+  refuseOthers(actor);
   if (!(await userExists(db, userId))) throw new BursarError('user_unknown', 'There is no user of that identifier.');
 }

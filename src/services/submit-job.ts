@@ -1,26 +1,21 @@
 import type { Readable } from 'node:stream';
 import { jobJson } from '../contract/job.ts';
-import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/job.ts';
-import { costSeconds, unitsOf } from '../domain/price.ts';
-import { available } from '../domain/settlement.ts';
-import { type HpcSystem, newJobId } from '../domain/system.ts';
+import { unitsOf } from '../domain/price.ts';
+import { quotaExceeded } from '../domain/shortage.ts';
+import { newJobId } from '../domain/system.ts';
 import type { Spool, Upload } from '../files/spool.ts';
 import { inspectZip, type ZipLimits } from '../files/zip-directory.ts';
-import { type AccountSet, findAccounts } from '../store/accounts.ts';
 import { insertEvent } from '../store/events.ts';
 import { insertJob, type NewJob } from '../store/jobs.ts';
 import { type Amounts, reserve } from '../store/ledger.ts';
-import { currentPeriod, membershipOf, type ProjectRecord } from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
 import type { Actor } from './actor.ts';
-import { projectNamed, type Systems, systemNamed } from './places.ts';
+import type { Destination } from './destination.ts';
+import { quoteFor } from './quote.ts';
 
 export interface SubmissionDeps {
   db: Db;
-  systems: Systems;
-  /** The default project of a system: the first one that its configuration lists. */
-  defaultProject(hpc: string): string;
   spool: Spool;
   zipLimits: ZipLimits;
   maxBodyBytes: number;
@@ -28,32 +23,6 @@ export interface SubmissionDeps {
   newUuid(): string;
   /** Called once a job of the system is durable, so that the dispatcher need not wait. */
   wake(hpc: string): void;
-}
-
-/** Where a submission goes, checked before anything of its body is read. */
-export interface Destination {
-  system: HpcSystem;
-  project: ProjectRecord;
-  accounts: AccountSet;
-}
-
-/** Throws unless the caller may submit there: 404 for what does not exist, 403 for a project of others. */
-export async function findDestination(
-  deps: SubmissionDeps,
-  actor: Actor,
-  hpc: string,
-  projectName: string | undefined,
-): Promise<Destination> {
-  const { db, systems } = deps;
-  const system = systemNamed(systems, hpc);
-  const project = await projectNamed(db, systems, hpc, projectName ?? deps.defaultProject(hpc));
-  const membership = await membershipOf(db, actor.userId, project.id);
-  const period = await currentPeriod(db, project.id, deps.now());
-  const accounts = period && (await findAccounts(db, project.id, period, actor.userId));
-  if (membership !== 'active' || !accounts) {
-    throw new BursarError('not_a_member', `You are not a member of ${project.name}, so you cannot submit to it.`);
-  }
-  return { system, project, accounts };
 }
 
 /**
@@ -68,9 +37,11 @@ export async function submitJob(
   request: JobRequest,
   body: Readable,
 ): Promise<string> {
-  const { system, accounts } = destination;
-  const timeSeconds = costSeconds(request, request.runtimeHours, system.charge);
-  refuseWhatCannotFit(accounts, timeSeconds);
+  const { system } = destination;
+  const quote = quoteFor(destination, request);
+  // Says no before gigabytes are sent for nothing. What counts is the conditional update in the transaction.
+  if (quote.lack !== null) throw quotaExceeded(quote.lack, quote.longestRuntime);
+  const { timeSeconds } = quote;
 
   const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes });
   try {
@@ -103,12 +74,13 @@ async function keepInput(deps: SubmissionDeps, upload: Upload, jobId: string): P
 async function recordJob(
   deps: SubmissionDeps,
   actor: Actor,
-  { system, project, accounts }: Destination,
+  destination: Destination,
   job: Pick<NewJob, 'jobId' | 'request' | 'input'>,
   timeSeconds: number,
 ): Promise<string> {
   const now = deps.now();
   const { userId } = actor;
+  const { system, project, accounts } = destination;
   const newJob: NewJob = {
     ...job,
     owner: userId,
@@ -121,8 +93,8 @@ async function recordJob(
     const id = await insertJob(tx, newJob, json);
     const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
     const note = { actor: userId, reason: `submission of ${job.jobId}`, at: now };
-    const reservation = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
-    if (!reservation.held) throw quotaExceeded(reservation);
+    const lack = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
+    if (lack !== null) throw quotaExceeded(lack, quoteFor(destination, job.request).longestRuntime);
     await insertEvent(tx, {
       userId,
       job: id,
@@ -132,32 +104,4 @@ async function recordJob(
     });
     return json(id);
   });
-}
-
-/** Says no before gigabytes are sent for nothing. What counts is the conditional update in the transaction. */
-function refuseWhatCannotFit(accounts: AccountSet, timeSeconds: number): void {
-  for (const [account, figures] of [['pool', accounts.timePool] as const, ['cap', accounts.timeCap] as const]) {
-    const free = available(figures);
-    if (free < timeSeconds) {
-      throw quotaExceeded({ resource: 'time', account, needed: timeSeconds, available: Math.max(0, free) });
-    }
-  }
-}
-
-interface Shortage {
-  resource: 'time' | 'space';
-  account: 'pool' | 'cap';
-  needed: number;
-  available: number;
-}
-
-function quotaExceeded({ resource, account, needed, available: free }: Shortage): BursarError {
-  const [unit, size] = resource === 'time' ? ['seconds', 1] : ['KB', 1000];
-  const whose = account === 'pool' ? "the project's pool" : 'your own quota';
-  return new BursarError(
-    'quota_exceeded',
-    `The job needs ${needed / size} ${unit} of ${resource}, and ${whose} has ${free / size} available. ` +
-      'Ask for less, or wait until running jobs have ended.',
-    { facts: { resource, account, unit, needed: needed / size, available: free / size } },
-  );
 }

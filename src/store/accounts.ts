@@ -3,6 +3,12 @@ import type { Db, EntryKind, Resource } from './tables.ts';
 
 export interface Account extends AccountFigures {
   id: number;
+  projectId: number;
+  /** Whose cap it is, or `poolHolder`. */
+  holder: string;
+  resource: Resource;
+  /** The highest threshold of its use that has been announced. */
+  alerted: number;
 }
 
 /** The accounts that a job of a user in a project is held against: the project's pool and the user's cap. */
@@ -22,24 +28,46 @@ export interface EntryNote {
   at: number;
 }
 
-const figures = ['granted', 'held', 'posted', 'overrun'] as const;
 export const poolHolder = '';
+/** Space is a level: its accounts outlive the periods. */
+const noPeriod = 0;
 
-/** Opens empty accounts of one holder: a user's caps, or the pools of the project. */
-export async function openAccounts(db: Db, projectId: number, periodId: number, holder: string): Promise<void> {
-  const account = (resource: Resource) => ({
-    project_id: projectId,
-    period_id: resource === 'time' ? periodId : 0,
-    holder,
-    resource,
-    ...noMovement,
-  });
+const columns = [
+  'id',
+  'project_id as projectId',
+  'holder',
+  'resource',
+  'granted',
+  'held',
+  'posted',
+  'overrun',
+  'alerted',
+] as const;
+
+/** Opens an empty account; the one that is there already stays as it is. A space account takes no period. */
+export async function openAccount(
+  db: Db,
+  account: { projectId: number; holder: string; resource: Resource; periodId?: number },
+): Promise<number> {
+  const { projectId, holder, resource, periodId = noPeriod } = account;
+  const key = { project_id: projectId, period_id: periodId, holder, resource };
   await db
     .insertInto('accounts')
-    .values([account('time'), account('space')])
+    .values({ ...key, ...noMovement, alerted: 0 })
+    .onConflict((conflict) => conflict.columns(['project_id', 'holder', 'resource', 'period_id']).doNothing())
     .execute();
+  const { id } = await db
+    .selectFrom('accounts')
+    .select('id')
+    .where('project_id', '=', projectId)
+    .where('period_id', '=', periodId)
+    .where('holder', '=', holder)
+    .where('resource', '=', resource)
+    .executeTakeFirstOrThrow();
+  return id;
 }
 
+/** The accounts of a user in a period of a project; undefined for who is no member. */
 export async function findAccounts(
   db: Db,
   projectId: number,
@@ -48,10 +76,10 @@ export async function findAccounts(
 ): Promise<AccountSet | undefined> {
   const rows = await db
     .selectFrom('accounts')
-    .select(['id', 'holder', 'resource', ...figures])
+    .select(columns)
     .where('project_id', '=', projectId)
     .where('holder', 'in', [poolHolder, userId])
-    .where('period_id', 'in', [0, periodId])
+    .where('period_id', 'in', [noPeriod, periodId])
     .execute();
   const pick = (holder: string, resource: Resource) =>
     rows.find((row) => row.holder === holder && row.resource === resource);
@@ -62,10 +90,33 @@ export async function findAccounts(
   return timePool && timeCap && spacePool && spaceCap && { timePool, timeCap, spacePool, spaceCap };
 }
 
-/** Changes an account's figures, and answers with what they are then. The row stays locked until the commit. */
-export async function moveFigures(db: Db, accountId: number, change: Partial<Movement>): Promise<AccountFigures> {
+/** Changes an account's figures, and answers with the account as it is then. It stays locked until the commit. */
+export async function moveFigures(db: Db, accountId: number, change: Partial<Movement>): Promise<Account> {
+  return await movement(db, accountId, change).returning(columns).executeTakeFirstOrThrow();
+}
+
+/**
+ * The same, if so much is available; undefined and no change otherwise. One conditional statement, so that no two
+ * requests can both have the last second.
+ */
+export async function moveIfAvailable(
+  db: Db,
+  accountId: number,
+  change: Partial<Movement>,
+  amount: number,
+): Promise<Account | undefined> {
+  return await movement(db, accountId, change)
+    .where((eb) => {
+      const taken = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
+      return eb(eb(eb.ref('granted'), '-', eb.parens(taken)), '>=', amount);
+    })
+    .returning(columns)
+    .executeTakeFirst();
+}
+
+function movement(db: Db, accountId: number, change: Partial<Movement>) {
   const by = { ...noMovement, ...change };
-  return await db
+  return db
     .updateTable('accounts')
     .set((eb) => ({
       granted: eb('granted', '+', by.granted),
@@ -73,38 +124,13 @@ export async function moveFigures(db: Db, accountId: number, change: Partial<Mov
       posted: eb('posted', '+', by.posted),
       overrun: eb('overrun', '+', by.overrun),
     }))
-    .where('id', '=', accountId)
-    .returning(figures)
-    .executeTakeFirstOrThrow();
-}
-
-/**
- * Holds an amount, if so much is available; undefined and no change otherwise. One conditional statement, so
- * that no two submissions can both have the last second.
- */
-export async function holdIfAvailable(db: Db, accountId: number, amount: number): Promise<AccountFigures | undefined> {
-  return await db
-    .updateTable('accounts')
-    .set((eb) => ({ held: eb('held', '+', amount) }))
-    .where('id', '=', accountId)
-    .where((eb) => {
-      const taken = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
-      return eb(eb(eb.ref('granted'), '-', eb.parens(taken)), '>=', amount);
-    })
-    .returning(figures)
-    .executeTakeFirst();
+    .where('id', '=', accountId);
 }
 
 /** Appends to an account's history. The movement is already in its figures, which are given as they are now. */
-export async function insertEntry(
-  db: Db,
-  accountId: number,
-  movement: Partial<Movement>,
-  after: AccountFigures,
-  note: EntryNote,
-): Promise<void> {
+export async function insertEntry(db: Db, movement: Partial<Movement>, after: Account, note: EntryNote): Promise<void> {
   await db
     .insertInto('entries')
-    .values({ account_id: accountId, ...noMovement, ...movement, available_after: available(after), ...note })
+    .values({ account_id: after.id, ...noMovement, ...movement, available_after: available(after), ...note })
     .execute();
 }

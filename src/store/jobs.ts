@@ -71,14 +71,16 @@ export async function insertJob(db: Db, job: NewJob, publicJson: (id: number) =>
 }
 
 export interface JobFilter {
-  owner: string;
+  /** Left out: everybody's, for administrators. */
+  owner?: string;
   hpc?: string;
   project?: string;
 }
 
-/** The JSON array of a user's jobs, by ascending record number, put together by the database. */
+/** The JSON array of jobs, by ascending record number, put together by the database. */
 export async function jobListJson(db: Db, filter: JobFilter): Promise<string> {
-  let query = db.selectFrom('jobs').where('owner', '=', filter.owner);
+  let query = db.selectFrom('jobs');
+  if (filter.owner !== undefined) query = query.where('owner', '=', filter.owner);
   if (filter.hpc !== undefined) query = query.where('hpc', '=', filter.hpc);
   if (filter.project !== undefined) query = query.where('project_name', '=', filter.project);
   const { list } = await query
@@ -87,16 +89,18 @@ export async function jobListJson(db: Db, filter: JobFilter): Promise<string> {
   return `[${list ?? ''}]`;
 }
 
-export async function singleJobJson(db: Db, filter: Required<JobFilter>, jobId: string): Promise<string | undefined> {
-  const row = await db
-    .selectFrom('jobs')
-    .select('public_json')
-    .where('job_id', '=', jobId)
-    .where('owner', '=', filter.owner)
-    .where('hpc', '=', filter.hpc)
-    .where('project_name', '=', filter.project)
-    .executeTakeFirst();
-  return row?.public_json;
+export async function singleJobJson(db: Db, filter: JobFilter, jobId: string): Promise<string | undefined> {
+  let query = db.selectFrom('jobs').select('public_json').where('job_id', '=', jobId);
+  if (filter.owner !== undefined) query = query.where('owner', '=', filter.owner);
+  if (filter.hpc !== undefined) query = query.where('hpc', '=', filter.hpc);
+  if (filter.project !== undefined) query = query.where('project_name', '=', filter.project);
+  return (await query.executeTakeFirst())?.public_json;
+}
+
+/** A job by its public identifier, whosever it is. */
+export async function findJob(db: Db, jobId: string): Promise<JobRecord | undefined> {
+  const row = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
+  return row && jobRecord(row);
 }
 
 const toDispatch: JobState[] = ['accepted', 'submitting'];

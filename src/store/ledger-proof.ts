@@ -7,10 +7,32 @@ import type { Db } from './tables.ts';
  * the books balance. Each check is one pass over a table, so a million entries take seconds.
  */
 export async function proveLedger(db: Db): Promise<string[]> {
-  const checks = [figuresEqualEntries, heldEqualsOpenHolds, poolsEqualCaps, endedJobsAreSettled, publicUseIsCovered];
+  const checks = [
+    figuresEqualEntries,
+    balancesFollowEntries,
+    heldEqualsOpenHolds,
+    poolsEqualCaps,
+    poolsCoverCaps,
+    endedJobsAreSettled,
+    useIsCovered,
+  ];
   const problems: string[] = [];
   for (const check of checks) problems.push(...(await check(db)));
   return problems;
+}
+
+/** How much there is to add up. */
+export async function countLedger(db: Db): Promise<{ accounts: number; entries: number }> {
+  const count = async (table: 'accounts' | 'entries') =>
+    Number(
+      (
+        await db
+          .selectFrom(table)
+          .select((eb) => eb.fn.countAll().as('n'))
+          .executeTakeFirstOrThrow()
+      ).n,
+    );
+  return { accounts: await count('accounts'), entries: await count('entries') };
 }
 
 async function figuresEqualEntries(db: Db): Promise<string[]> {
@@ -22,6 +44,17 @@ async function figuresEqualEntries(db: Db): Promise<string[]> {
        or a.posted <> coalesce(e.posted, 0) or a.overrun <> coalesce(e.overrun, 0)
     order by a.id`.execute(db);
   return rows.map(({ id }) => `account ${id}: its figures are not the sum of its entries`);
+}
+
+/** The balance that each entry tells of is the one before it, moved by the entry. */
+async function balancesFollowEntries(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ account_id: number; id: number }>`
+    select account_id, min(id) as id from (
+      select id, account_id, available_after, granted - held - posted - overrun as change,
+        lag(available_after, 1, 0) over (partition by account_id order by id) as before
+      from entries) moved
+    where available_after <> before + change group by account_id order by account_id`.execute(db);
+  return rows.map(({ account_id, id }) => `account ${account_id}: its balance does not follow from entry ${id}`);
 }
 
 async function heldEqualsOpenHolds(db: Db): Promise<string[]> {
@@ -48,6 +81,14 @@ async function poolsEqualCaps(db: Db): Promise<string[]> {
   return rows.map((row) => `project ${row.project_id}: the pool's use of ${row.resource} is not the sum of its caps`);
 }
 
+async function poolsCoverCaps(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ project_id: number; resource: string }>`
+    select project_id, resource from accounts group by project_id, resource, period_id
+    having sum(case when holder = ${poolHolder} then granted else 0 end)
+         < sum(case when holder = ${poolHolder} then 0 else granted end)`.execute(db);
+  return rows.map((row) => `project ${row.project_id}: its caps promise more ${row.resource} than the pool has`);
+}
+
 async function endedJobsAreSettled(db: Db): Promise<string[]> {
   const { rows } = await sql<{ id: number; state: string }>`
     select j.id, j.state from jobs j
@@ -58,7 +99,7 @@ async function endedJobsAreSettled(db: Db): Promise<string[]> {
 }
 
 /** Nothing is posted or held beyond what was granted; use beyond it stands as overrun. */
-async function publicUseIsCovered(db: Db): Promise<string[]> {
+async function useIsCovered(db: Db): Promise<string[]> {
   const { rows } = await sql<{ id: number }>`
     select id from accounts where posted + held > granted order by id`.execute(db);
   return rows.map(({ id }) => `account ${id}: more is posted and held than granted`);

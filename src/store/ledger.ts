@@ -1,56 +1,23 @@
 import { available, cover } from '../domain/settlement.ts';
-import {
-  type Account,
-  type AccountSet,
-  type EntryNote,
-  findAccounts,
-  holdIfAvailable,
-  insertEntry,
-  moveFigures,
-  openAccounts,
-  poolHolder,
-} from './accounts.ts';
+import type { Lack } from '../domain/shortage.ts';
+import { type AccountSet, type EntryNote, insertEntry, moveFigures, moveIfAvailable } from './accounts.ts';
 import type { Db, Resource } from './tables.ts';
+import { announceThreshold } from './thresholds.ts';
 
 /**
- * Time is a flow, space is a level; both are held at submission and settled once at the end. Every change to an
- * account goes through here, together with the entry that explains it. All of it runs inside the caller's
- * transaction: half of it never happened.
+ * What jobs do to accounts. Time is a flow, space is a level; both are held at submission and settled once at the end.
+ * Every change comes with the entry that explains it. All of it runs inside the caller's transaction: half of it never
+ * happened.
  */
 export interface Amounts {
   timeSeconds: number;
   spaceBytes: number;
 }
 
-type Note = Omit<EntryNote, 'kind'>;
-
-export async function openPools(db: Db, projectId: number, periodId: number): Promise<void> {
-  await openAccounts(db, projectId, periodId, poolHolder);
-}
-
-/** Opens a new member's caps and grants into them; the pool grows with what the member brings. */
-export async function openCaps(
-  db: Db,
-  member: { projectId: number; periodId: number; userId: string },
-  grant: Amounts,
-  note: Note,
-): Promise<void> {
-  const { projectId, periodId, userId } = member;
-  await openAccounts(db, projectId, periodId, userId);
-  const accounts = await findAccounts(db, projectId, periodId, userId);
-  if (accounts === undefined) throw new Error(`project ${projectId} has no pools`);
-  for (const [account, granted] of pairs(accounts, grant)) {
-    const after = await moveFigures(db, account.id, { granted });
-    await insertEntry(db, account.id, { granted }, after, { ...note, kind: 'grant' });
-  }
-}
-
-export type Reservation =
-  | { held: true }
-  | { held: false; resource: Resource; account: 'pool' | 'cap'; needed: number; available: number };
+type Note = Omit<EntryNote, 'kind' | 'job'>;
 
 /**
- * Holds what a job may use at the most, pool first and then cap. When it answers `held: false` the caller must roll
+ * Holds what a job may use at the most, pool first and then cap. When it answers with a shortage the caller must roll
  * back: holds of the accounts before the one that was too small stand in the transaction.
  */
 export async function reserve(
@@ -58,15 +25,19 @@ export async function reserve(
   job: { id: number; attempt: number },
   accounts: AccountSet,
   amounts: Amounts,
-  note: Omit<Note, 'job'>,
-): Promise<Reservation> {
-  for (const [account, amount, resource, kind] of pairs(accounts, amounts)) {
-    const after = await holdIfAvailable(db, account.id, amount);
-    if (after === undefined) {
-      const now = await moveFigures(db, account.id, {});
-      return { held: false, resource, account: kind, needed: amount, available: Math.max(0, available(now)) };
-    }
-    await insertEntry(db, account.id, { held: amount }, after, { ...note, job: job.id, kind: 'reserve' });
+  note: Note,
+): Promise<Lack | null> {
+  // Always in this order, so that no two transactions wait for each other.
+  const sides = [
+    [accounts.timePool, amounts.timeSeconds, 'pool'],
+    [accounts.timeCap, amounts.timeSeconds, 'cap'],
+    [accounts.spacePool, amounts.spaceBytes, 'pool'],
+    [accounts.spaceCap, amounts.spaceBytes, 'cap'],
+  ] as const;
+  for (const [{ id, resource }, held, account] of sides) {
+    const after = await moveIfAvailable(db, id, { held }, held);
+    if (after === undefined) return await lackOf(db, accounts, resource, held, account);
+    await insertEntry(db, { held }, after, { ...note, job: job.id, kind: 'reserve' });
   }
   await db
     .insertInto('holds')
@@ -82,7 +53,23 @@ export async function reserve(
       created_at: note.at,
     })
     .execute();
-  return { held: true };
+  return null;
+}
+
+/** What there is of the smaller of pool and cap: of the larger one the caller has no use. */
+async function lackOf(
+  db: Db,
+  { timePool, timeCap, spacePool, spaceCap }: AccountSet,
+  resource: Resource,
+  needed: number,
+  tooSmall: 'pool' | 'cap',
+): Promise<Lack> {
+  const [pool, cap] = resource === 'time' ? [timePool, timeCap] : [spacePool, spaceCap];
+  const inCap = available(await moveFigures(db, cap.id, {}));
+  // When the cap is too small, the pool was not.
+  const inPool = tooSmall === 'cap' ? Number.POSITIVE_INFINITY : available(await moveFigures(db, pool.id, {}));
+  const account = inPool < inCap ? 'pool' : 'cap';
+  return { resource, account, needed, available: Math.max(0, Math.min(inPool, inCap)) };
 }
 
 /**
@@ -93,14 +80,9 @@ export async function settle(
   db: Db,
   job: { id: number; attempt: number },
   used: Amounts & { kind: 'settled' | 'voided'; rule: string },
-  note: Omit<Note, 'job' | 'reason'>,
+  note: Omit<Note, 'reason'>,
 ): Promise<boolean> {
-  const hold = await db
-    .selectFrom('holds')
-    .selectAll()
-    .where('job', '=', job.id)
-    .where('attempt', '=', job.attempt)
-    .executeTakeFirstOrThrow();
+  const hold = await holdOf(db, job);
   const resolution = await db
     .insertInto('resolutions')
     .values({
@@ -126,24 +108,45 @@ export async function settle(
     const released = await moveFigures(db, accountId, { held: -held });
     const use = cover(released, amount);
     const after = amount === 0 ? released : await moveFigures(db, accountId, use);
-    await insertEntry(db, accountId, { held: -held, ...use }, after, {
+    await insertEntry(db, { held: -held, ...use }, after, {
       ...note,
       job: job.id,
       reason: used.rule,
       kind: amount === 0 ? 'release' : 'charge',
     });
+    await announceThreshold(db, after, note.at);
   }
   return true;
 }
 
-type Side = [account: Account, amount: number, resource: Resource, kind: 'pool' | 'cap'];
+/** Gives back the space that the files of a finished job took. The caller makes sure that it happens once. */
+export async function freeSpace(db: Db, job: { id: number; attempt: number }, note: Note): Promise<void> {
+  const hold = await holdOf(db, job);
+  const { space_bytes: used } = await db
+    .selectFrom('resolutions')
+    .select('space_bytes')
+    .where('hold_id', '=', hold.id)
+    .executeTakeFirstOrThrow();
+  if (used === 0) return;
+  for (const accountId of [hold.space_pool, hold.space_cap])
+    await giveBack(db, accountId, used, { ...note, job: job.id, kind: 'free' });
+}
 
-/** Each account with its amount, always in the same order, so that no two transactions wait for each other. */
-function pairs(accounts: AccountSet, amounts: Amounts): Side[] {
-  return [
-    [accounts.timePool, amounts.timeSeconds, 'time', 'pool'],
-    [accounts.timeCap, amounts.timeSeconds, 'time', 'cap'],
-    [accounts.spacePool, amounts.spaceBytes, 'space', 'pool'],
-    [accounts.spaceCap, amounts.spaceBytes, 'space', 'cap'],
-  ];
+/** Takes use off an account: what stands beyond its cover first, because that is what blocks new jobs. */
+export async function giveBack(db: Db, accountId: number, amount: number, note: EntryNote): Promise<void> {
+  const before = await moveFigures(db, accountId, {});
+  const overrun = -Math.min(before.overrun, amount);
+  const movement = { overrun, posted: -(amount + overrun) };
+  const after = await moveFigures(db, accountId, movement);
+  await insertEntry(db, movement, after, note);
+  await announceThreshold(db, after, note.at);
+}
+
+export async function holdOf(db: Db, job: { id: number; attempt: number }) {
+  return await db
+    .selectFrom('holds')
+    .selectAll()
+    .where('job', '=', job.id)
+    .where('attempt', '=', job.attempt)
+    .executeTakeFirstOrThrow();
 }

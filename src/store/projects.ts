@@ -4,60 +4,86 @@ export interface ProjectRecord {
   id: number;
   hpc: string;
   name: string;
+  autoJoin: boolean;
+  /** What each member gets when joining. */
+  grant: { timeSeconds: number; spaceBytes: number };
+  createdAt: number;
+  closedAt: number | null;
 }
 
+export type NewProject = Pick<ProjectRecord, 'hpc' | 'name' | 'autoJoin' | 'grant' | 'createdAt'>;
+
 export async function findProject(db: Db, hpc: string, name: string): Promise<ProjectRecord | undefined> {
-  return await db
+  const row = await db
     .selectFrom('projects')
-    .select(['id', 'hpc', 'name'])
+    .selectAll()
     .where('hpc', '=', hpc)
     .where('name', '=', name)
     .executeTakeFirst();
+  return row && projectRecord(row);
 }
 
-/** Creates the project with an open-ended period and empty pools. The caller has looked that there is none yet. */
-export async function insertProject(db: Db, hpc: string, name: string, now: number): Promise<ProjectRecord> {
+export async function listProjects(db: Db, hpc?: string): Promise<ProjectRecord[]> {
+  const query = db.selectFrom('projects').selectAll().orderBy('id');
+  return (await (hpc === undefined ? query : query.where('hpc', '=', hpc)).execute()).map(projectRecord);
+}
+
+/** The caller has looked that there is none yet. */
+export async function insertProject(db: Db, project: NewProject): Promise<number> {
   const { id } = await db
     .insertInto('projects')
-    .values({ hpc, name, created_at: now, closed_at: null })
+    .values({ ...columns(project), hpc: project.hpc, name: project.name, closed_at: null })
     .returning('id')
     .executeTakeFirstOrThrow();
-  await db.insertInto('periods').values({ project_id: id, starts_at: now, ends_at: null }).execute();
-  return { id, hpc, name };
+  return id;
 }
 
-/** The period that new holds are taken from. */
-export async function currentPeriod(db: Db, projectId: number, now: number): Promise<number | undefined> {
-  const row = await db
-    .selectFrom('periods')
-    .select('id')
-    .where('project_id', '=', projectId)
-    .where('starts_at', '<=', now)
-    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
-    .orderBy('starts_at')
-    .executeTakeFirst();
-  return row?.id;
+/** Sets what new members find. Members keep what they have. */
+export async function updateProject(db: Db, id: number, project: Pick<NewProject, 'autoJoin' | 'grant'>) {
+  const { auto_join, grant_time_seconds, grant_space_bytes } = columns({ ...project, createdAt: 0 });
+  await db
+    .updateTable('projects')
+    .set({ auto_join, grant_time_seconds, grant_space_bytes })
+    .where('id', '=', id)
+    .execute();
 }
 
-export type Membership = 'active' | 'removed' | 'banned';
-
-export async function membershipOf(db: Db, userId: string, projectId: number): Promise<Membership | undefined> {
-  const row = await db
-    .selectFrom('memberships')
-    .select('status')
-    .where('user_id', '=', userId)
-    .where('project_id', '=', projectId)
-    .executeTakeFirst();
-  return row?.status;
+/** Nobody can submit to it any more; everything else stays as it is. Closing it again changes nothing. */
+export async function closeProject(db: Db, id: number, now: number): Promise<void> {
+  await db
+    .updateTable('projects')
+    .set({ closed_at: now })
+    .where('id', '=', id)
+    .where('closed_at', 'is', null)
+    .execute();
 }
 
-/** True when the user is new to the project. Whoever was a member before, in whatever way, stays what they are. */
-export async function insertMembership(db: Db, userId: string, projectId: number, now: number): Promise<boolean> {
-  const row = await db
-    .insertInto('memberships')
-    .values({ user_id: userId, project_id: projectId, status: 'active', reason: '', since: now })
-    .onConflict((conflict) => conflict.columns(['user_id', 'project_id']).doNothing())
-    .returning('id')
-    .executeTakeFirst();
-  return row !== undefined;
+function columns({ autoJoin, grant, createdAt }: Pick<NewProject, 'autoJoin' | 'grant' | 'createdAt'>) {
+  return {
+    auto_join: autoJoin ? 1 : 0,
+    grant_time_seconds: grant.timeSeconds,
+    grant_space_bytes: grant.spaceBytes,
+    created_at: createdAt,
+  };
+}
+
+function projectRecord(row: {
+  id: number;
+  hpc: string;
+  name: string;
+  auto_join: number;
+  grant_time_seconds: number;
+  grant_space_bytes: number;
+  created_at: number;
+  closed_at: number | null;
+}): ProjectRecord {
+  return {
+    id: row.id,
+    hpc: row.hpc,
+    name: row.name,
+    autoJoin: row.auto_join === 1,
+    grant: { timeSeconds: row.grant_time_seconds, spaceBytes: row.grant_space_bytes },
+    createdAt: row.created_at,
+    closedAt: row.closed_at,
+  };
 }

@@ -18,8 +18,25 @@ export interface Tables {
     expires_at: number | null;
     revoked_at: number | null;
   };
-  projects: { id: Generated<number>; hpc: string; name: string; created_at: number; closed_at: number | null };
-  periods: { id: Generated<number>; project_id: number; starts_at: number; ends_at: number | null };
+  projects: {
+    id: Generated<number>;
+    hpc: string;
+    name: string;
+    auto_join: number;
+    /** What a new member gets. */
+    grant_time_seconds: number;
+    grant_space_bytes: number;
+    created_at: number;
+    closed_at: number | null;
+  };
+  periods: {
+    id: Generated<number>;
+    project_id: number;
+    starts_at: number;
+    ends_at: number | null;
+    /** When its members were told that its end is near. */
+    announced_at: number | null;
+  };
   memberships: {
     id: Generated<number>;
     user_id: string;
@@ -40,6 +57,8 @@ export interface Tables {
     held: number;
     posted: number;
     overrun: number;
+    /** The highest share of it, in percent, whose use has been announced: 0, 80 or 100. */
+    alerted: number;
   };
   holds: {
     id: Generated<number>;
@@ -73,6 +92,14 @@ export interface Tables {
     job: number | null;
     actor: string;
     reason: string;
+    at: number;
+  };
+  audit: { id: Generated<number>; actor: string; act: string; subject: string; details: string; at: number };
+  idempotency: {
+    user_id: string;
+    key: string;
+    request_hash: string;
+    response: string;
     at: number;
   };
   jobs: {

@@ -21,6 +21,10 @@ export async function userIds(db: Db): Promise<string[]> {
   return (await db.selectFrom('users').select('id').orderBy('id').execute()).map((user) => user.id);
 }
 
+export async function listUsers(db: Db): Promise<{ id: string; role: Role; createdAt: number }[]> {
+  return await db.selectFrom('users').select(['id', 'role', 'created_at as createdAt']).orderBy('id').execute();
+}
+
 /** The user that a provider of identities means by a subject, if that has been seen before. */
 export async function userOfIdentity(db: Db, issuer: string, subject: string): Promise<string | undefined> {
   const row = await db

@@ -7,7 +7,8 @@ import { type AccountSet, findAccounts } from '../../src/store/accounts.ts';
 import { insertJob } from '../../src/store/jobs.ts';
 import { reserve, settle } from '../../src/store/ledger.ts';
 import { proveLedger } from '../../src/store/ledger-proof.ts';
-import { currentPeriod, findProject } from '../../src/store/projects.ts';
+import { currentPeriod } from '../../src/store/periods.ts';
+import { findProject } from '../../src/store/projects.ts';
 import { findQuotas } from '../../src/store/quotas.ts';
 import type { Db } from '../../src/store/tables.ts';
 import { openBooks, type TestBooks } from '../support/books.ts';
@@ -48,8 +49,8 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
       };
       const id = await insertJob(tx, job, (number) => `{"id":${number}}`);
       const note = { actor: user, reason: 'test', at: 2 };
-      const reservation = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
-      if (!reservation.held) throw new NotHeld();
+      const lack = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
+      if (lack !== null) throw new NotHeld();
       return id;
     });
   } catch (error) {
@@ -78,7 +79,7 @@ async function left(db: Db, user: string): Promise<{ time: number; space: number
 describe('the ledger', () => {
   test('grants each member once, and the pool grows with them', async () => {
     const { db, config } = books;
-    await enrolUser(db, config, '1', 'user', 5);
+    await enrolUser(db, '1', 'user', 5);
     await syncProjects(db, config, 6);
     const { timePool, timeCap, spacePool } = await accountsOf(db, '1');
     assert.deepEqual([timePool.granted, timeCap.granted, spacePool.granted], [2000, 1000, 1_000_000]);
@@ -86,11 +87,11 @@ describe('the ledger', () => {
   });
 
   test('a quota of exactly zero does not refill itself when the user is seen again', async () => {
-    const { db, config } = books;
+    const { db } = books;
     const id = await hold(db, '1', 1000, 0);
     assert.ok(id !== null);
     await finish(db, id, 1000, 0);
-    await enrolUser(db, config, '1', 'user', 7);
+    await enrolUser(db, '1', 'user', 7);
     assert.equal((await left(db, '1')).time, 0);
   });
 

@@ -22,7 +22,7 @@ export async function openBooks(members: string[], timeSeconds: number, spaceKb:
   const db = openDatabase(config.database.url, folder);
   await migrate(db);
   await syncProjects(db, config, 1);
-  for (const member of members) await enrolUser(db, config, member, 'user', 1);
+  for (const member of members) await enrolUser(db, member, 'user', 1);
   return {
     db,
     config,

@@ -17,11 +17,14 @@ export function ground(dialect: Dialect) {
        admin integer not null, created_at bigint not null, expires_at bigint, revoked_at bigint)`,
 
     `create table projects (
-       ${id('id')}, hpc text not null, name text not null, created_at bigint not null, closed_at bigint,
-       unique (hpc, name))`,
+       ${id('id')}, hpc text not null, name text not null, auto_join integer not null,
+       grant_time_seconds bigint not null, grant_space_bytes bigint not null, created_at bigint not null,
+       closed_at bigint, unique (hpc, name))`,
 
     `create table periods (
-       ${id('id')}, project_id bigint not null references projects(id), starts_at bigint not null, ends_at bigint)`,
+       ${id('id')}, project_id bigint not null references projects(id), starts_at bigint not null, ends_at bigint,
+       announced_at bigint)`,
+    'create index periods_by_project on periods (project_id, starts_at)',
 
     `create table memberships (
        ${id('id')}, user_id text not null references users(id), project_id bigint not null references projects(id),
@@ -30,7 +33,7 @@ export function ground(dialect: Dialect) {
     `create table accounts (
        ${id('id')}, project_id bigint not null references projects(id), period_id bigint not null,
        holder text not null, resource text not null, granted bigint not null, held bigint not null,
-       posted bigint not null, overrun bigint not null,
+       posted bigint not null, overrun bigint not null, alerted integer not null,
        unique (project_id, holder, resource, period_id), check (held >= 0 and posted >= 0 and overrun >= 0))`,
 
     `create table jobs (
@@ -62,6 +65,15 @@ export function ground(dialect: Dialect) {
        available_after bigint not null, job bigint references jobs(id), actor text not null, reason text not null,
        at bigint not null)`,
     'create index entries_by_account on entries (account_id, id)',
+    'create index entries_by_job on entries (job, account_id) where job is not null',
+
+    `create table audit (
+       ${id('id')}, actor text not null, act text not null, subject text not null, details text not null,
+       at bigint not null)`,
+
+    `create table idempotency (
+       user_id text not null, key text not null, request_hash text not null, response text not null,
+       at bigint not null, primary key (user_id, key))`,
 
     `create table events (
        ${id('id')}, user_id text not null references users(id), job bigint references jobs(id), kind text not null,
@@ -71,6 +83,7 @@ export function ground(dialect: Dialect) {
 
     ...dialect.appendOnly('entries'),
     ...dialect.appendOnly('resolutions'),
+    ...dialect.appendOnly('audit'),
   ];
   return {
     async up(db: Kysely<unknown>): Promise<void> {

@@ -1,0 +1,103 @@
+import Type from 'typebox';
+
+/** What administrators send and see. Amounts are seconds of time, or KB of space. */
+const reason = Type.String({ minLength: 3, maxLength: 500, description: 'Why; it stands in the ledger for ever.' });
+const resource = Type.Enum(['time', 'space']);
+const amount = Type.Integer({ minimum: 1, maximum: 1e15, description: 'Seconds of time, or KB of space.' });
+const kind = Type.Enum(['top_up', 'withdraw']);
+const user = Type.String({ pattern: '^\\d{1,20}$' });
+const moment = Type.String({ format: 'date-time', description: 'ISO 8601.' });
+const strict = { additionalProperties: false };
+
+export const PoolGrantBody = Type.Object({ kind, resource, amount, reason }, strict);
+
+export const CapGrantBody = Type.Object(
+  {
+    kind,
+    resource,
+    amount,
+    reason,
+    source: Type.Enum(['new', 'pool'], {
+      default: 'new',
+      description: '`new`: the pool grows or shrinks with the cap. `pool`: out of, or back into, its reserve.',
+    }),
+  },
+  strict,
+);
+
+export const TransferBody = Type.Object({ from: user, to: user, resource, amount, reason }, strict);
+
+export const RefundBody = Type.Object(
+  { job_id: Type.String(), amount: Type.Integer({ minimum: 1, description: 'Seconds.' }), reason },
+  strict,
+);
+
+export const PeriodBody = Type.Object(
+  {
+    starts: Type.Optional(Type.String({ ...moment, description: 'Left out: now.' })),
+    ends: Type.Optional(Type.String({ ...moment, description: 'Left out: without end.' })),
+    member_seconds: Type.Integer({ minimum: 0, maximum: 1e15, description: 'For each member.' }),
+    reserve_seconds: Type.Integer({ minimum: 0, maximum: 1e15, default: 0, description: 'For the pool alone.' }),
+    reason,
+  },
+  strict,
+);
+
+export const MemberBody = Type.Object({ status: Type.Enum(['active', 'removed', 'banned']), reason }, strict);
+
+export const ReasonBody = Type.Object({ reason }, strict);
+
+export const ProjectBody = Type.Object(
+  {
+    name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
+    auto_join: Type.Boolean({ default: false, description: 'Whether every user becomes a member.' }),
+    grant_time_seconds: Type.Integer({ minimum: 0, maximum: 1e15, default: 0, description: 'For each new member.' }),
+    grant_space_kb: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'For each new member.' }),
+    reason,
+  },
+  strict,
+);
+
+const instant = Type.String({ description: 'ISO 8601, UTC.' });
+const instantOrNull = Type.Union([instant, Type.Null()]);
+
+export const ProjectSchema = Type.Object(
+  {
+    id: Type.Integer(),
+    project_hpc: Type.String(),
+    project_name: Type.String(),
+    auto_join: Type.Boolean(),
+    grant_time_seconds: Type.Integer(),
+    grant_space_kb: Type.Number(),
+    created_at: instant,
+    closed_at: instantOrNull,
+  },
+  { $id: 'Project', additionalProperties: false },
+);
+
+export const MemberSchema = Type.Object(
+  { user: Type.String(), status: Type.String(), reason: Type.String(), since: instant },
+  { $id: 'Member', additionalProperties: false },
+);
+
+export const UserSchema = Type.Object(
+  { user: Type.String(), role: Type.String(), created_at: instant },
+  { $id: 'User', additionalProperties: false },
+);
+
+export const AuditSchema = Type.Object(
+  {
+    id: Type.Integer(),
+    at: instant,
+    actor: Type.String(),
+    act: Type.String(),
+    subject: Type.String(),
+    details: Type.Record(Type.String(), Type.Unknown()),
+  },
+  { $id: 'AuditRecord', additionalProperties: false },
+);
+
+export const PeriodSchema = Type.Object(
+  { id: Type.Integer(), starts: instant, ends: instantOrNull },
+  { $id: 'Period', additionalProperties: false },
+);

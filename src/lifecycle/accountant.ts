@@ -1,0 +1,55 @@
+import { insertEvents } from '../store/events.ts';
+import { expireEnded } from '../store/grants.ts';
+import { forgetAnswers } from '../store/idempotency.ts';
+import { listMembers } from '../store/members.ts';
+import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
+import type { Db } from '../store/tables.ts';
+import { type Loop, startLoop } from './loop.ts';
+import type { Log } from './system-worker.ts';
+
+const dayMs = 86_400_000;
+
+export interface AccountantDeps {
+  db: Db;
+  /** How long before the end of a period its members are told. */
+  noticeDays: number;
+  everyMs: number;
+  now(): number;
+  log: Log;
+}
+
+/** Does what falls due by the calendar: grants expire, their ends are announced, old idempotency keys are forgotten. */
+export function startAccountant(deps: AccountantDeps): Loop {
+  const { db, everyMs, now, log } = deps;
+  return startLoop(async () => {
+    try {
+      await announceEnds(deps);
+      const expired = await db.transaction().execute((tx) => expireEnded(tx, now()));
+      if (expired > 0) log.info({ accounts: expired }, 'grants expired');
+      await forgetAnswers(db, now() - dayMs);
+    } catch (error) {
+      log.error({ err: error }, 'accounting by the calendar failed');
+    }
+    return everyMs;
+  });
+}
+
+/** Once a period, for every member: who is to tell is decided in the transaction that tells. */
+async function announceEnds({ db, noticeDays, now }: AccountantDeps): Promise<void> {
+  const at = now();
+  for (const period of await periodsToAnnounce(db, at, at + noticeDays * dayMs)) {
+    await db.transaction().execute(async (tx) => {
+      if (!(await markAnnounced(tx, period.id, at))) return;
+      const project = await tx
+        .selectFrom('projects')
+        .select(['hpc', 'name'])
+        .where('id', '=', period.projectId)
+        .executeTakeFirstOrThrow();
+      const members = (await listMembers(tx, period.projectId)).filter((member) => member.status === 'active');
+      const ends = new Date(period.endsAt ?? at).toISOString();
+      const data = { hpc: project.hpc, project_name: project.name, resource: 'time', ends_at: ends };
+      const userIds = members.map((member) => member.userId);
+      await insertEvents(tx, userIds, { job: null, kind: 'quota.expiring', data, at });
+    });
+  }
+}

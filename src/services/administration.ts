@@ -1,0 +1,109 @@
+import { BursarError } from '../domain/errors.ts';
+import { insertAudit } from '../store/audit.ts';
+import { findMember, type MemberStatus, setMemberStatus } from '../store/members.ts';
+import { closeProject, findProject, type NewProject, type ProjectRecord } from '../store/projects.ts';
+import type { Db } from '../store/tables.ts';
+import { userExists } from '../store/users.ts';
+import type { Actor } from './actor.ts';
+import { joinProject, openProject } from './enrolment.ts';
+import { type GrantAct, moveGrant } from './grants.ts';
+import { type OnceRequest, once } from './idempotency.ts';
+import { type NewPeriod, openGrantPeriod } from './periods.ts';
+
+/** What an administrator does, to be carried out once and written into the audit trail. */
+export interface AdministrativeAct<T> {
+  actor: Actor;
+  /** As it stands in the audit trail, such as `grant.top_up`. */
+  act: string;
+  subject: string;
+  details: Readonly<Record<string, unknown>>;
+  carryOut(tx: Db, now: number): Promise<T>;
+}
+
+export function refuseOthers(actor: Actor): void {
+  if (!actor.admin) throw new BursarError('forbidden', 'This path is for administrators.');
+}
+
+/** Act and audit record are one transaction, together with the answer that a repetition of the request gets. */
+export async function administer<T>(
+  db: Db,
+  request: OnceRequest | null,
+  { actor, act, subject, details, carryOut }: AdministrativeAct<T>,
+  now: number,
+): Promise<T> {
+  refuseOthers(actor);
+  const work = async (tx: Db) => {
+    const answer = await carryOut(tx, now);
+    await insertAudit(tx, { actor: actor.userId, act, subject, details, at: now });
+    return answer;
+  };
+  return request === null ? await db.transaction().execute(work) : await once(db, request, now, work);
+}
+
+export function grantAct(actor: Actor, project: ProjectRecord, act: GrantAct) {
+  return {
+    actor,
+    act: `grant.${act.kind}`,
+    subject: `${project.hpc}/${project.name}`,
+    details: { ...act },
+    carryOut: (tx: Db, now: number) => moveGrant(tx, project, act, actor.userId, now),
+  };
+}
+
+export function periodAct(actor: Actor, project: ProjectRecord, period: NewPeriod) {
+  return {
+    actor,
+    act: 'grant.period',
+    subject: `${project.hpc}/${project.name}`,
+    details: { ...period },
+    carryOut: (tx: Db, now: number) => openGrantPeriod(tx, project, period, actor.userId, now),
+  };
+}
+
+/** Adds, removes, bans or unbans. Removed and banned members keep reading, and cannot submit. */
+export function memberAct(actor: Actor, project: ProjectRecord, userId: string, status: MemberStatus, reason: string) {
+  return {
+    actor,
+    act: `member.${status}`,
+    subject: `${project.hpc}/${project.name}/${userId}`,
+    details: { reason },
+    carryOut: async (tx: Db, now: number) => {
+      if (!(await userExists(tx, userId))) {
+        throw new BursarError('user_unknown', 'There is no user of that identifier.');
+      }
+      if (status === 'active') await joinProject(tx, project, userId, actor.userId, now);
+      const member = await findMember(tx, userId, project.id);
+      if (member === undefined) throw new BursarError('conflict', `User ${userId} is no member of ${project.name}.`);
+      await setMemberStatus(tx, { ...member, status, reason, since: now });
+      return { ...member, status, reason, since: now };
+    },
+  };
+}
+
+export function newProjectAct(actor: Actor, project: NewProject) {
+  return {
+    actor,
+    act: 'project.create',
+    subject: `${project.hpc}/${project.name}`,
+    details: { ...project },
+    carryOut: async (tx: Db) => {
+      if ((await findProject(tx, project.hpc, project.name)) !== undefined) {
+        throw new BursarError('conflict', `${project.hpc} has a project ${project.name} already.`);
+      }
+      return { ...project, id: await openProject(tx, project), closedAt: null };
+    },
+  };
+}
+
+export function closeProjectAct(actor: Actor, project: ProjectRecord, reason: string) {
+  return {
+    actor,
+    act: 'project.close',
+    subject: `${project.hpc}/${project.name}`,
+    details: { reason },
+    carryOut: async (tx: Db, now: number) => {
+      await closeProject(tx, project.id, now);
+      return { ...project, closedAt: project.closedAt ?? now };
+    },
+  };
+}

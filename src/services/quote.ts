@@ -1,0 +1,50 @@
+import type { Static } from 'typebox';
+import type { QuoteSchema } from '../contract/ledger.ts';
+import type { JobRequest } from '../domain/job.ts';
+import { costSeconds } from '../domain/price.ts';
+import { longestRuntimeHours } from '../domain/quote.ts';
+import { available } from '../domain/settlement.ts';
+import { type Lack, quotaExceeded } from '../domain/shortage.ts';
+import { publicSystemName } from '../domain/system.ts';
+import type { Destination } from './destination.ts';
+
+export interface Quote {
+  timeSeconds: number;
+  /** What would be left of the smaller of pool and cap; not below zero. */
+  timeLeftSeconds: number;
+  /** Hours that would fit now, for so many nodes and cores. */
+  longestRuntime: number;
+  /** Why it would be refused, if it would. */
+  lack: Lack | null;
+}
+
+/** What a job would cost, and whether it would be taken now. Nothing is held by asking. */
+export function quoteFor({ system, accounts }: Destination, request: JobRequest): Quote {
+  const needed = costSeconds(request, request.runtimeHours, system.charge);
+  const inPool = available(accounts.timePool);
+  const inCap = available(accounts.timeCap);
+  const free = Math.min(inPool, inCap);
+  const account = inPool < inCap ? 'pool' : 'cap';
+  return {
+    timeSeconds: needed,
+    timeLeftSeconds: Math.max(0, free - needed),
+    longestRuntime: longestRuntimeHours(request, system.charge, free, system.limits.runtimeHours),
+    lack: free >= needed ? null : { resource: 'time', account, needed, available: Math.max(0, free) },
+  };
+}
+
+/** The quote as its caller sees it. */
+export function publicQuote(destination: Destination, request: JobRequest): Static<typeof QuoteSchema> {
+  const { timeSeconds, timeLeftSeconds, longestRuntime, lack } = quoteFor(destination, request);
+  return {
+    project_hpc: publicSystemName(destination.project.hpc),
+    project_name: destination.project.name,
+    runtime: request.runtimeHours,
+    cost: timeSeconds,
+    accepted: lack === null,
+    reason: lack === null ? null : quotaExceeded(lack, longestRuntime).message,
+    binding_account: lack?.account ?? null,
+    time_left: timeLeftSeconds,
+    longest_runtime: longestRuntime,
+  };
+}

@@ -1,0 +1,100 @@
+import { available } from '../domain/settlement.ts';
+import {
+  type Account,
+  type EntryNote,
+  insertEntry,
+  moveFigures,
+  moveIfAvailable,
+  openAccount,
+  poolHolder,
+} from './accounts.ts';
+import { giveBack, holdOf } from './ledger.ts';
+import type { Db, EntryKind } from './tables.ts';
+import { announceThreshold } from './thresholds.ts';
+
+/**
+ * What administrators do to accounts, each change with its entry, inside the caller's transaction. The caps of a
+ * project never promise more than its pool: `reserveOf` is what of the pool is promised to nobody.
+ */
+type Note = Omit<EntryNote, 'kind' | 'job'>;
+
+/** Opens a pool: of space for good, of time for a period. */
+export async function openPool(db: Db, projectId: number, resource: 'time' | 'space', periodId?: number) {
+  return await openAccount(db, { projectId, holder: poolHolder, resource, ...(periodId ? { periodId } : {}) });
+}
+
+/** Adds to what is granted. */
+export async function addGrant(db: Db, accountId: number, amount: number, kind: EntryKind, note: Note): Promise<void> {
+  const after = await moveFigures(db, accountId, { granted: amount });
+  await record(db, after, amount, kind, note);
+}
+
+/** Takes from what is granted, if so much is available; false and no change otherwise. */
+export async function takeGrant(db: Db, accountId: number, amount: number, kind: EntryKind, note: Note) {
+  const after = await moveIfAvailable(db, accountId, { granted: -amount }, amount);
+  if (after === undefined) return false;
+  await record(db, after, -amount, kind, note);
+  return true;
+}
+
+async function record(db: Db, after: Account, granted: number, kind: EntryKind, note: Note): Promise<void> {
+  await insertEntry(db, { granted }, after, { ...note, job: null, kind });
+  await announceThreshold(db, after, note.at);
+}
+
+/** What of a pool is promised to no member. */
+export async function reserveOf(db: Db, poolId: number): Promise<number> {
+  const pool = await db.selectFrom('accounts').selectAll().where('id', '=', poolId).executeTakeFirstOrThrow();
+  const { promised } = await db
+    .selectFrom('accounts')
+    .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('granted'), eb.val(0)).as('promised'))
+    .where('project_id', '=', pool.project_id)
+    .where('period_id', '=', pool.period_id)
+    .where('resource', '=', pool.resource)
+    .where('holder', '<>', poolHolder)
+    .executeTakeFirstOrThrow();
+  return pool.granted - Number(promised);
+}
+
+/** What a settled job was charged and what of it has been given back, in seconds. */
+export async function chargedSeconds(db: Db, job: { id: number; attempt: number }) {
+  const hold = await holdOf(db, job);
+  const rows = await db
+    .selectFrom('entries')
+    .select(['kind', 'posted', 'overrun'])
+    .where('job', '=', job.id)
+    .where('account_id', '=', hold.time_cap)
+    .where('kind', 'in', ['charge', 'refund'])
+    .execute();
+  const sum = (kind: EntryKind) =>
+    rows.filter((row) => row.kind === kind).reduce((total, row) => total + row.posted + row.overrun, 0);
+  return { charged: sum('charge'), refunded: -sum('refund') };
+}
+
+/** Gives charged time back, on both sides. The caller has checked that it is not more than was charged. */
+export async function refundTime(db: Db, job: { id: number; attempt: number }, seconds: number, note: Note) {
+  const hold = await holdOf(db, job);
+  for (const accountId of [hold.time_pool, hold.time_cap]) {
+    await giveBack(db, accountId, seconds, { ...note, job: job.id, kind: 'refund' });
+  }
+}
+
+/**
+ * Lets what is free in periods that have ended expire. What is held stays, and settles against the period that held
+ * it; what that sets free expires in a later round. Answers how many accounts were touched.
+ */
+export async function expireEnded(db: Db, now: number): Promise<number> {
+  const rows = await db
+    .selectFrom('accounts')
+    .innerJoin('periods', 'periods.id', 'accounts.period_id')
+    .select(['accounts.id', 'granted', 'held', 'posted', 'overrun', 'periods.ends_at as endedAt'])
+    .where('periods.ends_at', '<=', now)
+    .where('accounts.resource', '=', 'time')
+    .whereRef('granted', '>', (eb) => eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun')))
+    .execute();
+  for (const row of rows) {
+    const reason = `expired with its period at ${new Date(row.endedAt ?? now).toISOString()}`;
+    await takeGrant(db, row.id, available(row), 'expire', { actor: 'bursar', reason, at: now });
+  }
+  return rows.length;
+}
