@@ -18,9 +18,10 @@ export interface Wire {
   end(): void;
   /** Breaks off. */
   destroy(): void;
-  /** Everything that was answered until the server closed the connection, as text of single bytes. */
-  closed(): Promise<string>;
-  received(): string;
+  /** So many whole answers, or fewer when the server closes the connection before; then it is closed here too. */
+  answers(count: number): Promise<Answer[]>;
+  /** All the answers until the server closes the connection. */
+  closed(): Promise<Answer[]>;
 }
 
 export async function openWire(url: string): Promise<Wire> {
@@ -28,12 +29,30 @@ export async function openWire(url: string): Promise<Wire> {
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
   await once(socket, 'connect');
   let received = '';
+  // A server may reset a connection that it has answered; what counts is what it said before.
+  socket.on('error', () => undefined);
+  const closed = new Promise<void>((resolve) => {
+    for (const event of ['end', 'close']) socket.once(event, () => resolve());
+  });
   socket.setEncoding('latin1').on('data', (text: string) => {
     received += text;
   });
-  // A server may reset a connection that it has answered; what counts is what it said before.
-  socket.on('error', () => undefined);
-  const closed = Promise.race([once(socket, 'end'), once(socket, 'close')]);
+
+  async function answers(count: number) {
+    const enough = new Promise<void>((resolve) => {
+      const look = () => {
+        if (splitAnswers(received).whole.length >= count) resolve();
+      };
+      socket.on('data', look);
+      look();
+    });
+    await Promise.race([enough, closed]);
+    socket.destroy();
+    const { whole, rest } = splitAnswers(received);
+    if (rest !== '') throw new Error(`this is not a whole HTTP answer: ${JSON.stringify(rest.slice(0, 200))}`);
+    return whole;
+  }
+
   return {
     write: (...parts) => {
       for (const part of parts) socket.write(part);
@@ -44,60 +63,50 @@ export async function openWire(url: string): Promise<Wire> {
     destroy: () => {
       socket.destroy();
     },
-    closed: async () => {
-      await closed;
-      socket.destroy();
-      return received;
-    },
-    received: () => received,
+    answers,
+    closed: () => answers(Number.POSITIVE_INFINITY),
   };
 }
 
-/** The head of a request, up to the empty line. Header values are sent as they are; text beyond latin1 as UTF-8. */
+/** The head of a request, up to the empty line. Values are sent as they are, in UTF-8. */
 export function headOf({ method = 'GET', path, headers = [] }: Omit<WireRequest, 'body'>): Buffer {
   const lines = [`${method} ${path} HTTP/1.1`, 'host: bursar', ...headers.map(([name, value]) => `${name}: ${value}`)];
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
 }
 
-/** One request on a connection of its own; the path and the headers go out as they are written here. */
+/** One request, other than HEAD, on a connection of its own; path and headers go out as they are written here. */
 export async function ask(url: string, request: WireRequest): Promise<Answer> {
-  const { body = '' } = request;
+  const { method = 'GET', path, headers = [], body = '' } = request;
   const bytes = Buffer.from(body);
-  const said = (name: string) => (request.headers ?? []).some(([given]) => given.toLowerCase() === name);
-  const length: HeaderLine[] =
-    bytes.length === 0 || said('content-length') || said('transfer-encoding')
-      ? []
-      : [['content-length', String(bytes.length)]];
-  const headers = [...(request.headers ?? []), ...length, ['connection', 'close'] as const];
+  const said = (name: string) => headers.some(([given]) => given.toLowerCase() === name);
+  const needsLength = bytes.length > 0 && !said('content-length') && !said('transfer-encoding');
+  const length: HeaderLine[] = needsLength ? [['content-length', String(bytes.length)]] : [];
   const wire = await openWire(url);
-  wire.write(headOf({ ...request, headers }), bytes);
-  const [answer, ...more] = answersIn(await wire.closed());
-  if (answer === undefined) throw new Error(`no answer to ${request.method ?? 'GET'} ${request.path.slice(0, 80)}`);
-  if (more.length > 0) throw new Error(`${more.length} answers too many to ${request.path.slice(0, 80)}`);
+  wire.write(headOf({ method, path, headers: [...headers, ...length] }), bytes);
+  const [answer] = await wire.answers(1);
+  if (answer === undefined) throw new Error(`no answer to ${method} ${path.slice(0, 80)}`);
   return answer;
 }
 
-/** The answers in what a connection said. Throws when that is not HTTP, or when an answer is not whole. */
-export function answersIn(received: string): Answer[] {
-  const answers: Answer[] = [];
+/** The answers in what a connection said, and what is left when the last one is not whole or not HTTP. */
+function splitAnswers(received: string): { whole: Answer[]; rest: string } {
+  const whole: Answer[] = [];
   let rest = received;
-  while (rest !== '') {
-    const [, status, head = ''] = /^HTTP\/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(rest) ?? [];
-    if (status === undefined) throw new Error(`this is not an HTTP answer: ${JSON.stringify(rest.slice(0, 200))}`);
+  for (;;) {
+    const [head, status, lines = ''] = /^HTTP\/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(rest) ?? [];
+    if (head === undefined) return { whole, rest };
     const headers = new Headers();
-    for (const line of head.split('\r\n').filter(Boolean)) {
+    for (const line of lines.split('\r\n').filter(Boolean)) {
       const colon = line.indexOf(':');
       headers.append(line.slice(0, colon), line.slice(colon + 1).trim());
     }
-    const start = rest.indexOf('\r\n\r\n') + 4;
-    const length = Number(headers.get('content-length') ?? '0');
-    if (rest.length < start + length) throw new Error(`the answer breaks off: ${JSON.stringify(rest.slice(0, 200))}`);
-    const text = Buffer.from(rest.slice(start, start + length), 'latin1').toString('utf8');
+    const end = head.length + Number(headers.get('content-length') ?? '0');
+    if (rest.length < end) return { whole, rest };
+    const text = Buffer.from(rest.slice(head.length, end), 'latin1').toString('utf8');
     const isJson = text !== '' && /json/.test(headers.get('content-type') ?? '');
-    answers.push({ status: Number(status), headers, text, body: isJson ? JSON.parse(text) : undefined });
-    rest = rest.slice(start + length);
+    whole.push({ status: Number(status), headers, text, body: isJson ? JSON.parse(text) : undefined });
+    rest = rest.slice(end);
   }
-  return answers;
 }
 
 /** The header that carries a token. */

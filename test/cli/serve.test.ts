@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, type TestContext, test } from 'node:test';
+import { parse } from 'yaml';
+import { callerOf, type Job } from '../support/api.ts';
+import { bursar } from '../support/command-line.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+
+// Starting and stopping: what is printed, what is refused, and with which exit code.
+
+let server: TestServer;
+before(async () => {
+  server = await startServer();
+});
+after(() => server.dispose());
+
+function newFolder(t: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-test-'));
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 }));
+  return folder;
+}
+
+test('the first start prints where it serves, and a token of each of its two users', async () => {
+  assert.match(server.stdout(), /^Bursar \d+\.\d+\.\d+ serves http:\/\/127\.0\.0\.1:\d+ /);
+  const admin = callerOf(server.url, server.adminToken);
+  const user = callerOf(server.url, server.userToken);
+  assert.equal((await admin.get('/admin/quotas/301330/')).status, 200);
+  assert.equal((await user.get('/admin/quotas/301330/')).status, 403);
+  assert.equal((await user.get('/quotas/')).status, 200);
+});
+
+test('the log goes to standard error, one JSON object a line, and never shows a token', async () => {
+  const caller = callerOf(server.url, server.userToken);
+  await caller.get('/jobs/');
+  await caller.get(`/jobs/${server.userToken}/?token=${server.userToken}`);
+  await caller.submit('/jobs/hpc_one/', { command: `echo ${server.userToken}`, nonsense: server.userToken });
+  const log = await until('the requests in the log', () => {
+    const text = server.stderr();
+    return (text.match(/"request served"/g) ?? []).length > 2 && text.endsWith('\n') ? text : undefined;
+  });
+  for (const line of log.trimEnd().split('\n')) assert.equal(typeof JSON.parse(line).msg, 'string', line);
+  assert.ok(!log.includes(server.userToken) && !log.includes(server.userToken.slice(7)));
+  assert.ok(!log.includes(server.adminToken.slice(7)));
+});
+
+test('a second server on the same data folder is refused with exit code 5, and the first one serves on', async () => {
+  const settings = { BURSAR_DATA: server.data, BURSAR_PORT: '0' };
+  const { code, stdout, stderr } = await bursar(['serve'], settings);
+  assert.deepEqual([code, stdout], [5, '']);
+  assert.match(stderr, /Another Bursar is serving from .*BURSAR_DATA/);
+  assert.ok(stderr.includes(server.data));
+  assert.equal((await callerOf(server.url, server.userToken).get('/jobs/')).status, 200);
+});
+
+test('a port that is taken is told in one line, with what to do, and exit code 3', async (t) => {
+  const data = newFolder(t);
+  const { port } = new URL(server.url);
+  const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: port });
+  assert.deepEqual([code, stdout], [3, '']);
+  assert.match(stderr, new RegExp(`^Port ${port} is taken\\. .*BURSAR_PORT`, 'm'));
+  assert.doesNotMatch(stderr, /^\s+at |EADDRINUSE/m, 'a stack trace');
+});
+
+test('after a start that failed, the next one on the same folder is a first start, and prints its tokens', async (t) => {
+  const data = newFolder(t);
+  await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: new URL(server.url).port });
+  const later = await startServer({ data });
+  t.after(() => later.stop());
+  assert.equal((await callerOf(later.url, later.userToken).get('/jobs/')).status, 200);
+});
+
+test('an address that is not of this host is told, with exit code 3', async (t) => {
+  const config = join(newFolder(t), 'config.json');
+  writeFileSync(config, JSON.stringify(openConfiguration()));
+  const settings = { BURSAR_DATA: newFolder(t), BURSAR_HOST: '192.0.2.1', BURSAR_PORT: '0', BURSAR_CONFIG: config };
+  const { code, stderr } = await bursar(['serve'], settings);
+  assert.equal(code, 3);
+  assert.match(stderr, /^Cannot listen on 192\.0\.2\.1/m);
+});
+
+/** The shipped configuration, whose local engines may be reached from the network. */
+function openConfiguration() {
+  const config = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
+  for (const name of ['hpc_one', 'hpc_two']) config.systems[name].engine.acceptJobsFromTheNetwork = true;
+  return config;
+}
+
+test('a host other than loopback is refused with exit code 3, and nothing is made', async (t) => {
+  const data = join(newFolder(t), 'new');
+  const { code, stdout, stderr } = await bursar(['serve'], {
+    BURSAR_DATA: data,
+    BURSAR_HOST: '0.0.0.0',
+    BURSAR_PORT: '0',
+  });
+  assert.deepEqual([code, stdout], [3, '']);
+  assert.match(stderr, /acceptJobsFromTheNetwork/);
+  assert.throws(() => readFileSync(join(data, 'bursar.db')));
+});
+
+test('a host other than loopback is served where every local engine says acceptJobsFromTheNetwork', async (t) => {
+  const open = await startServer({ config: openConfiguration(), env: { BURSAR_HOST: '0.0.0.0' } });
+  t.after(() => open.dispose());
+  assert.equal((await callerOf(open.url, open.userToken).get('/jobs/')).status, 200);
+});
+
+test('a configuration that is not valid keeps it from starting: exit code 3', async (t) => {
+  const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_PORT: 'x' });
+  assert.deepEqual([code, stdout], [3, '']);
+  assert.match(stderr, /server\.port/);
+});
+
+test('SIGTERM and SIGINT end it with exit code 0; the next start prints no tokens, and knows all it knew', async (t) => {
+  const first = await startServer();
+  t.after(() => first.dispose());
+  const { adminToken, userToken, data } = first;
+  const { body: job } = await callerOf(first.url, userToken).submit('/jobs/hpc_one/', { command: 'true' });
+  const ended = await callerOf(first.url, userToken).finished(job);
+  assert.equal(await first.stop(), 0, first.stderr());
+
+  const second = await startServer({ data });
+  assert.doesNotMatch(second.stdout(), /bursar_|token/);
+  assert.equal(second.stdout().trimEnd().split('\n').length, 1);
+  const caller = callerOf(second.url, userToken);
+  assert.deepEqual((await caller.get<Job[]>('/jobs/')).body, [ended]);
+  assert.equal((await callerOf(second.url, adminToken).get('/admin/quotas/301330/')).status, 200);
+  second.process.kill('SIGINT');
+  await until('its end', () => second.process.exitCode ?? second.process.signalCode ?? undefined);
+  assert.equal(second.process.exitCode, 0, second.stderr());
+});

@@ -1,0 +1,26 @@
+import { spawn } from 'node:child_process';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+
+const program = fileURLToPath(new URL('../../bin/bursar.mjs', import.meta.url));
+
+export interface CommandOutcome {
+  /** Null when it had to be killed: no command takes a minute. */
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Runs the command line to its end, whatever the end, with nothing of the surroundings' own BURSAR_ settings. */
+export async function bursar(args: string[], settings: Record<string, string> = {}): Promise<CommandOutcome> {
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BURSAR_'));
+  const child = spawn(process.execPath, [program, ...args], {
+    env: { ...Object.fromEntries(inherited), ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 60_000,
+    killSignal: 'SIGKILL',
+  });
+  const ended = new Promise<number | null>((resolve, reject) => child.once('close', resolve).once('error', reject));
+  const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
+  return { code, stdout, stderr };
+}
