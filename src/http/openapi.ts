@@ -36,10 +36,7 @@ export function describe(tag: string, summary: string, response: Record<number, 
   return { tags: [tag], summary, response: { ...response, '4xx': problem, '5xx': problem } };
 }
 
-/**
- * Sends JSON that is already text: the public objects are written once, by the writers made from their schemas.
- * As bytes, because to text the framework would add a charset to the content type, which JSON does not have.
- */
+/** Sends JSON that is already text: the public objects are written once, by the writers made from their schemas. */
 export function sendJson(reply: FastifyReply, status: number, json: string, type = 'application/json'): FastifyReply {
   return reply.code(status).header('content-type', type).send(Buffer.from(json));
 }

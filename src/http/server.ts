@@ -65,6 +65,12 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
       'request served',
     );
   });
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    // JSON has no charset, and the interface shows none; the framework would add one.
+    const type = reply.getHeader('content-type');
+    if (type === 'application/json; charset=utf-8') reply.header('content-type', 'application/json');
+    done(null, payload);
+  });
   app.setErrorHandler<FastifyError>((error, request, reply) => {
     const problem = sendProblem(asBursarError(error), request.id, reply);
     if (problem.status >= 500) request.log.error({ err: error }, 'request failed');

@@ -148,7 +148,6 @@ test('4 optional path segments are positional: a later one alone is taken for th
     `/jobs/hpc_two//${job.job_id}/`,
     '/quotas/proj_hpc_one_01/',
     '/quotas//proj_hpc_one_01/',
-    '/admin/quotas/hpc_one/',
     '/admin/quotas/301330/proj_hpc_one_01/',
     '/admin/quotas//hpc_one/',
   ]) {
@@ -162,7 +161,6 @@ test('4 there is nothing beside the paths of the interface: longer and shorter o
     '/job/',
     '/Jobs/',
     '/admin/',
-    '/admin/quotas/',
     '/quotas/hpc_one/proj_hpc_one_01/1/',
     '/admin/quotas/301330/hpc_one/proj_hpc_one_01/1/',
   ]) {

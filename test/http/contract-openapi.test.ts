@@ -154,7 +154,7 @@ test('the schemas are exact: an object with a field more, a field less or anothe
 
 test('every path of the document is there', async () => {
   for (const path of Object.keys(contract.document.paths)) {
-    const filled = path.replace(/\{\w+\}/g, 'x');
+    const filled = path.replaceAll('{user_id}', '1').replace(/\{\w+\}/g, 'x');
     assert.equal(templateOf(contract.document, filled), path);
     const { status } = await nobody.get(filled);
     assert.ok(status === 200 || status === 401, `${path}: ${status}`);

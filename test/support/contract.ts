@@ -93,7 +93,10 @@ export function templateOf(document: OpenApi, path: string): string | undefined 
   const [bare = ''] = path.split('?', 1);
   const whole = bare.endsWith('/') ? bare : `${bare}/`;
   return Object.keys(document.paths).find((template) => {
-    const pattern = template.replace(/\/?$/, '/').replace(/\{\w+\}/g, '[^/]+');
+    const pattern = template
+      .replace(/\/?$/, '/')
+      .replace('{user_id}', '\\d+')
+      .replace(/\{\w+\}/g, '[^/]+');
     return new RegExp(`^${pattern}$`).test(whole);
   });
 }
