@@ -18,6 +18,7 @@ import { refuseOthers } from './services/administration.ts';
 import { administrationDesk } from './services/administration-desk.ts';
 import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
+import { endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
 import { createOidcVerifier } from './services/oidc.ts';
 import { publicQuote } from './services/quote.ts';
@@ -40,6 +41,7 @@ export interface Bursar {
 
 const bytesPerKb = 1000;
 const silenceMs = 60_000;
+const cancelPatienceMs = 10_000;
 
 /** The composition root: everything is made here, once, and handed to whoever needs it. */
 export async function startBursar(config: Config, log: Logger, version: string): Promise<Bursar> {
@@ -55,7 +57,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
 
   await migrate(db);
   await syncProjects(db, config, now());
-  await recover(db, spool);
+  await recover(db, spool, workspaces);
 
   const leaseOwner = randomUUID();
   const lifecycle = await startLifecycle(
@@ -90,6 +92,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     newUuid: randomUUID,
     wake: lifecycle.wake,
   };
+  const endings = { db, systems, workspaces, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
@@ -101,6 +104,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
     submitJob: (actor, destination, request, body) => submitJob(submission, actor, destination, request, body),
+    endJob: (actor, place, jobId) => endJob(endings, actor, place, jobId),
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,

@@ -1,7 +1,7 @@
-import { mkdir, rename } from 'node:fs/promises';
+import { mkdir, readdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { diskCode, diskTrouble } from './disk-trouble.ts';
-import { checkedJobId } from './job-id.ts';
+import { checkedJobId, isJobId } from './job-id.ts';
 import { measureTree } from './measure-tree.ts';
 import { removeTree } from './remove-tree.ts';
 import { unpackZip } from './unzip.ts';
@@ -29,6 +29,9 @@ export interface Workspaces {
 
   /** The bytes in the job's files, its output included, as far as they can be seen; 0 without a workspace. */
   measureBytes(jobId: string): Promise<number>;
+
+  /** The ids of the jobs that something is kept of here. */
+  list(): Promise<string[]>;
 
   /**
    * After success nothing of the job is left here, whether there was something or not. After a failure or a crash
@@ -74,6 +77,12 @@ export function createWorkspaces(root: string): Workspaces {
 
     async measureBytes(jobId) {
       return await measureTree(homeOf(jobId));
+    },
+
+    async list() {
+      await mkdir(root, { recursive: true, mode: 0o700 });
+      const names = (await readdir(root)).map((name) => name.replace(/\.(partial|removed)$/, ''));
+      return [...new Set(names)].filter(isJobId);
     },
 
     remove,

@@ -2,7 +2,7 @@ import type { FastifyInstance, RouteOptions } from 'fastify';
 import { BursarError } from '../domain/errors.ts';
 
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
-type Handlers = Partial<Record<Method, Omit<RouteOptions, 'method' | 'url'>>>;
+export type Handlers = Partial<Record<Method, Omit<RouteOptions, 'method' | 'url'>>>;
 
 const methods: Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 

@@ -72,12 +72,16 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
   const { db, system, spool, leaseOwner, now, log } = worker;
   try {
     const engineRef = await bringToEngine(worker, job, signal);
+    if (engineRef === null) {
+      await endUnsubmitted(worker, job, 'cancelled', 'cancelled by its owner before it was submitted');
+      return;
+    }
     await advanceJob(db, job, system.stages, { next: { state: 'queued' }, now: now(), leaseOwner, engineRef });
     await spool.remove(job.jobId);
     log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
   } catch (error) {
     if (isFinal(error)) {
-      await reject(worker, job, error.message);
+      await endUnsubmitted(worker, job, 'rejected', error.message);
       return;
     }
     const delayMs = signal.aborted ? 0 : Math.min(longestDelayMs, 500 * 2 ** Math.min(job.tries, 10));
@@ -86,8 +90,11 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
   }
 }
 
-/** The engine's id of the job: of an earlier try whose answer was lost, or of a new submission. */
-async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<string> {
+/**
+ * The engine's id of the job: of an earlier try whose answer was lost, or of a new submission. Null when its owner
+ * does not want it any more and no engine has it.
+ */
+async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<string | null> {
   const { engine, workspaces, spool, zipLimits } = worker;
   const { jobId, request } = job;
   // Only a job that was never tried may be staged without asking: another one may be running in its workspace.
@@ -95,6 +102,7 @@ async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: Abort
     const known = (await engine.find([jobId], signal)).get(jobId);
     if (known !== undefined) return known;
   }
+  if (job.isToBeCancelled) return null;
   await workspaces.stage(jobId, job.hasInput ? spool.pathOf(jobId) : null, zipLimits);
   const workspace = workspaces.pathsOf(jobId);
   if (request.entry !== null) await checkEntry(workspace.directory, request.entry, request.tool ?? '');
@@ -122,12 +130,18 @@ function isFinal(error: unknown): error is BursarError {
   return error instanceof BursarError && (error.code === 'job_refused' || error.code === 'invalid_zip');
 }
 
-async function reject(worker: SystemWorker, job: JobRecord, reason: string): Promise<void> {
+/** Ends a job that no engine has: nothing of it ran, so nothing of it stays or is charged. */
+async function endUnsubmitted(
+  worker: SystemWorker,
+  job: JobRecord,
+  outcome: 'rejected' | 'cancelled',
+  reason: string,
+): Promise<void> {
   const { db, system, spool, workspaces, leaseOwner, now, log } = worker;
   await workspaces.remove(job.jobId);
-  const end = { outcome: 'rejected', reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
+  const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
   await advanceJob(db, job, system.stages, { next, now: now(), leaseOwner });
   await spool.remove(job.jobId);
-  log.info({ hpc: system.name, jobId: job.jobId, reason }, 'job rejected');
+  log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended without being submitted');
 }

@@ -17,6 +17,8 @@ export interface JobRecord {
   acceptedAt: number;
   attempt: number;
   tries: number;
+  /** Whether its owner has asked for its end. */
+  isToBeCancelled: boolean;
 }
 
 export interface NewJob {
@@ -56,6 +58,7 @@ export async function insertJob(db: Db, job: NewJob, publicJson: (id: number) =>
       accepted_at: job.acceptedAt,
       due_at: job.acceptedAt,
       tries: 0,
+      cancel_requested_at: null,
       lease_owner: null,
       lease_until: 0,
       public_json: '',
@@ -191,6 +194,44 @@ export async function unfinishedJobs(db: Db, hpc: string): Promise<JobRecord[]> 
   return rows.map(jobRecord);
 }
 
+/** Notes that its owner wants a job to end; for one that has ended it changes nothing. */
+export async function requestCancellation(db: Db, id: number, now: number): Promise<void> {
+  await db
+    .updateTable('jobs')
+    .set((eb) => ({ cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(now)) }))
+    .where('id', '=', id)
+    .where('state', 'in', unfinished)
+    .execute();
+}
+
+/** The jobs of a system that an engine has, and whose owners want them to end. */
+export async function jobsToCancel(db: Db, hpc: string): Promise<string[]> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select('job_id')
+    .where('hpc', '=', hpc)
+    .where('cancel_requested_at', 'is not', null)
+    .where('state', 'in', ['queued', 'running'])
+    .execute();
+  return rows.map((row) => row.job_id);
+}
+
+/** Of these jobs, the ones whose files are not wanted any more: they are deleted, or there is no such job. */
+export async function jobsWithoutFiles(db: Db, jobIds: readonly string[]): Promise<string[]> {
+  const kept = new Set<string>();
+  // A statement binds a limited number of values.
+  for (let first = 0; first < jobIds.length; first += 1000) {
+    const rows = await db
+      .selectFrom('jobs')
+      .select('job_id')
+      .where('job_id', 'in', jobIds.slice(first, first + 1000))
+      .where('state', '<>', 'deleted')
+      .execute();
+    for (const row of rows) kept.add(row.job_id);
+  }
+  return jobIds.filter((jobId) => !kept.has(jobId));
+}
+
 /** Of these job ids, the ones whose zip is still needed. */
 export async function jobsAwaitingInput(db: Db): Promise<Set<string>> {
   const rows = await db.selectFrom('jobs').select('job_id').where('state', 'in', toDispatch).execute();
@@ -252,6 +293,7 @@ export function jobRecord(row: JobRow): JobRecord {
     acceptedAt: row.accepted_at,
     attempt: row.attempt,
     tries: row.tries,
+    isToBeCancelled: row.cancel_requested_at !== null,
   };
 }
 

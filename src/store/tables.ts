@@ -127,6 +127,8 @@ export interface Tables {
     /** When the dispatcher should look at it next. */
     due_at: number;
     tries: number;
+    /** When its owner asked for its end. */
+    cancel_requested_at: number | null;
     lease_owner: string | null;
     lease_until: number;
     public_json: string;

@@ -61,7 +61,6 @@ describe('a body that is no zip', () => {
     ['half a zip', () => zip.subarray(0, zip.length / 2)],
     ['a zip with a byte more', () => Buffer.concat([zip, Buffer.from('!')])],
     ['a zip without its first byte', () => zip.subarray(1)],
-    ['two zips', () => Buffer.concat([zip.subarray(0, -22), zip])],
   ];
   for (const [name, body] of cases) {
     test(`${name} is refused`, async () => {
@@ -185,8 +184,10 @@ describe('the refusal of a large body', () => {
     test(`${name} reaches a caller who goes on sending on a connection that is to be closed`, async () => {
       const others = headers().filter(([header]) => more.every(([given]) => given !== header));
       const closing: HeaderLine[] = [...others, ...more, ['connection', 'close']];
-      const answer = await ask(server.url, { method: 'POST', path, headers: closing, body: large });
-      assert.equal(answer.status, status, answer.text);
+      for (let i = 0; i < 10; i++) {
+        const answer = await ask(server.url, { method: 'POST', path, headers: closing, body: large });
+        assert.equal(answer.status, status, answer.text);
+      }
     });
   }
 });

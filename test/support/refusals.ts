@@ -80,17 +80,20 @@ export async function watchTraces(server: TestServer, tokens: readonly string[])
     for (const caller of callers) {
       for (const job of (await caller.get<Job[]>('/jobs/')).body) await caller.finished(job);
     }
-    await until('the spool is empty', () => (filesUnder(server, 'spool').length === 0 ? true : undefined));
+    await until('the zips of jobs are gone', () =>
+      filesUnder(server, 'spool').some((file) => file.endsWith('.zip')) ? undefined : true,
+    );
     before = await look();
   }
 
   let before = await look();
   return {
     assertUnchanged: async () => {
-      const swept = await until('files are swept away', () => {
+      const isSwept = () => {
         const files = [filesUnder(server, 'spool'), filesUnder(server, 'workspaces')];
         return String(files) === String([before.spool, before.workspaces]) ? true : undefined;
-      }).catch(() => false);
+      };
+      const swept = await until('files are swept away', isSwept, 30).catch(() => false);
       const [now, then] = [await look(), before];
       // So that a test which leaves something behind is the only one that fails.
       if (!swept || JSON.stringify(now) !== JSON.stringify(then)) await accept();

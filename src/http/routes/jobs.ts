@@ -3,18 +3,20 @@ import Type from 'typebox';
 import type { JobRequest } from '../../domain/job.ts';
 import type { Actor } from '../../services/actor.ts';
 import type { Destination } from '../../services/destination.ts';
+import type { EndedJob } from '../../services/end-job.ts';
 import type { Place } from '../../services/places.ts';
 import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
 import { actorOf } from '../authentication.ts';
 import { describe, sendJson } from '../openapi.ts';
 import { hpcParam, jobIdOf, jobParams, placeOf, projectOf, projectParams } from '../paths.ts';
-import { resource } from '../resource.ts';
+import { type Handlers, resource } from '../resource.ts';
 import { readSubmission, submissionSchema, type ZipBody, zipBody } from '../submission.ts';
 
 export interface JobServices extends AudienceServices {
   listJobs(owner: string | undefined, place: Place): Promise<string>;
   readJob(owner: string | undefined, place: Required<Place>, jobId: string): Promise<string>;
   findDestination(actor: Actor, place: Place): Promise<Destination>;
+  endJob(actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob>;
   submitJob(actor: Actor, destination: Destination, request: JobRequest, body: ZipBody): Promise<string>;
 }
 
@@ -37,16 +39,32 @@ export function jobRoutes(app: FastifyInstance, services: JobServices): void {
       ...submission(services),
     },
   });
-  jobPaths(app, services, own, submit);
-  jobPaths(app, services, ofUser, () => ({}));
-  jobPaths(app, services, everybody, () => ({}));
+  const end = {
+    DELETE: {
+      schema: {
+        ...describe('jobs', 'Cancel a job that is not finished; delete the files of one that is', {
+          200: OneJob,
+          202: OneJob,
+        }),
+        description: '200 with the job in its final stage; 202 while its system is still about ending it.',
+        params: Type.Object(jobParams),
+      },
+      handler: async (request: FastifyRequest, reply: FastifyReply) => {
+        const { json, ended } = await services.endJob(actorOf(request), projectOf(request), jobIdOf(request));
+        return sendJson(reply, ended ? 200 : 202, json);
+      },
+    },
+  };
+  jobPaths(app, services, own, { submit, end });
+  jobPaths(app, services, ofUser);
+  jobPaths(app, services, everybody);
 }
 
 function jobPaths(
   app: FastifyInstance,
   services: JobServices,
   whose: Audience,
-  more: (params: typeof hpcParam) => Parameters<typeof resource>[2],
+  own: { submit?: (params: typeof hpcParam) => Handlers; end?: Handlers } = {},
 ): void {
   const { prefix, tag } = whose;
   const list = async (request: FastifyRequest, reply: FastifyReply) =>
@@ -60,10 +78,10 @@ function jobPaths(
   });
 
   resource(app, prefix, { GET: listing('on all systems', {}) });
-  resource(app, `${prefix}:hpc/`, { GET: listing('on one system', hpcParam), ...more(hpcParam) });
+  resource(app, `${prefix}:hpc/`, { GET: listing('on one system', hpcParam), ...own.submit?.(hpcParam) });
   resource(app, `${prefix}:hpc/:project_name/`, {
     GET: listing('in one project', projectParams),
-    ...more(projectParams),
+    ...own.submit?.(projectParams),
   });
   resource(app, `${prefix}:hpc/:project_name/:job_id/`, {
     GET: {
@@ -76,6 +94,7 @@ function jobPaths(
         return sendJson(reply, 200, await services.readJob(owner, projectOf(request), jobIdOf(request)));
       },
     },
+    ...own.end,
   });
 }
 

@@ -42,12 +42,15 @@ export function ground(dialect: Dialect) {
        request text not null, units bigint not null, input_sha256 text, input_bytes bigint not null,
        unpacked_bytes bigint not null, state text not null, outcome text, reason text, exit_code integer,
        started_at bigint, ended_at bigint, elapsed_seconds bigint, engine_ref text, attempt integer not null,
-       accepted_at bigint not null, due_at bigint not null, tries integer not null, lease_owner text,
+       accepted_at bigint not null, due_at bigint not null, tries integer not null, cancel_requested_at bigint, lease_owner text,
        lease_until bigint not null, public_json text not null)`,
     'create index jobs_by_owner on jobs (owner, id)',
     'create index jobs_by_project on jobs (owner, hpc, project_name, id)',
     `create index jobs_unfinished on jobs (hpc, state, due_at) where state in
        ('accepted', 'submitting', 'queued', 'running')`,
+
+    `create index jobs_to_cancel on jobs (hpc) where cancel_requested_at is not null and state in
+       ('submitting', 'queued', 'running')`,
 
     `create table holds (
        ${id('id')}, job bigint not null references jobs(id), attempt integer not null,

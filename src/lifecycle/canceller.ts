@@ -1,0 +1,23 @@
+import { jobsToCancel } from '../store/jobs.ts';
+import { forever, type Loop, startLoop } from './loop.ts';
+import type { SystemWorker } from './system-worker.ts';
+
+const againMs = 10_000;
+
+/**
+ * Passes on to the engine what owners want to end. The watcher sees the end, like any other; until it has, the wish is
+ * repeated now and then, which is harmless.
+ */
+export function startCanceller({ db, system, engine, log }: SystemWorker): Loop {
+  return startLoop(async (signal) => {
+    const jobIds = await jobsToCancel(db, system.name).catch(() => []);
+    for (const jobId of jobIds) {
+      try {
+        await engine.cancel(jobId, signal);
+      } catch (error) {
+        log.warn({ err: error, hpc: system.name, jobId }, 'job not cancelled yet');
+      }
+    }
+    return jobIds.length > 0 ? againMs : forever;
+  });
+}
