@@ -8,7 +8,7 @@ import { assertAllGaveAdvice, assertProblem, filesUnder, type TraceWatch, watchT
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
-import { ask, bearer, type HeaderLine, headOf, openWire } from '../support/wire.ts';
+import { ask, bearer, type HeaderLine, headOf, openWire, type Wire } from '../support/wire.ts';
 
 const maxBodyKb = 200;
 const maxBytes = maxBodyKb * 1000;
@@ -40,6 +40,13 @@ function headers(...more: HeaderLine[]): HeaderLine[] {
 
 const submit = (body: string | Uint8Array, ...more: HeaderLine[]) =>
   ask(server.url, { method: 'POST', path, headers: headers(...more), body });
+
+/** Sends the beginning of a body, and waits until some of it is on the server's disk. */
+async function sendBeginning(wire: Wire, head: Buffer, beginning: Uint8Array) {
+  const before = filesUnder(server, 'spool').length;
+  wire.write(head, beginning);
+  await until('it has arrived', () => (filesUnder(server, 'spool').length > before ? true : undefined));
+}
 
 function chunk(bytes: string | Uint8Array): Buffer {
   const data = Buffer.from(bytes);
@@ -169,26 +176,36 @@ describe('a body that is too large', () => {
 
 describe('the refusal of a large body', () => {
   const large = Buffer.alloc(20_000_000);
+  const length: HeaderLine = ['content-length', String(large.length)];
   const cases: [string, HeaderLine[], number][] = [
     ['for its token', [['authorization', 'Bearer wrong']], 401],
     ['for its headers', [['content-disposition', 'inline']], 400],
     ['for its size', [], 413],
   ];
-  for (const [name, more, status] of cases) {
-    test(`${name} reaches a caller who goes on sending`, async () => {
-      const others = headers().filter(([header]) => more.every(([given]) => given !== header));
-      const answer = await ask(server.url, { method: 'POST', path, headers: [...others, ...more], body: large });
-      assert.equal(answer.status, status, answer.text);
-    });
+  for (const [name, wrong, status] of cases) {
+    for (const [kind, connection] of [
+      ['a connection', 'keep-alive'],
+      ['a connection that is to be closed', 'close'],
+    ] as const) {
+      test(`${name} reaches a caller who listens while sending, on ${kind}`, async () => {
+        const wire = await openWire(server.url);
+        wire.write(headWith(wrong, connection), large);
+        const [answer] = await wire.answers(1);
+        assert.equal(answer?.status, status);
+      });
 
-    test(`${name} reaches a caller who goes on sending on a connection that is to be closed`, async () => {
-      const others = headers().filter(([header]) => more.every(([given]) => given !== header));
-      const closing: HeaderLine[] = [...others, ...more, ['connection', 'close']];
-      for (let i = 0; i < 10; i++) {
-        const answer = await ask(server.url, { method: 'POST', path, headers: closing, body: large });
-        assert.equal(answer.status, status, answer.text);
-      }
-    });
+      test(`${name} reaches a caller who sends everything before listening, on ${kind}`, { timeout: 60_000 }, async () => {
+        const wire = await openWire(server.url);
+        await wire.write(headWith(wrong, connection), large);
+        const [answer] = await wire.answers(1);
+        assert.equal(answer?.status, status);
+      });
+    }
+  }
+
+  function headWith(wrong: HeaderLine[], connection: string) {
+    const right = headers().filter(([header]) => wrong.every(([given]) => given !== header));
+    return headOf({ method: 'POST', path, headers: [...right, ...wrong, length, ['connection', connection]] });
   }
 });
 
@@ -200,8 +217,7 @@ describe('a body that is not as long as announced', () => {
     test(`${name} half-way`, async () => {
       const wire = await openWire(server.url);
       const length: HeaderLine = ['content-length', String(zip.length)];
-      wire.write(headOf({ method: 'POST', path, headers: headers(length) }), zip.subarray(0, zip.length / 2));
-      await until('the first half has arrived', () => (filesUnder(server, 'spool').length > 0 ? true : undefined));
+      await sendBeginning(wire, headOf({ method: 'POST', path, headers: headers(length) }), zip.subarray(0, zip.length / 2));
       wire[ending]();
       for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
     });
@@ -209,8 +225,7 @@ describe('a body that is not as long as announced', () => {
     test(`${name} half-way through a chunk`, async () => {
       const wire = await openWire(server.url);
       const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
-      wire.write(headOf({ method: 'POST', path, headers: headers(chunked) }), chunk(zip).subarray(0, 100));
-      await until('the first half has arrived', () => (filesUnder(server, 'spool').length > 0 ? true : undefined));
+      await sendBeginning(wire, headOf({ method: 'POST', path, headers: headers(chunked) }), chunk(zip).subarray(0, 100));
       wire[ending]();
       for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
     });
@@ -218,8 +233,7 @@ describe('a body that is not as long as announced', () => {
     test(`${name} before its last chunk`, async () => {
       const wire = await openWire(server.url);
       const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
-      wire.write(headOf({ method: 'POST', path, headers: headers(chunked) }), chunk(zip));
-      await until('all but its end has arrived', () => (filesUnder(server, 'spool').length > 0 ? true : undefined));
+      await sendBeginning(wire, headOf({ method: 'POST', path, headers: headers(chunked) }), chunk(zip));
       wire[ending]();
       for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
     });
@@ -372,7 +386,7 @@ describe('a multipart form', () => {
   ]) {
     test(`of the type ${type} is refused`, async () => {
       const answer = await submit(form(['file', 'job.zip', zip]), ['content-type', type]);
-      assertProblem(answer, { status: 400, code: 'invalid_body', says: /boundary/ });
+      assertProblem(answer, { status: 400, code: 'invalid_body', says: /boundary|broken/ });
     });
   }
 
@@ -387,8 +401,7 @@ describe('a multipart form', () => {
       const bytes = form(['file', 'job.zip', zip]);
       const wire = await openWire(server.url);
       const more: HeaderLine[] = [formType, ['content-length', String(bytes.length)]];
-      wire.write(headOf({ method: 'POST', path, headers: headers(...more) }), bytes.subarray(0, 200));
-      await until('its beginning has arrived', () => (filesUnder(server, 'spool').length > 0 ? true : undefined));
+      await sendBeginning(wire, headOf({ method: 'POST', path, headers: headers(...more) }), bytes.subarray(0, 200));
       wire[ending]();
       for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
     });

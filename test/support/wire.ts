@@ -13,7 +13,8 @@ export interface WireRequest {
 
 /** A connection on which exactly what is written is sent, well-formed or not. */
 export interface Wire {
-  write(...parts: (string | Uint8Array)[]): void;
+  /** Resolves when all of it has been sent, or cannot be. Nothing is read before answers are asked for. */
+  write(...parts: (string | Uint8Array)[]): Promise<void>;
   /** Says that nothing more will come, and still listens. */
   end(): void;
   /** Breaks off. */
@@ -34,11 +35,12 @@ export async function openWire(url: string): Promise<Wire> {
   const closed = new Promise<void>((resolve) => {
     for (const event of ['end', 'close']) socket.once(event, () => resolve());
   });
-  socket.setEncoding('latin1').on('data', (text: string) => {
-    received += text;
-  });
+  socket.setEncoding('latin1');
 
   async function answers(count: number) {
+    socket.on('data', (text: string) => {
+      received += text;
+    });
     const enough = new Promise<void>((resolve) => {
       const look = () => {
         if (splitAnswers(received).whole.length >= count) resolve();
@@ -54,8 +56,9 @@ export async function openWire(url: string): Promise<Wire> {
   }
 
   return {
-    write: (...parts) => {
-      for (const part of parts) socket.write(part);
+    write: async (...parts) => {
+      const sent = parts.map((part) => new Promise((resolve) => socket.write(part, resolve)));
+      await Promise.all(sent);
     },
     end: () => {
       socket.end();
