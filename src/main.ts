@@ -29,6 +29,7 @@ import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
 import { readUsage } from './services/usage.ts';
 import { migrate, openDatabase } from './store/database.ts';
 import { lockDataFolder } from './store/instance-lock.ts';
+import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 
 /** A Bursar that is ready to listen. */
@@ -113,6 +114,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
     ...administrationDesk(db, systems, now),
+    proveLedger: () => proveAside({ url: config.database.url, dataFolder }),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
   });
 

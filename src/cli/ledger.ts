@@ -3,6 +3,7 @@ import { hpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { administrationDesk } from '../services/administration-desk.ts';
+import { proveLedger } from '../store/ledger-proof.ts';
 import { withBooks } from './books.ts';
 import { exitCodes } from './exit-codes.ts';
 
@@ -85,7 +86,7 @@ export async function refund(config: Config, place: string, options: RefundOptio
 }
 
 export async function verifyLedger(config: Config, options: { json: boolean }): Promise<void> {
-  const proof = await withBooks(config, (db) => administrationDesk(db, hpcSystems(config), Date.now).proveLedger());
+  const proof = await withBooks(config, proveLedger);
   const { balanced, accounts, entries, problems } = proof;
   if (options.json) process.stdout.write(`${JSON.stringify(proof, null, 2)}\n`);
   else if (balanced) process.stdout.write(`The books balance: ${accounts} accounts, ${entries} entries.\n`);

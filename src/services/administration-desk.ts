@@ -12,7 +12,6 @@ import type {
 import { isoTime, publicAccount, unitSize } from '../contract/ledger.ts';
 import { publicSystemName } from '../domain/system.ts';
 import { listAudit } from '../store/audit.ts';
-import { countLedger, proveLedger } from '../store/ledger-proof.ts';
 import { listMembers, type MemberRecord } from '../store/members.ts';
 import { listProjects, type ProjectRecord } from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
@@ -109,11 +108,6 @@ export function administrationDesk(db: Db, systems: Systems, now: () => number) 
 
     listAudit: async (limit: number, before: number | undefined) =>
       (await listAudit(db, limit, before)).map((record) => ({ ...record, at: isoTime(record.at) })),
-
-    async proveLedger() {
-      const problems = await proveLedger(db);
-      return { balanced: problems.length === 0, ...(await countLedger(db)), problems };
-    },
   };
 }
 

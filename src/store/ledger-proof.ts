@@ -2,11 +2,20 @@ import { sql } from 'kysely';
 import { poolHolder } from './accounts.ts';
 import type { Db } from './tables.ts';
 
+export interface LedgerProof {
+  balanced: boolean;
+  /** How much there was to add up. */
+  accounts: number;
+  entries: number;
+  /** In words, what does not add up. */
+  problems: string[];
+}
+
 /**
- * Recomputes the invariants of the ledger from its entries, and tells in words what does not add up; nothing when
- * the books balance. Each check is one pass over a table, so a million entries take seconds.
+ * Recomputes the invariants of the ledger from its entries, and tells what does not add up. Each check is one pass over
+ * a table, so a million entries take seconds.
  */
-export async function proveLedger(db: Db): Promise<string[]> {
+export async function proveLedger(db: Db): Promise<LedgerProof> {
   const checks = [
     figuresEqualEntries,
     balancesFollowEntries,
@@ -18,21 +27,17 @@ export async function proveLedger(db: Db): Promise<string[]> {
   ];
   const problems: string[] = [];
   for (const check of checks) problems.push(...(await check(db)));
-  return problems;
+  const accounts = await count(db, 'accounts');
+  const entries = await count(db, 'entries');
+  return { balanced: problems.length === 0, accounts, entries, problems };
 }
 
-/** How much there is to add up. */
-export async function countLedger(db: Db): Promise<{ accounts: number; entries: number }> {
-  const count = async (table: 'accounts' | 'entries') =>
-    Number(
-      (
-        await db
-          .selectFrom(table)
-          .select((eb) => eb.fn.countAll().as('n'))
-          .executeTakeFirstOrThrow()
-      ).n,
-    );
-  return { accounts: await count('accounts'), entries: await count('entries') };
+async function count(db: Db, table: 'accounts' | 'entries'): Promise<number> {
+  const { rows } = await db
+    .selectFrom(table)
+    .select((eb) => eb.fn.countAll().as('rows'))
+    .executeTakeFirstOrThrow();
+  return Number(rows);
 }
 
 async function figuresEqualEntries(db: Db): Promise<string[]> {

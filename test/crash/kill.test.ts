@@ -108,7 +108,7 @@ describe('a server that is killed again and again in the middle of submissions',
   test('kept books that balance, and public JSON that tells what the rows tell', async () => {
     const db = openDatabase('sqlite:bursar.db', data);
     try {
-      assert.deepEqual(await proveLedger(db), []);
+      assert.deepEqual((await proveLedger(db)).problems, []);
       const systems = hpcSystems(loadConfig({}));
       for (const row of await db.selectFrom('jobs').selectAll().execute()) {
         const words = systems.get(row.hpc)?.stages;

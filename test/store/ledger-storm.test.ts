@@ -157,7 +157,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 );
 
 async function check({ db, now }: World): Promise<void> {
-  assert.deepEqual(await proveLedger(db), []);
+  assert.deepEqual((await proveLedger(db)).problems, []);
   const quotas = await findQuotas(db, {}, now);
   const [first] = quotas;
   if (first === undefined) return;

@@ -23,6 +23,7 @@ export async function logLines(server: TestServer): Promise<LogLine[]> {
     .split('\n')
     .filter(Boolean)
     .map((line) => {
+      assert.match(line, /^\{.*\}$/, 'every line is JSON');
       const entry = JSON.parse(line) as LogLine;
       assert.equal(`${typeof entry.level} ${typeof entry.time} ${typeof entry.msg}`, 'number number string', line);
       return entry;

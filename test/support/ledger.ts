@@ -1,0 +1,327 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import Sqlite from 'better-sqlite3';
+import type { Config } from '../../src/config/schema.ts';
+import { enrolUser } from '../../src/services/enrolment.ts';
+import { issueToken } from '../../src/services/tokens.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { type Answer, type Caller, callerOf, type Job, type Quota } from './api.ts';
+import { bursar, type CommandOutcome } from './command-line.ts';
+import { type Contract, contractOf } from './contract.ts';
+import { assertProblem, type Refusal } from './refusals.ts';
+import { startServer, type TestServer } from './server.ts';
+import { shippedConfig } from './shipped-config.ts';
+
+export interface Movement {
+  id: number;
+  at: string;
+  kind: string;
+  change: number;
+  balance: number;
+  used: number;
+  job_id: string | null;
+  actor: string;
+  reason: string;
+}
+
+export interface AccountStatement {
+  unit: string;
+  opening_balance: number;
+  closing_balance: number;
+  movements: Movement[];
+}
+
+export interface Statement {
+  user: string;
+  project_hpc: string;
+  project_name: string;
+  from: string;
+  to: string;
+  time: AccountStatement & { burn_rate_per_day: number; runs_out_at: string | null };
+  space: AccountStatement;
+}
+
+export interface Account {
+  user: string | null;
+  resource: 'time' | 'space';
+  unit: string;
+  granted: number;
+  held: number;
+  used: number;
+  available: number;
+}
+
+export interface Quote {
+  project_hpc: string;
+  project_name: string;
+  runtime: number;
+  cost: number;
+  accepted: boolean;
+  reason: string | null;
+  binding_account: string | null;
+  time_left: number;
+  longest_runtime: number;
+}
+
+export interface Proof {
+  balanced: boolean;
+  accounts: number;
+  entries: number;
+  problems: string[];
+}
+
+interface BenchOptions {
+  /** What each member of each project gets when joining. */
+  timeSeconds?: number;
+  spaceKb?: number;
+  /** Changes the configuration further. */
+  adjust?(config: Config): void;
+}
+
+/** A server with small grants, its administrator, and as many users as a test wants. */
+export interface Bench {
+  /** The one that runs now. */
+  server: TestServer;
+  admin: Caller;
+  /** A caller of that number, enrolled where unknown; with the same token each time. */
+  user(id: string): Promise<Caller>;
+  /** The same user, without every answer being held against the OpenAPI document: for what is no JSON. */
+  plain(id: string): Promise<Caller>;
+  /** Another administrator. */
+  administrator(id: string): Promise<Caller>;
+  /** What stands in the books, read behind the server's back. */
+  rows<Row>(query: string, ...values: (string | number)[]): Row[];
+  /** Does to the books what nothing but a database client can do. */
+  tamper(statement: string, ...values: (string | number)[]): void;
+  bursar(...args: string[]): Promise<CommandOutcome>;
+  /** Ends the server and starts another one on the same data folder. Callers from before do not reach it. */
+  restart(how: 'SIGTERM' | 'SIGKILL', whileDown?: () => void | Promise<void>): Promise<void>;
+  dispose(): Promise<void>;
+}
+
+export async function openBench(options: BenchOptions = {}): Promise<Bench> {
+  const config = benchConfig(options);
+  let server = await startServer({ config });
+  const { data, adminToken } = server;
+  let contract: Contract = await contractOf(server);
+  const tokens = new Map<string, string>();
+
+  async function tokenOf(id: string, role: 'user' | 'admin'): Promise<string> {
+    const token = tokens.get(id) ?? (await newToken(data, id, role));
+    tokens.set(id, token);
+    return token;
+  }
+  function withBooks<T>(readonly: boolean, use: (books: Sqlite.Database) => T): T {
+    const books = new Sqlite(join(data, 'bursar.db'), { readonly, timeout: 10_000 });
+    try {
+      return use(books);
+    } finally {
+      books.close();
+    }
+  }
+  return {
+    get server() {
+      return server;
+    },
+    get admin() {
+      return contract.as(adminToken);
+    },
+    user: async (id) => contract.as(await tokenOf(id, 'user')),
+    plain: async (id) => callerOf(server.url, id === adminId ? adminToken : await tokenOf(id, 'user')),
+    administrator: async (id) => contract.as(await tokenOf(id, 'admin')),
+    rows: <Row>(query: string, ...values: (string | number)[]) =>
+      withBooks(true, (books) => books.prepare(query).all(...values) as Row[]),
+    tamper: (statement, ...values) => withBooks(false, (books) => books.prepare(statement).run(...values)),
+    bursar: (...args) => bursar(args, { BURSAR_DATA: data, BURSAR_CONFIG: `${data}.yaml` }),
+    restart: async (how, whileDown) => {
+      await (how === 'SIGTERM' ? server.stop() : server.kill());
+      await whileDown?.();
+      server = await startServer({ data, config });
+      contract = await contractOf(server);
+    },
+    dispose: () => server.dispose(),
+  };
+}
+
+/** The administrator of a fresh server. */
+export const adminId = '300001';
+
+function benchConfig({ timeSeconds = 100_000, spaceKb = 100_000, adjust }: BenchOptions): Config {
+  const config = shippedConfig();
+  for (const system of Object.values(config.systems)) {
+    for (const project of system.projects) project.grant = { timeSeconds, spaceKb };
+  }
+  adjust?.(config);
+  return config;
+}
+
+/** As `bursar token create` makes one, without a process for it. */
+async function newToken(data: string, userId: string, role: 'user' | 'admin'): Promise<string> {
+  const db = openDatabase('sqlite:bursar.db', data);
+  try {
+    await enrolUser(db, userId, role, Date.now());
+    return await issueToken(db, { userId, name: '', admin: role === 'admin', expiresAt: null }, Date.now());
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** The project that most tests are about, and where it is. */
+export const place = { hpc: 'hpc_one', project: 'proj_hpc_one_01' } as const;
+export const home = 'hpc_one/proj_hpc_one_01';
+
+/** A request of an administrator, under a key of its own unless one is given. */
+export async function act<T = Account[]>(
+  admin: Caller,
+  path: string,
+  body: unknown,
+  key: string = randomUUID(),
+): Promise<Answer<T>> {
+  const headers = { 'content-type': 'application/json', 'idempotency-key': key };
+  return (await admin.send('POST', path, headers, JSON.stringify(body))) as Answer<T>;
+}
+
+/** The same, which is expected to be carried out. */
+export async function acted<T = Account[]>(admin: Caller, path: string, body: unknown, key?: string): Promise<T> {
+  const answer = await act<T>(admin, path, body, key);
+  assert.equal(answer.status, 201, answer.text);
+  return answer.body;
+}
+
+interface Change {
+  resource?: 'time' | 'space';
+  source?: 'new' | 'pool';
+  project?: string;
+}
+
+export function topUp(admin: Caller, user: string, amount: number, change: Change = {}): Promise<Account[]> {
+  const { project = home, ...rest } = change;
+  const body = { kind: 'top_up', resource: 'time', amount, reason: 'more is needed', ...rest };
+  return acted(admin, `/admin/grants/${project}/${user}/`, body);
+}
+
+export function withdraw(admin: Caller, user: string, amount: number, change: Change = {}): Promise<Account[]> {
+  const { project = home, ...rest } = change;
+  const body = { kind: 'withdraw', resource: 'time', amount, reason: 'less is needed', ...rest };
+  return acted(admin, `/admin/grants/${project}/${user}/`, body);
+}
+
+/** Takes so much away that exactly this is left. */
+export async function leaveOnly(
+  admin: Caller,
+  user: string,
+  { time, space }: { time?: number; space?: number },
+  project = home,
+): Promise<void> {
+  const { body: quota } = await admin.get<Quota>(`/admin/quotas/${user}/${project}/`);
+  if (time !== undefined) await withdraw(admin, user, quota.time_left - time, { project });
+  if (space !== undefined) await withdraw(admin, user, quota.space_left - space, { project, resource: 'space' });
+}
+
+/** A project of its own with these members, each with so much. */
+export async function newProject(
+  admin: Caller,
+  name: string,
+  members: readonly string[],
+  grant: { timeSeconds: number; spaceKb?: number },
+  hpc = 'hpc_one',
+): Promise<string> {
+  const { timeSeconds: grant_time_seconds, spaceKb: grant_space_kb = 1000 } = grant;
+  const body = { name, grant_time_seconds, grant_space_kb, reason: 'for a test' };
+  await acted(admin, `/admin/projects/${hpc}/`, body);
+  for (const member of members) await setMember(admin, `${hpc}/${name}`, member, 'active', 'joins');
+  return `${hpc}/${name}`;
+}
+
+export async function setMember(
+  admin: Caller,
+  project: string,
+  user: string,
+  status: string,
+  reason: string,
+): Promise<Answer<{ user: string; status: string; reason: string; since: string }>> {
+  const body = JSON.stringify({ status, reason });
+  const path = `/admin/projects/${project}/members/${user}/`;
+  const answer = await admin.send('PUT', path, { 'content-type': 'application/json' }, body);
+  return answer as Answer<{ user: string; status: string; reason: string; since: string }>;
+}
+
+/** A submission to a project that is expected to be accepted. */
+export async function submitted(
+  caller: Caller,
+  payload: Record<string, unknown>,
+  zip?: Uint8Array,
+  project = home,
+): Promise<Job> {
+  const { status, body, text } = await caller.submit(`/jobs/${project}/`, payload, zip);
+  assert.equal(status, 201, text);
+  return body;
+}
+
+/** A job that is submitted and lived through to its end. */
+export async function ranJob(
+  caller: Caller,
+  payload: Record<string, unknown>,
+  zip?: Uint8Array,
+  project = home,
+): Promise<Job> {
+  return await caller.finished(await submitted(caller, payload, zip, project));
+}
+
+export async function statementOf(caller: Caller, project = home, query = ''): Promise<Statement> {
+  const { status, body, text } = await caller.get<Statement>(`/quotas/${project}/statement/${query}`);
+  assert.equal(status, 200, text);
+  return body;
+}
+
+/** What a job did to its owner's accounts, in the order in which it was done. */
+export async function movementsOf(
+  caller: Caller,
+  job: Job,
+  resource: 'time' | 'space' = 'time',
+  project = home,
+): Promise<Movement[]> {
+  const { movements } = (await statementOf(caller, project))[resource];
+  return movements.filter((movement) => movement.job_id === job.job_id);
+}
+
+/** The statement adds up by itself, and to what the quota says is left. */
+export async function assertExplained(caller: Caller, project = home): Promise<Statement> {
+  const statement = await statementOf(caller, project);
+  for (const resource of ['time', 'space'] as const) {
+    const { opening_balance, closing_balance, movements } = statement[resource];
+    let balance = opening_balance;
+    for (const movement of movements) {
+      balance = Number((balance + movement.change).toFixed(3));
+      assert.equal(movement.balance, balance, `${resource} after ${JSON.stringify(movement)}`);
+      assert.match(movement.actor, /\S/);
+      assert.match(movement.reason, /\S/);
+    }
+    assert.equal(closing_balance, balance, resource);
+  }
+  const [hpc = '', name = ''] = project.split('/');
+  const { time_left, space_left } = await caller.quota(hpc, name);
+  assert.equal(time_left, Math.max(0, statement.time.closing_balance));
+  assert.equal(space_left, Math.max(0, statement.space.closing_balance));
+  return statement;
+}
+
+export async function proofOf(admin: Caller): Promise<Proof> {
+  return (await admin.get<Proof>('/admin/ledger/proof/')).body;
+}
+
+/** The books balance, by the path for administrators. */
+export async function assertBalanced(admin: Caller): Promise<Proof> {
+  const proof = await proofOf(admin);
+  assert.deepEqual(proof.problems, []);
+  assert.equal(proof.balanced, true);
+  return proof;
+}
+
+/** A refusal for lack of quota, with the facts that it carries. */
+export function assertLack(answer: Answer, facts: Record<string, unknown>): Refusal {
+  const problem = assertProblem(answer, { status: 403, code: 'quota_exceeded' });
+  for (const [name, value] of Object.entries(facts)) assert.equal(problem[name], value, `${name} in ${answer.text}`);
+  return problem;
+}
