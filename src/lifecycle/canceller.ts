@@ -1,4 +1,4 @@
-import { jobsToCancel } from '../store/jobs.ts';
+import { jobsToCancel } from '../store/job-queue.ts';
 import { forever, type Loop, startLoop } from './loop.ts';
 import type { SystemWorker } from './system-worker.ts';
 

@@ -1,6 +1,6 @@
 import type { Spool } from '../files/spool.ts';
 import type { Workspaces } from '../files/workspaces.ts';
-import { clearLeases, jobsAwaitingInput, jobsWithoutFiles } from '../store/jobs.ts';
+import { clearLeases, jobsAwaitingInput, jobsWithoutFiles } from '../store/job-queue.ts';
 import type { Db } from '../store/tables.ts';
 
 /**

@@ -1,5 +1,6 @@
 import { type Observation, transition } from '../domain/transition.ts';
-import { type JobRecord, unfinishedJobs } from '../store/jobs.ts';
+import { unfinishedJobs } from '../store/job-queue.ts';
+import type { JobRecord } from '../store/jobs.ts';
 import { advanceJob } from './advance.ts';
 import { type Loop, startLoop } from './loop.ts';
 import type { SystemWorker } from './system-worker.ts';
