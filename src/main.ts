@@ -67,7 +67,8 @@ export async function startBursar(config: Config, log: Logger, version: string):
       if (system === undefined) return [];
       const engine = makeEngine(settings, join(dataFolder, 'engines', name));
       const watchMs = settings.watchSeconds * 1000;
-      return [{ db, system, engine, workspaces, spool, zipLimits, watchMs, leaseOwner, now, log }];
+      const siteOptions = () => ({});
+      return [{ db, system, engine, workspaces, spool, zipLimits, watchMs, siteOptions, leaseOwner, now, log }];
     }),
   );
 

@@ -38,6 +38,8 @@ export interface JobEnd {
   endedAt: number;
   /** Whole seconds of wall-clock time it ran. */
   elapsedSeconds: number;
+  /** What the system really gave it, where that is known to differ from what was asked. */
+  allocation?: { nodes: number; cores: number };
 }
 
 export type JobStatus =

@@ -12,6 +12,12 @@ export function unitsOf(allocation: Allocation, unit: ChargeUnit): number {
   return unit === 'node' ? allocation.nodes : allocation.nodes * allocation.coresPerNode;
 }
 
+/** The same, by what a system says that it gave: cores in all, not on each node. */
+export function allocatedUnits({ nodes, cores }: { nodes: number; cores: number }, unit: ChargeUnit): number {
+  if (unit === 'wall') return 1;
+  return unit === 'node' ? nodes : cores;
+}
+
 /** What a job may use at the most, in charged seconds: this is held at submission. */
 export function costSeconds(allocation: Allocation, runtimeHours: number, unit: ChargeUnit): number {
   return wholeSeconds(runtimeHours * 3600 * unitsOf(allocation, unit));

@@ -1,5 +1,6 @@
 import { unreachable } from './errors.ts';
 import type { JobEnd, Outcome } from './job.ts';
+import { allocatedUnits, type ChargeUnit } from './price.ts';
 
 /** An account's own figures: seconds of time, or bytes of space. */
 export interface AccountFigures {
@@ -40,11 +41,15 @@ export interface Usage {
   rule: string;
 }
 
-/** What a finished job owes in time: `units` charged seconds for each second that it ran, or nothing at all. */
-export function usageOf(end: JobEnd, units: number): Usage {
+/**
+ * What a finished job owes in time: charged seconds for each second that it ran, by what the system says that it gave
+ * it, or else by the `units` that it asked for; or nothing at all.
+ */
+export function usageOf(end: JobEnd, askedUnits: number, charge: ChargeUnit): Usage {
   const rule = chargeRule(end.outcome);
   if (!rule.charged) return { kind: 'voided', timeSeconds: 0, rule: rule.rule };
   if (end.startedAt === null) return { kind: 'voided', timeSeconds: 0, rule: `never ran: ${end.outcome}` };
+  const units = end.allocation === undefined ? askedUnits : allocatedUnits(end.allocation, charge);
   return { kind: 'settled', timeSeconds: end.elapsedSeconds * units, rule: `used: ${end.outcome}` };
 }
 

@@ -1,9 +1,12 @@
 import { unreachable } from './errors.ts';
 import type { JobEnd, JobState, JobStatus } from './job.ts';
 
-/** What one look at an engine says about one job. A job that is not mentioned was not observed: nothing follows. */
-export type Observation = { jobId: string } & (
-  | { kind: 'queued' }
+/**
+ * What one look at an engine says about one job. A job that is not mentioned was not observed: nothing follows. `ref` is
+ * the engine's own id of it; a job that is queued and `held` has not been released yet.
+ */
+export type Observation = { jobId: string; ref: string } & (
+  | { kind: 'queued'; held: boolean }
   | { kind: 'running'; startedAt: number }
   | ({ kind: 'finished' } & JobEnd)
 );
@@ -23,8 +26,8 @@ function observedStatus(observation: Observation): JobStatus {
     case 'running':
       return { state: 'running', startedAt: observation.startedAt };
     case 'finished': {
-      const { outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds } = observation;
-      return { state: 'ended', outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds };
+      const { jobId: _jobId, ref: _ref, kind: _kind, ...end } = observation;
+      return { state: 'ended', ...end };
     }
     default:
       return unreachable(observation);

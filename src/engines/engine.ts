@@ -9,6 +9,16 @@ export interface WorkspacePaths {
   stderr: string;
 }
 
+/** What the operator of a cluster wants for the jobs of a system or project. */
+export interface SiteOptions {
+  partition?: string;
+  account?: string;
+  qos?: string;
+  constraint?: string;
+  /** Further options of sbatch, as they are. */
+  extraOptions?: readonly string[];
+}
+
 export interface EngineJob {
   /** Unique for ever; the engine uses it to recognise a repeated submission. */
   jobId: string;
@@ -17,6 +27,8 @@ export interface EngineJob {
   runtimeSeconds: number;
   command: JobCommand;
   workspace: WorkspacePaths;
+  /** Where on the site it goes, by the configuration of its system and project. */
+  site: SiteOptions;
 }
 
 export interface EngineHealth {
@@ -33,20 +45,29 @@ export interface Engine {
   open(signal: AbortSignal): Promise<void>;
 
   /**
-   * After success the engine has the job durably, and will run it exactly once; the answer is the engine's own id.
-   * After a failure or a crash nobody knows: repeat it, any number of times. A repetition changes nothing.
+   * After success the engine has the job durably; the answer is the engine's own id. It will run exactly once, when it
+   * has been released. After a failure or a crash nobody knows: ask `find`, and repeat it where that knows nothing.
    */
   submit(job: EngineJob, signal: AbortSignal): Promise<string>;
+
+  /**
+   * Lets submitted jobs start, named with the engine's own ids, which the caller has stored. Only then can no crash
+   * make a job run that nobody knows of. Repeating it changes nothing.
+   */
+  release(refs: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void>;
 
   /** The engine's own ids of those of these jobs that it has. A job without one may safely be submitted. */
   find(jobIds: readonly string[], signal: AbortSignal): Promise<Map<string, string>>;
 
   /**
-   * Everything the engine knows of its jobs, in one call however many there are. A job that is absent is
-   * unknown, not finished. A finished job is reported again and again until it is forgotten. A job may be seen
+   * Everything the engine knows of its jobs, in one call however many there are. `expected` are the jobs that the
+   * caller knows to be in the engine's hands, with the engine's ids. A job that is absent is unknown, not finished. A finished job is reported again and again until it is forgotten. A job may be seen
    * running and then finished as rejected, without a start: the engine had to begin to find out.
    */
-  observe(signal: AbortSignal): Promise<Observation[]>;
+  observe(expected: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Observation[]>;
+
+  /** Removes what carries the name of a job under an id that nobody stored: a submission whose answer was lost. */
+  discard(refs: readonly string[], signal: AbortSignal): Promise<void>;
 
   /**
    * Asks for the end of a job. After success the job will be observed as finished: cancelled, or whatever it
@@ -55,8 +76,9 @@ export interface Engine {
   cancel(jobId: string, signal: AbortSignal): Promise<void>;
 
   /**
-   * Lets go of finished jobs whose end is stored. Forgetting one that is unknown does nothing. A forgotten job must
-   * never be submitted again: the engine would take it for a new one.
+   * Lets go of finished jobs whose end is stored. Forgetting one that is unknown does nothing. An engine whose system
+   * keeps finished jobs for a while may go on reporting them. A forgotten job must never be submitted again: the engine
+   * would take it for a new one.
    */
   forget(jobIds: readonly string[], signal: AbortSignal): Promise<void>;
 

@@ -1,7 +1,8 @@
 import { jobJson } from '../contract/job.ts';
 import type { JobStatus } from '../domain/job.ts';
 import { usageOf } from '../domain/settlement.ts';
-import { type StageVocabulary, stageOf } from '../domain/stage.ts';
+import { stageOf } from '../domain/stage.ts';
+import type { HpcSystem } from '../domain/system.ts';
 import { insertEvent } from '../store/events.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { settle } from '../store/ledger.ts';
@@ -25,7 +26,7 @@ export interface Advance {
 export async function advanceJob(
   db: Db,
   job: JobRecord,
-  words: StageVocabulary,
+  { stages: words, charge }: HpcSystem,
   { next, now, spaceBytes = 0, leaseOwner, engineRef }: Advance,
 ): Promise<boolean> {
   const work = {
@@ -37,7 +38,7 @@ export async function advanceJob(
     if (!(await updateStatus(tx, job, next, json, work))) return false;
     const data: Record<string, unknown> = { job_id: job.jobId, stage: stageOf(next, words) };
     if (next.state === 'ended') {
-      const usage = usageOf(next, job.units);
+      const usage = usageOf(next, job.units, charge);
       await settle(tx, job, { ...usage, spaceBytes }, { actor: 'bursar', at: now });
       Object.assign(data, {
         outcome: next.outcome,

@@ -6,6 +6,7 @@ import { leaseDueJobs, nextDueAt, postponeJob, renewLease } from '../store/job-q
 import type { JobRecord } from '../store/jobs.ts';
 import { advanceJob } from './advance.ts';
 import { forever, type Loop, startLoop } from './loop.ts';
+import { release } from './release.ts';
 import type { SystemWorker } from './system-worker.ts';
 
 const atOnce = 8;
@@ -77,9 +78,10 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
       await endUnsubmitted(worker, job, 'cancelled', 'cancelled by its owner before it was submitted');
       return;
     }
-    await advanceJob(db, job, system.stages, { next: { state: 'queued' }, now: now(), leaseOwner, engineRef });
+    await advanceJob(db, job, system, { next: { state: 'queued' }, now: now(), leaseOwner, engineRef });
     await spool.remove(job.jobId);
     log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
+    await release(worker, new Map([[job.jobId, engineRef]]), signal);
   } catch (error) {
     if (isFinal(error)) {
       await endUnsubmitted(worker, job, 'rejected', error.message);
@@ -96,7 +98,7 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
  * does not want it any more and no engine has it.
  */
 async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<string | null> {
-  const { engine, workspaces, spool, zipLimits } = worker;
+  const { engine, workspaces, spool, zipLimits, siteOptions } = worker;
   const { jobId, request } = job;
   // Only a job that was never tried may be staged without asking: another one may be running in its workspace.
   if (job.tries > 1) {
@@ -115,6 +117,7 @@ async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: Abort
       runtimeSeconds: limitSeconds(request.runtimeHours),
       command: request.command,
       workspace,
+      site: siteOptions(job.project.name),
     },
     signal,
   );
@@ -142,7 +145,7 @@ async function endUnsubmitted(
   await workspaces.remove(job.jobId);
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
-  await advanceJob(db, job, system.stages, { next, now: now(), leaseOwner });
+  await advanceJob(db, job, system, { next, now: now(), leaseOwner });
   await spool.remove(job.jobId);
   log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended without being submitted');
 }

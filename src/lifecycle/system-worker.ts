@@ -1,5 +1,5 @@
 import type { HpcSystem } from '../domain/system.ts';
-import type { Engine } from '../engines/engine.ts';
+import type { Engine, SiteOptions } from '../engines/engine.ts';
 import type { Spool } from '../files/spool.ts';
 import type { Workspaces } from '../files/workspaces.ts';
 import type { ZipLimits } from '../files/zip-directory.ts';
@@ -21,6 +21,8 @@ export interface SystemWorker {
   spool: Spool;
   zipLimits: ZipLimits;
   watchMs: number;
+  /** Where the jobs of a project go on the site. */
+  siteOptions(project: string): SiteOptions;
   /** Names this process in leases. */
   leaseOwner: string;
   now(): number;

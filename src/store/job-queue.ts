@@ -81,6 +81,17 @@ export async function clearLeases(db: Db): Promise<void> {
     .execute();
 }
 
+/** The jobs of a system that its engine has, with the engine's ids. */
+export async function jobsInEngine(db: Db, hpc: string): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select(['job_id', 'engine_ref'])
+    .where('hpc', '=', hpc)
+    .where('state', 'in', ['queued', 'running'])
+    .execute();
+  return new Map(rows.map((row) => [row.job_id, row.engine_ref ?? '']));
+}
+
 export async function unfinishedJobs(db: Db, hpc: string): Promise<JobRecord[]> {
   const rows = await db
     .selectFrom('jobs')

@@ -17,6 +17,8 @@ export interface JobRecord {
   acceptedAt: number;
   attempt: number;
   tries: number;
+  /** The engine's own id of it, once that is stored. */
+  engineRef: string | null;
   /** Whether its owner has asked for its end. */
   isToBeCancelled: boolean;
 }
@@ -161,6 +163,7 @@ export function jobRecord(row: JobRow): JobRecord {
     acceptedAt: row.accepted_at,
     attempt: row.attempt,
     tries: row.tries,
+    engineRef: row.engine_ref,
     isToBeCancelled: row.cancel_requested_at !== null,
   };
 }

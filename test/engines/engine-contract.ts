@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Check, EngineHarness } from './engine-harness.ts';
 import { count, hold, release, runsOf } from './jobs.ts';
-import { eventually, never, observationOf, untilFinished, untilRunning } from './observing.ts';
+import { eventually, look, never, observationOf, untilFinished, untilRunning } from './observing.ts';
 import { outcomes } from './outcome-contract.ts';
 
 /** The guarantees of `Engine`, for any engine: talks through the interface and the job's files alone. */
@@ -47,7 +47,7 @@ function submission(check: Check): void {
 
   check('it observes a job on its way, and its end until it is forgotten', async ({ engine, newJob }) => {
     const job = await newJob(hold);
-    assert.deepEqual(await engine.observe(never), []);
+    assert.deepEqual(await look(engine), []);
     await engine.submit(job, never);
     const { startedAt } = await untilRunning(engine, job.jobId);
     await engine.forget([job.jobId, 'nobody'], never);
@@ -59,7 +59,7 @@ function submission(check: Check): void {
     assert.ok(Number.isInteger(end.elapsedSeconds) && end.elapsedSeconds >= 1);
     assert.deepEqual(await untilFinished(engine, job.jobId), end);
     await engine.forget([job.jobId, 'nobody'], never);
-    assert.deepEqual(await engine.observe(never), []);
+    assert.deepEqual(await look(engine), []);
     assert.equal((await engine.find([job.jobId], never)).size, 0);
   });
 
@@ -180,6 +180,6 @@ function restarts(check: Check): void {
     await engine.submit(job, never);
     await untilFinished(engine, job.jobId);
     await engine.forget([job.jobId], never);
-    assert.deepEqual(await (await reopen()).observe(never), []);
+    assert.deepEqual(await look(await reopen()), []);
   });
 }

@@ -10,7 +10,7 @@ import type { EngineJob } from '../../src/engines/engine.ts';
 import { isMarkedCancelled, markCancelled } from '../../src/engines/local/records.ts';
 import { count, hold, line, release, runsOf } from './jobs.ts';
 import { type LocalHarness, localTest, processesMentioning } from './local-harness.ts';
-import { eventually, never, observationOf, untilFinished, untilRunning } from './observing.ts';
+import { eventually, look, never, observationOf, untilFinished, untilRunning } from './observing.ts';
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 const supervisorOf = async (h: LocalHarness, job: EngineJob): Promise<number> =>
@@ -170,7 +170,7 @@ localTest('what a crash leaves half-written is cleaned up, and nothing else', {}
   ]);
   assert.deepEqual([existsSync(temporary(2 ** 22 + 1)), existsSync(temporary(process.pid))], [false, true]);
   assert.deepEqual(
-    (await later.observe(never)).map(({ jobId }) => jobId),
+    (await look(later)).map(({ jobId }) => jobId),
     [job.jobId],
   );
 });
@@ -203,7 +203,7 @@ localTest('an engine that is closed keeps nothing alive, and its jobs go on', {}
     const engine = createLocalEngine(${JSON.stringify(h.options)});
     await engine.open(never);
     await engine.submit(${JSON.stringify(job)}, never);
-    while ((await engine.observe(never))[0].kind !== 'running');
+    while ((await look(engine))[0].kind !== 'running');
     await engine.close();`;
   const bursar = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
   assert.deepEqual(await once(bursar, 'exit'), [0, null]);

@@ -9,6 +9,6 @@ const engine = createLocalEngine(options);
 await engine.open(never);
 for (const job of jobs) await engine.submit(job, never);
 for (;;) {
-  await engine.observe(never);
+  await engine.observe(new Map(), never);
   await sleep(5);
 }

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import type { Engine, EngineJob } from '../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../src/engines/local/engine.ts';
 import type { EngineHarness, JobOverrides } from './engine-harness.ts';
-import { eventually, never } from './observing.ts';
+import { eventually, look, never } from './observing.ts';
 
 export interface LocalHarness extends EngineHarness {
   /** A folder of the test's own, above the workspaces. */
@@ -82,13 +82,14 @@ export async function newLocalJob(root: string, overrides: JobOverrides = {}): P
     runtimeSeconds: 60,
     command: { kind: 'line', line: 'true' },
     workspace: { directory, stdout: join(home, 'stdout'), stderr: join(home, 'stderr') },
+    site: {},
     ...overrides,
   };
 }
 
 export async function endAll(engine: Engine): Promise<void> {
   await eventually('all jobs have ended', async () => {
-    const open = (await engine.observe(never)).filter(({ kind }) => kind !== 'finished');
+    const open = (await look(engine)).filter(({ kind }) => kind !== 'finished');
     for (const { jobId } of open) await engine.cancel(jobId, never);
     return open.length === 0;
   });

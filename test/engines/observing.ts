@@ -16,8 +16,13 @@ export async function eventually<T>(what: string, check: () => Promise<T | null 
   throw new Error(`this never happened: ${what}`);
 }
 
+/** One look, as the watcher takes it: with what the engine has of these jobs. */
+export async function look(engine: Engine, jobIds: readonly string[] = []): Promise<Observation[]> {
+  return await engine.observe(await engine.find(jobIds, never), never);
+}
+
 export async function observationOf(engine: Engine, jobId: string): Promise<Observation | undefined> {
-  return (await engine.observe(never)).find((observation) => observation.jobId === jobId);
+  return (await look(engine, [jobId])).find((observation) => observation.jobId === jobId);
 }
 
 export async function untilRunning(engine: Engine, jobId: string): Promise<{ startedAt: number }> {

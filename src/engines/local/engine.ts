@@ -71,7 +71,11 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
         return new Map(known.map((jobId) => [jobId, ownId(jobId)]));
       }),
 
-    observe: (signal) =>
+    // A supervisor claims its job before it runs it: nothing can run twice, so nothing need be held back.
+    release: async () => undefined,
+    discard: async () => undefined,
+
+    observe: (_expected, signal) =>
       guard(signal, async () => {
         trouble = null;
         return (await scheduler.lookAtAll()).map(observationOf);
@@ -127,11 +131,11 @@ async function withdraw({ folder }: LocalJob, at: number): Promise<void> {
 function observationOf({ jobId, standing }: LocalJob): Observation {
   switch (standing.kind) {
     case 'queued':
-      return { jobId, kind: 'queued' };
+      return { jobId, ref: ownId(jobId), kind: 'queued', held: false };
     case 'running':
-      return { jobId, kind: 'running', startedAt: standing.startedAt };
+      return { jobId, ref: ownId(jobId), kind: 'running', startedAt: standing.startedAt };
     case 'finished':
-      return { jobId, kind: 'finished', ...standing.end };
+      return { jobId, ref: ownId(jobId), kind: 'finished', ...standing.end };
     default:
       return unreachable(standing);
   }
