@@ -4,12 +4,14 @@ const mayImport = {
   config: ['domain'],
   contract: ['domain'],
   store: ['domain'],
+  metrics: [],
   shell: ['domain'],
   files: ['domain', 'shell'],
   engines: ['domain', 'shell'],
-  services: ['domain', 'config', 'contract', 'store', 'files'],
-  lifecycle: ['domain', 'config', 'contract', 'store', 'files', 'engines'],
-  http: ['domain', 'config', 'contract', 'services'],
+  services: ['domain', 'config', 'contract', 'store', 'files', 'metrics'],
+  lifecycle: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics'],
+  http: ['domain', 'config', 'contract', 'services', 'metrics'],
+  doctor: ['domain', 'config', 'engines', 'files', 'shell'],
 };
 
 const layers = Object.entries(mayImport).map(([layer, allowed]) => ({

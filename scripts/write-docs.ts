@@ -1,7 +1,7 @@
 // Writes the reference pages that are made from the code. With --check it only compares, and fails when one is stale.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ConfigSchema } from '../src/config/schema.ts';
+import { ConfigSchema, engineSchemas } from '../src/config/schema.ts';
 import { errorReference } from '../src/http/error-reference.ts';
 
 interface Node {
@@ -11,6 +11,7 @@ interface Node {
   const?: string;
   pattern?: string;
   anyOf?: Node[];
+  enum?: string[];
   items?: Node;
   properties?: Record<string, Node>;
   patternProperties?: Record<string, Node>;
@@ -42,7 +43,20 @@ This page is made from the schema in \`src/config/schema.ts\` by \`npm run docs\
 
 | key | type | default | meaning |
 |---|---|---|---|
-${rowsOf(ConfigSchema as Node, '').join('\n')}
+${rowsOf(ConfigSchema as unknown as Node, '').join('\n')}
+${Object.entries(engineSchemas).map(engineReference).join('')}`;
+}
+
+function engineReference([kind, schema]: [string, unknown]): string {
+  const node = schema as Node;
+  return `
+## \`engine: { kind: ${kind} }\`
+
+${node.description}
+
+| key | type | default | meaning |
+|---|---|---|---|
+${rowsOf(node, 'engine').join('\n')}
 `;
 }
 
@@ -62,7 +76,8 @@ function rowsOf(node: Node, path: string): string[] {
   return rows;
 }
 
-function typeOf({ anyOf, type, patternProperties, items }: Node): string {
+function typeOf({ anyOf, enum: words, type, patternProperties, items }: Node): string {
+  if (words) return words.map((word) => `\`${word}\``).join(', ');
   if (anyOf) return anyOf.map((choice) => (choice.const ? `\`${choice.const}\`` : choice.type)).join(', ');
   if (patternProperties) return 'map by name';
   return items?.type ? `list of ${items.type}` : (type ?? '');

@@ -1,29 +1,30 @@
 import { randomUUID } from 'node:crypto';
-import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { hpcSystems } from './config/hpc-systems.ts';
-import type { Config, SystemConfig } from './config/schema.ts';
+import type { Config } from './config/schema.ts';
 import { publicStatement } from './contract/ledger.ts';
-import type { Engine } from './engines/engine.ts';
-import { createLocalEngine } from './engines/local/engine.ts';
 import { createSpool } from './files/spool.ts';
-import { createWorkspaces } from './files/workspaces.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
-import { recover } from './lifecycle/recovery.ts';
-import { type Lifecycle, startLifecycle } from './lifecycle/start.ts';
+import { recover, sweepWorkspaces } from './lifecycle/recovery.ts';
+import { startLifecycle } from './lifecycle/start.ts';
+import { families } from './metrics/families.ts';
+import { createMetrics } from './metrics/registry.ts';
 import { refuseOthers } from './services/administration.ts';
 import { administrationDesk } from './services/administration-desk.ts';
 import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
+import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
+import { pauseSystem } from './services/pause-system.ts';
 import { publicQuote } from './services/quote.ts';
 import { listJobs, readJob } from './services/read-jobs.ts';
 import { checkAdministrator, listQuotas, readQuota } from './services/read-quotas.ts';
+import { readSystems } from './services/read-systems.ts';
 import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
 import { readUsage } from './services/usage.ts';
@@ -31,6 +32,7 @@ import { migrate, openDatabase } from './store/database.ts';
 import { lockDataFolder } from './store/instance-lock.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
+import { makeSystem } from './systems.ts';
 
 /** A Bursar that is ready to listen. */
 export interface Bursar {
@@ -41,7 +43,6 @@ export interface Bursar {
 }
 
 const bytesPerKb = 1000;
-const silenceMs = 60_000;
 const cancelPatienceMs = 10_000;
 
 /** The composition root: everything is made here, once, and handed to whoever needs it. */
@@ -51,26 +52,26 @@ export async function startBursar(config: Config, log: Logger, version: string):
   const now = Date.now;
   const systems = hpcSystems(config);
   const spool = createSpool(join(dataFolder, 'spool'));
-  const workspaces = createWorkspaces(join(dataFolder, 'workspaces'));
   const db = openDatabase(config.database.url, dataFolder);
   const { maxBodyKb, maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const zipLimits = { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio };
 
   await migrate(db);
   await syncProjects(db, config, now());
-  await recover(db, spool, workspaces);
+  await recover(db, spool);
 
+  const metrics = createMetrics(families);
   const leaseOwner = randomUUID();
-  const lifecycle = await startLifecycle(
-    Object.entries(config.systems).flatMap(([name, settings]) => {
-      const system = systems.get(name);
-      if (system === undefined) return [];
-      const engine = makeEngine(settings, join(dataFolder, 'engines', name));
-      const watchMs = settings.watchSeconds * 1000;
-      const siteOptions = () => ({});
-      return [{ db, system, engine, workspaces, spool, zipLimits, watchMs, siteOptions, leaseOwner, now, log }];
-    }),
-  );
+  const common = { db, spool, zipLimits, leaseOwner, metrics, now, log };
+  const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
+    const system = systems.get(name);
+    if (system === undefined) return [];
+    const parts = makeSystem(name, settings, dataFolder, metrics);
+    return [{ ...common, ...parts, system, watchMs: settings.watchSeconds * 1000 }];
+  });
+  const workspacesOf = new Map(workers.map(({ system, workspaces }) => [system.name, workspaces]));
+  await sweepWorkspaces(db, workspacesOf, log);
+  const lifecycle = await startLifecycle(workers);
 
   const accountant = startAccountant({
     db,
@@ -94,14 +95,22 @@ export async function startBursar(config: Config, log: Logger, version: string):
     newUuid: randomUUID,
     wake: lifecycle.wake,
   };
-  const endings = { db, systems, workspaces, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
+  const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
     version,
     requestTimeoutMs: config.server.requestTimeoutSeconds * 1000,
     authenticate: (authorization) => authenticate(authentication, authorization),
-    readiness: () => readiness(db, lifecycle),
+    readiness: () => readiness(db),
+    metrics: async () => {
+      await measure(db, metrics);
+      return metrics.text();
+    },
+    onAnswer: (method, status) => metrics.count('bursar_http_requests_total', { method, status: String(status) }),
+    readSystems: (hpc) => readSystems(destinations, hpc),
+    pauseSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, { at: now(), reason }, reason),
+    resumeSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, null, reason),
     listJobs: (owner, place) => listJobs(db, systems, owner, place),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
@@ -126,26 +135,22 @@ export async function startBursar(config: Config, log: Logger, version: string):
       await closeServer(app, config.server.drainSeconds * 1000);
       await accountant.stop();
       await lifecycle.stop();
+      await Promise.all(workers.map(({ shell }) => shell?.close()));
       await db.destroy();
       unlock();
     },
   };
 }
 
-function makeEngine({ engine }: SystemConfig, directory: string): Engine {
-  const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = engine;
-  return createLocalEngine({ directory, cores, memoryMb, outputKb, killGraceSeconds });
-}
-
-async function readiness(db: Db, lifecycle: Lifecycle): Promise<string[]> {
-  const troubles = lifecycle.silentSystems(silenceMs, Date.now()).map((name) => `${name} does not answer`);
+/** A system that is down keeps nobody from submitting to it: only the books must be there. */
+async function readiness(db: Db): Promise<string[]> {
   const books = await db
     .selectFrom('users')
     .select('id')
     .limit(1)
     .execute()
     .catch(() => null);
-  return books === null ? [...troubles, 'the database does not answer'] : troubles;
+  return books === null ? ['the database does not answer'] : [];
 }
 
 /** Waits for the requests under way, but not for ever: then their connections are cut. */

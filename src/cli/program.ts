@@ -70,6 +70,15 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
 
   ledgerCommands(program, config);
 
+  program
+    .command('doctor')
+    .description('check everything from the books to a real job on each system, with the fix beside each fault')
+    .option('--system <name>', 'only one system')
+    .option('--no-canary', 'send no job')
+    .option('--patience <seconds>', 'how long the job may take', '120')
+    .option('--json', 'as JSON', false)
+    .action(async (options) => (await import('./doctor.ts')).doctor(config(), options));
+
   const settings = program.command('config').description('check and show the configuration');
   settings
     .command('check')

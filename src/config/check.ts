@@ -1,20 +1,32 @@
 import { Ajv, type ErrorObject } from 'ajv';
 import { closest } from 'fastest-levenshtein';
 import { BursarError, type FieldError } from '../domain/errors.ts';
-import { type Config, ConfigSchema } from './schema.ts';
+import { type Config, ConfigSchema, engineSchemas } from './schema.ts';
 
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true });
-const validate = ajv.compile<Config>(ConfigSchema);
+const validate = ajv.compile(ConfigSchema);
+const validateEngine = { local: ajv.compile(engineSchemas.local), slurm: ajv.compile(engineSchemas.slurm) };
 
 /** A validated, complete and frozen configuration; or one error that lists everything that is wrong, and where. */
 export function checkConfig(value: unknown, source: string): Config {
   const config = structuredClone(value);
-  const problems = validate(config) ? crossChecks(config) : (validate.errors ?? []).flatMap(problemOf);
+  const faults = validate(config) ? engineFaults(config) : (validate.errors ?? []).flatMap((error) => problemOf(error));
+  const problems = faults.length > 0 ? faults : crossChecks(config as Config);
   if (problems.length > 0) {
     const list = problems.map((problem) => `  ${problem.field}: ${problem.message}`).join('\n');
     throw new BursarError('invalid_config', `The configuration ${source} is not valid:\n${list}`, { fields: problems });
   }
   return deepFreeze(config as Config);
+}
+
+/** Each kind of engine has keys and defaults of its own. */
+function engineFaults(config: unknown): FieldError[] {
+  const { systems } = config as Config;
+  return Object.entries(systems).flatMap(([name, { engine }]) => {
+    const check = validateEngine[engine.kind];
+    if (check(engine)) return [];
+    return (check.errors ?? []).flatMap((error) => problemOf(error, `systems.${name}.engine`));
+  });
 }
 
 /** What a schema cannot say. */
@@ -23,7 +35,8 @@ function crossChecks(config: Config): FieldError[] {
   for (const [name, system] of Object.entries(config.systems)) {
     const at = `systems.${name}`;
     const add = (field: string, message: string) => problems.push({ field: `${at}.${field}`, message });
-    if (!system.engine.acceptJobsFromTheNetwork && !isLoopback(config.server.host)) {
+    const { engine } = system;
+    if (engine.kind === 'local' && !engine.acceptJobsFromTheNetwork && !isLoopback(config.server.host)) {
       add(
         'engine.acceptJobsFromTheNetwork',
         `must be true to listen on ${config.server.host}: the local engine runs the code of its callers on this host`,
@@ -37,6 +50,9 @@ function crossChecks(config: Config): FieldError[] {
     }
     if (system.kind === 'batch' && Object.keys(system.tools).length > 0) {
       add('tools', 'a system of kind batch takes commands; tools belong to a system of kind tool');
+    }
+    if (engine.kind === 'slurm' && engine.ssh !== undefined && engine.workspaceFolder === undefined) {
+      add('engine.workspaceFolder', 'must name a folder on the cluster, which is reached over ssh');
     }
     for (const limit of ['nodes', 'coresPerNode', 'runtimeHours'] as const) {
       if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `is over limits.${limit}`);
@@ -54,13 +70,16 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-function problemOf(error: ErrorObject): FieldError[] {
-  const path = error.instancePath.slice(1).replaceAll('/', '.');
+function problemOf(error: ErrorObject, at = ''): FieldError[] {
+  const path = [at, error.instancePath.slice(1).replaceAll('/', '.')].filter(Boolean).join('.');
   if (error.keyword === 'additionalProperties') {
     const key = String(error.params.additionalProperty);
     return [{ field: path === '' ? key : `${path}.${key}`, message: unknownKey(key, error.parentSchema) }];
   }
   if (error.keyword === 'const') return [];
+  if (error.keyword === 'enum') {
+    return [{ field: path, message: `must be one of ${error.params.allowedValues.join(', ')}` }];
+  }
   if (error.keyword === 'anyOf') {
     const choices = (error.schema as { const?: string }[]).map((choice) => choice.const).filter(Boolean);
     return [

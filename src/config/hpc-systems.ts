@@ -3,5 +3,10 @@ import type { Config } from './schema.ts';
 
 /** The systems of the configuration as the rules see them, by name. */
 export function hpcSystems(config: Config): ReadonlyMap<string, HpcSystem> {
-  return new Map(Object.entries(config.systems).map(([name, system]) => [name, { ...system, name } as HpcSystem]));
+  return new Map(
+    Object.entries(config.systems).map(([name, system]) => [
+      name,
+      { ...system, name, scheduler: system.engine.kind } as HpcSystem,
+    ]),
+  );
 }

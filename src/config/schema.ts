@@ -83,17 +83,28 @@ const Grant = section('What each member gets when joining.', {
   spaceKb: Type.Integer({ minimum: 0, default: 10_000_000, description: 'KB (1,000 bytes) of space.' }),
 });
 
+const Site = section('Where jobs go on the cluster; what a project says wins over what its system says.', {
+  partition: Type.Optional(Type.String({ description: 'Partition.' })),
+  account: Type.Optional(Type.String({ description: 'Account.' })),
+  qos: Type.Optional(Type.String({ description: 'Quality of service.' })),
+  constraint: Type.Optional(Type.String({ description: 'Node features that are required.' })),
+  extraOptions: Type.Optional(
+    Type.Array(Type.String({ pattern: '^--?\\w' }), { description: 'Further options of sbatch, as they are.' }),
+  ),
+});
+
 const Project = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'As in paths.' }),
     autoJoin: Type.Boolean({ default: true, description: 'Whether every user is a member from first sight.' }),
     grant: Grant,
+    site: Site,
   },
   { additionalProperties: false },
 );
 
-const LocalEngine = section('What runs the jobs: processes on this host.', {
-  kind: Type.Literal('local', { default: 'local', description: '`local`: processes on the host that Bursar runs on.' }),
+const LocalEngine = section('Jobs are processes on the host that Bursar runs on.', {
+  kind: Type.Literal('local', { default: 'local' }),
   cores: Type.Optional(
     Type.Integer({
       minimum: 1,
@@ -111,16 +122,72 @@ const LocalEngine = section('What runs the jobs: processes on this host.', {
   }),
 });
 
+const Ssh = Type.Object(
+  {
+    host: Type.String({ pattern: '^[\\w.:-]+$', description: "Host, or its name in the operator's own ssh_config." }),
+    user: Type.Optional(Type.String({ pattern: '^[\\w.-]+$', description: 'The service account.' })),
+    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
+    configFile: Type.Optional(Type.String({ description: "Another ssh_config than the operator's own." })),
+    knownHostsFile: Type.Optional(Type.String({ description: 'Where the key of the host is pinned.' })),
+    identityFile: Type.Optional(Type.String({ description: 'The private key to log in with.' })),
+    connectTimeoutSeconds: positive(10, 'How long a connection may take.'),
+  },
+  { additionalProperties: false, description: 'How the cluster is reached; left out: its commands run on this host.' },
+);
+
+const SlurmEngine = section('Jobs go to a Slurm cluster, by its command line.', {
+  kind: Type.Literal('slurm'),
+  ssh: Type.Optional(Ssh),
+  workspaceFolder: Type.Optional(
+    Type.String({
+      pattern: '^/',
+      description: 'Folder for workspaces, as the nodes of the cluster see it. Left out: in the data folder.',
+    }),
+  ),
+  environment: Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), Type.String(), {
+    additionalProperties: false,
+    default: {},
+    description: 'Variables for the commands of Slurm, such as `SLURM_CONF`.',
+  }),
+  accounting: Type.Enum(['sacct', 'completion', 'none'], {
+    default: 'sacct',
+    description:
+      'Who knows the jobs that have left the queue: slurmdbd (`sacct`), a file of completed jobs (`completion`), ' +
+      'or nobody (`none`).',
+  }),
+  commandTimeoutSeconds: positive(30, 'How long one command of Slurm may take.'),
+  missingAlarmSeconds: positive(900, 'After how long a job that Slurm does not mention raises an alarm.'),
+  site: Site,
+});
+
+/** What an engine can be told, by its kind. */
+export const engineSchemas = { local: LocalEngine, slurm: SlurmEngine };
+
+const Engine = Type.Object(
+  {
+    kind: Type.Enum(['local', 'slurm'], {
+      default: 'local',
+      description: 'What runs the jobs: processes on this host, or a Slurm cluster. Its other keys are below.',
+    }),
+  },
+  { additionalProperties: true, default: {} },
+);
+
 const System = Type.Object(
   {
     kind: Type.Union([Type.Literal('batch'), Type.Literal('tool')], {
       description: '`batch` takes a `command`, `tool` takes the name of a `tool`.',
     }),
-    engine: LocalEngine,
+    engine: Engine,
     watchSeconds: Type.Number({
       minimum: 0.1,
       default: 1,
-      description: 'How often the engine is asked about all its jobs at once.',
+      description: 'How often the engine is asked about all its jobs at once, while there is something to wait for.',
+    }),
+    idleWatchSeconds: Type.Number({
+      minimum: 0.1,
+      default: 30,
+      description: 'How often at the least, when nothing is going on or the engine is in trouble.',
     }),
     stages: Stages,
     jobId: JobId,
@@ -221,6 +288,8 @@ export const ConfigSchema = Type.Object(
   { additionalProperties: false },
 );
 
-export type Config = Static<typeof ConfigSchema>;
+export type LocalEngineConfig = Static<typeof LocalEngine>;
+export type SlurmEngineConfig = Static<typeof SlurmEngine>;
+export type SystemConfig = Omit<Static<typeof System>, 'engine'> & { engine: LocalEngineConfig | SlurmEngineConfig };
+export type Config = Omit<Static<typeof ConfigSchema>, 'systems'> & { systems: Record<string, SystemConfig> };
 export type OidcConfig = Static<typeof OidcProvider>;
-export type SystemConfig = Static<typeof System>;

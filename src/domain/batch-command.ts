@@ -40,6 +40,27 @@ export function parseBatchCommand(text: string): ParsedCommand {
   return parseSbatch(words.slice(1));
 }
 
+/**
+ * What is wrong with the `#SBATCH` lines of a script, or null. They are held to the same list as the command line. As
+ * sbatch does, it looks no further than the first line that is neither a comment nor empty.
+ */
+export function checkScript(text: string): string | null {
+  for (const line of text.split(/\r?\n/)) {
+    if (line.trim() !== '' && !line.startsWith('#')) return null;
+    if (!/^#SBATCH\s/.test(line)) continue;
+    const words = splitWords(line.slice('#SBATCH'.length).replace(/\s#.*$/, ''));
+    if (words === null) return `the line "${line}" has a quote that is not closed`;
+    for (let index = 0; index < words.length; ) {
+      const word = words[index] ?? '';
+      if (!word.startsWith('-')) return `the line "${line}" has a word that is no option`;
+      const option = readOption(word, words[index + 1]);
+      if ('problem' in option) return option.problem;
+      index += option.wordsUsed;
+    }
+  }
+  return null;
+}
+
 function parseSbatch(words: readonly string[]): ParsedCommand {
   let wrapped: string | null = null;
   let index = 0;

@@ -29,6 +29,7 @@ export const errorTitles = {
   timeout: 'The request took too long to arrive',
   too_large: 'The request body is too large',
   headers_too_large: 'The request headers are too large',
+  system_paused: 'The HPC system takes no jobs for now',
   unavailable: 'The service cannot do this just now',
   internal: 'Something went wrong inside Bursar',
   invalid_config: 'The configuration is not valid',

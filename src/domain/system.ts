@@ -32,6 +32,8 @@ export interface HpcSystem {
   /** As in paths, such as `hpc_one`. */
   name: string;
   kind: 'batch' | 'tool';
+  /** What runs its jobs. */
+  scheduler: 'local' | 'slurm';
   stages: StageVocabulary;
   jobId: { style: 'uuid' } | { style: 'prefixed'; prefix: string };
   charge: ChargeUnit;

@@ -36,6 +36,32 @@ export async function unpackZip(path: string, directory: string, limits: ZipLimi
   });
 }
 
+/**
+ * The first bytes of one file of a zip that has passed `inspectZip`; null when there is no such file. For a look at a
+ * script before its job is taken: a checksum that does not fit is found when it is unpacked.
+ */
+export async function readStart(path: string, name: string, bytes: number, limits: ZipLimits): Promise<Buffer | null> {
+  return await withZip(path, async (zip) => {
+    for await (const entry of readEntries(zip, limits)) {
+      if (entry.kind !== 'file' || entry.path !== name) continue;
+      const chunks: Buffer[] = [];
+      let length = 0;
+      const collect = async (content: AsyncIterable<Buffer>) => {
+        for await (const chunk of content) {
+          chunks.push(chunk);
+          length += chunk.length;
+          if (length >= bytes) return;
+        }
+      };
+      const source = readContent(zip, entry);
+      if (entry.isDeflated && entry.packedBytes > 0) await pipeline(source, createInflateRaw(), collect);
+      else await pipeline(source, collect);
+      return Buffer.concat(chunks).subarray(0, bytes);
+    }
+    return null;
+  });
+}
+
 async function unpackFile(zip: OpenZip, entry: ZipEntry, target: string) {
   // Exclusive creation also refuses to go through a link.
   const file = await open(target, 'wx', entry.isExecutable ? 0o755 : 0o644);

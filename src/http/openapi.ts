@@ -7,6 +7,7 @@ import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } fr
 import { JobSchema } from '../contract/job.ts';
 import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../contract/ledger.ts';
 import { QuotaSchema } from '../contract/quota.ts';
+import { SystemSchema } from '../contract/system.ts';
 import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
 
@@ -24,6 +25,7 @@ const schemas = [
   UserSchema,
   AuditSchema,
   PeriodSchema,
+  SystemSchema,
 ];
 
 const problem = {
@@ -55,6 +57,7 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
       tags: [
         { name: 'jobs', description: 'Submitting and following jobs' },
         { name: 'quotas', description: 'What is left' },
+        { name: 'systems', description: 'What the HPC systems take, and how they do' },
         { name: 'administration', description: 'For administrators' },
         { name: 'operation', description: 'For the operators of the service' },
       ],

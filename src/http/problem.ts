@@ -30,6 +30,7 @@ export const statusOf = {
   idempotency_key_reused: 422,
   headers_too_large: 431,
   internal: 500,
+  system_paused: 503,
   unavailable: 503,
 } as const satisfies Partial<Record<ErrorCode, number>>;
 

@@ -17,12 +17,22 @@ import { type AdministrationServices, administrationRoutes } from './routes/admi
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
+import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
 
-export interface ServerDeps extends JobServices, QuotaServices, AccountingServices, AdministrationServices {
+export interface ServerDeps
+  extends JobServices,
+    QuotaServices,
+    AccountingServices,
+    AdministrationServices,
+    SystemServices {
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
   authenticate(authorization: string | undefined): Promise<Actor>;
+  /** The text for whoever collects metrics. */
+  metrics(): Promise<string>;
+  /** Told of every answer. */
+  onAnswer(method: string, status: number): void;
   /** What keeps the service from serving; empty when nothing does. */
   readiness(): Promise<string[]>;
 }
@@ -55,6 +65,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     reply.header('x-request-id', request.id);
   });
   app.addHook('onResponse', async (request, reply) => {
+    deps.onAnswer(request.method, reply.statusCode);
     request.log.info(
       {
         method: request.method,
@@ -80,7 +91,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
 
   await registerOpenApi(app, deps.version);
-  probeRoutes(app, deps.readiness);
+  probeRoutes(app, deps.readiness, deps.metrics);
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate));
     scope.removeAllContentTypeParsers();
@@ -88,10 +99,12 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     jobRoutes(scope, deps);
     quotaRoutes(scope, deps);
     accountingRoutes(scope, deps);
+    systemRoutes(scope, deps);
   });
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate));
     administrationRoutes(scope, deps);
+    pauseRoutes(scope, deps);
   });
   return app;
 }

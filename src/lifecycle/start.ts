@@ -1,3 +1,4 @@
+import { openSystem } from '../store/systems.ts';
 import { startCanceller } from './canceller.ts';
 import { startDispatcher } from './dispatcher.ts';
 import type { SystemWorker } from './system-worker.ts';
@@ -6,16 +7,16 @@ import { startWatcher } from './watcher.ts';
 export interface Lifecycle {
   /** Makes a system look for work now: jobs to submit, or to cancel. */
   wake(hpc: string): void;
-  /** The systems whose engine has not answered for so long. */
-  silentSystems(forMs: number, now: number): string[];
   /** Lets the rounds under way finish. Jobs that run go on running. */
   stop(): Promise<void>;
 }
 
 /** Starts a dispatcher, a watcher and a canceller for each system. */
 export async function startLifecycle(workers: readonly SystemWorker[]): Promise<Lifecycle> {
-  for (const { engine } of workers) await engine.open(new AbortController().signal);
-  const startedAt = Date.now();
+  for (const { db, engine, system, now } of workers) {
+    await openSystem(db, system.name, now());
+    await engine.open(new AbortController().signal);
+  }
   const running = new Map(
     workers.map((worker) => {
       const watcher = startWatcher(worker);
@@ -32,10 +33,6 @@ export async function startLifecycle(workers: readonly SystemWorker[]): Promise<
       running.get(hpc)?.dispatcher.wake();
       running.get(hpc)?.canceller.wake();
     },
-    silentSystems: (forMs, now) =>
-      [...running.entries()]
-        .filter(([, { watcher }]) => now - (watcher.lastSeenAt() ?? startedAt) > forMs)
-        .map(([name]) => name),
     async stop() {
       const all = [...running.values()];
       const loops = all.flatMap(({ dispatcher, watcher, canceller }) => [dispatcher, watcher, canceller]);

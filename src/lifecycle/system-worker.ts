@@ -3,6 +3,7 @@ import type { Engine, SiteOptions } from '../engines/engine.ts';
 import type { Spool } from '../files/spool.ts';
 import type { Workspaces } from '../files/workspaces.ts';
 import type { ZipLimits } from '../files/zip-directory.ts';
+import type { Metrics } from '../metrics/registry.ts';
 import type { Db } from '../store/tables.ts';
 
 /** The part of a structured logger that the lifecycle needs. */
@@ -20,7 +21,13 @@ export interface SystemWorker {
   workspaces: Workspaces;
   spool: Spool;
   zipLimits: ZipLimits;
+  /** Between two looks at the engine, while there is something to wait for. */
   watchMs: number;
+  /** At the most. */
+  idleWatchMs: number;
+  /** After how long a job that the engine does not mention raises an alarm. */
+  missingAlarmMs: number;
+  metrics: Pick<Metrics, 'count' | 'set'>;
   /** Where the jobs of a project go on the site. */
   siteOptions(project: string): SiteOptions;
   /** Names this process in leases. */

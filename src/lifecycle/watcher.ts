@@ -1,54 +1,93 @@
+import { type Look, statusAfter } from '../domain/health.ts';
+import { pollInterval } from '../domain/poll-interval.ts';
 import { type Observation, transition } from '../domain/transition.ts';
 import { jobsInEngine, unfinishedJobs } from '../store/job-queue.ts';
 import type { JobRecord } from '../store/jobs.ts';
+import { setSystemStatus } from '../store/systems.ts';
 import { advanceJob } from './advance.ts';
 import { type Loop, startLoop } from './loop.ts';
+import { createMissingAlarm } from './missing-alarm.ts';
 import { release } from './release.ts';
 import type { SystemWorker } from './system-worker.ts';
 
-export interface Watcher extends Loop {
-  /** When the engine last answered, in epoch milliseconds; null before its first answer. */
-  lastSeenAt(): number | null;
-}
-
 /**
  * Follows the jobs of one system: one batched look at the engine a round, however many jobs and readers there are.
- * A round that fails, or that does not mention a job, changes nothing.
+ * A round that fails, or that does not mention a job, changes nothing but the age of what is known.
  */
-export function startWatcher(worker: SystemWorker): Watcher {
-  const { db, engine, system, watchMs, now, log } = worker;
-  let seenAt: number | null = null;
+export function startWatcher(worker: SystemWorker): Loop {
+  const { db, engine, system, watchMs, idleWatchMs, now, log } = worker;
+  const missing = createMissingAlarm(worker);
+  let failures = 0;
+  let changedAt = now();
+  let shown = '';
+
+  async function look(signal: AbortSignal): Promise<Look & { jobs: number }> {
+    const expected = await jobsInEngine(db, system.name);
+    const begunAt = now();
+    try {
+      const observations = await engine.observe(expected, signal);
+      const tookMs = now() - begunAt;
+      missing.seen(expected, observations);
+      if (await record(worker, observations, signal)) changedAt = now();
+      return { tookMs, trouble: null, jobs: expected.size };
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'watching failed');
+      return { tookMs: now() - begunAt, trouble: (error as Error).message, jobs: expected.size };
+    }
+  }
+
+  /** Stored when it changes, so that every reader on every instance sees it. */
+  async function show(result: Look): Promise<void> {
+    const { status, detail } = statusAfter(result, failures);
+    if (shown === status) return;
+    await setSystemStatus(db, system.name, status, now(), detail);
+    if (shown !== '' || status !== 'up')
+      log.warn({ hpc: system.name, status, detail }, 'the system is in another status');
+    shown = status;
+  }
 
   const loop = startLoop(async (signal) => {
     try {
-      const observations = await engine.observe(await jobsInEngine(db, system.name), signal);
-      seenAt = now();
-      await record(worker, observations, signal);
+      const result = await look(signal);
+      if (signal.aborted) return watchMs;
+      failures = result.trouble === null ? 0 : failures + 1;
+      await show(result);
+      const quietMs = now() - changedAt;
+      const { jobs, tookMs } = result;
+      return pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, jobs, quietMs, failures, tookMs });
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'watching failed');
+      log.error({ err: error, hpc: system.name }, 'watching failed');
+      return watchMs;
     }
-    return watchMs;
   });
-  engine.onChange(loop.wake);
-  return { ...loop, lastSeenAt: () => seenAt };
+  const wake = () => {
+    changedAt = now();
+    loop.wake();
+  };
+  engine.onChange(wake);
+  return { ...loop, wake };
 }
 
-async function record(worker: SystemWorker, observations: Observation[], signal: AbortSignal): Promise<void> {
-  if (observations.length === 0) return;
+/** True when something has changed. */
+async function record(worker: SystemWorker, observations: Observation[], signal: AbortSignal): Promise<boolean> {
+  if (observations.length === 0) return false;
   const { db, system, engine, log } = worker;
   // Read after the look at the engine: whoever is missing here has ended.
   const jobs = new Map((await unfinishedJobs(db, system.name)).map((job) => [job.jobId, job]));
   const settled: string[] = [];
   const held = new Map<string, string>();
   const strays: string[] = [];
+  let changed = false;
   for (const observation of observations) {
     const { jobId, ref, kind } = observation;
     const job = jobs.get(jobId);
     try {
-      const verdict = job === undefined ? 'stored' : await follow(worker, job, observation);
+      const verdict = job === undefined ? 'known' : await follow(worker, job, observation);
+      const stored = verdict === 'known' || verdict === 'changed';
+      changed ||= verdict === 'changed';
       // Only when its end is stored may the engine let go of a job: by this round, or by one that a crash cut short.
-      if (verdict === 'stored' && kind === 'finished') settled.push(jobId);
-      if (verdict === 'stored' && kind === 'queued' && observation.held) held.set(jobId, ref);
+      if (stored && kind === 'finished') settled.push(jobId);
+      if (stored && job !== undefined && kind === 'queued' && observation.held) held.set(jobId, ref);
       if (verdict === 'stray') strays.push(ref);
     } catch (error) {
       log.error({ err: error, hpc: system.name, jobId }, 'job not followed');
@@ -57,10 +96,11 @@ async function record(worker: SystemWorker, observations: Observation[], signal:
   if (held.size > 0) await release(worker, held, signal);
   if (strays.length > 0) await engine.discard(strays, signal);
   if (settled.length > 0) await engine.forget(settled, signal);
+  return changed;
 }
 
-/** `stored`: what was observed is in the books. `stray`: it is not the submission that is. `later`: not now. */
-type Verdict = 'stored' | 'stray' | 'later';
+/** `known`, `changed`: what was observed is in the books. `stray`: it is not the submission that is. `later`: not now. */
+type Verdict = 'known' | 'changed' | 'stray' | 'later';
 
 async function follow(worker: SystemWorker, job: JobRecord, observation: Observation): Promise<Verdict> {
   const { db, system, workspaces, now, log } = worker;
@@ -69,11 +109,11 @@ async function follow(worker: SystemWorker, job: JobRecord, observation: Observa
   if (job.status.state === 'accepted' || job.status.state === 'submitting') return 'later';
   if (job.engineRef !== observation.ref) return 'stray';
   const next = transition(job.status, observation);
-  if (next === null) return 'stored';
+  if (next === null) return 'known';
   const ended = next.state === 'ended';
   const spaceBytes = ended ? await workspaces.measureBytes(job.jobId) : 0;
   const stored = await advanceJob(db, job, system, { next, now: now(), spaceBytes });
   const outcome = ended ? { outcome: next.outcome, reason: next.reason } : {};
   if (stored) log.info({ hpc: system.name, jobId: job.jobId, state: next.state, ...outcome }, 'job moved on');
-  return stored ? 'stored' : 'later';
+  return stored ? 'changed' : 'later';
 }

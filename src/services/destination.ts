@@ -4,6 +4,7 @@ import { type AccountSet, findAccounts } from '../store/accounts.ts';
 import { findMember, type MemberRecord } from '../store/members.ts';
 import { currentPeriod } from '../store/periods.ts';
 import type { ProjectRecord } from '../store/projects.ts';
+import { pauseOf } from '../store/systems.ts';
 import type { Db } from '../store/tables.ts';
 import type { Actor } from './actor.ts';
 import { type Place, projectNamed, type Systems, systemNamed } from './places.ts';
@@ -34,10 +35,19 @@ export async function findDestination(
   const project = await projectNamed(db, systems, hpc, projectName ?? deps.defaultProject(hpc));
   const member = await findMember(db, actor.userId, project.id);
   refuseNonMembers(project, member);
+  await refuseWhilePaused(db, hpc);
   const period = await currentPeriod(db, project.id, now());
   const accounts = period && (await findAccounts(db, project.id, period, actor.userId));
   if (!accounts) throw new BursarError('no_grant', `${project.name} has no grant of time for now.`);
   return { system, project, accounts };
+}
+
+async function refuseWhilePaused(db: Db, hpc: string): Promise<void> {
+  const pause = await pauseOf(db, hpc);
+  if (pause === null) return;
+  throw new BursarError('system_paused', `${hpc} takes no jobs for now: ${pause}. Try again later.`, {
+    transient: true,
+  });
 }
 
 function refuseNonMembers(project: ProjectRecord, member: MemberRecord | undefined): void {

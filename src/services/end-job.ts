@@ -15,7 +15,7 @@ import { type Place, projectNamed, type Systems, systemNamed } from './places.ts
 export interface EndJobDeps {
   db: Db;
   systems: Systems;
-  workspaces: Workspaces;
+  workspacesOf: ReadonlyMap<string, Workspaces>;
   now(): number;
   /** Called once a wish is durable, so that the lifecycle need not wait. */
   wake(hpc: string): void;
@@ -67,7 +67,7 @@ async function whenEnded(deps: EndJobDeps, actor: Actor, place: Required<Place>,
  * First the books, then the files: after a crash in between the next start removes what is left. A job that is deleted
  * already stays as it is.
  */
-async function deleteFiles({ db, systems, workspaces, now }: EndJobDeps, job: JobRecord): Promise<string> {
+async function deleteFiles({ db, systems, workspacesOf, now }: EndJobDeps, job: JobRecord): Promise<string> {
   const words = systemNamed(systems, job.project.hpc).stages;
   if (job.status.state !== 'ended') return jobJson(job, words);
   const next = { ...job.status, state: 'deleted' } as const;
@@ -79,6 +79,6 @@ async function deleteFiles({ db, systems, workspaces, now }: EndJobDeps, job: Jo
     const data = { job_id: job.jobId, stage: stageOf(next, words) };
     await insertEvent(tx, { userId: job.owner, job: job.id, kind: 'job.deleted', data, at });
   });
-  await workspaces.remove(job.jobId);
+  await workspacesOf.get(job.project.hpc)?.remove(job.jobId);
   return json;
 }

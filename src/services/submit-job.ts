@@ -1,10 +1,13 @@
 import type { Readable } from 'node:stream';
 import { jobJson } from '../contract/job.ts';
+import { checkScript } from '../domain/batch-command.ts';
+import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/job.ts';
 import { unitsOf } from '../domain/price.ts';
 import { quotaExceeded } from '../domain/shortage.ts';
-import { newJobId } from '../domain/system.ts';
+import { type HpcSystem, newJobId } from '../domain/system.ts';
 import type { Spool, Upload } from '../files/spool.ts';
+import { readStart } from '../files/unzip.ts';
 import { inspectZip, type ZipLimits } from '../files/zip-directory.ts';
 import { insertEvent } from '../store/events.ts';
 import { insertJob, type NewJob } from '../store/jobs.ts';
@@ -46,7 +49,7 @@ export async function submitJob(
   const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes });
   try {
     const jobId = newJobId(system, request.tool, deps.newUuid());
-    const input = await keepInput(deps, upload, jobId);
+    const input = await keepInput(deps, upload, jobId, () => checkInput(deps, system, request, upload));
     try {
       const json = await recordJob(deps, actor, destination, { jobId, request, input }, timeSeconds);
       deps.wake(system.name);
@@ -63,11 +66,30 @@ export async function submitJob(
 type Input = NewJob['input'];
 
 /** Checks the zip and moves it under the job's name. An empty body is a job without input files. */
-async function keepInput(deps: SubmissionDeps, upload: Upload, jobId: string): Promise<Input> {
+async function keepInput(
+  deps: SubmissionDeps,
+  upload: Upload,
+  jobId: string,
+  check: () => Promise<void>,
+): Promise<Input> {
   if (upload.bytes === 0) return null;
   const { unpackedBytes } = await inspectZip(upload.path, deps.zipLimits);
+  await check();
   await deps.spool.keep(upload, jobId);
   return { sha256: upload.sha256, bytes: upload.bytes, unpackedBytes };
+}
+
+const scriptStartBytes = 65_536;
+
+/** On Slurm, what a script says in its `#SBATCH` lines is held to the same list as the command line. */
+async function checkInput(deps: SubmissionDeps, system: HpcSystem, { command }: JobRequest, upload: Upload) {
+  if (system.scheduler !== 'slurm' || command.kind !== 'script') return;
+  const name = command.script.replace(/^(\.\/)+/, '');
+  const start = await readStart(upload.path, name, scriptStartBytes, deps.zipLimits);
+  const problem = start && checkScript(start.toString('utf8'));
+  if (!problem) return;
+  const fields = [{ field: 'command', message: `${name}: ${problem}` }];
+  throw new BursarError('invalid_payload', `The script ${name} is not acceptable: ${problem}.`, { fields });
 }
 
 /** The one transaction of a submission: job row, hold on the ledger, event. */

@@ -1,4 +1,5 @@
 import type { Generated, Kysely } from 'kysely';
+import type { SystemStatus } from '../domain/health.ts';
 import type { JobState, Outcome } from '../domain/job.ts';
 
 /**
@@ -132,6 +133,14 @@ export interface Tables {
     lease_owner: string | null;
     lease_until: number;
     public_json: string;
+  };
+  systems: {
+    hpc: string;
+    status: SystemStatus;
+    since: number;
+    detail: string;
+    paused_at: number | null;
+    pause_reason: string | null;
   };
   events: {
     id: Generated<number>;

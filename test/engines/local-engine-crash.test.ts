@@ -203,7 +203,7 @@ localTest('an engine that is closed keeps nothing alive, and its jobs go on', {}
     const engine = createLocalEngine(${JSON.stringify(h.options)});
     await engine.open(never);
     await engine.submit(${JSON.stringify(job)}, never);
-    while ((await look(engine))[0].kind !== 'running');
+    while ((await engine.observe(new Map(), never))[0].kind !== 'running');
     await engine.close();`;
   const bursar = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
   assert.deepEqual(await once(bursar, 'exit'), [0, null]);

@@ -7,7 +7,18 @@ import { resource } from '../resource.ts';
 const Alive = Type.Object({ status: Type.Literal('ok') });
 
 /** For whoever keeps the service running. They need no token, and tell nothing about anybody. */
-export function probeRoutes(app: FastifyInstance, readiness: () => Promise<string[]>): void {
+export function probeRoutes(
+  app: FastifyInstance,
+  readiness: () => Promise<string[]>,
+  metrics: () => Promise<string>,
+): void {
+  resource(app, '/metrics', {
+    GET: {
+      schema: { hide: true },
+      handler: async (_request, reply) =>
+        reply.header('content-type', 'text/plain; version=0.0.4; charset=utf-8').send(await metrics()),
+    },
+  });
   resource(app, '/livez', {
     GET: {
       schema: { ...describe('operation', 'Whether the process is alive', { 200: Alive }), security: [] },

@@ -1,0 +1,54 @@
+/** Numbers for whoever watches the service, in the text format of Prometheus. */
+export interface Metrics {
+  /** Adds to a number that only grows. */
+  count(name: string, labels?: Labels, by?: number): void;
+  /** Sets a number that goes up and down. */
+  set(name: string, labels: Labels, value: number): void;
+  text(): string;
+}
+
+export type Labels = Readonly<Record<string, string>>;
+
+interface Family {
+  type: 'counter' | 'gauge';
+  help: string;
+}
+
+/** A registry of the families that are named here; any other name is a mistake. */
+export function createMetrics(families: Readonly<Record<string, Family>>): Metrics {
+  const samples = new Map<string, Map<string, number>>(Object.keys(families).map((name) => [name, new Map()]));
+
+  function seriesOf(name: string): Map<string, number> {
+    const series = samples.get(name);
+    if (series === undefined) throw new Error(`no metric is called ${name}`);
+    return series;
+  }
+
+  return {
+    count(name, labels = {}, by = 1) {
+      const series = seriesOf(name);
+      const key = labelText(labels);
+      series.set(key, (series.get(key) ?? 0) + by);
+    },
+    set(name, labels, value) {
+      seriesOf(name).set(labelText(labels), value);
+    },
+    text() {
+      const lines = Object.entries(families).flatMap(([name, { type, help }]) => [
+        `# HELP ${name} ${help}`,
+        `# TYPE ${name} ${type}`,
+        ...[...seriesOf(name)].map(([labels, value]) => `${name}${labels} ${value}`),
+      ]);
+      return `${lines.join('\n')}\n`;
+    },
+  };
+}
+
+function labelText(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escape(value)}"`);
+  return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
+}
+
+function escape(value: string): string {
+  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
+}

@@ -1,0 +1,70 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import type { SystemConfig } from './config/schema.ts';
+import type { Engine, SiteOptions } from './engines/engine.ts';
+import { createLocalEngine } from './engines/local/engine.ts';
+import { createSlurmEngine } from './engines/slurm/engine.ts';
+import { createRemoteWorkspaces } from './files/remote-workspaces.ts';
+import { createWorkspaces, type Workspaces } from './files/workspaces.ts';
+import type { Metrics } from './metrics/registry.ts';
+import { createLocalShell } from './shell/local-shell.ts';
+import type { Shell } from './shell/shell.ts';
+import { createSshShell } from './shell/ssh-shell.ts';
+
+/** What an HPC system is made of, by its configuration. */
+export interface SystemParts {
+  engine: Engine;
+  workspaces: Workspaces;
+  /** Null for a system that needs none. */
+  shell: Shell | null;
+  siteOptions(project: string): SiteOptions;
+  missingAlarmMs: number;
+  idleWatchMs: number;
+}
+
+export function makeSystem(
+  name: string,
+  settings: SystemConfig,
+  dataFolder: string,
+  metrics: Pick<Metrics, 'count'>,
+): SystemParts {
+  const { engine: options } = settings;
+  const folder = join(dataFolder, 'engines', name);
+  const workspaceFolder = join(dataFolder, 'workspaces');
+  if (options.kind === 'local') {
+    const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = options;
+    return {
+      engine: createLocalEngine({ directory: folder, cores, memoryMb, outputKb, killGraceSeconds }),
+      workspaces: createWorkspaces(workspaceFolder),
+      shell: null,
+      siteOptions: () => ({}),
+      missingAlarmMs: 60_000,
+      // Looking at one's own processes costs nobody anything.
+      idleWatchMs: settings.watchSeconds * 1000,
+    };
+  }
+  const { ssh, environment, accounting } = options;
+  const shell = ssh
+    ? createSshShell({ ...ssh, environment, controlFolder: join(dataFolder, 'ssh') })
+    : createLocalShell({ environment });
+  const root = options.workspaceFolder ?? workspaceFolder;
+  return {
+    engine: createSlurmEngine({
+      shell,
+      accounting,
+      commandTimeoutMs: options.commandTimeoutSeconds * 1000,
+      now: Date.now,
+      onCommand: (command) => metrics.count('bursar_scheduler_commands_total', { hpc: name, command }),
+    }),
+    workspaces: ssh
+      ? createRemoteWorkspaces({ shell, root, staging: join(dataFolder, 'staging', name) })
+      : createWorkspaces(root),
+    shell,
+    siteOptions: (project) => ({
+      ...options.site,
+      ...settings.projects.find((candidate) => candidate.name === project)?.site,
+    }),
+    missingAlarmMs: options.missingAlarmSeconds * 1000,
+    idleWatchMs: settings.idleWatchSeconds * 1000,
+  };
+}
