@@ -66,6 +66,12 @@ export interface Engine {
    */
   observe(expected: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Observation[]>;
 
+  /**
+   * Whether a job that the engine has but does not mention any more can have begun. False only when it certainly has
+   * not, and never will: its system lost it before it could, and it may be submitted anew.
+   */
+  mayHaveBegun(workspace: WorkspacePaths, signal: AbortSignal): Promise<boolean>;
+
   /** Removes what carries the name of a job under an id that nobody stored: a submission whose answer was lost. */
   discard(refs: readonly string[], signal: AbortSignal): Promise<void>;
 

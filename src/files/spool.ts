@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { access, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
@@ -36,6 +36,8 @@ export interface Spool {
   discard(upload: Upload): Promise<void>;
 
   pathOf(jobId: string): string;
+
+  has(jobId: string): Promise<boolean>;
 
   /** After success the job has no zip here, whether it had one or not. */
   remove(jobId: string): Promise<void>;
@@ -88,6 +90,13 @@ export function createSpool(directory: string): Spool {
     },
 
     pathOf,
+
+    async has(jobId) {
+      return await access(pathOf(jobId)).then(
+        () => true,
+        () => false,
+      );
+    },
 
     async remove(jobId) {
       await rm(pathOf(jobId), { force: true });

@@ -106,7 +106,9 @@ async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: Abort
     if (known !== undefined) return known;
   }
   if (job.isToBeCancelled) return null;
-  await workspaces.stage(jobId, job.hasInput ? spool.pathOf(jobId) : null, zipLimits);
+  // A zip is removed once its job has been with an engine: then the workspace is whole, and nothing has run in it.
+  const isStaged = job.hasInput && !(await spool.has(jobId));
+  if (!isStaged) await workspaces.stage(jobId, job.hasInput ? spool.pathOf(jobId) : null, zipLimits);
   const workspace = workspaces.pathsOf(jobId);
   if (request.entry !== null) await checkEntry(workspace.directory, request.entry, request.tool ?? '');
   return await engine.submit(

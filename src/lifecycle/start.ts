@@ -19,7 +19,8 @@ export async function startLifecycle(workers: readonly SystemWorker[]): Promise<
   }
   const running = new Map(
     workers.map((worker) => {
-      const watcher = startWatcher(worker);
+      // A job that its system lost goes back to the dispatcher, which is made after the watcher that it wakes.
+      const watcher = startWatcher(worker, () => running.get(worker.system.name)?.dispatcher.wake());
       const canceller = startCanceller(worker);
       const dispatcher = startDispatcher(worker, () => {
         watcher.wake();

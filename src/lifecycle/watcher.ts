@@ -6,7 +6,7 @@ import type { JobRecord } from '../store/jobs.ts';
 import { setSystemStatus } from '../store/systems.ts';
 import { advanceJob } from './advance.ts';
 import { type Loop, startLoop } from './loop.ts';
-import { createMissingAlarm } from './missing-alarm.ts';
+import { createMissingJobs } from './missing-jobs.ts';
 import { release } from './release.ts';
 import type { SystemWorker } from './system-worker.ts';
 
@@ -14,9 +14,9 @@ import type { SystemWorker } from './system-worker.ts';
  * Follows the jobs of one system: one batched look at the engine a round, however many jobs and readers there are.
  * A round that fails, or that does not mention a job, changes nothing but the age of what is known.
  */
-export function startWatcher(worker: SystemWorker): Loop {
+export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop {
   const { db, engine, system, watchMs, idleWatchMs, now, log } = worker;
-  const missing = createMissingAlarm(worker);
+  const missing = createMissingJobs(worker, onReturned);
   let failures = 0;
   let changedAt = now();
   let shown = '';
@@ -27,8 +27,8 @@ export function startWatcher(worker: SystemWorker): Loop {
     try {
       const observations = await engine.observe(expected, signal);
       const tookMs = now() - begunAt;
-      missing.seen(expected, observations);
       if (await record(worker, observations, signal)) changedAt = now();
+      await missing.note(expected, observations, signal);
       return { tookMs, trouble: null, jobs: expected.size };
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'watching failed');

@@ -72,6 +72,19 @@ export async function postponeJob(db: Db, id: number, leaseOwner: string, dueAt:
     .execute();
 }
 
+/** Takes a queued job back from an engine that lost it before it began, to be submitted anew. */
+export async function returnToDispatcher(db: Db, jobId: string, engineRef: string, now: number): Promise<boolean> {
+  const row = await db
+    .updateTable('jobs')
+    .set({ state: 'submitting', engine_ref: null, due_at: now, lease_owner: null, lease_until: 0 })
+    .where('job_id', '=', jobId)
+    .where('state', '=', 'queued')
+    .where('engine_ref', '=', engineRef)
+    .returning('id')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Lets go of all leases: for a server that has just taken the data folder for itself. */
 export async function clearLeases(db: Db): Promise<void> {
   await db

@@ -15,7 +15,25 @@ export interface EngineHarness {
   wholeSystem: Pick<EngineJob, 'nodes' | 'coresPerNode'>;
   /** The shortest time limit that the system can enforce. */
   shortestRuntimeSeconds: number;
+  /** True when the system keeps finished jobs for a while, whoever has forgotten them. */
+  keepsForgotten?: boolean;
+  /** True when output goes straight into files: who opens /dev/stderr by name then starts it afresh, as Slurm's users know. */
+  writesIntoFiles?: boolean;
+  /** True when the system tells nobody that something has changed, so that the watcher has to ask. */
+  isSilent?: boolean;
 }
 
 /** Makes a test that has a harness of its own. */
 export type Check = (title: string, body: (harness: EngineHarness) => Promise<void>) => void;
+
+/** Has the engine start what it is given at once, as Bursar does when it has stored the engine's id. */
+export function drive(engine: Engine): Engine {
+  return {
+    ...engine,
+    async submit(job, signal) {
+      const ref = await engine.submit(job, signal);
+      await engine.release(new Map([[job.jobId, ref]]), signal);
+      return ref;
+    },
+  };
+}

@@ -8,7 +8,11 @@ export const never = new AbortController().signal;
 
 /** Waits for a condition, however slow the machine is; the limit is only there to end a test that cannot pass. */
 export async function eventually<T>(what: string, check: () => Promise<T | null | undefined | false>): Promise<T> {
-  for (let pauseMs = 10, waitedMs = 0; waitedMs < 60_000; waitedMs += pauseMs, pauseMs = Math.min(pauseMs * 1.5, 100)) {
+  for (
+    let pauseMs = 10, waitedMs = 0;
+    waitedMs < 180_000;
+    waitedMs += pauseMs, pauseMs = Math.min(pauseMs * 1.5, 100)
+  ) {
     const result = await check();
     if (result) return result;
     await sleep(pauseMs);

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes, randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync, rmdirSync, rmSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { hostname, tmpdir, userInfo } from 'node:os';
@@ -14,6 +14,8 @@ export interface ClusterOptions {
   minJobAge?: number;
   /** Further lines of slurm.conf; a setting that is here replaces the usual one. */
   extraConf?: string[];
+  /** cgroup.conf; without it there are no cgroups. */
+  cgroupConf?: string[];
 }
 
 export interface SlurmCluster {
@@ -39,7 +41,7 @@ export interface SlurmCluster {
  */
 export async function startCluster(options: ClusterOptions = {}): Promise<SlurmCluster> {
   installIfMissing();
-  const { nodes: nodeCount = 2, minJobAge = 300, extraConf = [] } = options;
+  const { nodes: nodeCount = 2, minJobAge = 300, extraConf = [], cgroupConf = [] } = options;
   const folder = await mkdtemp(join(tmpdir(), 'bursar-slurm-'));
   await chmod(folder, 0o755);
   for (const name of ['sock', 'munge', 'state', 'spool', 'log']) await mkdir(join(folder, name), { mode: 0o755 });
@@ -48,6 +50,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
   const names = Array.from({ length: nodeCount }, (_, index) => `n${index + 1}`);
   const conf = join(folder, 'slurm.conf');
   await writeFile(conf, slurmConf(folder, names, await freePorts(nodeCount + 1), minJobAge, extraConf));
+  await writeFile(join(folder, 'cgroup.conf'), cgroupConf.map((line) => `${line}\n`).join(''));
 
   const env = { SLURM_CONF: conf };
   const daemons = new Map<string, ChildProcess>();
@@ -115,9 +118,12 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
   const killEverything = () => {
     killAll([...daemons.values()].flatMap(({ pid }) => pid ?? []));
     killAll(processesOf(folder));
+    // Slurm leaves the group of a node behind.
+    if (cgroupConf.length > 0) for (const name of names) removeGroups(name);
     rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   };
   process.on('exit', killEverything);
+  endOnSignals();
 
   try {
     const at = (name: string) => join(folder, name);
@@ -132,6 +138,13 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     throw error;
   }
   return cluster;
+}
+
+/** A run of tests that takes too long is told to end: it must leave no job behind either. */
+function endOnSignals(): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    if (process.listenerCount(signal) === 0) process.once(signal, () => process.exit(1));
+  }
 }
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
@@ -154,7 +167,7 @@ function slurmConf(folder: string, names: string[], ports: number[], minJobAge: 
     'SelectType=select/cons_tres',
     'SelectTypeParameters=CR_Core',
     'SlurmdParameters=config_overrides',
-    'SchedulerParameters=batch_sched_delay=0,sched_interval=5,bf_interval=5,sched_min_interval=0',
+    'SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0',
     'ReturnToService=2',
     'KillWait=2',
     `MinJobAge=${minJobAge}`,
@@ -198,9 +211,8 @@ function isFree(port: number): Promise<boolean> {
 
 /** Never skipped: a test run without Slurm has not shown what it is there to show. */
 function installIfMissing(): void {
-  const missing = ['munged', 'slurmctld', 'slurmd', 'sbatch'].filter(
-    (program) => !path.split(':').some((folder) => existsSync(join(folder, program))),
-  );
+  const isThere = (program: string) => path.split(':').some((folder) => existsSync(join(folder, program)));
+  const missing = ['munged', 'slurmctld', 'slurmd', 'sbatch'].filter((program) => !isThere(program));
   if (missing.length === 0) return;
   const advice = `these tests need Slurm (missing: ${missing.join(', ')}): apt-get install slurm-wlm munge`;
   if (process.getuid?.() !== 0) throw new Error(advice);
@@ -223,11 +235,23 @@ function processesOf(folder: string): number[] {
   });
 }
 
-/** What runs on one node: Slurm tells every job where it is. */
+/** What runs on one node: Slurm tells every job where it is. The keepers first, who would report the deaths. */
 function stepsOf(folder: string, node: string): number[] {
-  return processesOf(folder).filter((pid) =>
+  const jobs = processesOf(folder).filter((pid) =>
     attempt(() => readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`SLURMD_NODENAME=${node}\0`)),
   );
+  const parents = jobs.map((pid) => Number(readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ')[1]));
+  const keepers = parents.filter((pid) =>
+    attempt(() => readFileSync(`/proc/${pid}/comm`, 'latin1').startsWith('slurmstepd')),
+  );
+  return [...keepers, ...jobs];
+}
+
+function removeGroups(node: string): void {
+  const root = '/sys/fs/cgroup';
+  for (const group of [root, ...readdirSync(root).map((name) => join(root, name))]) {
+    attempt(() => rmdirSync(join(group, `slurm_${node}`)) === undefined);
+  }
 }
 
 function killAll(pids: number[]): void {

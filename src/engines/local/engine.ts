@@ -74,6 +74,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     // A supervisor claims its job before it runs it: nothing can run twice, so nothing need be held back.
     release: async () => undefined,
     discard: async () => undefined,
+    mayHaveBegun: async () => true,
 
     observe: (_expected, signal) =>
       guard(signal, async () => {

@@ -1,0 +1,146 @@
+import { BursarError } from '../../domain/errors.ts';
+import type { Observation } from '../../domain/transition.ts';
+import type { Engine, EngineJob } from '../engine.ts';
+import { createLeftQueue } from './accounting.ts';
+import { type CommandOptions, chunked, createRunCommand, isJobName, outputOf } from './commands.ts';
+import { observationOf } from './observation.ts';
+import type { Accounting } from './sacct.ts';
+import { parseSbatch, sbatchCommand } from './sbatch.ts';
+import { checkScancel, scancelById, scancelByName } from './scancel.ts';
+import { checkRelease, parsePing, pingCommand, releaseCommand } from './scontrol.ts';
+import { checkScript, scriptCheckCommand } from './script-check.ts';
+import type { SlurmJob } from './slurm-job.ts';
+import { parseSqueue, squeueCommand } from './squeue.ts';
+import { createTurns } from './turns.ts';
+
+export interface SlurmEngineOptions extends CommandOptions {
+  accounting: Accounting;
+  now?: () => number;
+}
+
+/**
+ * Runs jobs through the commands of Slurm. It keeps nothing itself: a job's name in Slurm is its id in Bursar, and what
+ * Slurm says is all that is known. No number of jobs makes it run more commands to follow them.
+ */
+export function createSlurmEngine(options: SlurmEngineOptions): Engine {
+  const { now = Date.now } = options;
+  const run = createRunCommand(options);
+  const leftQueue = createLeftQueue(options.accounting, run, now);
+  const inTurn = createTurns();
+  /** Names by id, as last observed: ids are told to `discard` without them. */
+  let observed = new Map<string, string>();
+  /** What was last observed to be over; and the ids of jobs that Bursar is done with, but Slurm not yet. */
+  let finished: Observation[] = [];
+  const forgotten = new Set<string>();
+  let answeredAt: number | null = null;
+
+  /** All jobs of Bursar's that Slurm has, or at least those of these names; by their ids, lowest first. */
+  async function list(names: readonly string[] | undefined, signal: AbortSignal): Promise<SlurmJob[]> {
+    const jobs = parseSqueue(outputOf('squeue', await run(squeueCommand(names), signal)));
+    answeredAt = now();
+    return jobs.filter(({ name }) => isJobName(name)).sort((a, b) => Number(a.ref) - Number(b.ref));
+  }
+
+  async function scancel(refs: readonly string[], signal: AbortSignal): Promise<void> {
+    for (const part of chunked(refs)) checkScancel(await run(scancelById(part), signal));
+  }
+
+  async function submit(job: EngineJob, signal: AbortSignal): Promise<string> {
+    const { jobId, command, workspace } = job;
+    // An earlier submission whose answer was lost. Jobs are held, so that none of several has run.
+    const [known, ...others] = (await list([jobId], signal)).filter(({ name }) => name === jobId);
+    const strays = others.filter(isHeld).map(({ ref }) => ref);
+    if (strays.length > 0) await scancel(strays, signal);
+    if (known !== undefined) return known.ref;
+    const submission = sbatchCommand(job);
+    if (command.kind === 'script') {
+      const check = scriptCheckCommand(workspace.directory, command.script);
+      checkScript(command.script, outputOf('bash', await run(check, signal)));
+    }
+    return parseSbatch(await run(submission, signal));
+  }
+
+  return {
+    open: async () => undefined,
+
+    async submit(job, signal) {
+      if (!isJobName(job.jobId)) {
+        const message = `The job id ${JSON.stringify(job.jobId)} cannot be the name of a job in Slurm`;
+        throw new BursarError('job_refused', message);
+      }
+      return await inTurn(job.jobId, () => submit(job, signal));
+    },
+
+    async release(refs, signal) {
+      for (const part of chunked([...refs])) {
+        const wanted = new Map(part);
+        const jobs = await list([...wanted.keys()], signal);
+        // An id that is another job's by now is not this one; one that is not held any more needs nothing.
+        const held = jobs.filter((job) => wanted.get(job.name) === job.ref && isHeld(job));
+        if (held.length > 0) checkRelease(await run(releaseCommand(held.map(({ ref }) => ref)), signal));
+      }
+    },
+
+    async find(jobIds, signal) {
+      const names = new Set(jobIds.filter(isJobName));
+      if (names.size === 0) return new Map();
+      const jobs = (await list([...names], signal)).filter(({ name }) => names.has(name));
+      // The lowest id of a name comes last, and stays.
+      return new Map(jobs.reverse().map(({ name, ref }) => [name, ref]));
+    },
+
+    async observe(expected, signal) {
+      const jobs = await list(undefined, signal);
+      observed = new Map(jobs.map(({ ref, name }) => [ref, name]));
+      for (const ref of forgotten) if (!observed.has(ref)) forgotten.delete(ref);
+      const missing = new Map([...expected].filter(([jobId, ref]) => observed.get(ref) !== jobId));
+      const seen = jobs.flatMap((job) => observationOf(job, now()) ?? []);
+      const current = seen.filter(({ kind, jobId, ref }) => {
+        if (kind !== 'finished') return true;
+        // What is over under another id than the expected one was a stray, and needs no discarding any more.
+        return !forgotten.has(ref) && (expected.get(jobId) ?? ref) === ref;
+      });
+      finished = current.filter(({ kind }) => kind === 'finished');
+      return current.concat(await leftQueue.look(missing, signal));
+    },
+
+    async mayHaveBegun({ directory }, signal) {
+      // The wrapper makes this folder before anything else of a job runs, and runs nothing when it is there.
+      // A file system that is out of reach shows neither: then nobody knows.
+      const unbegun = ['test', '-d', directory, '-a', '!', '-e', `${directory}.started`] as const;
+      return (await run({ argv: unbegun }, signal)).code !== 0;
+    },
+
+    async discard(refs, signal) {
+      const unwanted = new Set(refs);
+      const jobs = (await list(undefined, signal)).filter(({ ref }) => unwanted.has(ref));
+      const same = jobs.filter(({ ref, name }) => (observed.get(ref) ?? name) === name);
+      await scancel(
+        same.map(({ ref }) => ref),
+        signal,
+      );
+    },
+
+    async cancel(jobId, signal) {
+      if (isJobName(jobId)) checkScancel(await run(scancelByName(jobId), signal));
+    },
+
+    async forget(jobIds) {
+      const names = new Set(jobIds);
+      for (const { jobId, ref } of finished) if (names.has(jobId)) forgotten.add(ref);
+    },
+
+    async health(signal) {
+      const { ok, detail } = parsePing(await run(pingCommand(), signal));
+      const age = answeredAt === null ? '' : `; squeue last answered ${Math.round((now() - answeredAt) / 1000)} s ago`;
+      return { ok, detail: `${detail}${age}` };
+    },
+
+    // Slurm tells nobody: who wants to know has to ask.
+    onChange: () => undefined,
+
+    close: async () => undefined,
+  };
+}
+
+const isHeld = ({ state, reason }: SlurmJob) => state === 'PENDING' && reason === 'JobHeldUser';

@@ -1,0 +1,93 @@
+import { constants } from 'node:os';
+import type { JobEnd, Outcome } from '../../domain/job.ts';
+import type { Observation } from '../../domain/transition.ts';
+import type { SlurmExit, SlurmJob } from './slurm-job.ts';
+
+/** What a job in Slurm means for Bursar; null when Slurm says something that is not known here, which tells nothing. */
+export function observationOf(job: SlurmJob, now: number): Observation | null {
+  const about = { jobId: job.name, ref: job.ref };
+  // `CANCELLED by 1000`
+  const [state = ''] = job.state.split(' ', 1);
+  if (isWaiting.has(state)) return { ...about, kind: 'queued', held: job.reason === 'JobHeldUser' };
+  if (isRunning.has(state)) return { ...about, kind: 'running', startedAt: job.startedAt ?? now };
+  const verdict = judge(state, job);
+  return verdict === null ? null : { ...about, kind: 'finished', ...verdict, ...usage(job, now) };
+}
+
+const isWaiting = new Set([
+  'PENDING',
+  'CONFIGURING',
+  'REQUEUED',
+  'REQUEUE_FED',
+  'REQUEUE_HOLD',
+  'RESV_DEL_HOLD',
+  'SPECIAL_EXIT',
+]);
+const isRunning = new Set(['RUNNING', 'COMPLETING', 'SUSPENDED', 'STOPPED', 'SIGNALING', 'STAGE_OUT', 'RESIZING']);
+
+type Verdict = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
+
+/** The outcome comes from the state: the exit code of a job that Slurm has ended may be anything. */
+function judge(state: string, job: SlurmJob): Verdict | null {
+  const verdict = (outcome: Outcome, text: string): Verdict => ({
+    outcome,
+    reason: `${text} (${[job.state, job.reason].filter((word) => word !== '').join(', ')})`,
+    exitCode: null,
+  });
+  switch (state) {
+    case 'COMPLETED':
+      return { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
+    case 'FAILED':
+      return job.exit === 'unstarted'
+        ? verdict('node_failed', 'Slurm could not start it')
+        : (judgeExit(job.exit) ?? verdict('failed', 'it failed'));
+    case 'TIMEOUT':
+      return verdict('timed_out', 'it reached its time limit');
+    case 'DEADLINE':
+      return verdict('timed_out', 'it reached its deadline, a limit of the site');
+    case 'OUT_OF_MEMORY':
+      return verdict('out_of_memory', 'it used more memory than it was given');
+    case 'CANCELLED':
+      return verdict('cancelled', 'cancelled');
+    case 'PREEMPTED':
+      return verdict('preempted', 'it had to make room for another job');
+    case 'NODE_FAIL':
+      return verdict('node_failed', 'a node that it ran on failed');
+    case 'BOOT_FAIL':
+      return verdict('node_failed', 'a node that it was to run on did not start');
+    case 'REVOKED':
+      return verdict('lost', 'Slurm gave it away');
+    default:
+      return null;
+  }
+}
+
+/** A reason of the job's own. Slurm's says nothing more: a job that a signal killed is a `JobLaunchFailure` too. */
+function judgeExit({ code, signal }: Exclude<SlurmExit, 'unstarted'>): Verdict | null {
+  if (signal > 0) return { outcome: 'failed', reason: `killed by ${signalName(signal)}`, exitCode: null };
+  // bash uses these two for itself, and every job is started by one.
+  if (code === 127) return failed('command not found (exit code 127): stderr says which', code);
+  if (code === 126) return failed('command not executable (exit code 126): stderr says which', code);
+  return code > 0 ? failed(`exit code ${code}`, code) : null;
+}
+
+const failed = (reason: string, exitCode: number): Verdict => ({ outcome: 'failed', reason, exitCode });
+
+function signalName(signal: number): string {
+  return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? `signal ${signal}`;
+}
+
+function usage(job: SlurmJob, now: number): Pick<JobEnd, 'startedAt' | 'endedAt' | 'elapsedSeconds' | 'allocation'> {
+  const endedAt = job.endedAt ?? now;
+  // A job that never got a node has a time of start all the same: that of its end.
+  if (job.nodeList === '' || job.startedAt === null || job.exit === 'unstarted') {
+    return { startedAt: null, endedAt, elapsedSeconds: 0 };
+  }
+  return {
+    startedAt: job.startedAt,
+    endedAt: Math.max(endedAt, job.startedAt),
+    // Slurm counts whole seconds; whatever ran has used some of one.
+    elapsedSeconds: Math.max(1, job.elapsedSeconds),
+    allocation: { nodes: job.nodes, cores: job.cores },
+  };
+}

@@ -1,0 +1,40 @@
+import { posix } from 'node:path';
+import { BursarError } from '../../domain/errors.ts';
+import type { SlurmCommand } from './commands.ts';
+
+/** Says where a script really is, and how it begins. */
+const look = `
+cd -- "$1" 2>/dev/null || { echo absent; exit 0; }
+home=$(pwd -P)
+target=$(realpath -e -- "$2" 2>/dev/null) || { echo absent; exit 0; }
+case $target in "$home"/*) ;; *) echo outside; exit 0 ;; esac
+[ -f "$target" ] || { echo absent; exit 0; }
+echo file
+head -c 1024 -- "$target" | head -n 1 | tr -d '\\000'
+`;
+
+/** Looks at a script before it is submitted: in the queue it might take days until it fails. */
+export function scriptCheckCommand(directory: string, script: string): SlurmCommand {
+  if (posix.isAbsolute(script)) {
+    throw refused(`${script} is not a path inside the zip: name the script relative to its top`);
+  }
+  if (posix.normalize(script).startsWith('..')) throw refused(leaves(script));
+  return { argv: ['bash', '-c', look, 'bursar', directory, script] };
+}
+
+/** Throws `job_refused` when the script cannot be run. Whether its interpreter is there only the nodes know. */
+export function checkScript(script: string, output: string): void {
+  const [verdict, firstLine = ''] = output.split('\n');
+  if (verdict === 'outside') throw refused(leaves(script));
+  if (verdict !== 'file') throw refused(`${script} is not in the zip: add it at that path, or correct the command`);
+  if (!firstLine.startsWith('#!')) {
+    throw refused(`${script} does not say what runs it: make its first line an interpreter, such as #!/bin/bash`);
+  }
+  if (firstLine.endsWith('\r')) {
+    throw refused(`${script} has the line ends of Windows: save it with Unix line ends (dos2unix ${script})`);
+  }
+  if (/^#!\s*$/.test(firstLine)) throw refused(`${script} names no interpreter after #!`);
+}
+
+const leaves = (script: string) => `${script} leaves the job's folder: name a script that is in the zip`;
+const refused = (message: string) => new BursarError('job_refused', message);

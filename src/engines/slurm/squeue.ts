@@ -1,0 +1,51 @@
+import type { SlurmCommand } from './commands.ts';
+import { exitOfStatus, parseElapsed, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
+
+const fields = [
+  'JobID',
+  'State',
+  'Reason',
+  'exit_code',
+  'StartTime',
+  'EndTime',
+  'TimeUsed',
+  'NodeList',
+  'NumNodes',
+  'NumCPUs',
+  // The last one: other people's names may hold anything.
+  'Name',
+];
+
+/** Beyond this many names it is no dearer to read everything. */
+const mostNames = 200;
+
+/**
+ * Lists the jobs of the service account, those that have ended a short while ago too. With names, at least the jobs of
+ * these names. The controller sends squeue all jobs either way, so that it costs it the same.
+ */
+export function squeueCommand(names: readonly string[] = []): SlurmCommand {
+  const format = fields.map((field) => `${field}:|`).join(',');
+  const byName = names.length > 0 && names.length <= mostNames ? [`--name=${names.join(',')}`] : [];
+  return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format, ...byName] };
+}
+
+/** A line that is not understood tells nothing. */
+export function parseSqueue(output: string): SlurmJob[] {
+  return output.split('\n').flatMap((line) => {
+    const [ref, state, reason, status, start, end, used, nodeList, nodes, cores, ...name] = line.split('|');
+    if (ref === undefined || !/^\d+$/.test(ref) || state === undefined || cores === undefined) return [];
+    return {
+      ref,
+      name: name.join('|').replace(/\|\s*$/, ''),
+      state,
+      reason: parseText(reason ?? ''),
+      exit: exitOfStatus(Number(status)),
+      startedAt: parseTime(start ?? ''),
+      endedAt: parseTime(end ?? ''),
+      elapsedSeconds: parseElapsed(used ?? ''),
+      nodeList: parseText(nodeList ?? ''),
+      nodes: Number(nodes),
+      cores: Number(cores),
+    };
+  });
+}

@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parse } from 'yaml';
+import { checkConfig } from '../../src/config/check.ts';
+import { hpcSystems } from '../../src/config/hpc-systems.ts';
+import { jobJson } from '../../src/contract/job.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { jobRecord } from '../../src/store/jobs.ts';
+import { proveLedger } from '../../src/store/ledger-proof.ts';
+import { makeZip } from '../files/hostile-zips.ts';
+import { callerOf, type Job } from '../support/api.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+
+const shipped = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
+
+/** Runs once for each kill: submits until the server is gone. What was answered with 201 is noted. */
+async function submitUntilKilled(
+  url: string,
+  token: string,
+  marks: string,
+  name: string,
+  zip: Uint8Array,
+  everyMs: number,
+) {
+  const me = callerOf(url, token);
+  const accepted: string[] = [];
+  for (let i = 0; ; i++) {
+    const title = `${name}-${i}`;
+    const withZip = i % 2 === 0;
+    const command = withZip ? `sbatch run.sh ${marks}/${title}` : `echo ran >> ${marks}/${title}; sleep 0.0${i % 5}`;
+    const payload = { command, title, runtime: '0.1' };
+    const answer = await me.submit('/jobs/hpc_one/', payload, withZip ? zip : undefined).catch(() => null);
+    if (answer === null) return accepted;
+    if (answer.status === 201) accepted.push(title);
+    else assert.equal(answer.status, 503, answer.text);
+    await sleep(everyMs);
+  }
+}
+
+export interface StormOptions {
+  rounds: number;
+  clients: number;
+  /** How long a client waits between two submissions. */
+  everyMs: number;
+  /** How long a server lives at the most. */
+  livesMs: number;
+  /** Which systems there are; the shipped ones otherwise. */
+  config?: () => Record<string, unknown>;
+  /** What else happens while a server lives, and must be over before the next one starts. */
+  disturb?: (round: number) => Promise<void>;
+  /** Called before anything else, and after all. */
+  before?: () => Promise<void>;
+  after?: () => Promise<void>;
+}
+
+/** Kills a real server again and again in the middle of submissions, and looks what has become of the jobs. */
+export function killStorm(title: string, options: StormOptions): void {
+  const { rounds, clients, livesMs, everyMs } = options;
+  describe(title, () => {
+    const folder = mkdtempSync(join(tmpdir(), 'bursar-crash-'));
+    const data = join(folder, 'data');
+    const marks = join(folder, 'marks');
+    const accepted: string[] = [];
+    let server: TestServer;
+    let jobs: Job[] = [];
+
+    before(async () => {
+      await options.before?.();
+      mkdirSync(marks);
+      const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho ran >> "$1"\n' });
+      const start = () => startServer({ data, ...(options.config ? { config: options.config() } : {}) });
+      server = await start();
+      const { userToken } = server;
+      for (let round = 0; round < rounds; round++) {
+        const submitting = Array.from({ length: clients }, (_, client) =>
+          submitUntilKilled(server.url, userToken, marks, `r${round}-c${client}`, zip, everyMs),
+        );
+        const disturbed = options.disturb?.(round);
+        await sleep(Math.random() * livesMs);
+        await server.kill();
+        accepted.push(...(await Promise.all(submitting)).flat());
+        await disturbed;
+        server = await start();
+      }
+      const me = callerOf(server.url, userToken);
+      const listed = (await me.get<Job[]>('/jobs/')).body;
+      jobs = await Promise.all(listed.map((job) => me.finished(job)));
+      assert.equal(await server.stop(), 0);
+    });
+
+    after(async () => {
+      await server.stop();
+      await options.after?.();
+      rmSync(folder, { recursive: true, force: true });
+      rmSync(`${data}.yaml`, { force: true });
+    });
+
+    test('has accepted jobs in spite of it', () => {
+      assert.ok(accepted.length > rounds, `only ${accepted.length} jobs were accepted`);
+    });
+
+    test('lost no job that it answered with 201', () => {
+      const titles = new Set(jobs.map((job) => job.title));
+      assert.deepEqual(
+        accepted.filter((title) => !titles.has(title)),
+        [],
+      );
+    });
+
+    test('ran every job exactly once', () => {
+      const runs = Object.fromEntries(
+        readdirSync(marks).map((title) => [title, readFileSync(join(marks, title), 'utf8').trim().split('\n').length]),
+      );
+      assert.deepEqual(runs, Object.fromEntries(jobs.map((job) => [job.title, 1])));
+    });
+
+    test('brought every job to its right end', () => {
+      assert.deepEqual(
+        jobs.filter((job) => job.stage !== 'SUCCESSFUL' || job.failed || job.end_date === null),
+        [],
+      );
+    });
+
+    test('left nothing behind: no zip, no record of an engine, one workspace a job', () => {
+      assert.deepEqual(readdirSync(join(data, 'spool', 'incoming')), []);
+      assert.deepEqual(
+        readdirSync(join(data, 'spool')).filter((name) => name.endsWith('.zip')),
+        [],
+      );
+      if (options.config === undefined) {
+        const records = readdirSync(join(data, 'engines', 'hpc_one'));
+        assert.deepEqual(
+          records.filter((name) => !name.startsWith('.')),
+          [],
+        );
+      }
+      assert.deepEqual(readdirSync(join(data, 'workspaces')).sort(), jobs.map((job) => job.job_id).sort());
+    });
+
+    test('kept books that balance, and public JSON that tells what the rows tell', async () => {
+      const db = openDatabase('sqlite:bursar.db', data);
+      try {
+        assert.deepEqual((await proveLedger(db)).problems, []);
+        const systems = hpcSystems(checkConfig(options.config?.() ?? shipped, 'test'));
+        for (const row of await db.selectFrom('jobs').selectAll().execute()) {
+          const words = systems.get(row.hpc)?.stages;
+          assert.ok(words);
+          assert.equal(row.public_json, jobJson(jobRecord(row), words));
+        }
+      } finally {
+        await db.destroy();
+      }
+    });
+  });
+}

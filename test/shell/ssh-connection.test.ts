@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createSshShell, type SshShellOptions } from '../../src/shell/ssh-shell.ts';
+import { startSshd } from '../support/sshd.ts';
+import { until } from '../support/until.ts';
+import { ample } from './shell-contract.ts';
+
+const transient = { name: 'BursarError', code: 'unavailable', transient: true };
+
+async function setUp(t: TestContext, changes: (folder: string) => Partial<SshShellOptions> = () => ({})) {
+  const sshd = await startSshd();
+  const options = { ...sshd.options, ...changes(sshd.folder) };
+  const shell = createSshShell(options);
+  t.after(async () => {
+    await shell.close();
+    await sshd.close();
+  });
+  const run = (...argv: string[]) => shell.run(argv, ample());
+  /** The processes that keep the shared connection open: an ssh that has put itself into the background. */
+  const masters = () => {
+    const lines = execFileSync('ps', ['-A', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
+    const found = lines.filter((line) => line.includes(`ssh: ${options.controlFolder}/`) && !/^\s*\d+\s+Z/.test(line));
+    return found.map((line) => Number.parseInt(line, 10));
+  };
+  /** The connection's name for the other side, the same for all commands on it. */
+  const connection = async () => (await run('printenv', 'SSH_CONNECTION')).stdout;
+  return { sshd, options, shell, run, masters, connection };
+}
+
+test('fifty commands share one connection, and closing ends it', async (t) => {
+  const { shell, masters, connection } = await setUp(t);
+  const names = new Set<string>();
+  for (let i = 0; i < 10; i += 1) names.add(await connection());
+  for (const name of await Promise.all(Array.from({ length: 40 }, connection))) names.add(name);
+  assert.equal(names.size, 1);
+  assert.equal(masters().length, 1);
+  await shell.close();
+  await until('the connection is closed', () => masters().length === 0 || undefined, 5);
+});
+
+test('a burst of first commands makes one connection', async (t) => {
+  const { masters, connection } = await setUp(t);
+  const names = await Promise.all(Array.from({ length: 30 }, connection));
+  assert.equal(new Set(names).size, 1);
+  assert.equal(masters().length, 1);
+});
+
+test('more streams than a connection takes are served all the same, and commands beside them', async (t) => {
+  const { shell, run } = await setUp(t);
+  const controller = new AbortController();
+  const tag = `60.${randomInt(1e9)}`; // nobody else sleeps as long as this
+  const idle = await Promise.all(
+    Array.from({ length: 14 }, () => shell.stream(['sh', '-c', `echo ready; sleep ${tag}`], controller)),
+  );
+  for (const stream of idle) await new Promise((resolve) => stream.once('data', resolve).on('error', () => undefined));
+  assert.equal((await run('echo', 'beside')).stdout, 'beside\n');
+  controller.abort();
+  await sleep(0); // the streams close
+  await shell.close();
+  const processes = execFileSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' });
+  assert.equal(processes.includes(tag), false, 'closing waits until all are killed');
+});
+
+test('a connection that was killed is made again by the next command', async (t) => {
+  const { run, masters } = await setUp(t);
+  await run('true');
+  for (let round = 0; round < 3; round += 1) {
+    const [master] = masters();
+    assert.ok(master);
+    process.kill(master, 'SIGKILL');
+    assert.deepEqual(await run('echo', 'again'), { code: 0, stdout: 'again\n', stderr: '' });
+  }
+  assert.equal(masters().length, 1);
+});
+
+test('a command that loses its connection says so, and the next one works', async (t) => {
+  const { sshd, shell, run, masters } = await setUp(t);
+  await run('true');
+  const lost = assert.rejects(run('sleep', '15'), { ...transient, message: /was lost while sleep on/ });
+  const stream = await shell.stream(['sh', '-c', 'echo half; sleep 15'], ample());
+  const broken = assert.rejects(text(stream), transient);
+  await sleep(300);
+  const [master] = masters();
+  assert.ok(master);
+  process.kill(master, 'SIGKILL');
+  await lost;
+  await broken;
+  assert.equal((await run('echo', 'again')).stdout, 'again\n');
+  const lostAgain = assert.rejects(run('sleep', '15'), transient);
+  await sleep(300);
+  await sshd.restart();
+  await lostAgain;
+  assert.equal((await run('echo', 'again')).stdout, 'again\n');
+});
+
+test('a server that is down is a passing trouble, and commands work when it is back', async (t) => {
+  const { sshd, run } = await setUp(t);
+  await run('true');
+  await sshd.stop();
+  await assert.rejects(run('true'), { ...transient, message: /cannot be reached|was lost|no connection/ });
+  await assert.rejects(run('true'), { ...transient, message: /cannot be reached at port/ });
+  await sshd.restart();
+  assert.equal((await run('echo', 'back')).stdout, 'back\n');
+});
+
+test('a host that never answers is given up in time', async (t) => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.after(() => silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const { run } = await setUp(t, () => ({ port, connectTimeoutSeconds: 1 }));
+  const started = performance.now();
+  await assert.rejects(run('true'), transient);
+  assert.equal(performance.now() - started < 6000, true);
+});
+
+test('a name that nobody has says so', async (t) => {
+  const { run } = await setUp(t, () => ({ host: 'no-such-host.invalid' }));
+  await assert.rejects(run('true'), { ...transient, message: /no host of this name/ });
+});
+
+test('an unknown host key is refused with the way to pin it', async (t) => {
+  const { sshd, run } = await setUp(t, (folder) => ({ knownHostsFile: join(folder, 'nobody') }));
+  await assert.rejects(run('true'), {
+    ...transient,
+    message: /not known.*ssh-keyscan -p \d+ 127\.0\.0\.1 >> .*nobody/,
+  });
+  assert.equal((await readdir(sshd.folder)).includes('nobody'), false, 'no key is pinned by itself');
+});
+
+test('a host key that is not the pinned one is refused', async (t) => {
+  const { sshd, options, run } = await setUp(t);
+  const [type, key] = (await readFile(join(sshd.folder, 'user_key.pub'), 'utf8')).split(' ');
+  await writeFile(join(sshd.folder, 'known_hosts'), `[127.0.0.1]:${options.port} ${type} ${key}\n`);
+  await assert.rejects(run('true'), { ...transient, message: /not the pinned one.*ssh-keygen -R/ });
+});
+
+test('a key that is not accepted is named', async (t) => {
+  const { run } = await setUp(t, (folder) => ({ identityFile: join(folder, 'host_key') }));
+  await assert.rejects(run('true'), { ...transient, message: /did not accept the key .*host_key.*authorized_keys/ });
+});
+
+test('the ssh_config of the operator counts, but not what would change commands', async (t) => {
+  const { sshd, options } = await setUp(t);
+  const lines = [
+    'Host cluster',
+    'HostName 127.0.0.1',
+    `Port ${options.port}`,
+    `IdentityFile ${options.identityFile}`,
+    `UserKnownHostsFile ${options.knownHostsFile}`,
+    'RequestTTY force',
+    'RemoteCommand echo hijacked',
+    'StrictHostKeyChecking no',
+    'ControlMaster no',
+    'LogLevel QUIET',
+  ];
+  const configFile = join(sshd.folder, 'operator_config');
+  await writeFile(configFile, `${lines.join('\n')}\n`);
+  const { controlFolder, connectTimeoutSeconds, environment } = options;
+  const shell = createSshShell({ host: 'cluster', configFile, controlFolder, connectTimeoutSeconds, environment });
+  t.after(() => shell.close());
+  assert.deepEqual(await shell.run(['echo', 'mine'], ample()), { code: 0, stdout: 'mine\n', stderr: '' });
+});
+
+test('paths with spaces and percent signs are paths', async (t) => {
+  const { sshd, options } = await setUp(t);
+  const odd = join(sshd.folder, 'a %h b');
+  await mkdir(odd);
+  for (const name of ['known_hosts', 'user_key']) {
+    await writeFile(join(odd, name), await readFile(join(sshd.folder, name)), { mode: 0o600 });
+  }
+  const files = { knownHostsFile: join(odd, 'known_hosts'), identityFile: join(odd, 'user_key'), controlFolder: odd };
+  const shell = createSshShell({ ...options, ...files });
+  t.after(() => shell.close());
+  assert.equal((await shell.run(['echo', 'mine'], ample())).stdout, 'mine\n');
+  assert.equal((await readdir(odd)).length, 4, 'the socket and its log are there too');
+});
+
+test('a folder too long for a socket is refused at once', async (t) => {
+  const { options } = await setUp(t);
+  const controlFolder = `/tmp/${'x'.repeat(80)}`;
+  assert.throws(() => createSshShell({ ...options, controlFolder }), { code: 'invalid_config', message: /too long/ });
+});
+
+test('what start-up files print is not taken for output', async (t) => {
+  const { sshd, run, options } = await setUp(t);
+  const noisy = join(sshd.folder, 'noisy');
+  await writeFile(noisy, '#!/bin/sh\necho welcome\necho motd >&2\nexec sh -c "$SSH_ORIGINAL_COMMAND"\n', {
+    mode: 0o755,
+  });
+  const key = await readFile(join(sshd.folder, 'user_key.pub'), 'utf8');
+  await writeFile(join(sshd.folder, 'user_key.pub'), `command="${noisy}" ${key}`);
+  assert.deepEqual(await run('echo', 'mine'), { code: 0, stdout: 'mine\n', stderr: '' });
+  const shell = createSshShell(options);
+  assert.equal(await text(await shell.stream(['echo', 'mine'], ample())), 'mine\n');
+});

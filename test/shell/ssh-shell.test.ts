@@ -1,0 +1,15 @@
+import { createSshShell } from '../../src/shell/ssh-shell.ts';
+import { startSshd } from '../support/sshd.ts';
+import { shellContract, variable } from './shell-contract.ts';
+
+shellContract('the ssh shell', async () => {
+  const sshd = await startSshd();
+  const shell = createSshShell({ ...sshd.options, environment: { [variable.name]: variable.value } });
+  return {
+    shell,
+    close: async () => {
+      await shell.close();
+      await sshd.close();
+    },
+  };
+});

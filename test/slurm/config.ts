@@ -1,0 +1,23 @@
+import type { SlurmCluster } from '../support/slurm-cluster.ts';
+
+/** A configuration like the shipped one, with hpc_one on a private Slurm. */
+export function slurmConfig(cluster: SlurmCluster, engine: Record<string, unknown> = {}) {
+  return {
+    systems: {
+      hpc_one: {
+        kind: 'batch',
+        engine: {
+          kind: 'slurm',
+          environment: cluster.env,
+          accounting: 'completion',
+          commandTimeoutSeconds: 20,
+          ...engine,
+        },
+        watchSeconds: 0.5,
+        idleWatchSeconds: 2,
+        limits: { nodes: 2, coresPerNode: 16, runtimeHours: 1 },
+        projects: [{ name: 'proj_hpc_one_01' }],
+      },
+    },
+  };
+}

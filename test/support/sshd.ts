@@ -1,0 +1,163 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
+import type { SshShellOptions } from '../../src/shell/ssh-shell.ts';
+import { until } from './until.ts';
+
+export interface TestSshd {
+  /** What `createSshShell` needs to log in as the user that runs the tests. */
+  options: SshShellOptions;
+  folder: string;
+  /** Ends it with all of its connections. */
+  stop(): Promise<void>;
+  /** The same host key at the same port; all connections are lost. */
+  restart(): Promise<void>;
+  /** Stops it, and removes its folder. */
+  close(): Promise<void>;
+}
+
+/** A real OpenSSH server on a loopback port of its own, with nothing of the host's configuration. */
+export async function startSshd(): Promise<TestSshd> {
+  const program = findSshd();
+  const folder = await mkdtemp(join(tmpdir(), 'bursar-sshd-'));
+  const at = (name: string) => join(folder, name);
+  for (const name of ['host_key', 'user_key']) {
+    execute(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', at(name)]);
+  }
+  const port = await freePort();
+  const lines = [
+    `Port ${port}`,
+    'ListenAddress 127.0.0.1',
+    `HostKey ${at('host_key')}`,
+    `AuthorizedKeysFile ${at('user_key.pub')}`,
+    'PidFile none',
+    'StrictModes no',
+    'UsePAM no',
+    'PermitRootLogin yes',
+    'PasswordAuthentication no',
+    'KbdInteractiveAuthentication no',
+    // By this bash knows not to read the account's .bashrc, which may be slow, and is none of the tests' business.
+    'SetEnv SHLVL=1',
+  ];
+  await writeFile(at('sshd_config'), `${lines.join('\n')}\n`);
+  await writeFile(at('ssh_config'), '');
+  const [type, key] = (await readFile(at('host_key.pub'), 'utf8')).split(' ');
+  await writeFile(at('known_hosts'), `[127.0.0.1]:${port} ${type} ${key}\n`);
+  // As root it wants its folder for the separation of privileges, which a host without a running sshd lacks.
+  if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
+
+  let server: ChildProcess | null = null;
+  async function start() {
+    const started = spawn(program, ['-D', '-e', '-f', at('sshd_config')], { stdio: ['ignore', 'ignore', 'pipe'] });
+    let log = '';
+    started.stderr.on('data', (chunk) => {
+      log += chunk;
+    });
+    server = started;
+    await until('sshd answers', async () => {
+      if (started.exitCode !== null) throw new Error(`sshd ended with ${started.exitCode}: ${log}`);
+      return (await isOpen(port)) || undefined;
+    });
+  }
+
+  async function stop() {
+    const stopped = server;
+    server = null;
+    if (stopped?.pid === undefined || stopped.exitCode !== null) return;
+    const exit = once(stopped, 'exit');
+    for (const pid of [stopped.pid, ...descendantsOf(stopped.pid)]) kill(pid);
+    await exit;
+  }
+
+  await start();
+  return {
+    folder,
+    options: {
+      host: '127.0.0.1',
+      user: userInfo().username,
+      port,
+      configFile: at('ssh_config'),
+      knownHostsFile: at('known_hosts'),
+      identityFile: at('user_key'),
+      controlFolder: at('control'),
+      connectTimeoutSeconds: 5,
+      environment: {},
+    },
+    stop,
+    async restart() {
+      await stop();
+      await start();
+    },
+    async close() {
+      await stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Absolute, as sshd insists on it. */
+function findSshd(): string {
+  const find = () => ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/usr/bin/sshd', '/sbin/sshd'].find(existsSync);
+  const found = find();
+  if (found !== undefined) return found;
+  const remedy = 'sshd is missing: install it (apt-get install -y openssh-server)';
+  if (process.env.CI === 'true' || process.getuid?.() !== 0) throw new Error(remedy);
+  execute(['apt-get', 'install', '-y', 'openssh-server']);
+  const installed = find();
+  if (installed === undefined) throw new Error(remedy);
+  return installed;
+}
+
+const execute = ([program = '', ...args]: string[]) => execFileSync(program, args, { stdio: 'inherit' });
+
+/** Below the range that the system gives to outgoing connections, so that none can take it meanwhile. */
+async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    const server = createServer();
+    try {
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+      server.close();
+      await once(server, 'close');
+      return port;
+    } catch {
+      // Somebody else has it.
+    }
+  }
+}
+
+async function isOpen(port: number): Promise<boolean> {
+  const probe = connect({ host: '127.0.0.1', port });
+  try {
+    await once(probe, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    probe.destroy();
+  }
+}
+
+function descendantsOf(pid: number): number[] {
+  const table = execFileSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
+  const pairs = table
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/).map(Number));
+  const childrenOf = (parent: number): number[] =>
+    pairs.flatMap(([child = 0, itsParent]) => (itsParent === parent ? [child, ...childrenOf(child)] : []));
+  return childrenOf(pid);
+}
+
+function kill(pid: number) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has ended meanwhile.
+  }
+}
