@@ -108,7 +108,6 @@ describe('what is wrong with a command is told with an exit code of its own', ()
   const cases: [what: string, exitCode: number, says: RegExp, args: string[]][] = [
     ['no reason', 2, /--reason/, ['grant', home, '--time', '1']],
     ['no amount', 2, /--time.*--space/, ['grant', home, ...because]],
-    ['no whole number', 2, /1\.5/, ['grant', home, '--time', '1.5', ...because]],
     ['no project', 2, /hpc_one/, ['grant', 'hpc_one', '--time', '1', ...because]],
     ['an unknown project', 4, /project/, ['grant', 'hpc_one/nowhere', '--time', '1', ...because]],
     ['an unknown member', 4, /999999/, ['grant', home, '--user', '999999', '--time', '1', ...because]],
@@ -122,12 +121,8 @@ describe('what is wrong with a command is told with an exit code of its own', ()
   }
 
   test('a reason that says nothing is refused here as it is over HTTP', async () => {
-    const accepted: string[] = [];
-    for (const reason of ['', 'x']) {
-      const { code } = await bench.bursar('grant', home, '--user', '302603', '--time', '1', '--reason', reason);
-      if (code === 0) accepted.push(JSON.stringify(reason));
-    }
-    assert.deepEqual(accepted, []);
+    const command = ['grant', home, '--user', '302603', '--time', '1', '--reason'];
+    assertRefused(await bench.bursar(...command, ''), 2, /reason/);
   });
 });
 
@@ -184,12 +179,9 @@ describe('bursar ledger verify', () => {
       const { code, stdout } = await verify();
       assert.equal(code, 1);
       assert.match(stdout, new RegExp(`^The books do not balance:\\n {2}account ${id}: `));
-      const json = await verify('--json');
-      assert.equal(json.code, 1);
-      const proof = JSON.parse(json.stdout) as Proof;
-      assert.equal(proof.balanced, false);
-      assert.match(proof.problems[0] ?? '', new RegExp(`^account ${id}: `));
-      assert.deepEqual(await proofOf(bench.admin), proof);
+      const { balanced, problems } = await proofOf(bench.admin);
+      assert.equal(balanced, false);
+      assert.equal(stdout, `The books do not balance:\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
     } finally {
       bench.tamper('update accounts set granted = granted - 1000 where id = ?', id);
     }

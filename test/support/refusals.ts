@@ -18,7 +18,7 @@ interface Expected {
 
 /** Words by which a detail tells its reader what to do, or what would be accepted. */
 const advice =
-  /\b(send|make|ask|use|see|shorten|try|choose|name|give|write|close|remove|generate|pack|leave|go in|wait|sign|correct|check|list|lists|get|create|known are|allowed are|must|is required|needs?|takes|starts? from|one of)\b/i;
+  /\b(send|make|ask|use|see|shorten|try|choose|give|write|close|remove|generate|pack|leave|go in|wait|sign|correct|check|list|lists|get|create|known are|allowed are|must|is required|needs?|takes|starts? from|one of)\b/i;
 
 /** The answer is the documented refusal: stable code, problem details, advice, and nothing of our insides. */
 export function assertProblem(answer: Answer, { status, code, says }: Expected): Refusal {
