@@ -14,15 +14,24 @@ export function unitsOf(allocation: Allocation, unit: ChargeUnit): number {
 
 /** What a job may use at the most, in charged seconds: this is held at submission. */
 export function costSeconds(allocation: Allocation, runtimeHours: number, unit: ChargeUnit): number {
-  return wholeSeconds(runtimeHours * 3600 * unitsOf(allocation, unit));
+  return wholeSeconds(runtimeHours, 3600 * unitsOf(allocation, unit));
 }
 
 /** The time limit of a job, in seconds of wall-clock time. */
 export function limitSeconds(runtimeHours: number): number {
-  return wholeSeconds(runtimeHours * 3600);
+  return wholeSeconds(runtimeHours, 3600);
 }
 
-/** Rounded up, but not by the dust of floating point: 0.1 h is 360 s, not 361. */
-function wholeSeconds(seconds: number): number {
-  return Math.ceil(Number(seconds.toFixed(6)));
+/**
+ * Rounded up, and exact: the hours count as the decimal number that was written, not as its binary neighbour, so that
+ * 0.1 h is 360 s and not 361.
+ */
+function wholeSeconds(hours: number, secondsPerHour: number): number {
+  const [digits = '', exponent = ''] = hours.toExponential().split('e');
+  const [whole = '', fraction = ''] = digits.split('.');
+  const decimals = fraction.length - Number(exponent);
+  const product = BigInt(whole + fraction) * BigInt(secondsPerHour);
+  if (decimals <= 0) return Number(product * 10n ** BigInt(-decimals));
+  const divisor = 10n ** BigInt(decimals);
+  return Number((product + divisor - 1n) / divisor);
 }

@@ -21,7 +21,8 @@ export interface AdministrativeAct<T> {
 }
 
 export function refuseOthers(actor: Actor): void {
-  if (!actor.admin) throw new BursarError('forbidden', 'This path is for administrators.');
+  if (!actor.admin)
+    throw new BursarError('forbidden', 'This path is for administrators. Use a token that may act as one.');
 }
 
 /** Act and audit record are one transaction, together with the answer that a repetition of the request gets. */
@@ -69,7 +70,7 @@ export function memberAct(actor: Actor, project: ProjectRecord, userId: string, 
     details: { reason },
     carryOut: async (tx: Db, now: number) => {
       if (!(await userExists(tx, userId))) {
-        throw new BursarError('user_unknown', 'There is no user of that identifier.');
+        throw new BursarError('user_unknown', 'There is no user of that identifier. GET /admin/users/ lists them.');
       }
       if (status === 'active') await joinProject(tx, project, userId, actor.userId, now);
       const member = await findMember(tx, userId, project.id);

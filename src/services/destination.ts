@@ -36,20 +36,25 @@ export async function findDestination(
   refuseNonMembers(project, member);
   const period = await currentPeriod(db, project.id, now());
   const accounts = period && (await findAccounts(db, project.id, period, actor.userId));
-  if (!accounts) throw new BursarError('no_grant', `${project.name} has no grant of time for now.`);
+  if (!accounts)
+    throw new BursarError('no_grant', `${project.name} has no grant of time for now. Ask an administrator for one.`);
   return { system, project, accounts };
 }
 
 function refuseNonMembers(project: ProjectRecord, member: MemberRecord | undefined): void {
   const because = member?.reason ? `: ${member.reason}` : '';
-  if (project.closedAt !== null) throw new BursarError('project_closed', `${project.name} is closed.`);
+  if (project.closedAt !== null)
+    throw new BursarError('project_closed', `${project.name} is closed. Use another project.`);
   if (member === undefined || member.status === 'removed') {
     throw new BursarError(
       'not_a_member',
-      `You are not a member of ${project.name}, so you cannot submit to it${because}.`,
+      `You are not a member of ${project.name}, so you cannot submit to it${because}. Ask an administrator to add you.`,
     );
   }
   if (member.status === 'banned') {
-    throw new BursarError('banned', `You are banned from submitting to ${project.name}${because}.`);
+    throw new BursarError(
+      'banned',
+      `You are banned from submitting to ${project.name}${because}. Ask an administrator.`,
+    );
   }
 }
