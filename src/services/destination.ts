@@ -3,7 +3,7 @@ import type { HpcSystem } from '../domain/system.ts';
 import { type AccountSet, findAccounts } from '../store/accounts.ts';
 import { findMember, type MemberRecord } from '../store/members.ts';
 import { currentPeriod } from '../store/periods.ts';
-import type { ProjectRecord } from '../store/projects.ts';
+import { findProject, type ProjectRecord } from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
 import type { Actor } from './actor.ts';
 import { type Place, projectNamed, type Systems, systemNamed } from './places.ts';
@@ -32,13 +32,18 @@ export async function findDestination(
   const { db, systems, now } = deps;
   const system = systemNamed(systems, hpc);
   const project = await projectNamed(db, systems, hpc, projectName ?? deps.defaultProject(hpc));
-  const member = await findMember(db, actor.userId, project.id);
-  refuseNonMembers(project, member);
+  refuseNonMembers(project, await findMember(db, actor.userId, project.id));
   const period = await currentPeriod(db, project.id, now());
   const accounts = period && (await findAccounts(db, project.id, period, actor.userId));
   if (!accounts)
     throw new BursarError('no_grant', `${project.name} has no grant of time for now. Ask an administrator for one.`);
   return { system, project, accounts };
+}
+
+/** Throws when the caller may not submit to the project any more. */
+export async function checkMember(db: Db, actor: Actor, { hpc, name }: ProjectRecord): Promise<void> {
+  const project = await findProject(db, hpc, name);
+  if (project !== undefined) refuseNonMembers(project, await findMember(db, actor.userId, project.id));
 }
 
 function refuseNonMembers(project: ProjectRecord, member: MemberRecord | undefined): void {
