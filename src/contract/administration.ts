@@ -2,7 +2,6 @@ import Type from 'typebox';
 
 /** What administrators send and see. Amounts are seconds of time, or KB of space. */
 const reason = Type.String({
-  minLength: 3,
   maxLength: 500,
   pattern: '\\S\\s*\\S\\s*\\S',
   description: 'Why; it stands in the ledger for ever.',

@@ -23,14 +23,15 @@ export function limitSeconds(runtimeHours: number): number {
 }
 
 /**
- * Rounded up, and exact: the hours count as the decimal number that was written, not as its binary neighbour, so that
- * 0.1 h is 360 s and not 361.
+ * Rounded up, by the decimal number that was written and not by its binary neighbour: 0.1 h is 360 s, not 361. Of a
+ * number that is itself rounded, such as a third of an hour, the last digit does not count.
  */
 function wholeSeconds(hours: number, secondsPerHour: number): number {
   const [digits = '', exponent = ''] = hours.toExponential().split('e');
   const [whole = '', fraction = ''] = digits.split('.');
   const decimals = fraction.length - Number(exponent);
-  const product = BigInt(whole + fraction) * BigInt(secondsPerHour);
+  const written = BigInt(whole + fraction) * BigInt(secondsPerHour);
+  const product = written - written / 10n ** 15n;
   if (decimals <= 0) return Number(product * 10n ** BigInt(-decimals));
   const divisor = 10n ** BigInt(decimals);
   return Number((product + divisor - 1n) / divisor);

@@ -21,7 +21,7 @@ export function quotaExceeded(lack: Lack, longestRuntime: number): BursarError {
       ? `A runtime of up to ${longestRuntime} hours would fit.`
       : resource === 'time'
         ? 'Ask for less, or wait until running jobs have ended.'
-        : 'Delete files of finished jobs, or ask for more space.';
+        : 'Ask for less, or delete the files of finished jobs.';
   return new BursarError(
     'quota_exceeded',
     `The job needs ${needed} ${unit} of ${resource}, and ${whose} has ${available} available. ${advice}`,

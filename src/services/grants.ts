@@ -1,7 +1,7 @@
 import { BursarError } from '../domain/errors.ts';
 import { available } from '../domain/settlement.ts';
 import { type Account, type AccountSet, findAccounts, moveFigures } from '../store/accounts.ts';
-import { addGrant, chargedSeconds, openPool, refundTime, reserveOf, takeGrant } from '../store/grants.ts';
+import { addGrant, chargedSeconds, expireEnded, openPool, refundTime, reserveOf, takeGrant } from '../store/grants.ts';
 import { findJob } from '../store/jobs.ts';
 import { findMember } from '../store/members.ts';
 import { currentPeriod } from '../store/periods.ts';
@@ -108,7 +108,10 @@ async function refund(
   if (amount > charged - refunded) {
     throw tooMuch('time', amount, charged - refunded, `what ${jobId} was charged and has not been given back`);
   }
-  return await refundTime(tx, job, amount, note);
+  const accounts = await refundTime(tx, job, amount, note);
+  // What comes back into a period that has ended is gone with it.
+  await expireEnded(tx, note.at);
+  return await Promise.all(accounts.map(({ id }) => moveFigures(tx, id, {})));
 }
 
 async function sides(tx: Db, project: ProjectRecord, user: string, resource: Resource, now: number) {
@@ -132,11 +135,8 @@ async function poolOf(tx: Db, project: ProjectRecord, resource: Resource, now: n
   return await openPool(tx, project.id, 'time', period);
 }
 
+/** In the unit in which the amount was asked for. */
 function tooMuch(resource: Resource, amount: number, free: number, what: string): BursarError {
-  const [unit, size] = resource === 'time' ? ['seconds', 1] : ['KB', 1000];
-  const asked = `${amount / size} ${unit}`;
-  return new BursarError(
-    'conflict',
-    `${asked} is more than ${what}: ${Math.max(0, free) / size} ${unit}. Ask for less.`,
-  );
+  const size = resource === 'time' ? 1 : 1000;
+  return new BursarError('conflict', `${amount / size} is more than ${what}: ${Math.max(0, free) / size}.`);
 }
