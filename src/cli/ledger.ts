@@ -34,6 +34,9 @@ async function act<Body extends object>(
   if (project === '' || rest.length > 0) {
     throw new BursarError('invalid_argument', `"${place}" is not a project. Write it as hpc_one/proj_hpc_one_01.`);
   }
+  if (!/\S\s*\S\s*\S/.test(reason) || reason.length > 500) {
+    throw new BursarError('invalid_argument', 'Give a reason of 3 to 500 characters with --reason.');
+  }
   const result = await withBooks(config, (db) => {
     const command = {
       actor: { userId: actor, admin: true as const },
@@ -104,6 +107,8 @@ function amountOf({ time, space }: { time?: string; space?: string }) {
 }
 
 function wholeNumber(text: string): number {
-  if (!/^[1-9]\d{0,14}$/.test(text)) throw new BursarError('invalid_argument', `"${text}" is not a whole number.`);
+  if (!/^[1-9]\d{0,11}$/.test(text)) {
+    throw new BursarError('invalid_argument', `"${text}" is not a whole number of up to 12 digits.`);
+  }
   return Number(text);
 }

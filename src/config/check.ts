@@ -2,6 +2,7 @@ import { Ajv, type ErrorObject } from 'ajv';
 import { closest } from 'fastest-levenshtein';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import { type Config, ConfigSchema, engineSchemas } from './schema.ts';
+import { parameterFault } from './tool-parameters.ts';
 
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true });
 const validate = ajv.compile(ConfigSchema);
@@ -58,6 +59,10 @@ function crossChecks(config: Config): FieldError[] {
       if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `is over limits.${limit}`);
     }
     for (const [tool, { command, parameters }] of Object.entries(system.tools)) {
+      for (const [parameter, rule] of Object.entries(parameters)) {
+        const fault = parameterFault(parameter, rule);
+        if (fault !== null) add(`tools.${tool}.parameters.${parameter}`, fault);
+      }
       for (const used of command.join(' ').matchAll(/\{(\w+)\}/g)) {
         if (!Object.hasOwn(parameters, used[1] ?? '')) add(`tools.${tool}.command`, `${used[0]} is not a parameter`);
       }

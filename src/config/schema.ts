@@ -98,7 +98,9 @@ const Project = Type.Object(
     name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'As in paths.' }),
     autoJoin: Type.Boolean({ default: true, description: 'Whether every user is a member from first sight.' }),
     grant: Grant,
-    site: Site,
+    site: Type.Optional(
+      Type.Object(Site.properties, { additionalProperties: false, description: 'Where its jobs go on a cluster.' }),
+    ),
   },
   { additionalProperties: false },
 );

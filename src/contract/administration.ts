@@ -1,9 +1,13 @@
 import Type from 'typebox';
 
 /** What administrators send and see. Amounts are seconds of time, or KB of space. */
-const reason = Type.String({ minLength: 3, maxLength: 500, description: 'Why; it stands in the ledger for ever.' });
+const reason = Type.String({
+  maxLength: 500,
+  pattern: '\\S\\s*\\S\\s*\\S',
+  description: 'Why; it stands in the ledger for ever.',
+});
 const resource = Type.Enum(['time', 'space']);
-const amount = Type.Integer({ minimum: 1, maximum: 1e15, description: 'Seconds of time, or KB of space.' });
+const amount = Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds of time, or KB of space.' });
 const kind = Type.Enum(['top_up', 'withdraw']);
 const user = Type.String({ pattern: '^\\d{1,20}$' });
 const moment = Type.String({ format: 'date-time', description: 'ISO 8601.' });
@@ -36,8 +40,8 @@ export const PeriodBody = Type.Object(
   {
     starts: Type.Optional(Type.String({ ...moment, description: 'Left out: now.' })),
     ends: Type.Optional(Type.String({ ...moment, description: 'Left out: without end.' })),
-    member_seconds: Type.Integer({ minimum: 0, maximum: 1e15, description: 'For each member.' }),
-    reserve_seconds: Type.Integer({ minimum: 0, maximum: 1e15, default: 0, description: 'For the pool alone.' }),
+    member_seconds: Type.Integer({ minimum: 0, maximum: 1e12, description: 'For each member.' }),
+    reserve_seconds: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'For the pool alone.' }),
     reason,
   },
   strict,
@@ -51,7 +55,7 @@ export const ProjectBody = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
     auto_join: Type.Boolean({ default: false, description: 'Whether every user becomes a member.' }),
-    grant_time_seconds: Type.Integer({ minimum: 0, maximum: 1e15, default: 0, description: 'For each new member.' }),
+    grant_time_seconds: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'For each new member.' }),
     grant_space_kb: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'For each new member.' }),
     reason,
   },

@@ -36,7 +36,7 @@ export type ParsedCommand = { ok: true; command: JobCommand } | { ok: false; pro
 export function parseBatchCommand(text: string): ParsedCommand {
   if (!/^\s*sbatch(\s|$)/.test(text)) return { ok: true, command: { kind: 'line', line: text } };
   const words = splitWords(text);
-  if (words === null) return refuse('it has a quote that is not closed');
+  if (words === null) return refuse('it has a quote that is not closed; close it, or escape it with a backslash');
   return parseSbatch(words.slice(1));
 }
 
@@ -74,10 +74,11 @@ function parseSbatch(words: readonly string[]): ParsedCommand {
   }
   const [script, ...args] = words.slice(index);
   if (wrapped !== null) {
-    if (script !== undefined) return refuse('sbatch takes a script or --wrap, not both');
+    if (script !== undefined) return refuse('sbatch takes a script or --wrap, not both; leave one of them out');
+    if (wrapped.trim() === '') return refuse('--wrap needs a command, such as --wrap="./run.sh"');
     return { ok: true, command: { kind: 'line', line: wrapped } };
   }
-  if (script === undefined) return refuse('sbatch needs the name of a script in the zip, such as "sbatch run.sh"');
+  if (!script) return refuse('sbatch needs the name of a script in the zip, such as "sbatch run.sh"');
   return { ok: true, command: { kind: 'script', script, args } };
 }
 

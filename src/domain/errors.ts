@@ -28,6 +28,7 @@ export const errorTitles = {
   method_not_allowed: 'The path does not support this method',
   timeout: 'The request took too long to arrive',
   too_large: 'The request body is too large',
+  expectation_failed: 'The server does not do what the request expects',
   headers_too_large: 'The request headers are too large',
   system_paused: 'The HPC system takes no jobs for now',
   unavailable: 'The service cannot do this just now',

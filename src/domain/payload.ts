@@ -5,6 +5,8 @@ import type { HpcSystem, Tool } from './system.ts';
 import { readParameters, toolArgv } from './tool-command.ts';
 import { readInteger, readNumber, readText } from './values.ts';
 
+/** Faults that are told at once; a refusal must not be larger than what it refuses. */
+const mostTold = 20;
 const titleLength = 256;
 const commandLength = 8192;
 const commonFields = ['node_number', 'core_number', 'runtime', 'title'];
@@ -30,8 +32,10 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
   const runs = system.kind === 'batch' ? readBatchCommand(payload, system, errors) : readTool(payload, system, errors);
 
   if (errors.length > 0) {
-    const first = errors.map((error) => `${error.field}: ${error.message}`).join('; ');
-    throw new BursarError('invalid_payload', `The Payload is not acceptable. ${first}.`, { fields: errors });
+    const told = errors.slice(0, mostTold);
+    const more = errors.length > told.length ? `; and ${errors.length - told.length} more` : '';
+    const list = told.map((error) => `${error.field}: ${error.message}`).join('; ');
+    throw new BursarError('invalid_payload', `The Payload is not acceptable. ${list}${more}.`, { fields: told });
   }
   return { title, nodes, coresPerNode, runtimeHours, ...runs };
 }

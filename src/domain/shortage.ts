@@ -19,7 +19,9 @@ export function quotaExceeded(lack: Lack, longestRuntime: number): BursarError {
   const advice =
     resource === 'time' && longestRuntime > 0
       ? `A runtime of up to ${longestRuntime} hours would fit.`
-      : 'Ask for less, or wait until running jobs have ended.';
+      : resource === 'time'
+        ? 'Ask for less, or wait until running jobs have ended.'
+        : 'Ask for less, or delete the files of finished jobs.';
   return new BursarError(
     'quota_exceeded',
     `The job needs ${needed} ${unit} of ${resource}, and ${whose} has ${available} available. ${advice}`,

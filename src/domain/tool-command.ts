@@ -32,7 +32,7 @@ function readParameter(
   const { min, max } = parameter;
   const bounds = { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
   const fallback = parameter.default ?? (parameter.required ? undefined : '');
-  if (fallback === '' && payload[name] === undefined) return '';
+  if (fallback === '' && !Object.hasOwn(payload, name)) return '';
   if (parameter.type !== 'string') {
     const rule = { ...bounds, ...(fallback === undefined ? {} : { default: Number(fallback) }) };
     const read = parameter.type === 'integer' ? readInteger : readNumber;

@@ -12,5 +12,5 @@ export function checkedJobId(jobId: string): string {
 }
 
 export function isJobId(text: string): boolean {
-  return /^[A-Z0-9-]+$/.test(text);
+  return /^[A-Z0-9_-]+$/.test(text);
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import { BursarError } from '../domain/errors.ts';
@@ -23,7 +23,8 @@ export function connectionErrors(log: FastifyBaseLogger) {
       return;
     }
     const requestId = randomUUID();
-    log.info({ err: error, reqId: requestId }, 'connection refused');
+    // Not the error itself: it carries the bytes that were received, and a token may be among them.
+    log.info({ reqId: requestId, code: error.code, reason: error.message }, 'connection refused');
     const { status, body } = problemOf(asBursarError(error), requestId);
     const head = [
       `HTTP/1.1 ${status} `,
@@ -35,8 +36,19 @@ export function connectionErrors(log: FastifyBaseLogger) {
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroySoon());
   }
 
+  function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
+    const requestId = randomUUID();
+    const asked = String(request.headers.expect).slice(0, 64);
+    const error = new BursarError('expectation_failed', `"Expect: ${asked}" is not supported. Leave it out.`);
+    const { status, body } = problemOf(error, requestId);
+    log.info({ reqId: requestId, method: request.method, status }, 'expectation refused');
+    response.writeHead(status, { 'content-type': 'application/problem+json', 'x-request-id': requestId });
+    response.end(body);
+  }
+
   return {
     answer,
+    refuseExpectation,
     /** Remembers the response that a connection is waiting for. */
     track: (response: ServerResponse) => {
       if (response.socket !== null) underWay.set(response.socket, response);
@@ -51,5 +63,7 @@ function asBursarError(cause: NodeJS.ErrnoException): BursarError {
   if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new BursarError('timeout', 'The request took too long to arrive. Try again.', { cause });
   }
-  return new BursarError('bad_request', 'This is not a well-formed HTTP request.', { cause });
+  return new BursarError('bad_request', 'This is not a well-formed HTTP request. Send one; /docs/ shows how.', {
+    cause,
+  });
 }

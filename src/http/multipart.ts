@@ -27,6 +27,7 @@ export async function* multipartFile(body: Readable, contentType: string): Async
     problem ??= `The multipart form has a field "${field.slice(0, 64)}". Parameters go in the Payload header.`;
   });
   const whole = pipeline(body, form);
+  whole.catch((error) => file?.destroy(error));
   whole.then(firstPart.resolve, firstPart.resolve);
 
   try {
@@ -34,7 +35,9 @@ export async function* multipartFile(body: Readable, contentType: string): Async
     if (file !== undefined) for await (const chunk of file) yield chunk as Buffer;
     await whole;
   } catch (cause) {
-    throw new BursarError('invalid_body', 'The multipart form is broken, or was cut off.', { cause });
+    throw new BursarError('invalid_body', 'The multipart form is broken, or was cut off. Send it again, whole.', {
+      cause,
+    });
   }
   if (file === undefined) problem ??= 'The multipart form has no file. Send the zip as one.';
   if (problem !== undefined) throw new BursarError('invalid_body', problem);
@@ -44,6 +47,10 @@ function openForm(contentType: string) {
   try {
     return new Busboy({ headers: { 'content-type': contentType }, limits: { fieldSize: 1024, fields: 20, files: 20 } });
   } catch (cause) {
-    throw new BursarError('invalid_body', 'The multipart form names no boundary in its Content-Type.', { cause });
+    throw new BursarError(
+      'invalid_body',
+      'The multipart form names no boundary in its Content-Type. Send one, or the zip itself as the body.',
+      { cause },
+    );
   }
 }

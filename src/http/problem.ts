@@ -28,6 +28,7 @@ export const statusOf = {
   conflict: 409,
   too_large: 413,
   idempotency_key_reused: 422,
+  expectation_failed: 417,
   headers_too_large: 431,
   internal: 500,
   system_paused: 503,

@@ -10,6 +10,7 @@ import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
 import { requireActor } from './authentication.ts';
 import { connectionErrors } from './connection-errors.ts';
+import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
@@ -42,6 +43,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
   const app = fastify({
     loggerInstance: deps.log,
+    // A request without Host is refused below, in the same form as every other.
+    http: { requireHostHeader: false },
     logController: new LogController({ disableRequestLogging: true }),
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
     // Whoever writes a field that nobody knows is told so, and told of all faults at once.
@@ -55,7 +58,10 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     clientErrorHandler: connections.answer,
     frameworkErrors: (error, request, reply) => {
       // What cannot be decoded names nothing that is here.
-      const cause = new BursarError('not_found', 'The path is not well-formed.', { cause: error });
+      const cause = new BursarError('not_found', 'The path is not well-formed. Send it percent-encoded.', {
+        cause: error,
+      });
+      deps.log.info({ reqId: request.id, method: request.method, status: 404, reason: error.code }, 'path refused');
       sendProblem(cause, request.id, reply as FastifyReply);
     },
   });
@@ -63,6 +69,10 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.addHook('onRequest', async (request, reply) => {
     connections.track(reply.raw);
     reply.header('x-request-id', request.id);
+    if (request.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      reply.header('connection', 'close');
+      throw new BursarError('bad_request', 'The header Host is missing. Send it, as HTTP/1.1 asks.');
+    }
   });
   app.addHook('onResponse', async (request, reply) => {
     deps.onAnswer(request.method, reply.statusCode);
@@ -82,13 +92,17 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     if (type === 'application/json; charset=utf-8') reply.header('content-type', 'application/json');
     done(null, payload);
   });
-  app.setErrorHandler<FastifyError>((error, request, reply) => {
+  app.setErrorHandler<FastifyError>(async (error, request, reply) => {
+    await drain(request.raw);
     const problem = sendProblem(asBursarError(error), request.id, reply);
     if (problem.status >= 500) request.log.error({ err: error }, 'request failed');
+    return reply;
   });
   app.setNotFoundHandler((request, reply) => {
     sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
   });
+
+  app.server.on('checkExpectation', connections.refuseExpectation);
 
   await registerOpenApi(app, deps.version);
   probeRoutes(app, deps.readiness, deps.metrics);
@@ -149,5 +163,5 @@ function fieldError(problem: NonNullable<FastifyError['validation']>[number]): F
 /** No query, and nothing that looks like a token that somebody put into a path. */
 function loggablePath(url: string): string {
   const [path = ''] = url.split('?', 1);
-  return path.slice(0, 500).replace(/bursar_[\w-]+/g, 'bursar_***');
+  return path.slice(0, 500).replace(/bursar_[\w-]+|eyJ[\w.-]+/g, '***');
 }

@@ -49,7 +49,8 @@ export function administrationDesk(db: Db, systems: Systems, now: () => number) 
   };
 
   const grant = async (place: Project, command: Command<unknown>, act: GrantAct) => {
-    const accounts = await perform(command, grantAct(command.actor, await project(place), act));
+    const details = { ...(command.body as object), ...('user' in act ? { user: act.user } : {}) };
+    const accounts = await perform(command, grantAct(command.actor, await project(place), act, details));
     return accounts.map(publicAccount);
   };
 
@@ -70,11 +71,12 @@ export function administrationDesk(db: Db, systems: Systems, now: () => number) 
 
     async openPeriod(place: Project, command: Command<Static<typeof PeriodBody>>) {
       const { starts, ends, member_seconds, reserve_seconds, reason } = command.body;
-      const startsAt = starts === undefined ? now() : Date.parse(starts);
+      const startsAt = starts === undefined ? null : Date.parse(starts);
       const endsAt = ends === undefined ? null : Date.parse(ends);
       const period = { startsAt, endsAt, memberSeconds: member_seconds, reserveSeconds: reserve_seconds, reason };
-      const id = await perform(command, periodAct(command.actor, await project(place), period));
-      return { id, starts: isoTime(startsAt), ends: endsAt === null ? null : isoTime(endsAt) };
+      const opened = await perform(command, periodAct(command.actor, await project(place), period, command.body));
+      const { id, startsAt: from, endsAt: to } = opened;
+      return { id, starts: isoTime(from), ends: to === null ? null : isoTime(to) };
     },
 
     async listProjects({ hpc }: Place) {
@@ -86,7 +88,7 @@ export function administrationDesk(db: Db, systems: Systems, now: () => number) 
       systemNamed(systems, hpc);
       const { name, auto_join: autoJoin, grant_time_seconds: timeSeconds, grant_space_kb } = command.body;
       const grant = { timeSeconds, spaceBytes: grant_space_kb * unitSize.space };
-      const act = newProjectAct(command.actor, { hpc, name, autoJoin, grant, createdAt: now() });
+      const act = newProjectAct(command.actor, { hpc, name, autoJoin, grant, createdAt: now() }, command.body);
       return publicProject(await perform(command, act));
     },
 

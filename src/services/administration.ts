@@ -3,7 +3,7 @@ import { insertAudit } from '../store/audit.ts';
 import { findMember, type MemberStatus, setMemberStatus } from '../store/members.ts';
 import { closeProject, findProject, type NewProject, type ProjectRecord } from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
-import { userExists } from '../store/users.ts';
+import { userExists, userIds } from '../store/users.ts';
 import type { Actor } from './actor.ts';
 import { joinProject, openProject } from './enrolment.ts';
 import { type GrantAct, moveGrant } from './grants.ts';
@@ -21,7 +21,8 @@ export interface AdministrativeAct<T> {
 }
 
 export function refuseOthers(actor: Actor): void {
-  if (!actor.admin) throw new BursarError('forbidden', 'This path is for administrators.');
+  if (!actor.admin)
+    throw new BursarError('forbidden', 'This path is for administrators. Use a token that may act as one.');
 }
 
 /** Act and audit record are one transaction, together with the answer that a repetition of the request gets. */
@@ -40,22 +41,25 @@ export async function administer<T>(
   return request === null ? await db.transaction().execute(work) : await once(db, request, now, work);
 }
 
-export function grantAct(actor: Actor, project: ProjectRecord, act: GrantAct) {
+type Details = AdministrativeAct<unknown>['details'];
+
+/** Details stand in the audit trail as they were asked for. */
+export function grantAct(actor: Actor, project: ProjectRecord, act: GrantAct, details: Details) {
   return {
     actor,
     act: `grant.${act.kind}`,
     subject: `${project.hpc}/${project.name}`,
-    details: { ...act },
+    details: { kind: act.kind, ...details },
     carryOut: (tx: Db, now: number) => moveGrant(tx, project, act, actor.userId, now),
   };
 }
 
-export function periodAct(actor: Actor, project: ProjectRecord, period: NewPeriod) {
+export function periodAct(actor: Actor, project: ProjectRecord, period: NewPeriod, details: Details) {
   return {
     actor,
     act: 'grant.period',
     subject: `${project.hpc}/${project.name}`,
-    details: { ...period },
+    details,
     carryOut: (tx: Db, now: number) => openGrantPeriod(tx, project, period, actor.userId, now),
   };
 }
@@ -69,7 +73,7 @@ export function memberAct(actor: Actor, project: ProjectRecord, userId: string, 
     details: { reason },
     carryOut: async (tx: Db, now: number) => {
       if (!(await userExists(tx, userId))) {
-        throw new BursarError('user_unknown', 'There is no user of that identifier.');
+        throw new BursarError('user_unknown', 'There is no user of that identifier. GET /admin/users/ lists them.');
       }
       if (status === 'active') await joinProject(tx, project, userId, actor.userId, now);
       const member = await findMember(tx, userId, project.id);
@@ -80,17 +84,21 @@ export function memberAct(actor: Actor, project: ProjectRecord, userId: string, 
   };
 }
 
-export function newProjectAct(actor: Actor, project: NewProject) {
+export function newProjectAct(actor: Actor, project: NewProject, details: Details) {
   return {
     actor,
     act: 'project.create',
     subject: `${project.hpc}/${project.name}`,
-    details: { ...project },
-    carryOut: async (tx: Db) => {
+    details,
+    carryOut: async (tx: Db, now: number) => {
       if ((await findProject(tx, project.hpc, project.name)) !== undefined) {
         throw new BursarError('conflict', `${project.hpc} has a project ${project.name} already.`);
       }
-      return { ...project, id: await openProject(tx, project), closedAt: null };
+      const created = { ...project, id: await openProject(tx, project), closedAt: null };
+      if (project.autoJoin) {
+        for (const userId of await userIds(tx)) await joinProject(tx, created, userId, actor.userId, now);
+      }
+      return created;
     },
   };
 }

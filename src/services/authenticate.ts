@@ -33,15 +33,20 @@ function bearerToken(authorization: string | undefined): string {
 async function byOwnToken({ db, now }: AuthenticationDeps, token: string): Promise<Actor | undefined> {
   const record = await tokenByHash(db, hashOf(token));
   if (record === undefined) return undefined;
-  if (record.revokedAt !== null) throw new BursarError('token_invalid', 'This token has been revoked.');
+  if (record.revokedAt !== null)
+    throw new BursarError('token_invalid', 'This token has been revoked. Ask for a new one.');
   if (record.expiresAt !== null && record.expiresAt <= now()) {
-    throw new BursarError('token_invalid', 'This token has expired.');
+    throw new BursarError('token_invalid', 'This token has expired. Ask for a new one.');
   }
   return { userId: record.userId, admin: record.admin };
 }
 
 async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefined): Promise<Actor> {
-  if (identity === undefined) throw new BursarError('token_invalid', 'This token is not known here.');
+  if (identity === undefined)
+    throw new BursarError(
+      'token_invalid',
+      'This token is not known here. Send one that Bursar or its OpenID provider has issued.',
+    );
   const { issuer, subject, admin } = identity;
   const known = await userOfIdentity(deps.db, issuer, subject);
   return { userId: known ?? (await atFirstSight(deps, identity)), admin };

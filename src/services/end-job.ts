@@ -47,7 +47,10 @@ async function ownJob(db: Db, actor: Actor, place: Required<Place>, jobId: strin
   const job = await findJob(db, jobId);
   const isThere = job?.owner === actor.userId && job.project.hpc === place.hpc && job.project.name === place.project;
   if (job === undefined || !isThere) {
-    throw new BursarError('job_unknown', `There is no job of that identifier in ${place.project} on ${place.hpc}.`);
+    throw new BursarError(
+      'job_unknown',
+      `There is no job of that identifier in ${place.project} on ${place.hpc}. Use one that the list of jobs shows.`,
+    );
   }
   return job;
 }

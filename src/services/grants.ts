@@ -1,7 +1,7 @@
 import { BursarError } from '../domain/errors.ts';
 import { available } from '../domain/settlement.ts';
 import { type Account, type AccountSet, findAccounts, moveFigures } from '../store/accounts.ts';
-import { addGrant, chargedSeconds, openPool, refundTime, reserveOf, takeGrant } from '../store/grants.ts';
+import { addGrant, chargedSeconds, expireEnded, openPool, refundTime, reserveOf, takeGrant } from '../store/grants.ts';
 import { findJob } from '../store/jobs.ts';
 import { findMember } from '../store/members.ts';
 import { currentPeriod } from '../store/periods.ts';
@@ -48,7 +48,7 @@ async function changePool(tx: Db, project: ProjectRecord, { kind, resource, amou
   else {
     const free = await reserveOf(tx, poolId);
     if (free < amount || !(await takeGrant(tx, poolId, amount, kind, note))) {
-      throw tooMuch(amount, free, 'the part of the pool that is promised to nobody');
+      throw tooMuch(resource, amount, free, 'the part of the pool that is promised to nobody');
     }
   }
   return [await moveFigures(tx, poolId, {})];
@@ -66,14 +66,14 @@ async function changeCap(
   if (kind === 'top_up') {
     if (source === 'new') await addGrant(tx, pool.id, amount, kind, note);
     else if ((await reserveOf(tx, pool.id)) < amount) {
-      throw tooMuch(amount, await reserveOf(tx, pool.id), 'the part of the pool that is promised to nobody');
+      throw tooMuch(resource, amount, await reserveOf(tx, pool.id), 'the part of the pool that is promised to nobody');
     }
     await addGrant(tx, cap.id, amount, kind, note);
   } else {
     const taken =
       (source === 'pool' || (await takeGrant(tx, pool.id, amount, kind, note))) &&
       (await takeGrant(tx, cap.id, amount, kind, note));
-    if (!taken) throw tooMuch(amount, available(cap), `what user ${user} has available`);
+    if (!taken) throw tooMuch(resource, amount, available(cap), `what user ${user} has available`);
   }
   return [await moveFigures(tx, pool.id, {}), await moveFigures(tx, cap.id, {})];
 }
@@ -88,7 +88,7 @@ async function transfer(
   const giver = (await sides(tx, project, from, resource, note.at)).cap;
   const taker = (await sides(tx, project, to, resource, note.at)).cap;
   if (!(await takeGrant(tx, giver.id, amount, 'transfer', note))) {
-    throw tooMuch(amount, available(giver), `what user ${from} has available`);
+    throw tooMuch(resource, amount, available(giver), `what user ${from} has available`);
   }
   await addGrant(tx, taker.id, amount, 'transfer', note);
   return [await moveFigures(tx, giver.id, {}), await moveFigures(tx, taker.id, {})];
@@ -106,11 +106,12 @@ async function refund(
   }
   const { charged, refunded } = await chargedSeconds(tx, job);
   if (amount > charged - refunded) {
-    throw tooMuch(amount, charged - refunded, `what ${jobId} was charged and has not been given back`);
+    throw tooMuch('time', amount, charged - refunded, `what ${jobId} was charged and has not been given back`);
   }
-  await refundTime(tx, job, amount, note);
-  const { pool, cap } = await sides(tx, project, job.owner, 'time', note.at);
-  return [pool, cap];
+  const accounts = await refundTime(tx, job, amount, note);
+  // What comes back into a period that has ended is gone with it.
+  await expireEnded(tx, note.at);
+  return await Promise.all(accounts.map(({ id }) => moveFigures(tx, id, {})));
 }
 
 async function sides(tx: Db, project: ProjectRecord, user: string, resource: Resource, now: number) {
@@ -134,6 +135,8 @@ async function poolOf(tx: Db, project: ProjectRecord, resource: Resource, now: n
   return await openPool(tx, project.id, 'time', period);
 }
 
-function tooMuch(amount: number, free: number, what: string): BursarError {
-  return new BursarError('conflict', `${amount} is more than ${what}: ${Math.max(0, free)}.`);
+/** In the unit in which the amount was asked for. */
+function tooMuch(resource: Resource, amount: number, free: number, what: string): BursarError {
+  const size = resource === 'time' ? 1 : 1000;
+  return new BursarError('conflict', `${amount / size} is more than ${what}: ${Math.max(0, free) / size}.`);
 }

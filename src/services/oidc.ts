@@ -90,10 +90,12 @@ function identityOf(claims: JWTPayload, provider: OidcConfig): Identity {
 
 function refusal(cause: unknown): BursarError {
   if (cause instanceof BursarError) return cause;
-  if (cause instanceof errors.JWTExpired) return new BursarError('token_invalid', 'This token has expired.', { cause });
+  if (cause instanceof errors.JWTExpired)
+    return new BursarError('token_invalid', 'This token has expired. Ask for a new one.', { cause });
   const isTokensFault = cause instanceof errors.JOSEError && !(cause instanceof errors.JWKSTimeout);
   if (isTokensFault) {
-    const message = 'This token is not valid here: its signature, issuer, audience or dates do not fit.';
+    const message =
+      'This token is not valid here: its signature, issuer, audience or dates do not fit. Ask for one for this service.';
     return new BursarError('token_invalid', message, { cause });
   }
   return new BursarError('unavailable', 'The provider of this token cannot be reached to check it. Try again later.', {

@@ -7,7 +7,8 @@ import type { Db } from '../store/tables.ts';
 import { openCap } from './enrolment.ts';
 
 export interface NewPeriod {
-  startsAt: number;
+  /** Null for one that starts when it is opened. */
+  startsAt: number | null;
   /** Null for one without end. */
   endsAt: number | null;
   /** For each member. */
@@ -22,7 +23,8 @@ export interface NewPeriod {
  * starts; one that overlaps with another is refused. Jobs that were held against the old one settle against it.
  */
 export async function openGrantPeriod(tx: Db, project: ProjectRecord, period: NewPeriod, actor: string, now: number) {
-  const { startsAt, endsAt, memberSeconds, reserveSeconds, reason } = period;
+  const { endsAt, memberSeconds, reserveSeconds, reason } = period;
+  const startsAt = period.startsAt ?? now;
   if (startsAt < now) throw new BursarError('conflict', 'A period cannot start in the past.');
   if (endsAt !== null && endsAt <= startsAt) throw new BursarError('conflict', 'A period must end after its start.');
   for (const other of await openPeriods(tx, project.id, now)) {
@@ -40,5 +42,5 @@ export async function openGrantPeriod(tx: Db, project: ProjectRecord, period: Ne
     const amount = status === 'active' ? memberSeconds : 0;
     await openCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, amount, note);
   }
-  return periodId;
+  return { id: periodId, startsAt, endsAt };
 }

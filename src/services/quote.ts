@@ -25,11 +25,20 @@ export function quoteFor({ system, accounts }: Destination, request: JobRequest)
   const inCap = available(accounts.timeCap);
   const free = Math.min(inPool, inCap);
   const account = inPool < inCap ? 'pool' : 'cap';
+  const inSpacePool = available(accounts.spacePool);
+  const inSpaceCap = available(accounts.spaceCap);
+  const timeLack: Lack | null =
+    free >= needed ? null : { resource: 'time', account, needed, available: Math.max(0, free) };
+  // What a job brings is known only when its zip is there; but more use than there is blocks every job.
+  const spaceLack: Lack | null =
+    Math.min(inSpacePool, inSpaceCap) >= 0
+      ? null
+      : { resource: 'space', account: inSpacePool < inSpaceCap ? 'pool' : 'cap', needed: 0, available: 0 };
   return {
     timeSeconds: needed,
     timeLeftSeconds: Math.max(0, free - needed),
     longestRuntime: longestRuntimeHours(request, system.charge, free, system.limits.runtimeHours),
-    lack: free >= needed ? null : { resource: 'time', account, needed, available: Math.max(0, free) },
+    lack: timeLack ?? spaceLack,
   };
 }
 

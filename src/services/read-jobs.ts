@@ -23,7 +23,10 @@ export async function readJob(
   await projectNamed(db, systems, place.hpc, place.project);
   const json = await singleJobJson(db, { ...(owner === undefined ? {} : { owner }), ...place }, jobId);
   if (json === undefined) {
-    throw new BursarError('job_unknown', `There is no job of that identifier in ${place.project} on ${place.hpc}.`);
+    throw new BursarError(
+      'job_unknown',
+      `There is no job of that identifier in ${place.project} on ${place.hpc}. Use one that the list of jobs shows.`,
+    );
   }
   return json;
 }

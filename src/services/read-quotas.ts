@@ -30,12 +30,17 @@ export async function readQuota(
 ): Promise<string> {
   await projectNamed(db, systems, place.hpc, place.project);
   const [quota] = await findQuotas(db, { userId, ...place }, now);
-  if (quota === undefined) throw new BursarError('quota_unknown', `User ${userId} has no quota in ${place.project}.`);
+  if (quota === undefined)
+    throw new BursarError(
+      'quota_unknown',
+      `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
+    );
   return quotaJson(quota);
 }
 
 /** Lets administrators through to a user who exists. */
 export async function checkAdministrator(db: Db, actor: Actor, userId: string): Promise<void> {
   refuseOthers(actor);
-  if (!(await userExists(db, userId))) throw new BursarError('user_unknown', 'There is no user of that identifier.');
+  if (!(await userExists(db, userId)))
+    throw new BursarError('user_unknown', 'There is no user of that identifier. GET /admin/users/ lists them.');
 }

@@ -34,7 +34,10 @@ export async function readStatement(
 ): Promise<Statement> {
   const project = await projectNamed(db, systems, place.hpc, place.project);
   if ((await findMember(db, userId, project.id)) === undefined) {
-    throw new BursarError('quota_unknown', `User ${userId} has no quota in ${place.project}.`);
+    throw new BursarError(
+      'quota_unknown',
+      `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
+    );
   }
   if (range.to <= range.from) throw new BursarError('bad_request', '"to" must be later than "from".');
   const account = (resource: Resource) => statementOf(db, { projectId: project.id, userId, resource }, range);

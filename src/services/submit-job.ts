@@ -4,7 +4,8 @@ import { checkScript } from '../domain/batch-command.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/job.ts';
 import { unitsOf } from '../domain/price.ts';
-import { quotaExceeded } from '../domain/shortage.ts';
+import { longestRuntimeHours } from '../domain/quote.ts';
+import { type Lack, quotaExceeded } from '../domain/shortage.ts';
 import { type HpcSystem, newJobId } from '../domain/system.ts';
 import type { Spool, Upload } from '../files/spool.ts';
 import { readStart } from '../files/unzip.ts';
@@ -14,7 +15,7 @@ import { insertJob, type NewJob } from '../store/jobs.ts';
 import { type Amounts, reserve } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
 import type { Actor } from './actor.ts';
-import type { Destination } from './destination.ts';
+import { checkMember, type Destination } from './destination.ts';
 import { quoteFor } from './quote.ts';
 
 export interface SubmissionDeps {
@@ -112,11 +113,13 @@ async function recordJob(
   };
   const json = (id: number) => jobJson({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
   return await deps.db.transaction().execute(async (tx) => {
+    // Somebody may have been banned, or the project closed, while the zip was on its way.
+    await checkMember(tx, actor, project);
     const id = await insertJob(tx, newJob, json);
     const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
     const note = { actor: userId, reason: `submission of ${job.jobId}`, at: now };
     const lack = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
-    if (lack !== null) throw quotaExceeded(lack, quoteFor(destination, job.request).longestRuntime);
+    if (lack !== null) throw quotaExceeded(lack, longestRuntime(destination, job.request, lack));
     await insertEvent(tx, {
       userId,
       job: id,
@@ -126,4 +129,11 @@ async function recordJob(
     });
     return json(id);
   });
+}
+
+/** By what there is now, which may be less than when the job was quoted. */
+function longestRuntime(destination: Destination, request: JobRequest, lack: Lack): number {
+  if (lack.resource === 'space') return quoteFor(destination, request).longestRuntime;
+  const { charge, limits } = destination.system;
+  return longestRuntimeHours(request, charge, lack.available, limits.runtimeHours);
 }

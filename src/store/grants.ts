@@ -1,3 +1,4 @@
+import { BursarError } from '../domain/errors.ts';
 import { available } from '../domain/settlement.ts';
 import {
   type Account,
@@ -26,6 +27,9 @@ export async function openPool(db: Db, projectId: number, resource: 'time' | 'sp
 /** Adds to what is granted. */
 export async function addGrant(db: Db, accountId: number, amount: number, kind: EntryKind, note: Note): Promise<void> {
   const after = await moveFigures(db, accountId, { granted: amount });
+  if (after.granted > Number.MAX_SAFE_INTEGER) {
+    throw new BursarError('conflict', 'That is more than can be counted to the second and byte. Grant less.');
+  }
   await record(db, after, amount, kind, note);
 }
 
@@ -39,7 +43,8 @@ export async function takeGrant(db: Db, accountId: number, amount: number, kind:
 
 async function record(db: Db, after: Account, granted: number, kind: EntryKind, note: Note): Promise<void> {
   await insertEntry(db, { granted }, after, { ...note, job: null, kind });
-  await announceThreshold(db, after, note.at);
+  // What expires was not used: that nothing is left of it is no news about its use.
+  if (kind !== 'expire') await announceThreshold(db, after, note.at);
 }
 
 /** What of a pool is promised to no member. */
@@ -71,12 +76,14 @@ export async function chargedSeconds(db: Db, job: { id: number; attempt: number 
   return { charged: sum('charge'), refunded: -sum('refund') };
 }
 
-/** Gives charged time back, on both sides. The caller has checked that it is not more than was charged. */
+/** Gives charged time back, on both sides, and answers with these accounts. The caller has checked that it is not more than was charged. */
 export async function refundTime(db: Db, job: { id: number; attempt: number }, seconds: number, note: Note) {
   const hold = await holdOf(db, job);
+  const accounts: Account[] = [];
   for (const accountId of [hold.time_pool, hold.time_cap]) {
-    await giveBack(db, accountId, seconds, { ...note, job: job.id, kind: 'refund' });
+    accounts.push(await giveBack(db, accountId, seconds, { ...note, job: job.id, kind: 'refund' }));
   }
+  return accounts;
 }
 
 /**

@@ -1,6 +1,13 @@
 import { available, cover } from '../domain/settlement.ts';
 import type { Lack } from '../domain/shortage.ts';
-import { type AccountSet, type EntryNote, insertEntry, moveFigures, moveIfAvailable } from './accounts.ts';
+import {
+  type Account,
+  type AccountSet,
+  type EntryNote,
+  insertEntry,
+  moveFigures,
+  moveIfAvailable,
+} from './accounts.ts';
 import type { Db, Resource } from './tables.ts';
 import { announceThreshold } from './thresholds.ts';
 
@@ -133,13 +140,14 @@ export async function freeSpace(db: Db, job: { id: number; attempt: number }, no
 }
 
 /** Takes use off an account: what stands beyond its cover first, because that is what blocks new jobs. */
-export async function giveBack(db: Db, accountId: number, amount: number, note: EntryNote): Promise<void> {
+export async function giveBack(db: Db, accountId: number, amount: number, note: EntryNote): Promise<Account> {
   const before = await moveFigures(db, accountId, {});
   const overrun = -Math.min(before.overrun, amount);
   const movement = { overrun, posted: -(amount + overrun) };
   const after = await moveFigures(db, accountId, movement);
   await insertEntry(db, movement, after, note);
   await announceThreshold(db, after, note.at);
+  return after;
 }
 
 export async function holdOf(db: Db, job: { id: number; attempt: number }) {

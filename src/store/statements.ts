@@ -23,6 +23,9 @@ export interface StatementRange {
 
 const change = sql<number>`entries.granted - entries.held - entries.posted - entries.overrun`;
 const used = sql<number>`entries.posted + entries.overrun`;
+/** A grant for a period that is still to come takes effect when that begins. */
+const effectiveAt = sql<number>`
+  case when periods.starts_at > entries.at then periods.starts_at else entries.at end`;
 
 /** The movements of a user's caps in a project, of all its periods, in their order. */
 export async function movementsOf(
@@ -32,10 +35,18 @@ export async function movementsOf(
 ): Promise<MovementRecord[]> {
   return await entriesOf(db, holder)
     .leftJoin('jobs', 'jobs.id', 'entries.job')
-    .select(['entries.id', 'entries.at', 'entries.kind', 'jobs.job_id as jobId', 'entries.actor', 'entries.reason'])
+    .select([
+      'entries.id',
+      effectiveAt.as('at'),
+      'entries.kind',
+      'jobs.job_id as jobId',
+      'entries.actor',
+      'entries.reason',
+    ])
     .select([change.as('change'), used.as('used')])
-    .where('entries.at', '>=', from)
-    .where('entries.at', '<', to)
+    .where(effectiveAt, '>=', from)
+    .where(effectiveAt, '<', to)
+    .orderBy('at')
     .orderBy('entries.id')
     .execute();
 }
@@ -48,7 +59,7 @@ export async function balanceBefore(
 ): Promise<number> {
   const { balance } = await entriesOf(db, holder)
     .select(sql<number | null>`sum(${change})`.as('balance'))
-    .where('entries.at', '<', moment)
+    .where(effectiveAt, '<', moment)
     .executeTakeFirstOrThrow();
   return Number(balance ?? 0);
 }
@@ -57,6 +68,7 @@ function entriesOf(db: Db, { projectId, userId, resource }: { projectId: number;
   return db
     .selectFrom('entries')
     .innerJoin('accounts', 'accounts.id', 'entries.account_id')
+    .leftJoin('periods', 'periods.id', 'accounts.period_id')
     .where('accounts.project_id', '=', projectId)
     .where('accounts.holder', '=', userId)
     .where('accounts.resource', '=', resource);

@@ -21,7 +21,7 @@ const paths: [string, string[]][] = [
   ['/jobs/hpc_one/', [...readOnly, 'POST']],
   ['/jobs/hpc_two/', [...readOnly, 'POST']],
   ['/jobs/hpc_one/proj_hpc_one_01/', [...readOnly, 'POST']],
-  ['/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/', readOnly],
+  ['/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/', [...readOnly, 'DELETE']],
   ['/quotas/', readOnly],
   ['/quotas/hpc_one/', readOnly],
   ['/quotas/hpc_one/proj_hpc_one_01/', readOnly],

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import type { Config } from '../../src/config/schema.ts';
 import { enrolUser } from '../../src/services/enrolment.ts';
 import { issueToken } from '../../src/services/tokens.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { type Answer, type Caller, callerOf, type Job, type Quota } from './api.ts';
 import { bursar, type CommandOutcome } from './command-line.ts';
 import { type Contract, contractOf } from './contract.ts';
+import { gate } from './jobs.ts';
 import { assertProblem, type Refusal } from './refusals.ts';
 import { startServer, type TestServer } from './server.ts';
+import type { ShippedConfig as Config } from './shipped-config.ts';
 import { shippedConfig } from './shipped-config.ts';
+import { until } from './until.ts';
 
 export interface Movement {
   id: number;
@@ -88,6 +91,8 @@ export interface Bench {
   user(id: string): Promise<Caller>;
   /** The same user, without every answer being held against the OpenAPI document: for what is no JSON. */
   plain(id: string): Promise<Caller>;
+  /** The token of that user, for what a caller cannot send. */
+  token(id: string): Promise<string>;
   /** Another administrator. */
   administrator(id: string): Promise<Caller>;
   /** What stands in the books, read behind the server's back. */
@@ -96,7 +101,7 @@ export interface Bench {
   tamper(statement: string, ...values: (string | number)[]): void;
   bursar(...args: string[]): Promise<CommandOutcome>;
   /** Ends the server and starts another one on the same data folder. Callers from before do not reach it. */
-  restart(how: 'SIGTERM' | 'SIGKILL', whileDown?: () => void | Promise<void>): Promise<void>;
+  restart(how: 'SIGTERM' | 'SIGKILL', adjust?: (config: Config) => void): Promise<void>;
   dispose(): Promise<void>;
 }
 
@@ -105,11 +110,14 @@ export async function openBench(options: BenchOptions = {}): Promise<Bench> {
   let server = await startServer({ config });
   const { data, adminToken } = server;
   let contract: Contract = await contractOf(server);
-  const tokens = new Map<string, string>();
+  const tokens = new Map<string, Promise<string>>();
+  let latest: Promise<unknown> = Promise.resolve();
 
-  async function tokenOf(id: string, role: 'user' | 'admin'): Promise<string> {
-    const token = tokens.get(id) ?? (await newToken(data, id, role));
+  /** One after the other: two connections of one process would wait for each other. */
+  function tokenOf(id: string, role: 'user' | 'admin'): Promise<string> {
+    const token = tokens.get(id) ?? latest.then(() => newToken(data, id, role));
     tokens.set(id, token);
+    latest = token;
     return token;
   }
   function withBooks<T>(readonly: boolean, use: (books: Sqlite.Database) => T): T {
@@ -129,19 +137,37 @@ export async function openBench(options: BenchOptions = {}): Promise<Bench> {
     },
     user: async (id) => contract.as(await tokenOf(id, 'user')),
     plain: async (id) => callerOf(server.url, id === adminId ? adminToken : await tokenOf(id, 'user')),
+    token: (id) => tokenOf(id, 'user'),
     administrator: async (id) => contract.as(await tokenOf(id, 'admin')),
     rows: <Row>(query: string, ...values: (string | number)[]) =>
       withBooks(true, (books) => books.prepare(query).all(...values) as Row[]),
     tamper: (statement, ...values) => withBooks(false, (books) => books.prepare(statement).run(...values)),
     bursar: (...args) => bursar(args, { BURSAR_DATA: data, BURSAR_CONFIG: `${data}.yaml` }),
-    restart: async (how, whileDown) => {
+    restart: async (how, adjust) => {
       await (how === 'SIGTERM' ? server.stop() : server.kill());
-      await whileDown?.();
+      adjust?.(config);
       server = await startServer({ data, config });
       contract = await contractOf(server);
     },
     dispose: () => server.dispose(),
   };
+}
+
+/** A job that does not end when it is asked to: it runs past its time limit, until it is killed. */
+export const stubborn = 'trap \'\' TERM; while [ -d "$PWD" ]; do sleep 0.1; done';
+
+/** A job that says when it has begun, and then waits to be let go. */
+export const begun = `touch begun; ${gate}`;
+
+/** The stage RUNNING comes a moment before the first command of a job; what never came to that is not charged. */
+export async function hasBegun({ server }: Pick<Bench, 'server'>, job: Job): Promise<void> {
+  const mark = join(server.data, 'workspaces', job.job_id, 'files', 'begun');
+  await until(`the first command of ${job.job_id}`, () => (existsSync(mark) ? true : undefined));
+}
+
+/** Makes a stubborn job a matter of a second more than its limit. */
+export function shortGrace(config: Config): void {
+  for (const { engine } of Object.values(config.systems)) engine.killGraceSeconds = 1;
 }
 
 /** The administrator of a fresh server. */

@@ -103,12 +103,32 @@ function splitAnswers(received: string): { whole: Answer[]; rest: string } {
       const colon = line.indexOf(':');
       headers.append(line.slice(0, colon), line.slice(colon + 1).trim());
     }
-    const end = head.length + Number(headers.get('content-length') ?? '0');
-    if (rest.length < end) return { whole, rest };
-    const text = Buffer.from(rest.slice(head.length, end), 'latin1').toString('utf8');
+    const content = contentOf(rest.slice(head.length), headers);
+    if (content === undefined) return { whole, rest };
+    const text = Buffer.from(content.data, 'latin1').toString('utf8');
     const isJson = text !== '' && /json/.test(headers.get('content-type') ?? '');
     whole.push({ status: Number(status), headers, text, body: isJson ? JSON.parse(text) : undefined });
-    rest = rest.slice(end);
+    rest = rest.slice(head.length + content.length);
+  }
+}
+
+/** The content at the beginning of what follows a head, and how long it is on the wire; undefined until it is whole. */
+function contentOf(rest: string, headers: Headers): { data: string; length: number } | undefined {
+  if (headers.get('transfer-encoding') !== 'chunked') {
+    const length = Number(headers.get('content-length') ?? '0');
+    return rest.length < length ? undefined : { data: rest.slice(0, length), length };
+  }
+  let data = '';
+  let length = 0;
+  for (;;) {
+    const [line, size] = /^([0-9a-f]+)\r\n/i.exec(rest.slice(length)) ?? [];
+    if (line === undefined) return undefined;
+    const bytes = Number.parseInt(size ?? '', 16);
+    const end = length + line.length + bytes + 2;
+    if (rest.length < end) return undefined;
+    data += rest.slice(length + line.length, end - 2);
+    length = end;
+    if (bytes === 0) return { data, length };
   }
 }
 

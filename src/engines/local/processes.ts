@@ -50,7 +50,12 @@ export async function terminateJob(job: JobProcesses, patienceMs: number): Promi
  * kernel). A job that sets out to hide a process, with a new session and an empty environment, can.
  */
 export async function killJob(job: JobProcesses, patienceMs = 5_000): Promise<boolean> {
-  return repeat(patienceMs, async () => (await signalJob(job, 'SIGKILL')) === 0);
+  let emptyLooks = 0;
+  return repeat(patienceMs, async () => {
+    // A process that is just starting another program has no environment for a moment: one empty look is not enough.
+    emptyLooks = (await signalJob(job, 'SIGKILL')) === 0 ? emptyLooks + 1 : 0;
+    return emptyLooks >= 2;
+  });
 }
 
 /** Signals all of the job's processes. The answer is how many there were. */

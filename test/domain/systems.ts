@@ -1,0 +1,42 @@
+import type { HpcSystem, Tool } from '../../src/domain/system.ts';
+
+const stages = {
+  queued: 'QUEUED',
+  running: 'RUNNING',
+  succeeded: 'SUCCESSFUL',
+  failed: 'FAILED',
+  cancelled: 'CANCELED',
+  deleted: 'DELETED',
+};
+
+/** A batch system with the limits that Bursar is shipped with. */
+export const batchSystem: HpcSystem = {
+  name: 'hpc_one',
+  kind: 'batch',
+  scheduler: 'local',
+  stages,
+  jobId: { style: 'uuid' },
+  charge: 'core',
+  limits: { nodes: 64, coresPerNode: 128, runtimeHours: 48 },
+  runtimePolicy: 'reject',
+  defaults: { nodes: 2, coresPerNode: 3, runtimeHours: 1.5 },
+  tools: {},
+};
+
+export const plainTool: Tool = { command: ['bash', 'main.sh'], entry: 'main.sh', parameters: {} };
+
+/** A tool system that cuts runtimes down, with these tools. */
+export function toolSystem(tools: Record<string, Tool> = { BASH: plainTool }): HpcSystem {
+  return {
+    ...batchSystem,
+    name: 'hpc_two',
+    kind: 'tool',
+    scheduler: 'local',
+    stages: { ...stages, queued: 'QUEUE', succeeded: 'COMPLETED' },
+    jobId: { style: 'prefixed', prefix: 'BURSAR-JOB' },
+    limits: { nodes: 64, coresPerNode: 128, runtimeHours: 0.5 },
+    runtimePolicy: 'clamp',
+    defaults: { nodes: 1, coresPerNode: 1, runtimeHours: 0.5 },
+    tools,
+  };
+}

@@ -1,0 +1,406 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Job } from '../support/api.ts';
+import { gate, inStage, letGo, pathOf } from '../support/jobs.ts';
+import {
+  acted,
+  adminId,
+  assertBalanced,
+  assertExplained,
+  assertLack,
+  type Bench,
+  begun,
+  hasBegun,
+  home,
+  leaveOnly,
+  movementsOf,
+  openBench,
+  place,
+  type Quote,
+  ranJob,
+  statementOf,
+  submitted,
+  topUp,
+  withdraw,
+} from '../support/ledger.ts';
+import { filesUnder } from '../support/refusals.ts';
+import { until } from '../support/until.ts';
+import { bearer, headOf, openWire } from '../support/wire.ts';
+import { zipOf } from '../support/zip.ts';
+
+// What accounting in front of batch systems has got wrong before, each as a test of its own, through real HTTP.
+
+const granted = 200_000;
+let bench: Bench;
+
+before(async () => {
+  bench = await openBench({
+    timeSeconds: granted,
+    adjust: (config) => {
+      for (const system of Object.values(config.systems)) system.engine.cores = 4;
+      const { hpc_two } = config.systems;
+      if (hpc_two === undefined) throw new Error('the shipped configuration has no hpc_two');
+      hpc_two.charge = 'node';
+      const [, second] = hpc_two.projects;
+      if (second !== undefined) second.grant = { timeSeconds: 0, spaceKb: 0 };
+    },
+  });
+});
+after(() => bench.dispose());
+
+describe('the eight classic faults', () => {
+  describe('1. a quota of exactly zero refilling itself', () => {
+    const left = async (user: string) => {
+      const { time_left, space_left } = await (await bench.user(user)).quota(place.hpc, place.project);
+      return { time_left, space_left };
+    };
+    const nothing = { time_left: 0, space_left: 0 };
+
+    test('what an administrator has taken away to the last second stays away, whatever is asked', async () => {
+      const me = await bench.user('301401');
+      await leaveOnly(bench.admin, '301401', { time: 0, space: 0 });
+      for (let i = 0; i < 20; i++) assert.deepEqual(await left('301401'), nothing);
+      assertLack(await me.submit(`/jobs/${home}/`, { command: 'true', runtime: '0.0001' }), {
+        needed: 1,
+        available: 0,
+        account: 'cap',
+      });
+      assert.deepEqual(await left('301401'), nothing);
+    });
+
+    test('and after another token, a restart and a change of the configuration it is zero still', async () => {
+      const { code, stderr } = await bench.bursar('token', 'create', '--user', '301401');
+      assert.equal(code, 0, stderr);
+      await bench.restart('SIGTERM', ({ systems }) => {
+        for (const project of systems.hpc_one?.projects ?? []) project.grant.spaceKb += 1;
+      });
+      assert.deepEqual(await left('301401'), nothing);
+      const { movements } = (await statementOf(await bench.user('301401'))).time;
+      assert.deepEqual(
+        movements.map(({ kind, balance }) => [kind, balance]),
+        [
+          ['grant', granted],
+          ['withdraw', 0],
+        ],
+      );
+    });
+
+    test('a quota that was used to the last second is zero, and stays so', async () => {
+      const me = await bench.user('301402');
+      await leaveOnly(bench.admin, '301402', { time: 1 });
+      // A job is charged one second at the least.
+      await ranJob(me, { command: 'true', runtime: 1 / 3600 });
+      for (let i = 0; i < 5; i++) assert.equal((await left('301402')).time_left, 0);
+      assertLack(await me.submit(`/jobs/${home}/`, { command: 'true', runtime: 1 / 3600 }), { available: 0 });
+    });
+
+    test('a project whose members are granted nothing has members with nothing', async () => {
+      const me = await bench.user('301403');
+      for (let i = 0; i < 3; i++) {
+        const { time_left, space_left } = await me.quota('hpc_two', 'proj_hpc_two_02');
+        assert.deepEqual({ time_left, space_left }, nothing);
+      }
+    });
+  });
+
+  describe('2. refund of used instead of unused time', () => {
+    test('the end of a job gives back what it held and did not use, and nothing else', async () => {
+      const me = await bench.user('301410');
+      const job = await submitted(me, { command: gate, node_number: 2, core_number: 4, runtime: 0.5 });
+      const held = 2 * 4 * 1800;
+      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - held);
+      await inStage(me, job, 'RUNNING');
+      letGo(bench.server, job);
+      await me.finished(job);
+
+      const [reserved, charged, ...more] = await movementsOf(me, job);
+      assert.deepEqual(more, []);
+      assert.deepEqual([reserved?.kind, reserved?.change, reserved?.used], ['reserve', -held, 0]);
+      const used = charged?.used ?? Number.NaN;
+      // It ran for moments out of half an hour: whoever mixed the two up would leave next to nothing.
+      assert.ok(used > 0 && used < held / 2, String(used));
+      assert.deepEqual([charged?.kind, charged?.change], ['charge', held - used]);
+      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - used);
+    });
+  });
+
+  describe('3. hours mixed with seconds', () => {
+    for (const [runtime, seconds] of [
+      [1, 3600],
+      [0.5, 1800],
+      [0.1, 360],
+      [0.001, 4],
+      [1 / 3600, 1],
+      [0.0001, 1],
+      [40, 144_000],
+    ] as const) {
+      test(`a runtime of ${runtime} hours is held as ${seconds} seconds`, async () => {
+        const me = await bench.user('301411');
+        const { body: quote } = await me.send('POST', '/quotes/hpc_one/', {
+          payload: JSON.stringify({ command: 'true', runtime }),
+        });
+        assert.equal((quote as Quote).cost, seconds);
+        const before = (await me.quota(place.hpc, place.project)).time_left;
+        const job = await submitted(me, { command: gate, runtime });
+        const [reserved] = await movementsOf(me, job);
+        assert.equal(reserved?.change, -seconds);
+        assert.equal(reserved?.balance, before - seconds);
+        await me.send('DELETE', pathOf(job));
+      });
+    }
+
+    test('time that administrators move is in seconds, and space in KB', async () => {
+      const me = await bench.user('301412');
+      const before = await me.quota(place.hpc, place.project);
+      await topUp(bench.admin, '301412', 3600);
+      await topUp(bench.admin, '301412', 7, { resource: 'space' });
+      const after = await me.quota(place.hpc, place.project);
+      assert.equal(after.time_left - before.time_left, 3600);
+      assert.equal(after.space_left - before.space_left, 7);
+    });
+  });
+
+  describe('4. double settlement on repeated reads', () => {
+    test('however often and by whomever an ended job is read, it was settled once', async () => {
+      const me = await bench.user('301420');
+      const { admin } = bench;
+      const job = await submitted(me, { command: 'true', core_number: 3 });
+      // Readers are there all the time, while it runs, ends and is settled.
+      const readers = Array.from({ length: 20 }, async () => {
+        for (;;) {
+          const { body } = await me.get<Job>(pathOf(job));
+          await me.get('/jobs/');
+          await me.get('/quotas/');
+          if (body.terminal_stage) return;
+        }
+      });
+      await Promise.all(readers);
+      const { text } = await me.get(`/quotas/${home}/`);
+      const paths = [pathOf(job), '/jobs/', `/jobs/${home}/`, '/quotas/', `/quotas/${home}/statement/`, '/usage/'];
+      const ofAdmins = ['/admin/jobs/', '/admin/jobs/301420/', `/admin/quotas/301420/${home}/`, '/admin/usage/'];
+      for (let i = 0; i < 5; i++) {
+        await Promise.all([...paths.map((path) => me.get(path)), ...ofAdmins.map((path) => admin.get(path))]);
+      }
+      assert.equal((await me.get(`/quotas/${home}/`)).text, text);
+      assert.deepEqual(
+        (await movementsOf(me, job)).map(({ kind }) => kind),
+        ['reserve', 'charge'],
+      );
+    });
+
+    test('and a restart, which looks at all that is there, does not settle it again', async () => {
+      const before = (await (await bench.user('301420')).get('/quotas/')).text;
+      await bench.restart('SIGKILL');
+      assert.equal((await (await bench.user('301420')).get('/quotas/')).text, before);
+      const rows = bench.rows<{ n: number }>(
+        'select count(*) as n from resolutions join holds on holds.id = hold_id group by job having n > 1',
+      );
+      assert.deepEqual(rows, []);
+    });
+  });
+
+  describe('5. cost that ignores nodes and cores', () => {
+    for (const [nodes, cores] of [
+      [1, 1],
+      [1, 3],
+      [3, 1],
+      [2, 5],
+      [7, 4],
+    ] as const) {
+      test(`${nodes} nodes of ${cores} cores hold and pay ${nodes * cores} seconds a second`, async () => {
+        const me = await bench.user('301430');
+        const job = await ranJob(me, { command: 'true', node_number: nodes, core_number: cores, runtime: '0.5' });
+        const [reserved, charged] = await movementsOf(me, job);
+        assert.equal(reserved?.change, -nodes * cores * 1800);
+        const used = charged?.used ?? Number.NaN;
+        assert.ok(used >= nodes * cores && used % (nodes * cores) === 0, String(used));
+      });
+    }
+
+    test('a system that charges for nodes counts the nodes, and not their cores', async () => {
+      const me = await bench.user('301431');
+      const zip = await zipOf({ 'main.sh': 'true\n' });
+      const payload = { tool: 'BASH', node_number: 3, core_number: 16, runtime: '0.25' };
+      const job = await me.finished((await me.submit('/jobs/hpc_two/', payload, zip)).body);
+      const [reserved, charged] = await movementsOf(me, job, 'time', 'hpc_two/proj_hpc_two_01');
+      assert.equal(reserved?.change, -3 * 900);
+      const used = charged?.used ?? Number.NaN;
+      assert.ok(used >= 3 && used % 3 === 0, String(used));
+    });
+  });
+
+  describe('6. cancel that refunds twice', () => {
+    test('a running job that is cancelled by many requests at once, and again, gives back once', async () => {
+      const me = await bench.user('301440');
+      const job = await submitted(me, { command: begun, core_number: 2 });
+      await hasBegun(bench, job);
+      await inStage(me, job, 'RUNNING');
+      const answers = await Promise.all(Array.from({ length: 10 }, () => me.send('DELETE', pathOf(job))));
+      for (const { status, text } of answers) assert.ok(status === 200 || status === 202, text);
+      await me.finished(job);
+      for (let i = 0; i < 3; i++) assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
+
+      const [, charged, ...more] = await movementsOf(me, job);
+      assert.deepEqual(more, []);
+      const used = charged?.used ?? Number.NaN;
+      assert.ok(used > 0 && used < 7200, String(used));
+      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - used);
+      await assertExplained(me);
+    });
+
+    test('a job that is cancelled before it starts gives back all, once', async () => {
+      const me = await bench.user('301441');
+      const other = await bench.user('301442');
+      const inTheWay = await submitted(other, { command: gate, core_number: 4 });
+      await inStage(other, inTheWay, 'RUNNING');
+      const job = await submitted(me, { command: 'true', core_number: 4 });
+      await Promise.all(Array.from({ length: 5 }, () => me.send('DELETE', pathOf(job))));
+      assert.equal((await me.finished(job)).failed, false);
+      await me.send('DELETE', pathOf(job));
+      assert.deepEqual(
+        (await movementsOf(me, job)).map(({ kind, change }) => [kind, change]),
+        [
+          ['reserve', -4 * 3600],
+          ['release', 4 * 3600],
+        ],
+      );
+      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted);
+      await other.send('DELETE', pathOf(inTheWay));
+    });
+  });
+
+  describe('7. a failed submission that keeps its hold', () => {
+    test('what is refused by its headers, its zip or its size leaves no movement at all', async () => {
+      const me = await bench.user('301450');
+      await leaveOnly(bench.admin, '301450', { space: 4 });
+      const before = (await me.get('/quotas/')).text;
+      const refusals = [
+        await me.submit(`/jobs/${home}/`, { command: 'true', runtime: 'long' }),
+        await me.submit(`/jobs/${home}/`, { command: 'true' }, Buffer.from('this is no zip')),
+        await me.submit(`/jobs/${home}/`, { command: 'true' }, await zipOf({ 'big.bin': 'x'.repeat(4001) })),
+        await me.submit(`/jobs/${home}/`, { command: 'true', node_number: 64, core_number: 128, runtime: 48 }),
+        await me.send('POST', `/jobs/${home}/`, { payload: '{"command":"true"}' }),
+      ];
+      assert.deepEqual(
+        refusals.map(({ status, body }) => [status, (body as unknown as { code: string }).code]),
+        [
+          [400, 'invalid_payload'],
+          [400, 'invalid_zip'],
+          [403, 'quota_exceeded'],
+          [403, 'quota_exceeded'],
+          [400, 'invalid_content_disposition'],
+        ],
+      );
+      assert.equal((await me.get('/quotas/')).text, before);
+      const { time, space } = await statementOf(me);
+      assert.deepEqual([time.movements.length, space.movements.length], [1, 2], 'what was granted and taken, no more');
+      assert.deepEqual((await me.get('/jobs/')).body, []);
+    });
+
+    test('an upload that breaks off holds nothing, before and after', async () => {
+      const me = await bench.user('301451');
+      const { text } = await me.get('/quotas/');
+      const wire = await openWire(bench.server.url);
+      const headers = [
+        bearer(await bench.token('301451')),
+        ['content-disposition', 'attachment; filename=job.zip'],
+        ['payload', '{"command":"true"}'],
+        ['content-length', '100000'],
+      ] as const;
+      wire.write(headOf({ method: 'POST', path: `/jobs/${home}/`, headers }), 'PK');
+      await until('it arrives', () => (filesUnder(bench.server, 'spool').length > 0 ? true : undefined));
+      assert.equal((await me.get('/quotas/')).text, text, 'nothing is held while it arrives');
+      wire.destroy();
+      await until('nothing of it is kept', () => (filesUnder(bench.server, 'spool').length === 0 ? true : undefined));
+      assert.equal((await me.get('/quotas/')).text, text, 'nor afterwards');
+      assert.deepEqual((await me.get('/jobs/')).body, []);
+    });
+
+    test('a job that the system rejects after it was accepted gives everything back', async () => {
+      const me = await bench.user('301452');
+      const { text } = await me.get(`/quotas/${home}/`);
+      const zip = await zipOf({ 'other.sh': 'x'.repeat(5000) });
+      const job = await ranJob(me, { command: 'sbatch missing.sh', core_number: 2 }, zip);
+      assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
+      assert.deepEqual(
+        (await movementsOf(me, job)).map(({ kind, change }) => [kind, change]),
+        [
+          ['reserve', -7200],
+          ['release', 7200],
+        ],
+      );
+      // The files that it brought are there, and take space, until they are deleted.
+      await me.send('DELETE', pathOf(job));
+      assert.equal((await me.get(`/quotas/${home}/`)).text, text);
+    });
+  });
+
+  describe('8. history that cannot explain a balance', () => {
+    test('after all that can happen to an account, its statement adds up to what is left', async () => {
+      const me = await bench.user('301460');
+      await bench.user('301461');
+      const { admin } = bench;
+      const zip = await zipOf({ 'run.sh': '#!/bin/sh\nhead -c 1234 /dev/zero > out\n', 'in.bin': 'x'.repeat(777) });
+      const done = await ranJob(me, { command: 'sbatch run.sh', core_number: 3 }, zip);
+      await ranJob(me, { command: 'exit 3' });
+      await ranJob(me, { command: 'sbatch missing.sh' });
+      const cancelled = await submitted(me, { command: begun });
+      await hasBegun(bench, cancelled);
+      await me.send('DELETE', pathOf(cancelled));
+      await topUp(admin, '301460', 500);
+      await topUp(admin, '301460', 50, { resource: 'space' });
+      await withdraw(admin, '301460', 200, { source: 'pool' });
+      await withdraw(admin, '301460', 20, { resource: 'space', source: 'pool' });
+      const reason = 'they agreed on it';
+      const transfer = { from: '301460', to: '301461', resource: 'time', amount: 1000, reason };
+      await acted(admin, `/admin/grants/${home}/transfers/`, transfer);
+      await acted(admin, `/admin/grants/${home}/refunds/`, { job_id: done.job_id, amount: 2, reason });
+      await me.send('DELETE', pathOf(done));
+      const running = await submitted(me, { command: gate, runtime: 2 });
+
+      const { time, space } = await assertExplained(me);
+      assert.equal(time.opening_balance, 0);
+      const kinds = (movements: { kind: string }[]) => [...new Set(movements.map(({ kind }) => kind))].sort();
+      assert.deepEqual(kinds(time.movements), [
+        'charge',
+        'grant',
+        'refund',
+        'release',
+        'reserve',
+        'top_up',
+        'transfer',
+        'withdraw',
+      ]);
+      for (const kind of ['charge', 'free', 'grant', 'reserve', 'top_up', 'withdraw']) {
+        assert.ok(kinds(space.movements).includes(kind), kind);
+      }
+      for (const { kind, actor, job_id } of time.movements) {
+        const ofJob = ['reserve', 'charge', 'release', 'refund'].includes(kind);
+        assert.equal(job_id !== null, ofJob, kind);
+        if (['top_up', 'withdraw', 'transfer', 'refund'].includes(kind)) assert.equal(actor, adminId, kind);
+        if (kind === 'reserve') assert.equal(actor, '301460');
+      }
+      await assertExplained(await bench.user('301461'));
+      await me.send('DELETE', pathOf(running));
+      await me.finished(running);
+      await assertExplained(me);
+    });
+
+    test('a member whom nothing has happened to yet has one line: the grant', async () => {
+      const { time, space } = await assertExplained(await bench.user('301462'));
+      assert.deepEqual([time.closing_balance, space.closing_balance], [granted, 100_001]);
+      assert.deepEqual([time.movements.length, space.movements.length], [1, 1]);
+    });
+
+    test('the database itself refuses to change or remove what is written', async () => {
+      for (const table of ['entries', 'resolutions']) {
+        assert.throws(() => bench.tamper(`update ${table} set at = at + 1`), /append-only/);
+        assert.throws(() => bench.tamper(`delete from ${table}`), /append-only/);
+      }
+    });
+  });
+
+  test('and after all of it the books balance', async () => {
+    await assertBalanced(bench.admin);
+  });
+});
