@@ -70,10 +70,11 @@ for (const [hpc, project] of [
 }
 
 test('4.2 hpc is required, and there is nothing to post to below a project', async () => {
-  for (const path of ['/jobs/', '/jobs/hpc_one/proj_hpc_one_01/X/']) {
+  const allowed = { '/jobs/': 'GET, HEAD', '/jobs/hpc_one/proj_hpc_one_01/X/': 'GET, HEAD, DELETE' };
+  for (const [path, allow] of Object.entries(allowed)) {
     const { status, headers } = await me.submit(path, { command: 'true' });
     assert.equal(status, 405, path);
-    assert.equal(headers.get('allow'), 'GET, HEAD');
+    assert.equal(headers.get('allow'), allow);
   }
 });
 
