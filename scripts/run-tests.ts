@@ -3,9 +3,10 @@ import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { runnable } from './peers.ts';
 
 const named = process.argv.slice(2);
-const files = (named.length > 0 ? named : globSync('test/**/*.test.ts')).sort();
+const files = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')).sort());
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
 const results = run({ files, concurrency: Math.max(2, availableParallelism()), timeout: 600_000 });

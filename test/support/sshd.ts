@@ -101,15 +101,9 @@ export async function startSshd(): Promise<TestSshd> {
 
 /** Absolute, as sshd insists on it. */
 function findSshd(): string {
-  const find = () => ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/usr/bin/sshd', '/sbin/sshd'].find(existsSync);
-  const found = find();
-  if (found !== undefined) return found;
-  const remedy = 'sshd is missing: install it (apt-get install -y openssh-server)';
-  if (process.env.CI === 'true' || process.getuid?.() !== 0) throw new Error(remedy);
-  execute(['apt-get', 'install', '-y', 'openssh-server']);
-  const installed = find();
-  if (installed === undefined) throw new Error(remedy);
-  return installed;
+  const found = ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/usr/bin/sshd', '/sbin/sshd'].find(existsSync);
+  if (found === undefined) throw new Error('sshd is missing: apt-get install openssh-server');
+  return found;
 }
 
 const execute = ([program = '', ...args]: string[]) => execFileSync(program, args, { stdio: 'inherit' });
