@@ -60,11 +60,11 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
       return watchMs;
     }
   });
-  const wake = () => {
+  const wake = (withinMs?: number) => {
     changedAt = now();
-    loop.wake();
+    loop.wake(withinMs);
   };
-  engine.onChange(wake);
+  engine.onChange(() => wake());
   return { ...loop, wake };
 }
 
