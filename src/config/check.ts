@@ -1,5 +1,6 @@
 import { Ajv, type ErrorObject } from 'ajv';
 import { closest } from 'fastest-levenshtein';
+import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import { type Config, ConfigSchema, engineSchemas } from './schema.ts';
 import { parameterFault } from './tool-parameters.ts';
@@ -32,7 +33,7 @@ function engineFaults(config: unknown): FieldError[] {
 
 /** What a schema cannot say. */
 function crossChecks(config: Config): FieldError[] {
-  const problems: FieldError[] = [];
+  const problems: FieldError[] = databaseFaults(config.database.url);
   for (const [name, system] of Object.entries(config.systems)) {
     const at = `systems.${name}`;
     const add = (field: string, message: string) => problems.push({ field: `${at}.${field}`, message });
@@ -69,6 +70,15 @@ function crossChecks(config: Config): FieldError[] {
     }
   }
   return problems;
+}
+
+function databaseFaults(url: string): FieldError[] {
+  try {
+    parseDatabaseUrl(url);
+    return [];
+  } catch (error) {
+    return [{ field: 'database.url', message: (error as Error).message }];
+  }
 }
 
 function isLoopback(host: string): boolean {

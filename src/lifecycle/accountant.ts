@@ -4,6 +4,7 @@ import { forgetAnswers } from '../store/idempotency.ts';
 import { listMembers } from '../store/members.ts';
 import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import { type Loop, startLoop } from './loop.ts';
 import type { Log } from './system-worker.ts';
 
@@ -24,7 +25,7 @@ export function startAccountant(deps: AccountantDeps): Loop {
   return startLoop(async () => {
     try {
       await announceEnds(deps);
-      const expired = await db.transaction().execute((tx) => expireEnded(tx, now()));
+      const expired = await inTransaction(db, (tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
       await forgetAnswers(db, now() - dayMs);
     } catch (error) {
@@ -38,7 +39,7 @@ export function startAccountant(deps: AccountantDeps): Loop {
 async function announceEnds({ db, noticeDays, now }: AccountantDeps): Promise<void> {
   const at = now();
   for (const period of await periodsToAnnounce(db, at, at + noticeDays * dayMs)) {
-    await db.transaction().execute(async (tx) => {
+    await inTransaction(db, async (tx) => {
       if (!(await markAnnounced(tx, period.id, at))) return;
       const project = await tx
         .selectFrom('projects')

@@ -13,6 +13,7 @@ import { jobRecord } from '../../src/store/jobs.ts';
 import { proveLedger } from '../../src/store/ledger-proof.ts';
 import { makeZip } from '../files/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
+import { databaseOf } from '../support/database.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 const shipped = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
@@ -148,7 +149,7 @@ export function killStorm(title: string, options: StormOptions): void {
     });
 
     test('kept books that balance, and public JSON that tells what the rows tell', async () => {
-      const db = openDatabase('sqlite:bursar.db', data);
+      const db = openDatabase(databaseOf(data), data);
       try {
         assert.deepEqual((await proveLedger(db)).problems, []);
         const systems = hpcSystems(checkConfig(options.config?.() ?? shipped, 'test'));
