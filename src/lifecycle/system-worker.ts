@@ -5,14 +5,8 @@ import type { Workspaces } from '../files/workspaces.ts';
 import type { ZipLimits } from '../files/zip-directory.ts';
 import type { Metrics } from '../metrics/registry.ts';
 import type { Db } from '../store/tables.ts';
+import type { Log } from './log.ts';
 import type { Tenure } from './tenure.ts';
-
-/** The part of a structured logger that the lifecycle needs. */
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
 
 /** An HPC system that can be taken up. */
 export interface SystemSite {

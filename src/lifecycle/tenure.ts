@@ -2,8 +2,8 @@ import { BursarError } from '../domain/errors.ts';
 import { endLease, type Lease, renewLease, takeLease, underLease } from '../store/leases.ts';
 import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
+import type { Log } from './log.ts';
 import { startLoop } from './loop.ts';
-import type { Log } from './system-worker.ts';
 
 /** The time in which a piece of work is this process's, and nobody else's. */
 export interface Tenure {
