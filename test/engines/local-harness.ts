@@ -50,6 +50,7 @@ export async function localHarness(overrides: Partial<LocalEngineOptions> = {}):
     },
     wholeSystem: { nodes: 1, coresPerNode: options.cores },
     shortestRuntimeSeconds: 1,
+    cancelReason: 'cancelled by its owner',
     recordOf: (job) => join(directory, job.jobId),
   };
 }
