@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync, rmSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { attempt, killAll } from './attempt.ts';
@@ -34,6 +34,8 @@ export interface SlurmCluster {
   startController(): Promise<void>;
   /** From one moment to the next, with nothing saved. */
   killController(): Promise<void>;
+  /** Killed, and started again with nothing of what it knew. */
+  wipeController(): Promise<void>;
   pauseController(): void;
   resumeController(): void;
   /** The node and all that runs on it are gone from one moment to the next. */
@@ -89,6 +91,12 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     startNode: (name) => startNodes([name]),
     stopController: () => end('slurmctld', 'SIGTERM'),
     killController: () => end('slurmctld', 'SIGKILL'),
+    async wipeController() {
+      await end('slurmctld', 'SIGKILL');
+      await rm(at('state'), { recursive: true });
+      await mkdir(at('state'));
+      await startController();
+    },
     pauseController: () => daemons.signal('slurmctld', 'SIGSTOP'),
     resumeController: () => daemons.signal('slurmctld', 'SIGCONT'),
     stopMunge: () => end('munged', 'SIGTERM'),
