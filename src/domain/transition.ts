@@ -13,13 +13,16 @@ export type Observation = { jobId: string; ref: string } & (
 
 const order: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2, running: 3, ended: 4, deleted: 5 };
 
-/** The status after an observation, or null when it tells nothing new. Never goes back, whatever the engine says. */
-export function transition(current: JobStatus, observation: Observation): JobStatus | null {
-  const next = observedStatus(observation);
+/**
+ * The status after an observation, or null when it tells nothing new. Never goes back, whatever the engine says.
+ * `isToBeCancelled`: the owner has asked for its end.
+ */
+export function transition(current: JobStatus, observation: Observation, isToBeCancelled: boolean): JobStatus | null {
+  const next = observedStatus(observation, isToBeCancelled);
   return order[next.state] > order[current.state] && order[current.state] < order.ended ? next : null;
 }
 
-function observedStatus(observation: Observation): JobStatus {
+function observedStatus(observation: Observation, isToBeCancelled: boolean): JobStatus {
   switch (observation.kind) {
     case 'queued':
       return { state: 'queued' };
@@ -27,9 +30,20 @@ function observedStatus(observation: Observation): JobStatus {
       return { state: 'running', startedAt: observation.startedAt };
     case 'finished': {
       const { jobId: _jobId, ref: _ref, kind: _kind, ...end } = observation;
-      return { state: 'ended', ...end };
+      return { state: 'ended', ...attributed(end, isToBeCancelled) };
     }
     default:
       return unreachable(observation);
   }
+}
+
+/**
+ * An engine may know that a job was cancelled, and not by whom; its reason begins with `cancelled` then. Who has asked for
+ * it is in the books: where it was not the owner, it was somebody on the cluster, and the owner's job has failed.
+ */
+function attributed(end: JobEnd, isToBeCancelled: boolean): JobEnd {
+  if (end.outcome !== 'cancelled') return end;
+  const outcome = isToBeCancelled ? 'cancelled' : 'cancelled_by_site';
+  const who = isToBeCancelled ? 'its owner' : 'an administrator of the cluster';
+  return { ...end, outcome, reason: end.reason.replace(/^cancelled(?: by its owner)?/, `cancelled by ${who}`) };
 }

@@ -2,13 +2,16 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSshShell, type SshShellOptions } from '../../src/shell/ssh-shell.ts';
+import { socketOf } from '../../src/shell/ssh-target.ts';
 import { startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import { ample } from './shell-contract.ts';
@@ -184,10 +187,24 @@ test('paths with spaces and percent signs are paths', async (t) => {
   assert.equal((await readdir(odd)).length, 4, 'the socket and its log are there too');
 });
 
-test('a folder too long for a socket is refused at once', async (t) => {
+test('a folder with too long a path for a socket is stood in for by a short one, which goes with the shell', async (t) => {
   const { options } = await setUp(t);
-  const controlFolder = `/tmp/${'x'.repeat(80)}`;
-  assert.throws(() => createSshShell({ ...options, controlFolder }), { code: 'invalid_config', message: /too long/ });
+  const long = { ...options, controlFolder: join(tmpdir(), 'x'.repeat(90)) };
+  const socket = socketOf(long);
+  assert.ok(Buffer.byteLength(socket) < 90);
+  const shell = createSshShell(long);
+  t.after(() => shell.close());
+  const say = async (text: string) => (await shell.run(['echo', text], ample())).stdout;
+  assert.equal(await say('mine'), 'mine\n');
+  assert.equal((await stat(dirname(socket))).mode & 0o777, 0o700);
+  assert.equal(existsSync(long.controlFolder), false);
+  await shell.close();
+  assert.equal(existsSync(dirname(socket)), false);
+  // A folder that others can write to may hold a socket of theirs.
+  await mkdir(dirname(socket));
+  t.after(() => rm(dirname(socket), { recursive: true, force: true }));
+  await chmod(dirname(socket), 0o777);
+  await assert.rejects(say('yours'), { ...transient, message: /not a folder of this user alone/ });
 });
 
 test('what start-up files print is not taken for output', async (t) => {
