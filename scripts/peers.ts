@@ -32,8 +32,8 @@ const peers: Peer[] = [
   },
   {
     name: 'PostgreSQL',
-    programs: ['initdb', 'postgres', 'setpriv'],
-    packages: ['postgresql', 'util-linux'],
+    programs: ['initdb', 'postgres', 'setpriv', 'openssl'],
+    packages: ['postgresql', 'util-linux', 'openssl'],
     tests: /^test\/postgres\//,
   },
 ];

@@ -7,7 +7,7 @@ import type { ZipLimits } from '../files/zip-directory.ts';
 import { claimDueJobs, nextDueAt, postponeJob } from '../store/job-queue.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import { advanceJob } from './advance.ts';
-import { forever, type Loop, startLoop } from './loop.ts';
+import { forever, idleMs, type Loop, startLoop } from './loop.ts';
 import { release } from './release.ts';
 import type { SystemWorker } from './system-worker.ts';
 
@@ -39,7 +39,7 @@ export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): 
         underWay.set(job.id, work);
       }
       const next = await nextDueAt(db, system.name, [...underWay.keys()]);
-      return next === undefined ? forever : Math.max(10, next - now());
+      return next === undefined ? idleMs : Math.min(idleMs, Math.max(10, next - now()));
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'dispatching failed');
       return 1000;

@@ -80,13 +80,11 @@ function numberParser(type: number): any {
   return type === bigint || type === numeric ? Number : undefined;
 }
 
-function tlsOptions({ sslmode, sslrootcert, host }: PostgresAddress): Pg.PoolConfig['ssl'] {
+function tlsOptions({ sslmode, sslrootcert }: PostgresAddress): Pg.PoolConfig['ssl'] {
   if (sslmode === 'disable') return false;
   const ca = sslrootcert === undefined ? {} : { ca: readCertificates(sslrootcert) };
   if (sslmode === 'require' && sslrootcert === undefined) return { rejectUnauthorized: false };
-  // The name that is checked is the one that was asked for.
-  if (sslmode === 'verify-full') return { ...ca, servername: host };
-  return { ...ca, checkServerIdentity: () => undefined };
+  return sslmode === 'verify-full' ? ca : { ...ca, checkServerIdentity: () => undefined };
 }
 
 function readCertificates(file: string): string {
