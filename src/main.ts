@@ -14,14 +14,17 @@ import { families } from './metrics/families.ts';
 import { createMetrics } from './metrics/registry.ts';
 import { refuseOthers } from './services/administration.ts';
 import { administrationDesk } from './services/administration-desk.ts';
+import { createAnnouncements } from './services/announcements.ts';
 import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
+import { createEventFeed } from './services/event-feed.ts';
 import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
 import { pauseSystem } from './services/pause-system.ts';
 import { publicQuote } from './services/quote.ts';
+import { followEvents, pollEvents, startingPoint } from './services/read-events.ts';
 import { listJobs, readJob } from './services/read-jobs.ts';
 import { checkAdministrator, listQuotas, readQuota } from './services/read-quotas.ts';
 import { readSystems } from './services/read-systems.ts';
@@ -62,7 +65,9 @@ export async function startBursar(config: Config, log: Logger, version: string):
 
   const metrics = createMetrics(families);
   const leaseOwner = randomUUID();
-  const common = { db, spool, zipLimits, leaseOwner, metrics, now, log };
+  const announcements = createAnnouncements();
+  const announce = announcements.wake;
+  const common = { db, spool, zipLimits, leaseOwner, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
@@ -76,6 +81,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
   const accountant = startAccountant({
     db,
     noticeDays: config.ledger.expiryNoticeDays,
+    keepEventsDays: config.events.keepDays,
     everyMs: config.ledger.calendarSeconds * 1000,
     now,
     log,
@@ -96,6 +102,14 @@ export async function startBursar(config: Config, log: Logger, version: string):
     wake: lifecycle.wake,
   };
   const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
+  const feed = createEventFeed({
+    db,
+    announcements,
+    checkMs: config.events.checkSeconds * 1000,
+    listenersPerUser: config.events.listenersPerUser,
+    log,
+  });
+  const reading = { db, feed };
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
@@ -114,8 +128,20 @@ export async function startBursar(config: Config, log: Logger, version: string):
     listJobs: (owner, place) => listJobs(db, systems, owner, place),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
-    submitJob: (actor, destination, request, body) => submitJob(submission, actor, destination, request, body),
-    endJob: (actor, place, jobId) => endJob(endings, actor, place, jobId),
+    submitJob: async (actor, destination, request, body) => {
+      const json = await submitJob(submission, actor, destination, request, body);
+      announce(actor.userId);
+      return json;
+    },
+    endJob: async (actor, place, jobId) => {
+      const ended = await endJob(endings, actor, place, jobId);
+      announce(actor.userId);
+      return ended;
+    },
+    heartbeatMs: config.events.heartbeatSeconds * 1000,
+    startingPoint: (userId, position) => startingPoint(reading, userId, position),
+    followEvents: (userId, after, over, mayRead) => followEvents(reading, userId, after, over, mayRead),
+    pollEvents: (userId, asked, over, mayRead) => pollEvents(reading, userId, asked, over, mayRead),
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,
@@ -133,6 +159,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     db,
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
+      await feed.stop();
       await accountant.stop();
       await lifecycle.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));

@@ -269,6 +269,20 @@ export const ConfigSchema = Type.Object(
         description: 'How often it is looked whether grants have ended, in seconds.',
       }),
     }),
+    events: section('How users are told what happens.', {
+      keepDays: positive(90, 'How long events, and their deliveries to webhooks, are kept, in days.'),
+      heartbeatSeconds: Type.Number({
+        minimum: 0.05,
+        default: 15,
+        description: 'How often a stream that has nothing to tell shows that it is alive, in seconds.',
+      }),
+      checkSeconds: Type.Number({
+        minimum: 0.05,
+        default: 1,
+        description: 'How often it is looked for events that another process wrote, in seconds.',
+      }),
+      listenersPerUser: positive(100, 'How many streams and waiting requests a user may have open at once.'),
+    }),
     log: section('What is logged, as JSON lines on standard error.', {
       level: Type.Union(
         ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),

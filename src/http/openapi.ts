@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
 import Type from 'typebox';
 import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../contract/administration.ts';
+import { EventPageSchema, EventSchema } from '../contract/event.ts';
 import { JobSchema } from '../contract/job.ts';
 import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../contract/ledger.ts';
 import { QuotaSchema } from '../contract/quota.ts';
@@ -26,6 +27,8 @@ const schemas = [
   AuditSchema,
   PeriodSchema,
   SystemSchema,
+  EventSchema,
+  EventPageSchema,
 ];
 
 const problem = {
@@ -56,6 +59,7 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
       },
       tags: [
         { name: 'jobs', description: 'Submitting and following jobs' },
+        { name: 'events', description: 'What happens, as it happens' },
         { name: 'quotas', description: 'What is left' },
         { name: 'systems', description: 'What the HPC systems take, and how they do' },
         { name: 'administration', description: 'For administrators' },

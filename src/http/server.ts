@@ -15,6 +15,7 @@ import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
+import { type EventServices, eventRoutes } from './routes/events.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
@@ -25,7 +26,8 @@ export interface ServerDeps
     QuotaServices,
     AccountingServices,
     AdministrationServices,
-    SystemServices {
+    SystemServices,
+    EventServices {
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -114,6 +116,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     quotaRoutes(scope, deps);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
+    eventRoutes(scope, deps);
   });
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate));

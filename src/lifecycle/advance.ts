@@ -1,15 +1,16 @@
+import { jobReference } from '../contract/event.ts';
 import { jobJson } from '../contract/job.ts';
-import type { JobStatus } from '../domain/job.ts';
 import { usageOf } from '../domain/settlement.ts';
 import { stageOf } from '../domain/stage.ts';
 import type { HpcSystem } from '../domain/system.ts';
+import type { ObservedStatus } from '../domain/transition.ts';
 import { insertEvent } from '../store/events.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { settle } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
 
 export interface Advance {
-  next: JobStatus;
+  next: ObservedStatus;
   now: number;
   /** What its workspace holds; needed when the job has ended. */
   spaceBytes?: number;
@@ -17,6 +18,8 @@ export interface Advance {
   leaseOwner?: string;
   /** The engine's own id of the job, when it has just become known. */
   engineRef?: string;
+  /** What the engine itself says of the job, as it says it. */
+  engineWords?: string;
 }
 
 /**
@@ -27,7 +30,7 @@ export async function advanceJob(
   db: Db,
   job: JobRecord,
   { stages: words, charge }: HpcSystem,
-  { next, now, spaceBytes = 0, leaseOwner, engineRef }: Advance,
+  { next, now, spaceBytes = 0, leaseOwner, engineRef, engineWords }: Advance,
 ): Promise<boolean> {
   const work = {
     ...(leaseOwner === undefined ? {} : { leaseOwner }),
@@ -36,7 +39,12 @@ export async function advanceJob(
   return await db.transaction().execute(async (tx) => {
     const json = jobJson({ ...job, status: next }, words);
     if (!(await updateStatus(tx, job, next, json, work))) return false;
-    const data: Record<string, unknown> = { job_id: job.jobId, stage: stageOf(next, words) };
+    const data: Record<string, unknown> = {
+      ...jobReference(job),
+      stage: stageOf(next, words),
+      engine_id: engineRef ?? job.engineRef,
+      engine_words: engineWords ?? null,
+    };
     if (next.state === 'ended') {
       const usage = usageOf(next, job.units, charge);
       await settle(tx, job, { ...usage, spaceBytes }, { actor: 'bursar', at: now });
@@ -49,7 +57,8 @@ export async function advanceJob(
         space_bytes: spaceBytes,
       });
     }
-    await insertEvent(tx, { userId: job.owner, job: job.id, kind: `job.${next.state}`, data, at: now });
+    const kind = `job.${next.state}` as const;
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: json, kind, data, at: now });
     return true;
   });
 }

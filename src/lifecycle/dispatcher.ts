@@ -79,6 +79,7 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
       return;
     }
     await advanceJob(db, job, system, { next: { state: 'queued' }, now: now(), leaseOwner, engineRef });
+    worker.announce(job.owner);
     await spool.remove(job.jobId);
     log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
     await release(worker, new Map([[job.jobId, engineRef]]), signal);
@@ -148,6 +149,7 @@ async function endUnsubmitted(
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
   await advanceJob(db, job, system, { next, now: now(), leaseOwner });
+  worker.announce(job.owner);
   await spool.remove(job.jobId);
   log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended without being submitted');
 }

@@ -32,6 +32,8 @@ export interface SystemWorker {
   siteOptions(project: string): SiteOptions;
   /** Names this process in leases. */
   leaseOwner: string;
+  /** Called when something that concerns a user is in the books. */
+  announce(userId: string): void;
   now(): number;
   log: Log;
 }
