@@ -30,6 +30,7 @@ import { checkAdministrator, listQuotas, readQuota } from './services/read-quota
 import { readSystems } from './services/read-systems.ts';
 import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
+import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
 import { migrate, openDatabase } from './store/database.ts';
 import { lockDataFolder } from './store/instance-lock.ts';
@@ -127,6 +128,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     resumeSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, null, reason),
     listJobs: (owner, place) => listJobs(db, systems, owner, place),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
+    readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
     submitJob: async (actor, destination, request, body) => {
       const json = await submitJob(submission, actor, destination, request, body);

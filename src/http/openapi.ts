@@ -9,6 +9,7 @@ import { JobSchema } from '../contract/job.ts';
 import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../contract/ledger.ts';
 import { QuotaSchema } from '../contract/quota.ts';
 import { SystemSchema } from '../contract/system.ts';
+import { TimelineSchema } from '../contract/timeline.ts';
 import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
 
@@ -29,6 +30,7 @@ const schemas = [
   SystemSchema,
   EventSchema,
   EventPageSchema,
+  TimelineSchema,
 ];
 
 const problem = {

@@ -20,6 +20,7 @@ import { type JobServices, jobRoutes } from './routes/jobs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
+import { type TimelineServices, timelineRoutes } from './routes/timeline.ts';
 
 export interface ServerDeps
   extends JobServices,
@@ -27,7 +28,8 @@ export interface ServerDeps
     AccountingServices,
     AdministrationServices,
     SystemServices,
-    EventServices {
+    EventServices,
+    TimelineServices {
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -113,6 +115,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     jobRoutes(scope, deps);
+    timelineRoutes(scope, deps);
     quotaRoutes(scope, deps);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
