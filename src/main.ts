@@ -19,12 +19,10 @@ import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
-import { createEventFeed } from './services/event-feed.ts';
 import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
 import { pauseSystem } from './services/pause-system.ts';
 import { publicQuote } from './services/quote.ts';
-import { followEvents, pollEvents, startingPoint } from './services/read-events.ts';
 import { listJobs, readJob } from './services/read-jobs.ts';
 import { checkAdministrator, listQuotas, readQuota } from './services/read-quotas.ts';
 import { readSystems } from './services/read-systems.ts';
@@ -37,6 +35,7 @@ import { lockDataFolder } from './store/instance-lock.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 import { makeSystem } from './systems.ts';
+import { startTelling } from './telling.ts';
 
 /** A Bursar that is ready to listen. */
 export interface Bursar {
@@ -103,14 +102,15 @@ export async function startBursar(config: Config, log: Logger, version: string):
     wake: lifecycle.wake,
   };
   const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
-  const feed = createEventFeed({
+  const telling = startTelling(config, {
     db,
     announcements,
-    checkMs: config.events.checkSeconds * 1000,
-    listenersPerUser: config.events.listenersPerUser,
+    leaseOwner,
+    userAgent: `Bursar/${version}`,
+    metrics,
+    now,
     log,
   });
-  const reading = { db, feed };
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
@@ -140,10 +140,6 @@ export async function startBursar(config: Config, log: Logger, version: string):
       announce(actor.userId);
       return ended;
     },
-    heartbeatMs: config.events.heartbeatSeconds * 1000,
-    startingPoint: (userId, position) => startingPoint(reading, userId, position),
-    followEvents: (userId, after, over, mayRead) => followEvents(reading, userId, after, over, mayRead),
-    pollEvents: (userId, asked, over, mayRead) => pollEvents(reading, userId, asked, over, mayRead),
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,
@@ -152,6 +148,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
     ...administrationDesk(db, systems, now),
+    ...telling.services,
     proveLedger: () => proveAside({ url: config.database.url, dataFolder }),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
   });
@@ -161,7 +158,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     db,
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
-      await feed.stop();
+      await telling.stop();
       await accountant.stop();
       await lifecycle.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));

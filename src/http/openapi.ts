@@ -10,6 +10,7 @@ import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema }
 import { QuotaSchema } from '../contract/quota.ts';
 import { SystemSchema } from '../contract/system.ts';
 import { TimelineSchema } from '../contract/timeline.ts';
+import { DeliverySchema, WebhookSchema, WebhookWithSecretSchema } from '../contract/webhook.ts';
 import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
 
@@ -31,6 +32,9 @@ const schemas = [
   EventSchema,
   EventPageSchema,
   TimelineSchema,
+  WebhookSchema,
+  WebhookWithSecretSchema,
+  DeliverySchema,
 ];
 
 const problem = {
@@ -62,6 +66,7 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
       tags: [
         { name: 'jobs', description: 'Submitting and following jobs' },
         { name: 'events', description: 'What happens, as it happens' },
+        { name: 'webhooks', description: 'Events that are sent to you' },
         { name: 'quotas', description: 'What is left' },
         { name: 'systems', description: 'What the HPC systems take, and how they do' },
         { name: 'administration', description: 'For administrators' },

@@ -21,6 +21,7 @@ import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
 import { type TimelineServices, timelineRoutes } from './routes/timeline.ts';
+import { type WebhookServices, webhookOversightRoutes, webhookRoutes } from './routes/webhooks.ts';
 
 export interface ServerDeps
   extends JobServices,
@@ -29,7 +30,8 @@ export interface ServerDeps
     AdministrationServices,
     SystemServices,
     EventServices,
-    TimelineServices {
+    TimelineServices,
+    WebhookServices {
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -125,6 +127,11 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     scope.addHook('onRequest', requireActor(deps.authenticate));
     administrationRoutes(scope, deps);
     pauseRoutes(scope, deps);
+    webhookOversightRoutes(scope, deps);
+  });
+  await app.register(async (scope) => {
+    scope.addHook('onRequest', requireActor(deps.authenticate));
+    webhookRoutes(scope, deps);
   });
   return app;
 }

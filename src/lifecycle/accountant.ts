@@ -1,3 +1,4 @@
+import { forgetTests } from '../store/deliveries.ts';
 import { forgetEvents, insertEvents } from '../store/events.ts';
 import { expireEnded } from '../store/grants.ts';
 import { forgetAnswers } from '../store/idempotency.ts';
@@ -30,6 +31,7 @@ export function startAccountant(deps: AccountantDeps): Loop {
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
       await forgetAnswers(db, now() - dayMs);
       const before = now() - deps.keepEventsDays * dayMs;
+      await forgetTests(db, before);
       while (await db.transaction().execute((tx) => forgetEvents(tx, before)));
     } catch (error) {
       log.error({ err: error }, 'accounting by the calendar failed');

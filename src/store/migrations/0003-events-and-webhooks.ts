@@ -37,7 +37,10 @@ export function eventsAndWebhooks(dialect: Dialect) {
        tries integer not null, lease_owner text, lease_until bigint not null, last_at bigint, last_status integer,
        last_error text)`,
     'create index deliveries_by_webhook on deliveries (webhook_id, id)',
-    "create index deliveries_pending on deliveries (webhook_id, due_at) where state = 'pending'",
+    ...['id', 'due_at', 'lease_until'].map(
+      (column) =>
+        `create index deliveries_pending_by_${column} on deliveries (webhook_id, ${column}) where state = 'pending'`,
+    ),
     'create index deliveries_by_event on deliveries (event_id)',
   ];
   return {
