@@ -30,8 +30,8 @@ import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
 import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
-import { migrate, openDatabase } from './store/database.ts';
-import { lockDataFolder } from './store/instance-lock.ts';
+import { openBooks } from './store/database.ts';
+import { lockDatabase, lockDataFolder } from './store/instance-lock.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 import { makeSystem } from './systems.ts';
@@ -50,16 +50,53 @@ const cancelPatienceMs = 10_000;
 
 /** The composition root: everything is made here, once, and handed to whoever needs it. */
 export async function startBursar(config: Config, log: Logger, version: string): Promise<Bursar> {
+  const books = await takeBooks(config, log);
+  try {
+    return await compose(config, books, log, version);
+  } catch (error) {
+    await books.close();
+    throw error;
+  }
+}
+
+interface Books {
+  db: Db;
+  close(): Promise<void>;
+}
+
+/** The books, and the right to serve from them, which one server has at a time. */
+async function takeBooks(config: Config, log: Logger): Promise<Books> {
   const dataFolder = resolve(config.data);
-  const unlock = lockDataFolder(dataFolder);
+  const unlockFolder = lockDataFolder(dataFolder);
+  const db = await openBooks(config.database, dataFolder);
+  try {
+    const unlockDatabase = await lockDatabase(db, () => {
+      log.fatal({}, 'another Bursar serves from this database now; stopping');
+      process.kill(process.pid, 'SIGTERM');
+    });
+    return {
+      db,
+      close: async () => {
+        await unlockDatabase();
+        await db.destroy();
+        unlockFolder();
+      },
+    };
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+async function compose(config: Config, books: Books, log: Logger, version: string): Promise<Bursar> {
+  const dataFolder = resolve(config.data);
+  const { db } = books;
   const now = Date.now;
   const systems = hpcSystems(config);
   const spool = createSpool(join(dataFolder, 'spool'));
-  const db = openDatabase(config.database.url, dataFolder);
   const { maxBodyKb, maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const zipLimits = { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio };
 
-  await migrate(db);
   await syncProjects(db, config, now());
   await recover(db, spool);
 
@@ -149,7 +186,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     usage: (userId) => readUsage(db, userId),
     ...administrationDesk(db, systems, now),
     ...telling.services,
-    proveLedger: () => proveAside({ url: config.database.url, dataFolder }),
+    proveLedger: () => proveAside(config.database, dataFolder),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
   });
 
@@ -162,8 +199,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
       await accountant.stop();
       await lifecycle.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));
-      await db.destroy();
-      unlock();
+      await books.close();
     },
   };
 }

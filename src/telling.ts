@@ -45,7 +45,7 @@ export function startTelling({ events, webhooks }: Pick<Config, 'events' | 'webh
     now,
     log,
   });
-  announcements.onWake(courier.wake);
+  announcements.onWake(() => courier.wake());
 
   return {
     services: {

@@ -38,6 +38,7 @@ Environment:
   BURSAR_HOST    address to listen on
   BURSAR_PORT    port to listen on
   BURSAR_DATA    folder for everything that Bursar keeps
+  BURSAR_DATABASE_URL  where the books are kept: sqlite:<file> or postgres://…
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not found, 5 data folder in use`,
     );

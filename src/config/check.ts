@@ -2,6 +2,7 @@ import { Resolver } from 'node:dns';
 import { Ajv, type ErrorObject } from 'ajv';
 import { closest } from 'fastest-levenshtein';
 import ipaddr from 'ipaddr.js';
+import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import { type Config, ConfigSchema, engineSchemas } from './schema.ts';
 import { parameterFault } from './tool-parameters.ts';
@@ -34,7 +35,7 @@ function engineFaults(config: unknown): FieldError[] {
 
 /** What a schema cannot say. */
 function crossChecks(config: Config): FieldError[] {
-  const problems: FieldError[] = webhookFaults(config);
+  const problems: FieldError[] = [...databaseFaults(config.database.url), ...webhookFaults(config)];
   for (const [name, system] of Object.entries(config.systems)) {
     const at = `systems.${name}`;
     const add = (field: string, message: string) => problems.push({ field: `${at}.${field}`, message });
@@ -95,6 +96,15 @@ function isNameServer(text: string): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+function databaseFaults(url: string): FieldError[] {
+  try {
+    parseDatabaseUrl(url);
+    return [];
+  } catch (error) {
+    return [{ field: 'database.url', message: (error as Error).message }];
   }
 }
 

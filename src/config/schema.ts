@@ -250,10 +250,14 @@ export const ConfigSchema = Type.Object(
     }),
     database: section('Where the books are kept.', {
       url: Type.String({
-        pattern: '^sqlite:.+$',
         default: 'sqlite:bursar.db',
-        description: '`sqlite:<file>`, relative to the data folder.',
+        description:
+          '`sqlite:<file>`, relative to the data folder; or `postgres://user:password@host:port/database`, see ' +
+          '[postgresql.md](postgresql.md). `BURSAR_DATABASE_URL` wins over it.',
       }),
+      connections: positive(10, 'PostgreSQL: the most connections that one Bursar opens.'),
+      connectTimeoutSeconds: positive(5, 'PostgreSQL: how long a connection may take, or the wait for a free one.'),
+      statementTimeoutSeconds: positive(30, 'PostgreSQL: how long one statement may take, waiting for locks included.'),
     }),
     auth: section('Who may call, beside the holders of tokens that Bursar issues.', {
       oidc: Type.Array(OidcProvider, {

@@ -37,10 +37,12 @@ export const errorTitles = {
   headers_too_large: 'The request headers are too large',
   system_paused: 'The HPC system takes no jobs for now',
   unavailable: 'The service cannot do this just now',
+  database_unavailable: 'The database cannot be reached just now',
   internal: 'Something went wrong inside Bursar',
   invalid_config: 'The configuration is not valid',
   invalid_argument: 'A command line argument is not acceptable',
   schema_too_new: 'The database was written by a newer Bursar',
+  database_too_old: 'The database server is too old',
   data_in_use: 'Another Bursar is using this data folder',
   job_refused: 'The HPC system cannot run this job as it is',
 } as const;

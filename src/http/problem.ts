@@ -38,6 +38,7 @@ export const statusOf = {
   internal: 500,
   system_paused: 503,
   unavailable: 503,
+  database_unavailable: 503,
 } as const satisfies Partial<Record<ErrorCode, number>>;
 
 type PublicCode = keyof typeof statusOf;

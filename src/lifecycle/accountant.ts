@@ -5,6 +5,7 @@ import { forgetAnswers } from '../store/idempotency.ts';
 import { listMembers } from '../store/members.ts';
 import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import { type Loop, startLoop } from './loop.ts';
 import type { Log } from './system-worker.ts';
 
@@ -27,12 +28,12 @@ export function startAccountant(deps: AccountantDeps): Loop {
   return startLoop(async () => {
     try {
       await announceEnds(deps);
-      const expired = await db.transaction().execute((tx) => expireEnded(tx, now()));
+      const expired = await inTransaction(db, (tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
       await forgetAnswers(db, now() - dayMs);
       const before = now() - deps.keepEventsDays * dayMs;
       await forgetTests(db, before);
-      while (await db.transaction().execute((tx) => forgetEvents(tx, before)));
+      while (await inTransaction(db, (tx) => forgetEvents(tx, before)));
     } catch (error) {
       log.error({ err: error }, 'accounting by the calendar failed');
     }
@@ -44,7 +45,7 @@ export function startAccountant(deps: AccountantDeps): Loop {
 async function announceEnds({ db, noticeDays, now }: AccountantDeps): Promise<void> {
   const at = now();
   for (const period of await periodsToAnnounce(db, at, at + noticeDays * dayMs)) {
-    await db.transaction().execute(async (tx) => {
+    await inTransaction(db, async (tx) => {
       if (!(await markAnnounced(tx, period.id, at))) return;
       const project = await tx
         .selectFrom('projects')

@@ -8,6 +8,7 @@ import { insertEvent } from '../store/events.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { settle } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 
 export interface Advance {
   next: ObservedStatus;
@@ -36,7 +37,7 @@ export async function advanceJob(
     ...(leaseOwner === undefined ? {} : { leaseOwner }),
     ...(engineRef === undefined ? {} : { engineRef }),
   };
-  return await db.transaction().execute(async (tx) => {
+  return await inTransaction(db, async (tx) => {
     const json = jobJson({ ...job, status: next }, words);
     if (!(await updateStatus(tx, job, next, json, work))) return false;
     const data: Record<string, unknown> = {

@@ -10,7 +10,11 @@ const againMs = 10_000;
  */
 export function startCanceller({ db, system, engine, log }: SystemWorker): Loop {
   return startLoop(async (signal) => {
-    const jobIds = await jobsToCancel(db, system.name).catch(() => []);
+    const jobIds = await jobsToCancel(db, system.name).catch((error) => {
+      log.error({ err: error, hpc: system.name }, 'cancelling failed');
+      return null;
+    });
+    if (jobIds === null) return againMs;
     for (const jobId of jobIds) {
       try {
         await engine.cancel(jobId, signal);

@@ -13,6 +13,7 @@ import {
 } from '../store/delivery-queue.ts';
 import { insertEvent } from '../store/events.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import { disableWebhook } from '../store/webhooks.ts';
 import type { Attempt, Send } from '../webhooks/send.ts';
 import { signedHeaders } from '../webhooks/signature.ts';
@@ -106,7 +107,7 @@ async function record(deps: CourierDeps, delivery: LeasedDelivery, attempt: Atte
   const delayMs = attempt.ok ? null : retryDelayMs(delivery.tries, retrySeconds);
   const retryAt = delayMs === null ? null : now + delayMs;
   const { status, error } = attempt;
-  return await db.transaction().execute(async (tx) => {
+  return await inTransaction(db, async (tx) => {
     if (!(await noteAttempt(tx, delivery.id, { leaseOwner, status, error, retryAt, now }))) return false;
     if (!attempt.ok) return await recordFailure(tx, deps, delivery, attempt);
     await noteSuccess(tx, delivery.webhook.id);

@@ -11,8 +11,10 @@ import type { Log } from './system-worker.ts';
 export async function recover(db: Db, spool: Spool): Promise<void> {
   await clearLeases(db);
   await spool.open();
+  // First the files: the job of one that comes in after this look is not missed.
+  const jobIds = await spool.list();
   const awaited = await jobsAwaitingInput(db);
-  for (const jobId of await spool.list()) {
+  for (const jobId of jobIds) {
     if (!awaited.has(jobId)) await spool.remove(jobId);
   }
 }

@@ -23,7 +23,8 @@ export async function startLifecycle(workers: readonly SystemWorker[]): Promise<
       const watcher = startWatcher(worker, () => running.get(worker.system.name)?.dispatcher.wake());
       const canceller = startCanceller(worker);
       const dispatcher = startDispatcher(worker, () => {
-        watcher.wake();
+        // No sooner: a look after each of many submissions would be many looks.
+        watcher.wake(worker.watchMs);
         canceller.wake();
       });
       return [worker.system.name, { worker, watcher, canceller, dispatcher }];

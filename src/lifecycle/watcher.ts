@@ -18,6 +18,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
   const { db, engine, system, watchMs, idleWatchMs, now, log } = worker;
   const missing = createMissingJobs(worker, onReturned);
   let failures = 0;
+  let answeredAt = now();
   let changedAt = now();
   let shown = '';
 
@@ -38,7 +39,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
 
   /** Stored when it changes, so that every reader on every instance sees it. */
   async function show(result: Look): Promise<void> {
-    const { status, detail } = statusAfter(result, failures);
+    const { status, detail } = statusAfter(result, { failures, failingMs: now() - answeredAt });
     if (shown === status) return;
     await setSystemStatus(db, system.name, status, now(), detail);
     if (shown !== '' || status !== 'up')
@@ -51,6 +52,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
       const result = await look(signal);
       if (signal.aborted) return watchMs;
       failures = result.trouble === null ? 0 : failures + 1;
+      if (failures === 0) answeredAt = now();
       await show(result);
       const quietMs = now() - changedAt;
       const { jobs, tookMs } = result;
@@ -60,11 +62,11 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
       return watchMs;
     }
   });
-  const wake = () => {
+  const wake = (withinMs?: number) => {
     changedAt = now();
-    loop.wake();
+    loop.wake(withinMs);
   };
-  engine.onChange(wake);
+  engine.onChange(() => wake());
   return { ...loop, wake };
 }
 

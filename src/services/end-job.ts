@@ -10,6 +10,7 @@ import { requestCancellation } from '../store/job-queue.ts';
 import { findJob, type JobRecord, updateStatus } from '../store/jobs.ts';
 import { freeSpace } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import type { Actor } from './actor.ts';
 import { type Place, projectNamed, type Systems, systemNamed } from './places.ts';
 
@@ -77,7 +78,7 @@ async function deleteFiles({ db, systems, workspacesOf, now }: EndJobDeps, job: 
   const next = { ...job.status, state: 'deleted' } as const;
   const json = jobJson({ ...job, status: next }, words);
   const at = now();
-  await db.transaction().execute(async (tx) => {
+  await inTransaction(db, async (tx) => {
     if (!(await updateStatus(tx, job, next, json))) return;
     await freeSpace(tx, job, { actor: job.owner, reason: `files of ${job.jobId} deleted`, at });
     const data = { ...jobReference(job), stage: stageOf(next, words) };

@@ -12,6 +12,7 @@ import { BursarError } from '../domain/errors.ts';
 import { findDelivery, insertTest, listDeliveries, sendAgain } from '../store/deliveries.ts';
 import { insertEvent } from '../store/events.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import {
   countWebhooks,
   deleteWebhook,
@@ -73,7 +74,7 @@ export function webhookDesk(deps: WebhookDeps) {
       const url = await checkedAddress(body.url);
       const secret = newSecret();
       const { events: kinds, description = '' } = body;
-      const id = await db.transaction().execute(async (tx) => {
+      const id = await inTransaction(db, async (tx) => {
         if ((await countWebhooks(tx, userId)) >= deps.mostPerUser) {
           const message = `You have ${deps.mostPerUser} webhooks, which is the most that one may have. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
@@ -87,7 +88,7 @@ export function webhookDesk(deps: WebhookDeps) {
     async changeWebhook(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook> {
       await owned(db, userId, id);
       const url = body.url === undefined ? undefined : await checkedAddress(body.url);
-      await db.transaction().execute(async (tx) => {
+      await inTransaction(db, async (tx) => {
         const others = (await listWebhooks(tx, userId)).filter((other) => other.id !== id);
         if (others.some((other) => other.url === url)) throw taken();
         await updateWebhook(tx, id, {
@@ -101,7 +102,7 @@ export function webhookDesk(deps: WebhookDeps) {
     },
 
     async deleteWebhook(userId: string, id: number): Promise<Webhook> {
-      return await db.transaction().execute(async (tx) => {
+      return await inTransaction(db, async (tx) => {
         const webhook = await owned(tx, userId, id);
         await deleteWebhook(tx, id);
         return publicWebhook(webhook);

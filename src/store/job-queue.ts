@@ -36,6 +36,9 @@ export async function leaseDueJobs(
       lease_until: lease.until,
     }))
     .where('id', 'in', due)
+    // Said again: another one may have leased them while this waited for them.
+    .where('state', 'in', toDispatch)
+    .where('lease_until', '<=', lease.now)
     .returningAll()
     .execute();
   return rows.map(jobRecord).sort((a, b) => a.id - b.id);
@@ -45,7 +48,9 @@ export async function leaseDueJobs(
 export async function nextDueAt(db: Db, hpc: string): Promise<number | undefined> {
   const row = await db
     .selectFrom('jobs')
-    .select((eb) => eb.fn.min<number | null>(sql`max(due_at, lease_until)`).as('at'))
+    .select((eb) =>
+      eb.fn.min<number | null>(sql`case when due_at > lease_until then due_at else lease_until end`).as('at'),
+    )
     .where('hpc', '=', hpc)
     .where('state', 'in', toDispatch)
     .executeTakeFirst();

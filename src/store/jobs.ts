@@ -89,7 +89,7 @@ export async function jobListJson(db: Db, filter: JobFilter): Promise<string> {
   if (filter.hpc !== undefined) query = query.where('hpc', '=', filter.hpc);
   if (filter.project !== undefined) query = query.where('project_name', '=', filter.project);
   const { list } = await query
-    .select(sql<string | null>`group_concat(public_json, ',' order by id)`.as('list'))
+    .select(sql<string | null>`string_agg(public_json, ',' order by id)`.as('list'))
     .executeTakeFirstOrThrow();
   return `[${list ?? ''}]`;
 }
