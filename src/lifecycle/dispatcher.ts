@@ -75,6 +75,7 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
       return;
     }
     if (!(await advanceJob(tenure, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
+    worker.announce(job.owner);
     await spool.remove(job.jobId);
     log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
     await release(worker, new Map([[job.jobId, engineRef]]), signal);
@@ -148,6 +149,7 @@ async function endUnsubmitted(
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
   if (!(await advanceJob(tenure, job, system, { next, now: now() }))) return;
+  worker.announce(job.owner);
   await workspaces.remove(job.jobId);
   await spool.remove(job.jobId);
   log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended without being submitted');
