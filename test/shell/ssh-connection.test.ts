@@ -7,12 +7,13 @@ import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/pr
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSshShell, type SshShellOptions } from '../../src/shell/ssh-shell.ts';
 import { socketOf } from '../../src/shell/ssh-target.ts';
-import { startSshd } from '../support/sshd.ts';
+import { mastersOf, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import { ample } from './shell-contract.ts';
 
@@ -27,12 +28,7 @@ async function setUp(t: TestContext, changes: (folder: string) => Partial<SshShe
     await sshd.close();
   });
   const run = (...argv: string[]) => shell.run(argv, ample());
-  /** The processes that keep the shared connection open: an ssh that has put itself into the background. */
-  const masters = () => {
-    const lines = execFileSync('ps', ['-A', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
-    const found = lines.filter((line) => line.includes(`ssh: ${options.controlFolder}/`) && !/^\s*\d+\s+Z/.test(line));
-    return found.map((line) => Number.parseInt(line, 10));
-  };
+  const masters = () => mastersOf(options.controlFolder);
   /** The connection's name for the other side, the same for all commands on it. */
   const connection = async () => (await run('printenv', 'SSH_CONNECTION')).stdout;
   return { sshd, options, shell, run, masters, connection };
@@ -123,6 +119,19 @@ test('a host that never answers is given up in time', async (t) => {
   const started = performance.now();
   await assert.rejects(run('true'), transient);
   assert.equal(performance.now() - started < 6000, true);
+});
+
+test('an input whose command finds no connection is let go of, and may fail meanwhile', async (t) => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.after(() => silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const { shell } = await setUp(t, () => ({ port, connectTimeoutSeconds: 1 }));
+  const [whole, broken] = [Readable.from(['input']), new Readable({ read: () => undefined })];
+  const runs = [whole, broken].map((stdin) => assert.rejects(shell.run(['cat'], { ...ample(), stdin }), transient));
+  broken.destroy(new Error('the input broke off'));
+  await Promise.all(runs);
+  assert.equal(whole.destroyed, true);
 });
 
 test('a name that nobody has says so', async (t) => {
