@@ -6,16 +6,13 @@ import type { HpcSystem } from '../domain/system.ts';
 import { insertEvent } from '../store/events.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { settle } from '../store/ledger.ts';
-import type { Db } from '../store/tables.ts';
-import { inTransaction } from '../store/transaction.ts';
+import type { Tenure } from './tenure.ts';
 
 export interface Advance {
   next: JobStatus;
   now: number;
   /** What its workspace holds; needed when the job has ended. */
   spaceBytes?: number;
-  /** The lease that the caller works under, if it does. */
-  leaseOwner?: string;
   /** The engine's own id of the job, when it has just become known. */
   engineRef?: string;
 }
@@ -25,18 +22,14 @@ export interface Advance {
  * nothing written, when somebody else has moved it on already.
  */
 export async function advanceJob(
-  db: Db,
+  tenure: Tenure,
   job: JobRecord,
   { stages: words, charge }: HpcSystem,
-  { next, now, spaceBytes = 0, leaseOwner, engineRef }: Advance,
+  { next, now, spaceBytes = 0, engineRef }: Advance,
 ): Promise<boolean> {
-  const work = {
-    ...(leaseOwner === undefined ? {} : { leaseOwner }),
-    ...(engineRef === undefined ? {} : { engineRef }),
-  };
-  return await inTransaction(db, async (tx) => {
+  return await tenure.write(async (tx) => {
     const json = jobJson({ ...job, status: next }, words);
-    if (!(await updateStatus(tx, job, next, json, work))) return false;
+    if (!(await updateStatus(tx, job, next, json, engineRef))) return false;
     const data: Record<string, unknown> = { job_id: job.jobId, stage: stageOf(next, words) };
     if (next.state === 'ended') {
       const usage = usageOf(next, job.units, charge);

@@ -7,7 +7,6 @@ import { type GrantAct, moveGrant } from '../../src/services/grants.ts';
 import { once } from '../../src/services/idempotency.ts';
 import { openGrantPeriod } from '../../src/services/periods.ts';
 import { moveFigures } from '../../src/store/accounts.ts';
-import { leaseDueJobs } from '../../src/store/job-queue.ts';
 import { insertJob } from '../../src/store/jobs.ts';
 import { reserve, settle } from '../../src/store/ledger.ts';
 import { proveLedger } from '../../src/store/ledger-proof.ts';
@@ -190,18 +189,5 @@ describe('transactions that meet', () => {
     const members = await db.selectFrom('memberships').select('id').execute();
     assert.equal(members.length, 4);
     await assertBalanced();
-  });
-
-  test('a job that is due is leased by one of those who ask', async () => {
-    for (let n = 0; n < 6; n++) await newJob('1', 10);
-    const lease = (handle: Db, owner: string) => leaseDueJobs(handle, 'sys', { owner, now: 10, until: 100 }, 3);
-    const slow = inTransaction(db, async (tx) => {
-      const jobs = await lease(tx, 'slow');
-      await sleep(300);
-      return jobs;
-    });
-    await sleep(100);
-    const leased = [...(await lease(db, 'quick')), ...(await slow)].map(({ id }) => id);
-    assert.equal(new Set(leased).size, leased.length, 'nobody has what another one has');
   });
 });
