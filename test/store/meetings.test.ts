@@ -94,12 +94,15 @@ describe('transactions that meet', () => {
   });
 
   test('what a job was charged is refunded once, however many refund it', async () => {
-    const job = await newJob('1', 300);
-    await inTransaction(db, async (tx) => {
-      await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', job.id).execute();
-      const used = { kind: 'settled', timeSeconds: 100, spaceBytes: 0, rule: 'test' } as const;
-      await settle(tx, job, used, { actor: 'bursar', at: 3 });
-    });
+    const job = await newJob('1', 100);
+    // Another one, so that there is more to be given back than this one was charged.
+    for (const each of [job, await newJob('1', 500)]) {
+      await inTransaction(db, async (tx) => {
+        await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', each.id).execute();
+        const used = { kind: 'settled', timeSeconds: each === job ? 100 : 500, spaceBytes: 0, rule: 'test' } as const;
+        await settle(tx, each, used, { actor: 'bursar', at: 3 });
+      });
+    }
     const { job_id: jobId } = await db
       .selectFrom('jobs')
       .select('job_id')
