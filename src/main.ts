@@ -16,6 +16,7 @@ import { families } from './metrics/families.ts';
 import { createMetrics } from './metrics/registry.ts';
 import { refuseOthers } from './services/administration.ts';
 import { administrationDesk } from './services/administration-desk.ts';
+import { createAnnouncements } from './services/announcements.ts';
 import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { endJob } from './services/end-job.ts';
@@ -29,6 +30,7 @@ import { checkAdministrator, listQuotas, readQuota } from './services/read-quota
 import { readSystems } from './services/read-systems.ts';
 import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
+import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
 import { openBooks } from './store/database.ts';
 import { lockDatabase, lockDataFolder } from './store/instance-lock.ts';
@@ -36,6 +38,7 @@ import { endAllLeases } from './store/leases.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 import { makeSystem } from './systems.ts';
+import { startTelling } from './telling.ts';
 
 /** A Bursar that is ready to listen. */
 export interface Bursar {
@@ -102,7 +105,9 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
   await sweepSpool(db, spool, 0);
 
   const metrics = createMetrics(families);
-  const common = { db, spool, zipLimits, metrics, now, log };
+  const announcements = createAnnouncements();
+  const announce = announcements.wake;
+  const common = { db, spool, zipLimits, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
@@ -112,12 +117,13 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
   const workspacesOf = new Map(workers.map(({ system, workspaces }) => [system.name, workspaces]));
   // The books are ours alone: nobody else holds what an earlier life held.
   await endAllLeases(db);
-  const holder = `${hostname()}/${process.pid}`;
+  const holder = `${hostname()}/${process.pid}/${randomUUID()}`;
   const lifecycle = await startLifecycle(workers, { db, holder, leaseMs: forever, log });
 
   const accountant = startAccountant({
     db,
     noticeDays: config.ledger.expiryNoticeDays,
+    keepEventsDays: config.events.keepDays,
     everyMs: config.ledger.calendarSeconds * 1000,
     now,
     log,
@@ -138,6 +144,15 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     wake: lifecycle.wake,
   };
   const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
+  const telling = startTelling(config, {
+    db,
+    announcements,
+    leaseOwner: holder,
+    userAgent: `Bursar/${version}`,
+    metrics,
+    now,
+    log,
+  });
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
@@ -155,9 +170,18 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     resumeSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, null, reason),
     listJobs: (owner, place) => listJobs(db, systems, owner, place),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
+    readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
-    submitJob: (actor, destination, request, body) => submitJob(submission, actor, destination, request, body),
-    endJob: (actor, place, jobId) => endJob(endings, actor, place, jobId),
+    submitJob: async (actor, destination, request, body) => {
+      const json = await submitJob(submission, actor, destination, request, body);
+      announce(actor.userId);
+      return json;
+    },
+    endJob: async (actor, place, jobId) => {
+      const ended = await endJob(endings, actor, place, jobId);
+      announce(actor.userId);
+      return ended;
+    },
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,
@@ -166,6 +190,7 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
     ...administrationDesk(db, systems, now),
+    ...telling.services,
     proveLedger: () => proveAside(config.database, dataFolder),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
   });
@@ -175,6 +200,7 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     db,
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
+      await telling.stop();
       await accountant.stop();
       await lifecycle.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));

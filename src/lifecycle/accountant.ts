@@ -1,4 +1,5 @@
-import { insertEvents } from '../store/events.ts';
+import { forgetTests } from '../store/deliveries.ts';
+import { forgetEvents, insertEvents } from '../store/events.ts';
 import { expireEnded } from '../store/grants.ts';
 import { forgetAnswers } from '../store/idempotency.ts';
 import { listMembers } from '../store/members.ts';
@@ -14,12 +15,14 @@ export interface AccountantDeps {
   db: Db;
   /** How long before the end of a period its members are told. */
   noticeDays: number;
+  /** How long events are kept. */
+  keepEventsDays: number;
   everyMs: number;
   now(): number;
   log: Log;
 }
 
-/** Does what falls due by the calendar: grants expire, their ends are announced, old idempotency keys are forgotten. */
+/** Does what falls due by the calendar: grants expire, their ends are announced, what is old is forgotten. */
 export function startAccountant(deps: AccountantDeps): Loop {
   const { db, everyMs, now, log } = deps;
   return startLoop(async () => {
@@ -28,6 +31,9 @@ export function startAccountant(deps: AccountantDeps): Loop {
       const expired = await inTransaction(db, (tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
       await forgetAnswers(db, now() - dayMs);
+      const before = now() - deps.keepEventsDays * dayMs;
+      await forgetTests(db, before);
+      while (await inTransaction(db, (tx) => forgetEvents(tx, before)));
     } catch (error) {
       log.error({ err: error }, 'accounting by the calendar failed');
     }

@@ -26,6 +26,8 @@ export interface SystemSite {
   metrics: Pick<Metrics, 'count' | 'set'>;
   /** Where the jobs of a project go on the site. */
   siteOptions(project: string): SiteOptions;
+  /** Called when something that concerns a user is in the books. */
+  announce(userId: string): void;
   now(): number;
   log: Log;
 }

@@ -110,11 +110,13 @@ async function follow(worker: SystemWorker, job: JobRecord, observation: Observa
   // dispatcher would look for it in vain, and submit it again.
   if (job.status.state === 'accepted' || job.status.state === 'submitting') return 'later';
   if (job.engineRef !== observation.ref) return 'stray';
-  const next = transition(job.status, observation);
+  const next = transition(job.status, observation, job.isToBeCancelled);
   if (next === null) return 'known';
   const ended = next.state === 'ended';
   const spaceBytes = ended ? await workspaces.measureBytes(job.jobId) : 0;
-  const stored = await advanceJob(tenure, job, system, { next, now: now(), spaceBytes });
+  const words = observation.words === undefined ? {} : { engineWords: observation.words };
+  const stored = await advanceJob(tenure, job, system, { next, now: now(), spaceBytes, ...words });
+  if (stored) worker.announce(job.owner);
   const outcome = ended ? { outcome: next.outcome, reason: next.reason } : {};
   if (stored) log.info({ hpc: system.name, jobId: job.jobId, state: next.state, ...outcome }, 'job moved on');
   return stored ? 'changed' : 'later';

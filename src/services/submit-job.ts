@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { jobReference } from '../contract/event.ts';
 import { jobJson } from '../contract/job.ts';
 import { checkScript } from '../domain/batch-command.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -130,8 +131,9 @@ async function recordJob(
     await insertEvent(tx, {
       userId,
       job: id,
+      jobJson: json(id),
       kind: 'job.accepted',
-      data: { job_id: job.jobId, stage: system.stages.queued, held_seconds: timeSeconds },
+      data: { ...jobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds },
       at: now,
     });
     return json(id);

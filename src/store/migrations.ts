@@ -3,12 +3,19 @@ import { BursarError } from '../domain/errors.ts';
 import { dialectOf } from './dialect.ts';
 import { ground } from './migrations/0001-ground.ts';
 import { systems } from './migrations/0002-systems.ts';
+import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
 import { leases } from './migrations/0005-leases.ts';
 import type { Db } from './tables.ts';
 
 /** Numbered, and never changed once they are released. */
 function migratorOf(db: Db): Migrator {
-  const migrations = { '0001-ground': ground(dialectOf(db)), '0002-systems': systems, '0005-leases': leases };
+  const dialect = dialectOf(db);
+  const migrations = {
+    '0001-ground': ground(dialect),
+    '0002-systems': systems,
+    '0003-events-and-webhooks': eventsAndWebhooks(dialect),
+    '0005-leases': leases,
+  };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }
 
