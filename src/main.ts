@@ -77,7 +77,7 @@ async function compose(config: Config, books: Books, role: Role, log: Logger, ve
   const announcements = createAnnouncements('user', line);
   const announce = announcements.wake;
   const work = createAnnouncements('system', line);
-  const common = { db, spool, zipLimits, metrics, announce, now, log };
+  const common = { db, spool, zipLimits, staleMs: books.staleMs, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
