@@ -20,12 +20,13 @@ export interface Books {
   line: DatabaseLine | undefined;
   /** How long the work of a Bursar that is gone waits for another one. */
   leaseMs: number;
-  /** How old a file must be before it is certain that nobody is working on it. */
-  staleMs: number;
+  /** How old a file must be at the start before it is certain that nobody is working on it. */
+  staleAtStartMs: number;
   close(): Promise<void>;
 }
 
-const staleMs = 3_600_000;
+/** How old a file must be, while requests are served, before it is certain that nobody is working on it. */
+export const staleMs = 3_600_000;
 
 export async function takeBooks(config: Config, role: Role): Promise<Books> {
   const isShared = parseDatabaseUrl(config.database.url).kind === 'postgres';
@@ -48,7 +49,7 @@ async function haveBooksAlone(config: Config): Promise<Books> {
     db,
     line: undefined,
     leaseMs: forever,
-    staleMs: 0,
+    staleAtStartMs: 0,
     async close() {
       await db.destroy();
       unlock();
@@ -70,7 +71,7 @@ async function shareBooks(config: Config): Promise<Books> {
     db,
     line,
     leaseMs: config.database.leaseSeconds * 1000,
-    staleMs,
+    staleAtStartMs: staleMs,
     async close() {
       await line.close();
       await db.destroy();

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { type Books, type Role, takeBooks } from './books.ts';
+import { type Books, type Role, staleMs, takeBooks } from './books.ts';
 import { hpcSystems } from './config/hpc-systems.ts';
 import type { Config } from './config/schema.ts';
 import { publicStatement } from './contract/ledger.ts';
@@ -71,13 +71,13 @@ async function compose(config: Config, books: Books, role: Role, log: Logger, ve
 
   await syncProjects(db, config, now());
   await spool.open();
-  await sweepSpool(db, spool, books.staleMs);
+  await sweepSpool(db, spool, books.staleAtStartMs);
 
   const metrics = createMetrics(families);
   const announcements = createAnnouncements('user', line);
   const announce = announcements.wake;
   const work = createAnnouncements('system', line);
-  const common = { db, spool, zipLimits, staleMs: books.staleMs, metrics, announce, now, log };
+  const common = { db, spool, zipLimits, staleMs, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
