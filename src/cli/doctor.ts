@@ -61,7 +61,8 @@ async function checkSystem(
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
   const isOwn = kind.kind === 'slurm' && kind.ssh === undefined;
   const parts = makeSystem(name, settings, isOwn ? resolve(config.data) : folder, { count: () => undefined });
-  const { engine, shell, workspaces, siteOptions } = parts;
+  const { shell, workspaces, siteOptions } = parts;
+  const engine = parts.createEngine();
   try {
     if (kind.kind === 'slurm' && shell !== null) {
       const sites = new Map(settings.projects.map((project) => [project.name, siteOptions(project.name)]));

@@ -66,7 +66,10 @@ async function follow({ engine, workspaces, site, readEnd }: Mine, jobId: string
       const said = await readEnd(workspace.stderr).catch(() => '');
       throw new Error(`it ended as ${seen.outcome}: ${seen.reason}${said && `; it printed: ${said}`}`);
     }
-    if (performance.now() > deadline) throw new Error(`it was given up while ${seen?.kind ?? 'nobody knew of it'}`);
+    if (performance.now() > deadline) {
+      const words = seen?.words ? ` (${seen.words})` : '';
+      throw new Error(`it was given up while ${seen?.kind ?? 'nobody knew of it'}${words}`);
+    }
     await sleep(200);
   }
 }

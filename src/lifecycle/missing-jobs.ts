@@ -20,7 +20,7 @@ interface Missing {
  * ended, where its owner does not want it any more.
  */
 export function createMissingJobs(worker: SystemWorker, onReturned: () => void) {
-  const { db, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
+  const { db, tenure, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
   const missing = new Map<string, Missing>();
   const alarmed = new Set<string>();
 
@@ -29,7 +29,7 @@ export function createMissingJobs(worker: SystemWorker, onReturned: () => void) 
     for (const [jobId, trace] of await engine.trace(new Map(jobs), signal)) {
       const ref = due.get(jobId) ?? '';
       if (trace !== 'forgotten' && !unwanted.has(jobId)) continue;
-      if (!(await returnToDispatcher(db, jobId, ref, now()))) continue;
+      if (!(await tenure.write((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
       log.warn({ hpc: system.name, jobId, ref, trace }, 'the system lost this job before it began');
       onReturned();
     }

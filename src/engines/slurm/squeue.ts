@@ -17,17 +17,10 @@ const fields = [
   'Name',
 ];
 
-/** Beyond this many names it is no dearer to read everything. */
-const mostNames = 200;
-
-/**
- * Lists the jobs of the service account, those that have ended a short while ago too. With names, at least the jobs of
- * these names. The controller sends squeue all jobs either way, so that it costs it the same.
- */
-export function squeueCommand(names: readonly string[] = []): SlurmCommand {
+/** Lists the jobs of the service account, those that have ended a short while ago too. */
+export function squeueCommand(): SlurmCommand {
   const format = fields.map((field) => `${field}:|`).join(',');
-  const byName = names.length > 0 && names.length <= mostNames ? [`--name=${names.join(',')}`] : [];
-  return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format, ...byName] };
+  return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format] };
 }
 
 /** The jobs that have these ids now, whosever they are. */
