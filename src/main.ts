@@ -18,11 +18,14 @@ import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
+import { createLogFeeds } from './services/log-feed.ts';
 import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
 import { pauseSystem } from './services/pause-system.ts';
 import { publicQuote } from './services/quote.ts';
+import { archiveFiles, listFiles, openFile } from './services/read-files.ts';
 import { listJobs, readJob } from './services/read-jobs.ts';
+import { openLog } from './services/read-log.ts';
 import { checkAdministrator, listQuotas, readQuota } from './services/read-quotas.ts';
 import { readSystems } from './services/read-systems.ts';
 import { readStatement } from './services/statement.ts';
@@ -96,6 +99,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     wake: lifecycle.wake,
   };
   const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
+  const reading = { db, systems, workspacesOf, feeds: createLogFeeds() };
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
@@ -116,6 +120,10 @@ export async function startBursar(config: Config, log: Logger, version: string):
     findDestination: (actor, place) => findDestination(destinations, actor, place),
     submitJob: (actor, destination, request, body) => submitJob(submission, actor, destination, request, body),
     endJob: (actor, place, jobId) => endJob(endings, actor, place, jobId),
+    listFiles: (question) => listFiles(reading, question),
+    openFile: (question) => openFile(reading, question),
+    archiveFiles: (question) => archiveFiles(reading, question),
+    openLog: (question) => openLog(reading, question),
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,

@@ -2,6 +2,7 @@ import type { BigIntStats } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
+import { fileTime } from './file-time.ts';
 import { checkedJobId } from './job-id.ts';
 import { countNames, createNamesInside } from './names-inside.ts';
 import { readBytes } from './read-bytes.ts';
@@ -51,7 +52,7 @@ export function createLocalReader(root: string): WorkspaceReader {
     async *listFiles(jobId, folder, signal) {
       for await (const { names, stats } of walk(jobId, folder, signal)) {
         if (!stats.isFile()) continue;
-        yield { path: pathOfNames(names), size: Number(stats.size), modifiedAt: Number(stats.mtimeMs) };
+        yield { path: pathOfNames(names), size: Number(stats.size), modifiedAt: fileTime(Number(stats.mtimeMs)) };
       }
     },
 
@@ -62,7 +63,7 @@ export function createLocalReader(root: string): WorkspaceReader {
       let isRead = false;
       return {
         size: Number(stats.size),
-        modifiedAt: Number(stats.mtimeMs),
+        modifiedAt: fileTime(Number(stats.mtimeMs)),
         version: [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].map((part) => part.toString(36)).join('-'),
         isSettled: Date.now() - Number(stats.ctimeMs) > settledMs,
         read: async (start, length): Promise<Readable> => {
@@ -81,7 +82,7 @@ export function createLocalReader(root: string): WorkspaceReader {
       for await (const { names, stats } of walk(jobId, folder, signal)) {
         const entry = {
           path: pathOfNames(names),
-          modifiedAt: Number(stats.mtimeMs),
+          modifiedAt: fileTime(Number(stats.mtimeMs)),
           mode: Number(stats.mode & permissions),
         };
         if (stats.isDirectory()) yield { ...entry, kind: 'folder' };

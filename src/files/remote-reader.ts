@@ -2,6 +2,7 @@ import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { BursarError } from '../domain/errors.ts';
 import type { Shell } from '../shell/shell.ts';
+import { fileTime } from './file-time.ts';
 import { checkedJobId } from './job-id.ts';
 import { unknownFile } from './local-reader.ts';
 import { countNames, createNamesInside } from './names-inside.ts';
@@ -97,7 +98,7 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
       const { id, size, modified, changed, now } = file;
       return {
         size,
-        modifiedAt: Math.floor(Number(modified) * 1000),
+        modifiedAt: fileTime(Number(modified) * 1000),
         version: [id, size.toString(36), modified, changed].join('-'),
         // By the clock of the other side, as far as one can see it from here.
         isSettled: now - Number(changed) > 2,

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { fileTime } from './file-time.ts';
 
 /** One thing that find has found. */
 export interface FoundRecord {
@@ -22,7 +23,7 @@ function parseRecord(text: string): FoundRecord {
     id,
     names: Number(names),
     size: Number(size),
-    modifiedAt: Math.floor(Number(seconds) * 1000),
+    modifiedAt: fileTime(Number(seconds) * 1000),
     mode: Number.parseInt(mode, 8) & 0o777,
     path,
   };

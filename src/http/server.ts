@@ -9,13 +9,16 @@ import fastify, {
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
 import { requireActor } from './authentication.ts';
+import { closingSignal } from './closing.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
+import { type FileServices, fileRoutes } from './routes/files.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
+import { type LogServices, logRoutes } from './routes/logs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
@@ -25,7 +28,9 @@ export interface ServerDeps
     QuotaServices,
     AccountingServices,
     AdministrationServices,
-    SystemServices {
+    SystemServices,
+    FileServices,
+    LogServices {
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -102,6 +107,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
   });
 
+  const closing = closingSignal(app);
   app.server.on('checkExpectation', connections.refuseExpectation);
 
   await registerOpenApi(app, deps.version);
@@ -114,6 +120,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     quotaRoutes(scope, deps);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
+    fileRoutes(scope, deps);
+    logRoutes(scope, deps, closing);
   });
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate));
