@@ -27,6 +27,8 @@ const bytes = (description: string) => ({
   content: { 'application/octet-stream': { schema: Type.String({ format: 'binary' }) } },
 });
 
+const whole = bytes('The file; of a folder the list.');
+
 /** What a job has in its working directory: the list, single files, and all as a zip. */
 export function fileRoutes(app: FastifyInstance, services: FileServices): void {
   const { own, ofUser, everybody } = audiencesOf('files', services);
@@ -77,7 +79,12 @@ function filePaths(app: FastifyInstance, services: FileServices, whose: Audience
           '`If-Range`, `If-None-Match` and `If-Modified-Since` are understood.',
         params: Type.Object({ ...params, '*': Type.String({ description: 'A path, as the list shows it.' }) }),
         querystring: FolderQuery,
-        response: { 200: bytes('The file.'), 206: bytes('The part asked for.'), 304: Type.Null(), ...response },
+        response: {
+          200: { ...whole, content: { 'application/json': { schema: FileList }, ...whole.content } },
+          206: bytes('The part asked for.'),
+          304: { type: 'null', description: 'It has not changed.' },
+          ...response,
+        },
       },
       handler: (request, reply) => (isFolder(request) ? folder(request, reply) : file(request, reply)),
     },
