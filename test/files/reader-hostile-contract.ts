@@ -162,18 +162,23 @@ export function hostileContract(name: string, start: () => Promise<ReaderPlace>)
       const swapping = spawn(process.execPath, ['--eval', swapper, here.at(), here.outside('deep')], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
-      t.after(() => swapping.kill('SIGKILL'));
-      await once(swapping.stdout, 'data');
       const seen = new Map<string, number>();
-      for (let round = 0; round < place.rounds; round += 1) {
-        const content = await here.content('deep/file');
-        seen.set(content, (seen.get(content) ?? 0) + 1);
-        const sizes = new Set((await here.files()).map(({ size }) => size));
-        assert.ok(!sizes.has(secret.length), 'the list shows a file outside');
-        const zip = await buffer(zipOf(here.archive())).catch((error) => assert.equal(error.code, 'unavailable'));
-        assert.ok(!zip?.includes(secret), 'the archive has a file outside');
+      try {
+        await once(swapping.stdout, 'data');
+        for (let round = 0; round < place.rounds; round += 1) {
+          for (const path of ['deep/file', 'deep/more/file']) {
+            const content = await here.content(path);
+            seen.set(content, (seen.get(content) ?? 0) + 1);
+          }
+          const sizes = new Set((await here.files()).map(({ size }) => size));
+          assert.ok(!sizes.has(secret.length), 'the list shows a file outside');
+          const zip = await buffer(zipOf(here.archive())).catch((error) => assert.equal(error.code, 'unavailable'));
+          assert.ok(!zip?.includes(secret), 'the archive has a file outside');
+        }
+      } finally {
+        swapping.kill('SIGKILL');
+        await once(swapping, 'exit');
       }
-      swapping.kill('SIGKILL');
       seen.delete('unavailable');
       assert.deepEqual(
         [...seen.keys()].filter((content) => content !== 'mine' && content !== 'file_unknown'),

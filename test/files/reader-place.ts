@@ -27,8 +27,8 @@ export async function openPlace(t: TestContext, makeWorkspaces: MakeWorkspaces) 
   const home = join(root, jobId);
   const workspaces = makeWorkspaces(root, folder);
   const at = (...names: string[]) => join(home, 'files', ...names);
-  await mkdir(join(folder, 'outside', 'deep'), { recursive: true });
-  for (const name of ['file', 'deep/file']) await writeFile(join(folder, 'outside', name), secret);
+  await mkdir(join(folder, 'outside', 'deep', 'more'), { recursive: true });
+  for (const name of ['file', 'deep/file', 'deep/more/file']) await writeFile(join(folder, 'outside', name), secret);
 
   return {
     folder,

@@ -263,14 +263,14 @@ describe('no link that a job makes leads out of its workspace', () => {
   });
 
   test('a folder that is swapped for a link all the time shows its own files or none', async () => {
-    const swap = `mkdir d; echo mine > d/secret; ln -s ${data} l
+    const swap = `mkdir -p d/workspaces/OTHER; echo mine | tee d/secret > d/workspaces/OTHER/stdout; ln -s ${data} l
       while [ ! -e go ] && [ -d "$PWD" ]; do mv -T d d2; mv -T l d; mv -T d l; mv -T d2 d; done`;
-    const zip = await zipOf({ 'swap.sh': swap });
+    const zip = await zipOf({ 'swap.sh': swap.replaceAll('OTHER', other.job_id) });
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'bash swap.sh' }, zip);
     await inStage(me, job, 'RUNNING');
     const seen = new Set<number>();
     for (let round = 0; round < 150; round += 1) {
-      for (const path of ['d/secret', 'd/', 'd/?archive=zip', '?archive=zip']) {
+      for (const path of ['d/secret', `d/workspaces/${other.job_id}/stdout`, 'd/', 'd/?archive=zip', '?archive=zip']) {
         const { status, text } = await request(base(job) + path);
         assertNothingLeaked(path, text);
         assert.ok(!text.includes('bursar.db'), `${path} listed what is outside`);
