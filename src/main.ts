@@ -99,7 +99,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     wake: lifecycle.wake,
   };
   const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
-  const reading = { db, systems, workspacesOf, feeds: createLogFeeds() };
+  const reading = { db, systems, workspacesOf, feeds: createLogFeeds(metrics) };
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
@@ -164,6 +164,9 @@ async function readiness(db: Db): Promise<string[]> {
 /** Waits for the requests under way, but not for ever: then their connections are cut. */
 async function closeServer(app: FastifyInstance, drainMs: number): Promise<void> {
   const cut = setTimeout(() => app.server.closeAllConnections(), drainMs);
+  // Of an answer that began before, nobody has said that it is the last on its connection.
+  const sweep = setInterval(() => app.server.closeIdleConnections(), 100);
   await app.close();
+  clearInterval(sweep);
   clearTimeout(cut);
 }

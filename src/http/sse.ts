@@ -13,7 +13,7 @@ export interface ServerSentEvent {
 }
 
 /** Proxies and clients give a connection up that is silent for a minute. */
-const heartbeatMs = 15_000;
+const usualHeartbeatMs = 15_000;
 /** How long a client waits before it connects again. */
 const retryMs = 1000;
 
@@ -36,6 +36,7 @@ export function sendEvents(
   reply: FastifyReply,
   closing: AbortSignal,
   source: (over: AbortSignal) => AsyncIterable<ServerSentEvent>,
+  heartbeatMs = usualHeartbeatMs,
 ): FastifyReply {
   reply
     .header('content-type', 'text/event-stream')

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../domain/errors.ts';
 import type { LogLook } from '../files/workspace-reader.ts';
+import type { Metrics } from '../metrics/registry.ts';
 
 /** A log that may be followed. */
 export interface LogSource {
@@ -32,8 +33,14 @@ interface Feed {
  * and more slowly while nothing does. Who is behind reads on his own until he has caught up. When the last follower has
  * gone, nothing is left of it.
  */
-export function createLogFeeds() {
+export function createLogFeeds(metrics: Pick<Metrics, 'set' | 'count'>) {
   const feeds = new Map<string, Feed>();
+
+  function measure() {
+    const followers = feeds.values().reduce((sum, feed) => sum + feed.followers, 0);
+    metrics.set('bursar_followed_logs', {}, feeds.size);
+    metrics.set('bursar_log_followers', {}, followers);
+  }
 
   function join(name: string, source: LogSource, offset: number): Feed {
     let feed = feeds.get(name);
@@ -48,17 +55,20 @@ export function createLogFeeds() {
         stop: new AbortController(),
       };
       feeds.set(name, feed);
-      void watch(feed, source);
+      void watch(feed, source, () => metrics.count('bursar_log_looks_total'));
     }
     feed.followers += 1;
+    measure();
     return feed;
   }
 
   function leave(name: string, feed: Feed) {
     feed.followers -= 1;
-    if (feed.followers > 0) return;
-    feeds.delete(name);
-    feed.stop.abort();
+    if (feed.followers === 0) {
+      feeds.delete(name);
+      feed.stop.abort();
+    }
+    measure();
   }
 
   return {
@@ -82,8 +92,6 @@ export function createLogFeeds() {
         leave(name, feed);
       }
     },
-    /** How many logs are being looked at. */
-    size: () => feeds.size,
   };
 }
 
@@ -105,7 +113,7 @@ async function readPatiently(feed: Feed, source: LogSource, offset: number, sign
 const isTransient = (error: unknown) => error instanceof BursarError && error.transient;
 
 /** Looks again and again, until the log is over and known to its end, or nobody follows it any more. */
-async function watch(feed: Feed, source: LogSource): Promise<void> {
+async function watch(feed: Feed, source: LogSource, onLook: () => void): Promise<void> {
   const { signal } = feed.stop;
   const { fast, slow } = source.lookMs;
   let pauseMs = fast;
@@ -113,6 +121,7 @@ async function watch(feed: Feed, source: LogSource): Promise<void> {
     try {
       // In this order: what was printed before the end is there when the end is known.
       const isOver = await source.isOver();
+      onLook();
       const look = await source.look({ offset: feed.size, maxBytes: pieceBytes }, signal);
       const hasGrown = look !== undefined && look.size > feed.size;
       if (hasGrown) {
