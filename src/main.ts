@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
@@ -6,36 +7,41 @@ import { hpcSystems } from './config/hpc-systems.ts';
 import type { Config } from './config/schema.ts';
 import { publicStatement } from './contract/ledger.ts';
 import { createSpool } from './files/spool.ts';
+import { closeServer } from './http/close-server.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
-import { recover, sweepWorkspaces } from './lifecycle/recovery.ts';
+import { forever } from './lifecycle/loop.ts';
+import { sweepSpool } from './lifecycle/recovery.ts';
 import { startLifecycle } from './lifecycle/start.ts';
 import { families } from './metrics/families.ts';
 import { createMetrics } from './metrics/registry.ts';
 import { refuseOthers } from './services/administration.ts';
 import { administrationDesk } from './services/administration-desk.ts';
+import { createAnnouncements } from './services/announcements.ts';
 import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
+import { fileDesk } from './services/file-desk.ts';
 import { createLogFeeds } from './services/log-feed.ts';
 import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
 import { pauseSystem } from './services/pause-system.ts';
 import { publicQuote } from './services/quote.ts';
-import { archiveFiles, listFiles, openFile } from './services/read-files.ts';
 import { listJobs, readJob } from './services/read-jobs.ts';
-import { openLog } from './services/read-log.ts';
 import { checkAdministrator, listQuotas, readQuota } from './services/read-quotas.ts';
 import { readSystems } from './services/read-systems.ts';
 import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
+import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
-import { migrate, openDatabase } from './store/database.ts';
-import { lockDataFolder } from './store/instance-lock.ts';
+import { openBooks } from './store/database.ts';
+import { lockDatabase, lockDataFolder } from './store/instance-lock.ts';
+import { endAllLeases } from './store/leases.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 import { makeSystem } from './systems.ts';
+import { startTelling } from './telling.ts';
 
 /** A Bursar that is ready to listen. */
 export interface Bursar {
@@ -50,22 +56,61 @@ const cancelPatienceMs = 10_000;
 
 /** The composition root: everything is made here, once, and handed to whoever needs it. */
 export async function startBursar(config: Config, log: Logger, version: string): Promise<Bursar> {
+  const books = await takeBooks(config, log);
+  try {
+    return await compose(config, books, log, version);
+  } catch (error) {
+    await books.close();
+    throw error;
+  }
+}
+
+interface Books {
+  db: Db;
+  close(): Promise<void>;
+}
+
+/** The books, and the right to serve from them, which one server has at a time. */
+async function takeBooks(config: Config, log: Logger): Promise<Books> {
   const dataFolder = resolve(config.data);
-  const unlock = lockDataFolder(dataFolder);
+  const unlockFolder = lockDataFolder(dataFolder);
+  const db = await openBooks(config.database, dataFolder);
+  try {
+    const unlockDatabase = await lockDatabase(db, () => {
+      log.fatal({}, 'another Bursar serves from this database now; stopping');
+      process.kill(process.pid, 'SIGTERM');
+    });
+    return {
+      db,
+      close: async () => {
+        await unlockDatabase();
+        await db.destroy();
+        unlockFolder();
+      },
+    };
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+async function compose(config: Config, books: Books, log: Logger, version: string): Promise<Bursar> {
+  const dataFolder = resolve(config.data);
+  const { db } = books;
   const now = Date.now;
   const systems = hpcSystems(config);
   const spool = createSpool(join(dataFolder, 'spool'));
-  const db = openDatabase(config.database.url, dataFolder);
   const { maxBodyKb, maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const zipLimits = { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio };
 
-  await migrate(db);
   await syncProjects(db, config, now());
-  await recover(db, spool);
+  await spool.open();
+  await sweepSpool(db, spool, 0);
 
   const metrics = createMetrics(families);
-  const leaseOwner = randomUUID();
-  const common = { db, spool, zipLimits, leaseOwner, metrics, now, log };
+  const announcements = createAnnouncements();
+  const announce = announcements.wake;
+  const common = { db, spool, zipLimits, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
@@ -73,12 +118,15 @@ export async function startBursar(config: Config, log: Logger, version: string):
     return [{ ...common, ...parts, system, watchMs: settings.watchSeconds * 1000 }];
   });
   const workspacesOf = new Map(workers.map(({ system, workspaces }) => [system.name, workspaces]));
-  await sweepWorkspaces(db, workspacesOf, log);
-  const lifecycle = await startLifecycle(workers);
+  // The books are ours alone: nobody else holds what an earlier life held.
+  await endAllLeases(db);
+  const holder = `${hostname()}/${process.pid}/${randomUUID()}`;
+  const lifecycle = await startLifecycle(workers, { db, holder, leaseMs: forever, log });
 
   const accountant = startAccountant({
     db,
     noticeDays: config.ledger.expiryNoticeDays,
+    keepEventsDays: config.events.keepDays,
     everyMs: config.ledger.calendarSeconds * 1000,
     now,
     log,
@@ -99,7 +147,15 @@ export async function startBursar(config: Config, log: Logger, version: string):
     wake: lifecycle.wake,
   };
   const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
-  const reading = { db, systems, workspacesOf, feeds: createLogFeeds(metrics) };
+  const telling = startTelling(config, {
+    db,
+    announcements,
+    leaseOwner: holder,
+    userAgent: `Bursar/${version}`,
+    metrics,
+    now,
+    log,
+  });
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
@@ -117,13 +173,18 @@ export async function startBursar(config: Config, log: Logger, version: string):
     resumeSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, null, reason),
     listJobs: (owner, place) => listJobs(db, systems, owner, place),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
+    readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
-    submitJob: (actor, destination, request, body) => submitJob(submission, actor, destination, request, body),
-    endJob: (actor, place, jobId) => endJob(endings, actor, place, jobId),
-    listFiles: (question) => listFiles(reading, question),
-    openFile: (question) => openFile(reading, question),
-    archiveFiles: (question) => archiveFiles(reading, question),
-    openLog: (question) => openLog(reading, question),
+    submitJob: async (actor, destination, request, body) => {
+      const json = await submitJob(submission, actor, destination, request, body);
+      announce(actor.userId);
+      return json;
+    },
+    endJob: async (actor, place, jobId) => {
+      const ended = await endJob(endings, actor, place, jobId);
+      announce(actor.userId);
+      return ended;
+    },
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,
@@ -132,7 +193,9 @@ export async function startBursar(config: Config, log: Logger, version: string):
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
     ...administrationDesk(db, systems, now),
-    proveLedger: () => proveAside({ url: config.database.url, dataFolder }),
+    ...fileDesk({ db, systems, workspacesOf, feeds: createLogFeeds(metrics) }),
+    ...telling.services,
+    proveLedger: () => proveAside(config.database, dataFolder),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
   });
 
@@ -141,11 +204,11 @@ export async function startBursar(config: Config, log: Logger, version: string):
     db,
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
+      await telling.stop();
       await accountant.stop();
       await lifecycle.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));
-      await db.destroy();
-      unlock();
+      await books.close();
     },
   };
 }
@@ -159,14 +222,4 @@ async function readiness(db: Db): Promise<string[]> {
     .execute()
     .catch(() => null);
   return books === null ? ['the database does not answer'] : [];
-}
-
-/** Waits for the requests under way, but not for ever: then their connections are cut. */
-async function closeServer(app: FastifyInstance, drainMs: number): Promise<void> {
-  const cut = setTimeout(() => app.server.closeAllConnections(), drainMs);
-  // Of an answer that began before, nobody has said that it is the last on its connection.
-  const sweep = setInterval(() => app.server.closeIdleConnections(), 100);
-  await app.close();
-  clearInterval(sweep);
-  clearTimeout(cut);
 }

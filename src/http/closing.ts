@@ -1,5 +1,4 @@
 import { setMaxListeners } from 'node:events';
-import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 
 /** Aborted when the server begins to close: an answer that would go on for hours ends then, and its client resumes. */
@@ -7,14 +6,6 @@ export function closingSignal(app: FastifyInstance): AbortSignal {
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
   app.addHook('preClose', async () => closing.abort());
-  app.server.on('connection', (socket: Socket) => {
-    // Browsers connect ahead of need; nobody waits for a request that may never come.
-    const drop = () => {
-      if (socket.bytesRead === 0) socket.destroy();
-    };
-    closing.signal.addEventListener('abort', drop);
-    socket.once('close', () => closing.signal.removeEventListener('abort', drop));
-  });
   return closing.signal;
 }
 

@@ -4,11 +4,14 @@ import type { FastifyInstance, FastifyReply, FastifySchema } from 'fastify';
 import type { TObject, TSchema } from 'typebox';
 import Type from 'typebox';
 import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../contract/administration.ts';
+import { EventPageSchema, EventSchema } from '../contract/event.ts';
 import { FileSchema } from '../contract/file.ts';
 import { JobSchema } from '../contract/job.ts';
 import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../contract/ledger.ts';
 import { QuotaSchema } from '../contract/quota.ts';
 import { SystemSchema } from '../contract/system.ts';
+import { TimelineSchema } from '../contract/timeline.ts';
+import { DeliverySchema, WebhookSchema, WebhookWithSecretSchema } from '../contract/webhook.ts';
 import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
 
@@ -28,6 +31,12 @@ const schemas = [
   PeriodSchema,
   SystemSchema,
   FileSchema,
+  EventSchema,
+  EventPageSchema,
+  TimelineSchema,
+  WebhookSchema,
+  WebhookWithSecretSchema,
+  DeliverySchema,
 ];
 
 const problem = {
@@ -59,6 +68,8 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
       tags: [
         { name: 'jobs', description: 'Submitting and following jobs' },
         { name: 'files', description: 'What jobs leave behind' },
+        { name: 'events', description: 'What happens, as it happens' },
+        { name: 'webhooks', description: 'Events that are sent to you' },
         { name: 'quotas', description: 'What is left' },
         { name: 'systems', description: 'What the HPC systems take, and how they do' },
         { name: 'administration', description: 'For administrators' },

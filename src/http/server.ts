@@ -9,19 +9,22 @@ import fastify, {
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
 import { requireActor } from './authentication.ts';
-import { closingSignal } from './closing.ts';
+import { prepareToClose } from './close-server.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
+import { type EventServices, eventRoutes } from './routes/events.ts';
 import { type FileServices, fileRoutes } from './routes/files.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
 import { type LogServices, logRoutes } from './routes/logs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
+import { type TimelineServices, timelineRoutes } from './routes/timeline.ts';
+import { type WebhookServices, webhookOversightRoutes, webhookRoutes } from './routes/webhooks.ts';
 
 export interface ServerDeps
   extends JobServices,
@@ -30,7 +33,10 @@ export interface ServerDeps
     AdministrationServices,
     SystemServices,
     FileServices,
-    LogServices {
+    LogServices,
+    EventServices,
+    TimelineServices,
+    WebhookServices {
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -107,7 +113,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
   });
 
-  const closing = closingSignal(app);
+  prepareToClose(app);
   app.server.on('checkExpectation', connections.refuseExpectation);
 
   await registerOpenApi(app, deps.version);
@@ -117,16 +123,23 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     jobRoutes(scope, deps);
+    timelineRoutes(scope, deps);
     quotaRoutes(scope, deps);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
     fileRoutes(scope, deps);
-    logRoutes(scope, deps, closing);
+    logRoutes(scope, deps);
+    eventRoutes(scope, deps);
   });
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate));
     administrationRoutes(scope, deps);
     pauseRoutes(scope, deps);
+    webhookOversightRoutes(scope, deps);
+  });
+  await app.register(async (scope) => {
+    scope.addHook('onRequest', requireActor(deps.authenticate));
+    webhookRoutes(scope, deps);
   });
   return app;
 }

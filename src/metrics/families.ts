@@ -8,4 +8,5 @@ export const families = {
   bursar_followed_logs: { type: 'gauge', help: 'Logs that are looked at because somebody follows them.' },
   bursar_log_followers: { type: 'gauge', help: 'Clients that follow a log.' },
   bursar_log_looks_total: { type: 'counter', help: 'Looks at logs that are followed.' },
+  bursar_webhook_attempts_total: { type: 'counter', help: 'Attempts to deliver to webhooks, by outcome.' },
 } as const;

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { jobReference } from '../contract/event.ts';
 import { jobJson } from '../contract/job.ts';
 import { isTerminal } from '../domain/job.ts';
 import { stageOf } from '../domain/stage.ts';
@@ -8,6 +9,7 @@ import { requestCancellation } from '../store/job-queue.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { freeSpace } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import type { Actor } from './actor.ts';
 import { jobNamed } from './find-job.ts';
 import { type Place, type Systems, systemNamed } from './places.ts';
@@ -63,11 +65,11 @@ async function deleteFiles({ db, systems, workspacesOf, now }: EndJobDeps, job: 
   const next = { ...job.status, state: 'deleted' } as const;
   const json = jobJson({ ...job, status: next }, words);
   const at = now();
-  await db.transaction().execute(async (tx) => {
+  await inTransaction(db, async (tx) => {
     if (!(await updateStatus(tx, job, next, json))) return;
     await freeSpace(tx, job, { actor: job.owner, reason: `files of ${job.jobId} deleted`, at });
-    const data = { job_id: job.jobId, stage: stageOf(next, words) };
-    await insertEvent(tx, { userId: job.owner, job: job.id, kind: 'job.deleted', data, at });
+    const data = { ...jobReference(job), stage: stageOf(next, words) };
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: json, kind: 'job.deleted', data, at });
   });
   await workspacesOf.get(job.project.hpc)?.remove(job.jobId);
   return json;

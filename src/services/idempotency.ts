@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { BursarError } from '../domain/errors.ts';
 import { findAnswer, insertAnswer } from '../store/idempotency.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 
 export interface OnceRequest {
   userId: string;
@@ -18,7 +19,7 @@ export interface OnceRequest {
 export async function once<T>(db: Db, request: OnceRequest, now: number, act: (tx: Db) => Promise<T>): Promise<T> {
   const { userId, key } = request;
   const hash = createHash('sha256').update(JSON.stringify(request.content)).digest('hex');
-  return await db.transaction().execute(async (tx) => {
+  return await inTransaction(db, async (tx) => {
     const earlier = await findAnswer(tx, userId, key);
     if (earlier !== undefined) {
       if (earlier.requestHash === hash) return JSON.parse(earlier.response) as T;

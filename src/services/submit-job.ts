@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { jobReference } from '../contract/event.ts';
 import { jobJson } from '../contract/job.ts';
 import { checkScript } from '../domain/batch-command.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -14,9 +15,11 @@ import { insertEvent } from '../store/events.ts';
 import { insertJob, type NewJob } from '../store/jobs.ts';
 import { type Amounts, reserve } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import type { Actor } from './actor.ts';
 import { checkMember, type Destination } from './destination.ts';
 import { quoteFor } from './quote.ts';
+import { storedAfterAll } from './stored-after-all.ts';
 
 export interface SubmissionDeps {
   db: Db;
@@ -32,7 +35,8 @@ export interface SubmissionDeps {
 /**
  * Takes a job in. After success the job, its zip, its hold and its event are durable, and it will run exactly once;
  * the answer is its public JSON. After a failure or a crash before that nothing is left: no row, no held second,
- * and no file, or one that the next start sweeps away.
+ * and no file, or one that the next start sweeps away. Only a database that goes away at the very moment of the commit,
+ * and stays away, leaves it open which of the two it is; the caller is told so.
  */
 export async function submitJob(
   deps: SubmissionDeps,
@@ -56,6 +60,10 @@ export async function submitJob(
       deps.wake(system.name);
       return json;
     } catch (error) {
+      // Also when nobody can tell: the job may be there.
+      const wake = () => deps.wake(system.name);
+      const json = await storedAfterAll(deps.db, jobId, destination.accounts, error).finally(wake);
+      if (json !== undefined) return json;
       await deps.spool.remove(jobId);
       throw error;
     }
@@ -112,7 +120,7 @@ async function recordJob(
     acceptedAt: now,
   };
   const json = (id: number) => jobJson({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
-  return await deps.db.transaction().execute(async (tx) => {
+  return await inTransaction(deps.db, async (tx) => {
     // Somebody may have been banned, or the project closed, while the zip was on its way.
     await checkMember(tx, actor, project);
     const id = await insertJob(tx, newJob, json);
@@ -123,8 +131,9 @@ async function recordJob(
     await insertEvent(tx, {
       userId,
       job: id,
+      jobJson: json(id),
       kind: 'job.accepted',
-      data: { job_id: job.jobId, stage: system.stages.queued, held_seconds: timeSeconds },
+      data: { ...jobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds },
       at: now,
     });
     return json(id);

@@ -61,8 +61,6 @@ export async function insertJob(db: Db, job: NewJob, publicJson: (id: number) =>
       due_at: job.acceptedAt,
       tries: 0,
       cancel_requested_at: null,
-      lease_owner: null,
-      lease_until: 0,
       public_json: '',
     })
     .returning('id')
@@ -89,7 +87,7 @@ export async function jobListJson(db: Db, filter: JobFilter): Promise<string> {
   if (filter.hpc !== undefined) query = query.where('hpc', '=', filter.hpc);
   if (filter.project !== undefined) query = query.where('project_name', '=', filter.project);
   const { list } = await query
-    .select(sql<string | null>`group_concat(public_json, ',' order by id)`.as('list'))
+    .select(sql<string | null>`string_agg(public_json, ',' order by id)`.as('list'))
     .executeTakeFirstOrThrow();
   return `[${list ?? ''}]`;
 }
@@ -114,30 +112,27 @@ export async function findJobState(db: Db, id: number): Promise<JobState | undef
 
 /**
  * Writes a job's next status, its public JSON with it. False, and nothing written, when the job has moved on since
- * it was read, or when the lease that the caller worked under is no longer its own.
+ * it was read.
  */
 export async function updateStatus(
   db: Db,
   job: JobRecord,
   next: JobStatus,
   publicJson: string,
-  work: { leaseOwner?: string; engineRef?: string } = {},
+  engineRef?: string,
 ): Promise<boolean> {
-  let query = db
+  const result = await db
     .updateTable('jobs')
     .set({
       state: next.state,
       public_json: publicJson,
       ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),
-      ...(work.engineRef === undefined ? {} : { engine_ref: work.engineRef }),
-      lease_owner: null,
-      lease_until: 0,
+      ...(engineRef === undefined ? {} : { engine_ref: engineRef }),
     })
     .where('id', '=', job.id)
-    .where('state', '=', job.status.state);
-  if (work.leaseOwner !== undefined) query = query.where('lease_owner', '=', work.leaseOwner);
-  const result = await query.executeTakeFirst();
+    .where('state', '=', job.status.state)
+    .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
 

@@ -195,6 +195,20 @@ describe('following a job', () => {
     await me.finished(job);
   });
 
+  test('nothing more is told to a token that was revoked meanwhile', async () => {
+    const job = await submit(`echo first; ${gate}; echo last`);
+    const token = await server.token('301330', '--name', 'to be revoked');
+    const followed = collect(await get(job, '?follow=1', { authorization: `Bearer ${token}` }));
+    const broken = assert.rejects(followed.whole);
+    await until('it has something', () => followed.sofar() || undefined);
+    const { stdout } = await server.bursar('token', 'list', '--user', '301330');
+    const [, id = ''] = /^\s*(\S+).*to be revoked/m.exec(stdout) ?? [];
+    await server.bursar('token', 'revoke', id);
+    letGo(server, job);
+    await broken;
+    assert.equal(followed.sofar(), 'first\n');
+  });
+
   test('costs the scheduler nothing, and a large log comes whole', async () => {
     const job = await submit('head -c 9000000 /dev/zero | tr "\\0" x');
     assert.equal((await (await get(job, '?follow=1')).text()).length, 9_000_000);

@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import type { Log, LogQuestion } from '../../services/read-log.ts';
 import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
-import { untilOver } from '../closing.ts';
+import { closingSignal, untilOver } from '../closing.ts';
 import { logEvents } from '../log-events.ts';
 import { describe } from '../openapi.ts';
 import { jobIdOf, jobParams, projectOf } from '../paths.ts';
@@ -13,6 +13,7 @@ import { sendNothing } from '../send-nothing.ts';
 import { sendEvents } from '../sse.ts';
 
 export interface LogServices extends AudienceServices {
+  authenticate(authorization: string | undefined): Promise<unknown>;
   openLog(question: LogQuestion): Promise<Log>;
 }
 
@@ -26,7 +27,8 @@ const LogQuery = Type.Object({
 const keepAliveMs = 30_000;
 
 /** What a job prints: read, or followed while it runs. */
-export function logRoutes(app: FastifyInstance, services: LogServices, closing: AbortSignal): void {
+export function logRoutes(app: FastifyInstance, services: LogServices): void {
+  const closing = closingSignal(app);
   const { own, ofUser, everybody } = audiencesOf('jobs', services);
   for (const whose of [own, ofUser, everybody]) logPath(app, services, whose, closing);
 }
@@ -62,7 +64,8 @@ function logPath(app: FastifyInstance, services: LogServices, whose: Audience, c
         const resumed = request.headers['last-event-id'];
         const from = resumed === undefined ? offset : Number(resumed);
         if (from > log.size && follow === '0') throw beyond(from, log.size);
-        const pieces = follow === '1' ? () => log.follow(from) : () => log.read(from);
+        const mayStillRead = () => services.authenticate(request.headers.authorization);
+        const pieces = () => (follow === '1' ? checked(log.follow(from), mayStillRead) : log.read(from));
         if (!wantsEvents(request)) return sendText(reply, pieces);
         // To a browser that comes back this says: do not come again.
         if (resumed !== undefined && log.isOver && from >= log.size) return reply.code(204).send();
@@ -75,6 +78,14 @@ function logPath(app: FastifyInstance, services: LogServices, whose: Audience, c
 }
 
 const wantsEvents = (request: FastifyRequest) => /\btext\/event-stream\b/.test(request.headers.accept ?? '');
+
+/** A token may be revoked, or expire, while somebody follows with it. */
+async function* checked(pieces: AsyncIterable<Buffer>, mayStillRead: () => Promise<unknown>): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) {
+    await mayStillRead();
+    yield piece;
+  }
+}
 
 function beyond(offset: number, size: number): BursarError {
   return new BursarError(
