@@ -8,6 +8,7 @@ import { hpcSystems } from './config/hpc-systems.ts';
 import type { Config } from './config/schema.ts';
 import { publicStatement } from './contract/ledger.ts';
 import { createSpool } from './files/spool.ts';
+import { closeServer } from './http/close-server.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
 import { sweepSpool } from './lifecycle/recovery.ts';
@@ -22,6 +23,8 @@ import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
+import { fileDesk } from './services/file-desk.ts';
+import { createLogFeeds } from './services/log-feed.ts';
 import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
 import { pauseSystem } from './services/pause-system.ts';
@@ -165,6 +168,7 @@ async function compose(config: Config, books: Books, role: Role, log: Logger, ve
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
     ...administrationDesk(db, systems, now),
+    ...fileDesk({ db, systems, workspacesOf, feeds: createLogFeeds(metrics) }),
     ...telling.services,
     proveLedger: () => proveAside(config.database, dataFolder),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
@@ -193,11 +197,4 @@ async function readiness(db: Db): Promise<string[]> {
     .execute()
     .catch(() => null);
   return books === null ? ['the database does not answer'] : [];
-}
-
-/** Waits for the requests under way, but not for ever: then their connections are cut. */
-async function closeServer(app: FastifyInstance, drainMs: number): Promise<void> {
-  const cut = setTimeout(() => app.server.closeAllConnections(), drainMs);
-  await app.close();
-  clearTimeout(cut);
 }

@@ -9,6 +9,7 @@ import fastify, {
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
 import { requireActor } from './authentication.ts';
+import { prepareToClose } from './close-server.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
@@ -16,7 +17,9 @@ import { problemOf } from './problem.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
 import { type EventServices, eventRoutes } from './routes/events.ts';
+import { type FileServices, fileRoutes } from './routes/files.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
+import { type LogServices, logRoutes } from './routes/logs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
@@ -29,6 +32,8 @@ export interface ServerDeps
     AccountingServices,
     AdministrationServices,
     SystemServices,
+    FileServices,
+    LogServices,
     EventServices,
     TimelineServices,
     WebhookServices {
@@ -110,6 +115,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
   });
 
+  prepareToClose(app);
   app.server.on('checkExpectation', connections.refuseExpectation);
 
   await registerOpenApi(app, deps.version);
@@ -124,6 +130,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     quotaRoutes(scope, deps);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
+    fileRoutes(scope, deps);
+    logRoutes(scope, deps);
     eventRoutes(scope, deps);
   });
   await app.register(async (scope) => {
