@@ -111,7 +111,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     readSystems: (hpc) => readSystems(destinations, hpc),
     pauseSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, { at: now(), reason }, reason),
     resumeSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, null, reason),
-    listJobs: (owner, place) => listJobs(db, systems, owner, place),
+    listJobs: (owner, place, query) => listJobs(db, systems, owner, place, query),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
     submitJob: (actor, destination, request, body) => submitJob(submission, actor, destination, request, body),

@@ -8,6 +8,7 @@ import fastify, {
 } from 'fastify';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
+import { createAnswerCache } from './answer-cache.ts';
 import { requireActor } from './authentication.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { drain } from './drain.ts';
@@ -38,9 +39,12 @@ export interface ServerDeps
   readiness(): Promise<string[]>;
 }
 
+const answerCacheBytes = 16_000_000;
+
 /** The HTTP face of Bursar: routes that each check a request, call one service and send its answer. */
 export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
+  const answers = createAnswerCache(answerCacheBytes);
   const app = fastify({
     loggerInstance: deps.log,
     // A request without Host is refused below, in the same form as every other.
@@ -110,8 +114,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     scope.addHook('onRequest', requireActor(deps.authenticate));
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    jobRoutes(scope, deps);
-    quotaRoutes(scope, deps);
+    jobRoutes(scope, deps, answers);
+    quotaRoutes(scope, deps, answers);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
   });

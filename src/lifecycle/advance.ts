@@ -1,7 +1,6 @@
-import { jobJson } from '../contract/job.ts';
+import { jobView } from '../contract/job.ts';
 import type { JobStatus } from '../domain/job.ts';
 import { usageOf } from '../domain/settlement.ts';
-import { stageOf } from '../domain/stage.ts';
 import type { HpcSystem } from '../domain/system.ts';
 import { insertEvent } from '../store/events.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
@@ -34,9 +33,9 @@ export async function advanceJob(
     ...(engineRef === undefined ? {} : { engineRef }),
   };
   return await db.transaction().execute(async (tx) => {
-    const json = jobJson({ ...job, status: next }, words);
-    if (!(await updateStatus(tx, job, next, json, work))) return false;
-    const data: Record<string, unknown> = { job_id: job.jobId, stage: stageOf(next, words) };
+    const shown = jobView({ ...job, status: next }, words);
+    if (!(await updateStatus(tx, job, next, shown, work))) return false;
+    const data: Record<string, unknown> = { job_id: job.jobId, stage: shown.stage };
     if (next.state === 'ended') {
       const usage = usageOf(next, job.units, charge);
       await settle(tx, job, { ...usage, spaceBytes }, { actor: 'bursar', at: now });

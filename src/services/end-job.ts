@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { jobJson } from '../contract/job.ts';
+import { jobJson, jobView } from '../contract/job.ts';
 import { BursarError } from '../domain/errors.ts';
 import { isTerminal } from '../domain/job.ts';
-import { stageOf } from '../domain/stage.ts';
 import type { Workspaces } from '../files/workspaces.ts';
 import { insertEvent } from '../store/events.ts';
 import { requestCancellation } from '../store/job-queue.ts';
@@ -74,14 +73,14 @@ async function deleteFiles({ db, systems, workspacesOf, now }: EndJobDeps, job: 
   const words = systemNamed(systems, job.project.hpc).stages;
   if (job.status.state !== 'ended') return jobJson(job, words);
   const next = { ...job.status, state: 'deleted' } as const;
-  const json = jobJson({ ...job, status: next }, words);
+  const shown = jobView({ ...job, status: next }, words);
   const at = now();
   await db.transaction().execute(async (tx) => {
-    if (!(await updateStatus(tx, job, next, json))) return;
+    if (!(await updateStatus(tx, job, next, shown))) return;
     await freeSpace(tx, job, { actor: job.owner, reason: `files of ${job.jobId} deleted`, at });
-    const data = { job_id: job.jobId, stage: stageOf(next, words) };
+    const data = { job_id: job.jobId, stage: shown.stage };
     await insertEvent(tx, { userId: job.owner, job: job.id, kind: 'job.deleted', data, at });
   });
   await workspacesOf.get(job.project.hpc)?.remove(job.jobId);
-  return json;
+  return shown.json;
 }

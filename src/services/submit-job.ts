@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import { jobJson } from '../contract/job.ts';
+import { jobView } from '../contract/job.ts';
 import { checkScript } from '../domain/batch-command.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/job.ts';
@@ -111,11 +111,11 @@ async function recordJob(
     units: unitsOf(job.request, system.charge),
     acceptedAt: now,
   };
-  const json = (id: number) => jobJson({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
+  const shown = (id: number) => jobView({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
   return await deps.db.transaction().execute(async (tx) => {
     // Somebody may have been banned, or the project closed, while the zip was on its way.
     await checkMember(tx, actor, project);
-    const id = await insertJob(tx, newJob, json);
+    const id = await insertJob(tx, newJob, shown);
     const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
     const note = { actor: userId, reason: `submission of ${job.jobId}`, at: now };
     const lack = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
@@ -127,7 +127,7 @@ async function recordJob(
       data: { job_id: job.jobId, stage: system.stages.queued, held_seconds: timeSeconds },
       at: now,
     });
-    return json(id);
+    return shown(id).json;
   });
 }
 

@@ -7,6 +7,7 @@ import { BursarError } from '../domain/errors.ts';
 import { sqlite } from './dialect.ts';
 import { ground } from './migrations/0001-ground.ts';
 import { systems } from './migrations/0002-systems.ts';
+import { lists } from './migrations/0004-lists.ts';
 import type { Db, Tables } from './tables.ts';
 
 /** Opens the database, creating it where there is none. Several processes may have it open at once. */
@@ -38,7 +39,7 @@ class WritersFirst extends SqliteDialect {
 
 /** Brings the schema up to date. Migrations are numbered, and never change once they are released. */
 export async function migrate(db: Db): Promise<void> {
-  const migrations = { '0001-ground': ground(sqlite), '0002-systems': systems };
+  const migrations = { '0001-ground': ground(sqlite), '0002-systems': systems, '0004-lists': lists };
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
   const applied = await migrator.getMigrations().catch(() => []);
   const { error } = await migrator.migrateToLatest();

@@ -7,7 +7,13 @@ import type { JobState, Outcome } from '../domain/job.ts';
  * the two databases agree on all of these.
  */
 export interface Tables {
-  users: { id: string; role: 'user' | 'admin'; created_at: number };
+  users: {
+    id: string;
+    role: 'user' | 'admin';
+    created_at: number;
+    /** Rises with every change of what the user's jobs show. */
+    jobs_version: Generated<number>;
+  };
   identities: { issuer: string; subject: string; user_id: string };
   tokens: {
     id: Generated<number>;
@@ -60,6 +66,8 @@ export interface Tables {
     overrun: number;
     /** The highest share of it, in percent, whose use has been announced: 0, 80 or 100. */
     alerted: number;
+    /** Rises with every change of its figures. */
+    version: Generated<number>;
   };
   holds: {
     id: Generated<number>;
@@ -100,8 +108,14 @@ export interface Tables {
     user_id: string;
     key: string;
     request_hash: string;
+    /** Empty while the request is being worked on. */
     response: string;
     at: number;
+    /** Who is working on it; null once it is answered. */
+    claimed_by: string | null;
+    claimed_until: Generated<number>;
+    /** Of the file that came with the request; null for a request without one. */
+    body_sha256: string | null;
   };
   jobs: {
     id: Generated<number>;
@@ -133,6 +147,13 @@ export interface Tables {
     lease_owner: string | null;
     lease_until: number;
     public_json: string;
+    /** As they stand in the public JSON. */
+    title: string;
+    stage: string;
+    failed: number;
+    terminal: number;
+    /** When its files go, as its owner was told; null before that. */
+    expires_at: number | null;
   };
   systems: {
     hpc: string;

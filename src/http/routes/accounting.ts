@@ -9,6 +9,7 @@ import type { Place } from '../../services/places.ts';
 import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
 import { actorOf } from '../authentication.ts';
 import { formatQuery, sendCsv, wantsCsv } from '../csv-or-json.ts';
+import { epochMs, momentExample } from '../moment.ts';
 import { describe } from '../openapi.ts';
 import { hpcParam, placeOf, projectOf, projectParams } from '../paths.ts';
 import { resource } from '../resource.ts';
@@ -116,16 +117,9 @@ function usagePath(app: FastifyInstance, services: AccountingServices, whose: Au
   });
 }
 
-const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/;
-
 function moment(name: 'from' | 'to', text: string | undefined) {
   if (text === undefined) return {};
-  const at = isoTime.test(text) ? Date.parse(text) : Number.NaN;
-  // Date.parse takes the 31st of February for the 3rd of March.
-  const isDay =
-    !Number.isNaN(at) && new Date(`${text.slice(0, 10)}T00:00:00Z`).toISOString().startsWith(text.slice(0, 10));
-  if (!isDay) {
-    throw new BursarError('bad_request', `"${name}" is not a time. Write it as 2026-01-31 or 2026-01-31T12:00:00Z.`);
-  }
+  const at = epochMs(text);
+  if (at === undefined) throw new BursarError('bad_request', `"${name}" is not a time. Write it as ${momentExample}.`);
   return { [name]: at };
 }
