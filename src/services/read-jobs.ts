@@ -15,8 +15,9 @@ export interface JobListQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project
   limit?: number;
 }
 
-/** Jobs that are in memory at a time. */
-const jobsAtOnce = 1000;
+/** The most jobs that are sent as one text, and how many come in a piece of a longer list. */
+const mostAtOnce = 1000;
+const jobsInPiece = 200;
 
 /** The jobs in a place. Costs the scheduler nothing. */
 export async function listJobs(
@@ -33,7 +34,7 @@ export async function listJobs(
 }
 
 async function readList(db: Db, filter: JobFilter, after: number, limit: number | undefined): Promise<JsonAnswer> {
-  const most = limit ?? jobsAtOnce;
+  const most = limit ?? mostAtOnce;
   // One more than asked for tells whether there are more.
   const jobs = await nextJobs(db, filter, after, most + 1);
   if (jobs.length <= most) return { json: `[${jsonOf(jobs)}]` };
@@ -46,7 +47,7 @@ async function readList(db: Db, filter: JobFilter, after: number, limit: number 
 async function* allJobs(db: Db, filter: JobFilter, first: ListedJob[]): AsyncGenerator<string> {
   yield `[${jsonOf(first)}`;
   for (let jobs = first; jobs.length > 0; ) {
-    jobs = await nextJobs(db, filter, jobs.at(-1)?.id ?? 0, jobsAtOnce);
+    jobs = await nextJobs(db, filter, jobs.at(-1)?.id ?? 0, jobsInPiece);
     if (jobs.length > 0) yield `,${jsonOf(jobs)}`;
   }
   yield ']';

@@ -123,6 +123,14 @@ describe('lists of jobs', () => {
     }
   });
 
+  test('the version of a list takes one look-up, and nothing of the list is read for it', async () => {
+    const watch = watched(books.db);
+    const { version } = await listJobs(watch.db, hpcSystems(books.config), '1', {}, {});
+    assert.equal(version, '8000');
+    assert.equal(watch.statements.length, 1);
+    assert.doesNotMatch(watch.statements[0] ?? '', /"jobs"/);
+  });
+
   test('a list that fits is read at once, a long one piece by piece', async () => {
     const watch = watched(books.db);
     const systems = hpcSystems(books.config);
