@@ -18,6 +18,7 @@ import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
+import { readOnce } from './services/idempotency.ts';
 import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
 import { pauseSystem } from './services/pause-system.ts';
@@ -27,6 +28,7 @@ import { checkAdministrator, listQuotas, readQuota } from './services/read-quota
 import { readSystems } from './services/read-systems.ts';
 import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
+import { submitOnce } from './services/submit-once.ts';
 import { readUsage } from './services/usage.ts';
 import { migrate, openDatabase } from './store/database.ts';
 import { lockDataFolder } from './store/instance-lock.ts';
@@ -109,17 +111,21 @@ export async function startBursar(config: Config, log: Logger, version: string):
     },
     onAnswer: (method, status) => metrics.count('bursar_http_requests_total', { method, status: String(status) }),
     readSystems: (hpc) => readSystems(destinations, hpc),
-    pauseSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, { at: now(), reason }, reason),
-    resumeSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, null, reason),
+    pauseSystem: (actor, hpc, reason, request) =>
+      pauseSystem(destinations, actor, hpc, { at: now(), reason }, reason, request),
+    resumeSystem: (actor, hpc, reason, request) => pauseSystem(destinations, actor, hpc, null, reason, request),
     listJobs: (owner, place, query) => listJobs(db, systems, owner, place, query),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
-    submitJob: (actor, destination, request, body) => submitJob(submission, actor, destination, request, body),
+    submitJob: (actor, destination, request, body, claim) =>
+      submitJob(submission, actor, destination, request, body, claim),
+    submitOnce: (request, body, submit) => submitOnce(submission, request, body, submit),
     endJob: (actor, place, jobId) => endJob(endings, actor, place, jobId),
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,
     quote: publicQuote,
+    readOnce: (request, read) => readOnce(db, request, now(), read),
     statement: async (userId, place, { from = 0, to = now() + 1 }) =>
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),

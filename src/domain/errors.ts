@@ -24,6 +24,8 @@ export const errorTitles = {
   user_unknown: 'There is no such user',
   conflict: 'The request does not fit what is there',
   idempotency_key_missing: 'The header Idempotency-Key is missing',
+  idempotency_key_invalid: 'The header Idempotency-Key is not acceptable',
+  idempotency_key_in_use: 'The request of the idempotency key is still being worked on',
   idempotency_key_reused: 'The idempotency key was used for another request',
   method_not_allowed: 'The path does not support this method',
   timeout: 'The request took too long to arrive',
@@ -55,6 +57,8 @@ export interface ErrorExtras {
   fields?: readonly FieldError[];
   /** Further facts for the caller, such as the seconds needed and available. */
   facts?: Readonly<Record<string, string | number>>;
+  /** When it makes sense to try again. */
+  retryAfterSeconds?: number;
 }
 
 /** The one error type of the house. Its message is safe to show to the caller. */
@@ -63,6 +67,7 @@ export class BursarError extends Error {
   readonly transient: boolean;
   readonly fields: readonly FieldError[];
   readonly facts: Readonly<Record<string, string | number>>;
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
     super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
@@ -71,6 +76,7 @@ export class BursarError extends Error {
     this.transient = extras.transient ?? false;
     this.fields = extras.fields ?? [];
     this.facts = extras.facts ?? {};
+    this.retryAfterSeconds = extras.retryAfterSeconds;
   }
 }
 

@@ -130,7 +130,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
 function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
   const problem = problemOf(error, requestId);
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="bursar"');
-  if (problem.status === 503) reply.header('retry-after', '5');
+  const retryAfter = error instanceof BursarError ? error.retryAfterSeconds : undefined;
+  if (problem.status === 503 || retryAfter !== undefined) reply.header('retry-after', String(retryAfter ?? 5));
   reply.header('x-request-id', requestId);
   sendJson(reply, problem.status, problem.body, 'application/problem+json');
   return problem;

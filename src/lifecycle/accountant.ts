@@ -1,6 +1,6 @@
 import { insertEvents } from '../store/events.ts';
 import { expireEnded } from '../store/grants.ts';
-import { forgetAnswers } from '../store/idempotency.ts';
+import { forgetKeys } from '../store/idempotency.ts';
 import { listMembers } from '../store/members.ts';
 import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
 import type { Db } from '../store/tables.ts';
@@ -26,7 +26,7 @@ export function startAccountant(deps: AccountantDeps): Loop {
       await announceEnds(deps);
       const expired = await db.transaction().execute((tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
-      await forgetAnswers(db, now() - dayMs);
+      await forgetKeys(db, now() - dayMs);
     } catch (error) {
       log.error({ err: error }, 'accounting by the calendar failed');
     }

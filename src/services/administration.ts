@@ -38,7 +38,7 @@ export async function administer<T>(
     await insertAudit(tx, { actor: actor.userId, act, subject, details, at: now });
     return answer;
   };
-  return request === null ? await db.transaction().execute(work) : await once(db, request, now, work);
+  return await once(db, request, now, work);
 }
 
 type Details = AdministrativeAct<unknown>['details'];

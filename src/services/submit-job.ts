@@ -16,6 +16,7 @@ import { type Amounts, reserve } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
 import type { Actor } from './actor.ts';
 import { checkMember, type Destination } from './destination.ts';
+import type { Claim } from './idempotency.ts';
 import { quoteFor } from './quote.ts';
 
 export interface SubmissionDeps {
@@ -40,6 +41,7 @@ export async function submitJob(
   destination: Destination,
   request: JobRequest,
   body: Readable,
+  claim: Claim | null,
 ): Promise<string> {
   const { system } = destination;
   const quote = quoteFor(destination, request);
@@ -47,12 +49,16 @@ export async function submitJob(
   if (quote.lack !== null) throw quotaExceeded(quote.lack, quote.longestRuntime);
   const { timeSeconds } = quote;
 
-  const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes });
+  const upload = await deps.spool.receive(body, {
+    maxBytes: deps.maxBodyBytes,
+    onProgress: () => claim?.keep(),
+  });
   try {
     const jobId = newJobId(system, request.tool, deps.newUuid());
     const input = await keepInput(deps, upload, jobId, () => checkInput(deps, system, request, upload));
     try {
-      const json = await recordJob(deps, actor, destination, { jobId, request, input }, timeSeconds);
+      const answer = (tx: Db, json: string) => claim?.answer(tx, json, upload.sha256);
+      const json = await recordJob(deps, actor, destination, { jobId, request, input }, timeSeconds, answer);
       deps.wake(system.name);
       return json;
     } catch (error) {
@@ -93,13 +99,14 @@ async function checkInput(deps: SubmissionDeps, system: HpcSystem, { command }: 
   throw new BursarError('invalid_payload', `The script ${name} is not acceptable: ${problem}.`, { fields });
 }
 
-/** The one transaction of a submission: job row, hold on the ledger, event. */
+/** The one transaction of a submission: job row, hold on the ledger, event, and the answer for repetitions. */
 async function recordJob(
   deps: SubmissionDeps,
   actor: Actor,
   destination: Destination,
   job: Pick<NewJob, 'jobId' | 'request' | 'input'>,
   timeSeconds: number,
+  answer: (tx: Db, json: string) => Promise<void> | undefined,
 ): Promise<string> {
   const now = deps.now();
   const { userId } = actor;
@@ -127,7 +134,9 @@ async function recordJob(
       data: { job_id: job.jobId, stage: system.stages.queued, held_seconds: timeSeconds },
       at: now,
     });
-    return shown(id).json;
+    const { json } = shown(id);
+    await answer(tx, json);
+    return json;
   });
 }
 

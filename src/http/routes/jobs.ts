@@ -4,6 +4,7 @@ import type { JobRequest } from '../../domain/job.ts';
 import type { Actor } from '../../services/actor.ts';
 import type { Destination } from '../../services/destination.ts';
 import type { EndedJob } from '../../services/end-job.ts';
+import type { Claim, OnceRequest } from '../../services/idempotency.ts';
 import type { Place } from '../../services/places.ts';
 import type { JobListQuery } from '../../services/read-jobs.ts';
 import type { Versioned } from '../../services/versioned.ts';
@@ -11,18 +12,31 @@ import type { AnswerCache } from '../answer-cache.ts';
 import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
 import { actorOf } from '../authentication.ts';
 import { sendTagged, sendVersioned } from '../conditional.ts';
+import { onceRequest } from '../idempotency.ts';
 import { listQuerySchema, readListQuery } from '../list-query.ts';
 import { describe, sendJson } from '../openapi.ts';
 import { hpcParam, jobIdOf, jobParams, placeOf, projectOf, projectParams } from '../paths.ts';
 import { type Handlers, resource } from '../resource.ts';
-import { readSubmission, submissionSchema, type ZipBody, zipBody } from '../submission.ts';
+import { payloadContent, readSubmission, submissionSchema, type ZipBody, zipBody } from '../submission.ts';
 
 export interface JobServices extends AudienceServices {
   listJobs(owner: string | undefined, place: Place, query: JobListQuery): Promise<Versioned>;
   readJob(owner: string | undefined, place: Required<Place>, jobId: string): Promise<string>;
   findDestination(actor: Actor, place: Place): Promise<Destination>;
   endJob(actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob>;
-  submitJob(actor: Actor, destination: Destination, request: JobRequest, body: ZipBody): Promise<string>;
+  submitJob(
+    actor: Actor,
+    destination: Destination,
+    request: JobRequest,
+    body: ZipBody,
+    claim: Claim | null,
+  ): Promise<string>;
+  /** Submits, unless that was done before under the key: then the answer is the first one. */
+  submitOnce(
+    request: OnceRequest | null,
+    body: ZipBody,
+    submit: (claim: Claim | null) => Promise<string>,
+  ): Promise<string>;
 }
 
 const JobList = Type.Array(Type.Ref('Job'), { description: 'The jobs, by ascending id.' });
@@ -122,10 +136,14 @@ function submission(services: JobServices) {
     },
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const actor = actorOf(request);
-      const destination = await services.findDestination(actor, placeOf(request));
-      const job = readSubmission(request, destination.system);
       const body = zipBody(request, contentTypes.get(request));
-      return sendJson(reply, 201, await services.submitJob(actor, destination, job, body));
+      const once = onceRequest(request, () => payloadContent(request));
+      const json = await services.submitOnce(once, body, async (claim) => {
+        const destination = await services.findDestination(actor, placeOf(request));
+        const job = readSubmission(request, destination.system);
+        return await services.submitJob(actor, destination, job, body, claim);
+      });
+      return sendJson(reply, 201, json);
     },
   };
 }
