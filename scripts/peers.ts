@@ -22,7 +22,7 @@ const peers: Peer[] = [
     name: 'OpenSSH',
     programs: ['sshd', 'ssh', 'ssh-keygen'],
     packages: ['openssh-server', 'openssh-client'],
-    tests: /^test\/(shell\/ssh-|files\/remote-)/,
+    tests: /^test\/(shell\/ssh-|files\/remote-|lifecycle\/ssh-)/,
   },
 ];
 

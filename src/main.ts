@@ -8,6 +8,7 @@ import { publicStatement } from './contract/ledger.ts';
 import { createSpool } from './files/spool.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
+import { startJanitor } from './lifecycle/janitor.ts';
 import { recover, sweepWorkspaces } from './lifecycle/recovery.ts';
 import { startLifecycle } from './lifecycle/start.ts';
 import { families } from './metrics/families.ts';
@@ -16,7 +17,7 @@ import { refuseOthers } from './services/administration.ts';
 import { administrationDesk } from './services/administration-desk.ts';
 import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
-import { endJob } from './services/end-job.ts';
+import { deleteFiles, endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
 import { readOnce } from './services/idempotency.ts';
 import { measure } from './services/measure.ts';
@@ -98,11 +99,22 @@ export async function startBursar(config: Config, log: Logger, version: string):
     wake: lifecycle.wake,
   };
   const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
+  const janitor = startJanitor({
+    db,
+    retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
+    noticeDays: config.retention.noticeDays,
+    everyMs: config.retention.everySeconds * 1000,
+    deleteJob: (job) =>
+      deleteFiles(endings, job, { actor: 'bursar', reason: `files of ${job.jobId} were kept long enough` }),
+    now,
+    log,
+  });
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     log,
     version,
     requestTimeoutMs: config.server.requestTimeoutSeconds * 1000,
+    limits: { ...config.limits, windowMs: config.limits.windowSeconds * 1000 },
     authenticate: (authorization) => authenticate(authentication, authorization),
     readiness: () => readiness(db),
     metrics: async () => {
@@ -140,6 +152,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
       await accountant.stop();
+      await janitor.stop();
       await lifecycle.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));
       await db.destroy();

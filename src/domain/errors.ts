@@ -28,6 +28,7 @@ export const errorTitles = {
   idempotency_key_in_use: 'The request of the idempotency key is still being worked on',
   idempotency_key_reused: 'The idempotency key was used for another request',
   method_not_allowed: 'The path does not support this method',
+  too_many_requests: 'The caller asks for too much at a time',
   timeout: 'The request took too long to arrive',
   too_large: 'The request body is too large',
   expectation_failed: 'The server does not do what the request expects',

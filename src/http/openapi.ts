@@ -10,6 +10,7 @@ import { QuotaSchema } from '../contract/quota.ts';
 import { SystemSchema } from '../contract/system.ts';
 import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
+import type { RateLimits } from './rate-limits.ts';
 
 const schemas = [
   JobSchema,
@@ -44,7 +45,11 @@ export function sendJson(reply: FastifyReply, status: number, json: string, type
 }
 
 /** Serves the description of the interface, made from the schemas of the routes, and a page to read it on. */
-export async function registerOpenApi(app: FastifyInstance, version: string): Promise<void> {
+export async function registerOpenApi(
+  app: FastifyInstance,
+  version: string,
+  limits: Pick<RateLimits, 'stranger'>,
+): Promise<void> {
   for (const schema of schemas) app.addSchema(schema);
   await app.register(swagger, {
     openapi: {
@@ -66,16 +71,19 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
     },
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `schema-${i}`) },
   });
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    staticCSP: true,
-    transformStaticCSP: withoutUpgrade,
-    theme: { title: 'Bursar' },
+  await app.register(async (scope) => {
+    scope.addHook('onRequest', async (request, reply) => limits.stranger(request, reply));
+    await scope.register(swaggerUi, {
+      routePrefix: '/docs',
+      staticCSP: true,
+      transformStaticCSP: withoutUpgrade,
+      theme: { title: 'Bursar' },
+    });
+    scope.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
+    scope.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
+      reply.type('text/markdown; charset=utf-8').send(errorReference()),
+    );
   });
-  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
-  app.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
-    reply.type('text/markdown; charset=utf-8').send(errorReference()),
-  );
 }
 
 /** Bursar may be served over plain HTTP on a private network, where there is nothing to upgrade to. */

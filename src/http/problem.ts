@@ -31,6 +31,7 @@ export const statusOf = {
   too_large: 413,
   idempotency_key_reused: 422,
   expectation_failed: 417,
+  too_many_requests: 429,
   headers_too_large: 431,
   internal: 500,
   system_paused: 503,

@@ -14,6 +14,7 @@ import { connectionErrors } from './connection-errors.ts';
 import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
+import { createRateLimits, type LimitSettings } from './rate-limits.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
@@ -30,6 +31,7 @@ export interface ServerDeps
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
+  limits: LimitSettings;
   authenticate(authorization: string | undefined): Promise<Actor>;
   /** The text for whoever collects metrics. */
   metrics(): Promise<string>;
@@ -45,6 +47,7 @@ const answerCacheBytes = 16_000_000;
 export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
   const answers = createAnswerCache(answerCacheBytes);
+  const limits = createRateLimits(deps.limits, () => performance.now());
   const app = fastify({
     loggerInstance: deps.log,
     // A request without Host is refused below, in the same form as every other.
@@ -102,25 +105,27 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     if (problem.status >= 500) request.log.error({ err: error }, 'request failed');
     return reply;
   });
-  app.setNotFoundHandler((request, reply) => {
+  app.setNotFoundHandler(async (request, reply) => {
+    limits.stranger(request, reply);
     sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
+    return reply;
   });
 
   app.server.on('checkExpectation', connections.refuseExpectation);
 
-  await registerOpenApi(app, deps.version);
-  probeRoutes(app, deps.readiness, deps.metrics);
+  await registerOpenApi(app, deps.version, limits);
+  await app.register(async (scope) => probeRoutes(scope, deps.readiness, deps.metrics, limits));
   await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate));
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    jobRoutes(scope, deps, answers);
+    jobRoutes(scope, deps, answers, limits);
     quotaRoutes(scope, deps, answers);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
   });
   await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate));
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
     administrationRoutes(scope, deps);
     pauseRoutes(scope, deps);
   });

@@ -1,6 +1,5 @@
 import { insertEvents } from '../store/events.ts';
 import { expireEnded } from '../store/grants.ts';
-import { forgetKeys } from '../store/idempotency.ts';
 import { listMembers } from '../store/members.ts';
 import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
 import type { Db } from '../store/tables.ts';
@@ -18,7 +17,7 @@ export interface AccountantDeps {
   log: Log;
 }
 
-/** Does what falls due by the calendar: grants expire, their ends are announced, old idempotency keys are forgotten. */
+/** Does what falls due by the calendar: grants expire, and their ends are announced. */
 export function startAccountant(deps: AccountantDeps): Loop {
   const { db, everyMs, now, log } = deps;
   return startLoop(async () => {
@@ -26,7 +25,6 @@ export function startAccountant(deps: AccountantDeps): Loop {
       await announceEnds(deps);
       const expired = await db.transaction().execute((tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
-      await forgetKeys(db, now() - dayMs);
     } catch (error) {
       log.error({ err: error }, 'accounting by the calendar failed');
     }

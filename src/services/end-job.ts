@@ -36,7 +36,10 @@ export async function endJob(deps: EndJobDeps, actor: Actor, place: Required<Pla
   const { db, systems } = deps;
   await projectNamed(db, systems, place.hpc, place.project);
   const job = await ownJob(db, actor, place, jobId);
-  if (isTerminal(job.status.state)) return { json: await deleteFiles(deps, job), ended: true };
+  if (isTerminal(job.status.state)) {
+    const note = { actor: job.owner, reason: `files of ${job.jobId} deleted` };
+    return { json: await deleteFiles(deps, job, note), ended: true };
+  }
   await requestCancellation(db, job.id, deps.now());
   deps.wake(place.hpc);
   return await whenEnded(deps, actor, place, jobId);
@@ -66,18 +69,23 @@ async function whenEnded(deps: EndJobDeps, actor: Actor, place: Required<Place>,
 }
 
 /**
- * First the books, then the files: after a crash in between the next start removes what is left. A job that is deleted
- * already stays as it is.
+ * Deletes the files of a finished job. First the books, then the files: after a crash in between the next start removes
+ * what is left, and so does a repetition. Answers with the job as it is then.
  */
-async function deleteFiles({ db, systems, workspacesOf, now }: EndJobDeps, job: JobRecord): Promise<string> {
+export async function deleteFiles(
+  { db, systems, workspacesOf, now }: Pick<EndJobDeps, 'db' | 'systems' | 'workspacesOf' | 'now'>,
+  job: JobRecord,
+  { actor, reason }: { actor: string; reason: string },
+): Promise<string> {
   const words = systemNamed(systems, job.project.hpc).stages;
-  if (job.status.state !== 'ended') return jobJson(job, words);
-  const next = { ...job.status, state: 'deleted' } as const;
+  const { status } = job;
+  if (status.state !== 'ended' && status.state !== 'deleted') return jobJson(job, words);
+  const next = { ...status, state: 'deleted' } as const;
   const shown = jobView({ ...job, status: next }, words);
   const at = now();
   await db.transaction().execute(async (tx) => {
-    if (!(await updateStatus(tx, job, next, shown))) return;
-    await freeSpace(tx, job, { actor: job.owner, reason: `files of ${job.jobId} deleted`, at });
+    if (status.state === 'deleted' || !(await updateStatus(tx, job, next, shown))) return;
+    await freeSpace(tx, job, { actor, reason, at });
     const data = { job_id: job.jobId, stage: shown.stage };
     await insertEvent(tx, { userId: job.owner, job: job.id, kind: 'job.deleted', data, at });
   });

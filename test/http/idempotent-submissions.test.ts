@@ -19,7 +19,7 @@ before(async () => {
   bench = await openBench({
     timeSeconds: 1_000_000,
     adjust: (config) => {
-      config.ledger = { expiryNoticeDays: 14, calendarSeconds: 0.2 };
+      config.retention = { noticeDays: 7, everySeconds: 0.2 };
     },
   });
   me = await bench.user('7');

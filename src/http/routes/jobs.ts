@@ -16,6 +16,7 @@ import { onceRequest } from '../idempotency.ts';
 import { listQuerySchema, readListQuery } from '../list-query.ts';
 import { describe, sendJson } from '../openapi.ts';
 import { hpcParam, jobIdOf, jobParams, placeOf, projectOf, projectParams } from '../paths.ts';
+import type { RateLimits } from '../rate-limits.ts';
 import { type Handlers, resource } from '../resource.ts';
 import { payloadContent, readSubmission, submissionSchema, type ZipBody, zipBody } from '../submission.ts';
 
@@ -43,7 +44,12 @@ const JobList = Type.Array(Type.Ref('Job'), { description: 'The jobs, by ascendi
 const OneJob = Type.Ref('Job');
 
 /** Listing, reading and submitting jobs (4.1 and 4.2 of the interface); for administrators those of others too. */
-export function jobRoutes(app: FastifyInstance, services: JobServices, cache: AnswerCache): void {
+export function jobRoutes(
+  app: FastifyInstance,
+  services: JobServices,
+  cache: AnswerCache,
+  limits: Pick<RateLimits, 'upload'>,
+): void {
   const { own, ofUser, everybody } = audiencesOf('jobs', services);
   const submit = (params: typeof hpcParam) => ({
     POST: {
@@ -55,7 +61,7 @@ export function jobRoutes(app: FastifyInstance, services: JobServices, cache: An
       },
       // The headers are checked by the rules of the domain, which tell more than a schema can.
       validatorCompiler: () => () => true,
-      ...submission(services),
+      ...submission(services, limits),
     },
   });
   const end = {
@@ -126,7 +132,7 @@ function jobPaths(
 }
 
 /** Everything that can be refused by the headers alone is refused before the body is read. */
-function submission(services: JobServices) {
+function submission(services: JobServices, limits: Pick<RateLimits, 'upload'>) {
   const contentTypes = new WeakMap<FastifyRequest, string | undefined>();
   return {
     // The body is a stream of bytes whatever it is called, so its type is hidden from the framework's parsers.
@@ -136,14 +142,19 @@ function submission(services: JobServices) {
     },
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const actor = actorOf(request);
-      const body = zipBody(request, contentTypes.get(request));
-      const once = onceRequest(request, () => payloadContent(request));
-      const json = await services.submitOnce(once, body, async (claim) => {
-        const destination = await services.findDestination(actor, placeOf(request));
-        const job = readSubmission(request, destination.system);
-        return await services.submitJob(actor, destination, job, body, claim);
-      });
-      return sendJson(reply, 201, json);
+      const over = limits.upload(actor.userId);
+      try {
+        const body = zipBody(request, contentTypes.get(request));
+        const once = onceRequest(request, () => payloadContent(request));
+        const json = await services.submitOnce(once, body, async (claim) => {
+          const destination = await services.findDestination(actor, placeOf(request));
+          const job = readSubmission(request, destination.system);
+          return await services.submitJob(actor, destination, job, body, claim);
+        });
+        return sendJson(reply, 201, json);
+      } finally {
+        over();
+      }
     },
   };
 }
