@@ -291,7 +291,10 @@ export const ConfigSchema = Type.Object(
       windowSeconds: positive(10, 'The window in which requests are counted.'),
       userRequests: positive(10_000, 'Requests of one user within the window.'),
       tokenRequests: positive(5000, 'Requests with one token within the window.'),
-      addressRequests: positive(1000, 'Requests without a valid token from one address within the window.'),
+      addressRequests: positive(
+        1000,
+        'Requests without a valid token from one address within the window; behind a proxy that is the address of the proxy.',
+      ),
       uploads: positive(200, 'Submissions of one user that may be arriving at the same time.'),
     }),
     log: section('What is logged, as JSON lines on standard error.', {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'kysely';
 import { openDatabase } from '../../src/store/database.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { storeManyJobs } from '../support/many-jobs.ts';
@@ -78,6 +79,28 @@ test('several readers at once, one of whom goes away, do not add up', async () =
   for (const { most, end } of all) {
     assert.equal(end, ']');
     assert.ok(most - before <= mostMoreBytes, `${Math.round((most - before) / 1e6)} MB more`);
+  }
+});
+
+test('a list that fails on the way breaks off, and is never taken for a whole one', async () => {
+  const db = openDatabase('sqlite:bursar.db', server.data);
+  const rename = (from: string, to: string) => sql.raw(`alter table ${from} rename to ${to}`).execute(db);
+  const authorization = `Bearer ${server.userToken}`;
+  const sent = request(`${server.url}/jobs/?failed=false`, { headers: { authorization } }).end();
+  const [answer] = (await once(sent)) as [import('node:http').IncomingMessage];
+  assert.equal(answer.statusCode, 200);
+  try {
+    // Nothing is read yet, so the server waits with most of the list still to come.
+    await rename('jobs', 'gone');
+    let bytes = 0;
+    const reading = async () => {
+      for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length;
+    };
+    await assert.rejects(reading, /aborted|ECONNRESET|terminated/);
+    assert.ok(bytes < jobs * 200);
+  } finally {
+    await rename('gone', 'jobs');
+    await db.destroy();
   }
 });
 
