@@ -8,8 +8,9 @@ const mayImport = {
   shell: ['domain'],
   files: ['domain', 'shell'],
   engines: ['domain', 'shell'],
-  services: ['domain', 'config', 'contract', 'store', 'files', 'metrics'],
-  lifecycle: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics'],
+  webhooks: ['domain'],
+  services: ['domain', 'config', 'contract', 'store', 'files', 'metrics', 'webhooks'],
+  lifecycle: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'webhooks'],
   http: ['domain', 'config', 'contract', 'services', 'metrics'],
   doctor: ['domain', 'config', 'engines', 'files', 'shell'],
 };

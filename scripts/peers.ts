@@ -1,6 +1,6 @@
 // The real servers that some tests need. They are installed where that is possible, and once, before any test runs.
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, globSync } from 'node:fs';
 import { join } from 'node:path';
 
 interface Peer {
@@ -16,33 +16,63 @@ const peers: Peer[] = [
     name: 'Slurm',
     programs: ['munged', 'slurmctld', 'slurmd', 'sbatch', 'setpriv'],
     packages: ['slurm-wlm', 'munge', 'util-linux'],
-    tests: /^test\/(slurm\/|engines\/slurm-(?!parsers))/,
+    tests: /^test\/(slurm\/|engines\/slurm-(?!parsers)|cli\/doctor-slurm)/,
+  },
+  {
+    name: "Slurm's accounting",
+    programs: ['slurmdbd', 'mariadbd', 'mariadb-install-db'],
+    packages: ['slurmdbd', 'mariadb-server'],
+    tests: /^test\/(engines\/slurm-accounting|cli\/doctor-slurm)/,
   },
   {
     name: 'OpenSSH',
     programs: ['sshd', 'ssh', 'ssh-keygen'],
     packages: ['openssh-server', 'openssh-client'],
-    tests: /^test\/(shell\/ssh-|files\/remote-|lifecycle\/ssh-)/,
+    tests: /^test\/(shell\/ssh-|files\/remote-|lifecycle\/ssh-|engines\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm)/,
+  },
+  {
+    name: 'PostgreSQL',
+    programs: ['initdb', 'postgres', 'setpriv', 'openssl'],
+    packages: ['postgresql', 'util-linux', 'openssl'],
+    tests: /^test\/postgres\//,
   },
 ];
 
-const folders = `${process.env.PATH ?? ''}:/usr/sbin:/usr/bin:/sbin:/bin`.split(':');
-const isThere = (program: string) => folders.some((folder) => existsSync(join(folder, program)));
+const foldersNow = () => [
+  ...`${process.env.PATH ?? ''}:/usr/sbin:/usr/bin:/sbin:/bin`.split(':'),
+  // Debian keeps the programs of a server outside the path.
+  ...globSync('/usr/lib/postgresql/*/bin'),
+];
+const isThere = (program: string) => foldersNow().some((folder) => existsSync(join(folder, program)));
 const isMissing = ({ programs }: Peer) => !programs.every(isThere);
 
 /** Of these test files, the ones that can run here. On CI all must; elsewhere it is said aloud which do not. */
 export function runnable(files: readonly string[]): string[] {
   const needed = peers.filter(({ tests }) => files.some((file) => tests.test(file)));
+  const absent = installed(needed);
+  const left = files.filter((file) => !absent.some(({ tests }) => tests.test(file)));
+  for (const peer of absent) sayNotRun(peer, files.length - left.length);
+  return left;
+}
+
+/** Whether a peer is there for so many test files that can run without it, but should run on it too. */
+export function canRun(name: string, files: number): boolean {
+  const absent = installed(peers.filter((peer) => peer.name === name));
+  for (const peer of absent) sayNotRun(peer, files);
+  return absent.length === 0;
+}
+
+/** Installs what is missing of these; answers what is missing still. */
+function installed(needed: Peer[]): Peer[] {
   const missing = needed.filter(isMissing);
   if (missing.length > 0) install(missing.flatMap(({ packages }) => packages));
-  const absent = missing.filter(isMissing);
-  const left = files.filter((file) => !absent.some(({ tests }) => tests.test(file)));
-  for (const { name, packages } of absent) {
-    const advice = `${name} is not installed (apt-get install ${packages.join(' ')})`;
-    if (process.env.CI === 'true') throw new Error(`${advice}, and on CI its tests must run`);
-    console.error(`NOT RUN: ${files.length - left.length} test files, because ${advice}.`);
-  }
-  return left;
+  return missing.filter((peer) => isMissing(peer));
+}
+
+function sayNotRun({ name, packages }: Peer, files: number): void {
+  const advice = `${name} is not installed (apt-get install ${packages.join(' ')})`;
+  if (process.env.CI === 'true') throw new Error(`${advice}, and on CI its tests must run`);
+  console.error(`NOT RUN: ${files} test files, because ${advice}.`);
 }
 
 function install(packages: string[]): void {

@@ -1,26 +1,45 @@
-// Runs the tests, or those whose files are named, and closes with a line that counts them.
+// Runs the tests, or those whose files are named, and closes with a line that counts them. What is about the books or
+// the contract runs twice: on SQLite, and on a PostgreSQL that is started for it. BURSAR_TEST_DATABASE names one alone.
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
-import { runnable } from './peers.ts';
+import { startPostgres } from '../test/support/postgres.ts';
+import { canRun, runnable } from './peers.ts';
+
+const onBoth = /^test\/(store\/|lifecycle\/|http\/contract-|ledger\/(race|classic-faults)\.)/;
 
 const named = process.argv.slice(2);
 const files = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')).sort());
+const only = process.env.BURSAR_TEST_DATABASE;
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
-const results = run({ files, concurrency: Math.max(2, availableParallelism()), timeout: 600_000 });
-results.on('test:summary', ({ file, counts: summary }) => {
-  if (file !== undefined) return;
-  // `failed` is there, though the types do not know it.
-  const { passed, failed, cancelled, skipped, todo } = summary as typeof summary & { failed: number };
-  Object.assign(counts, { passed, failed: failed + cancelled, skipped: skipped + todo });
-});
-results.compose(spec).pipe(process.stdout);
-await new Promise((resolve) => results.on('end', resolve));
+if (only !== 'postgres') await runAll(files, { BURSAR_TEST_DATABASE: 'sqlite' });
+const again = only === 'postgres' ? files : files.filter((file) => onBoth.test(file));
+if (only !== 'sqlite' && again.length > 0 && canRun('PostgreSQL', again.length)) {
+  const postgres = await startPostgres();
+  console.log(`\n▶ once more, on PostgreSQL: ${again.length} files\n`);
+  const settings = { BURSAR_TEST_DATABASE: 'postgres', BURSAR_TEST_POSTGRES: postgres.url('postgres') };
+  await runAll(again, settings).finally(() => postgres.close());
+}
 
 process.exitCode = counts.failed > 0 || counts.skipped > 0 || counts.passed === 0 ? 1 : 0;
 process.on('exit', () => {
   const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : '';
   console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
 });
+
+async function runAll(these: string[], settings: Record<string, string>): Promise<void> {
+  const env = { ...process.env, ...settings };
+  const results = run({ files: these, env, concurrency: Math.max(2, availableParallelism()), timeout: 600_000 });
+  results.on('test:summary', ({ file, counts: summary }) => {
+    if (file !== undefined) return;
+    // `failed` is there, though the types do not know it.
+    const { passed, failed, cancelled, skipped, todo } = summary as typeof summary & { failed: number };
+    counts.passed += passed;
+    counts.failed += failed + cancelled;
+    counts.skipped += skipped + todo;
+  });
+  results.compose(spec).pipe(process.stdout);
+  await new Promise((resolve) => results.on('end', resolve));
+}

@@ -34,8 +34,8 @@ function configurationReference(): string {
   return `# Configuration
 
 One YAML file, named by \`BURSAR_CONFIG\`; where that is not set, the shipped \`config/bursar.yaml\`. The file is a
-whole: what it leaves out takes the defaults below. Unknown keys are errors. \`BURSAR_HOST\`, \`BURSAR_PORT\` and
-\`BURSAR_DATA\` win over the file.
+whole: what it leaves out takes the defaults below. Unknown keys are errors. \`BURSAR_HOST\`, \`BURSAR_PORT\`,
+\`BURSAR_DATA\` and \`BURSAR_DATABASE_URL\` win over the file.
 
 \`npm run -s bursar -- config check\` validates it, \`config print\` shows what is in force.
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
@@ -9,12 +10,14 @@ import { createSpool } from './files/spool.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
 import { startJanitor } from './lifecycle/janitor.ts';
-import { recover, sweepWorkspaces } from './lifecycle/recovery.ts';
+import { forever } from './lifecycle/loop.ts';
+import { sweepSpool } from './lifecycle/recovery.ts';
 import { startLifecycle } from './lifecycle/start.ts';
 import { families } from './metrics/families.ts';
 import { createMetrics } from './metrics/registry.ts';
 import { refuseOthers } from './services/administration.ts';
 import { administrationDesk } from './services/administration-desk.ts';
+import { createAnnouncements } from './services/announcements.ts';
 import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { deleteFiles, endJob } from './services/end-job.ts';
@@ -30,12 +33,16 @@ import { readSystems } from './services/read-systems.ts';
 import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
 import { submitOnce } from './services/submit-once.ts';
+import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
-import { migrate, openDatabase } from './store/database.ts';
-import { lockDataFolder } from './store/instance-lock.ts';
+import { openBooks } from './store/database.ts';
+import { freeHeldKeys } from './store/idempotency.ts';
+import { lockDatabase, lockDataFolder } from './store/instance-lock.ts';
+import { endAllLeases } from './store/leases.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 import { makeSystem } from './systems.ts';
+import { startTelling } from './telling.ts';
 
 /** A Bursar that is ready to listen. */
 export interface Bursar {
@@ -50,22 +57,61 @@ const cancelPatienceMs = 10_000;
 
 /** The composition root: everything is made here, once, and handed to whoever needs it. */
 export async function startBursar(config: Config, log: Logger, version: string): Promise<Bursar> {
+  const books = await takeBooks(config, log);
+  try {
+    return await compose(config, books, log, version);
+  } catch (error) {
+    await books.close();
+    throw error;
+  }
+}
+
+interface Books {
+  db: Db;
+  close(): Promise<void>;
+}
+
+/** The books, and the right to serve from them, which one server has at a time. */
+async function takeBooks(config: Config, log: Logger): Promise<Books> {
   const dataFolder = resolve(config.data);
-  const unlock = lockDataFolder(dataFolder);
+  const unlockFolder = lockDataFolder(dataFolder);
+  const db = await openBooks(config.database, dataFolder);
+  try {
+    const unlockDatabase = await lockDatabase(db, () => {
+      log.fatal({}, 'another Bursar serves from this database now; stopping');
+      process.kill(process.pid, 'SIGTERM');
+    });
+    return {
+      db,
+      close: async () => {
+        await unlockDatabase();
+        await db.destroy();
+        unlockFolder();
+      },
+    };
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+async function compose(config: Config, books: Books, log: Logger, version: string): Promise<Bursar> {
+  const dataFolder = resolve(config.data);
+  const { db } = books;
   const now = Date.now;
   const systems = hpcSystems(config);
   const spool = createSpool(join(dataFolder, 'spool'));
-  const db = openDatabase(config.database.url, dataFolder);
   const { maxBodyKb, maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const zipLimits = { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio };
 
-  await migrate(db);
   await syncProjects(db, config, now());
-  await recover(db, spool);
+  await spool.open();
+  await sweepSpool(db, spool, 0);
 
   const metrics = createMetrics(families);
-  const leaseOwner = randomUUID();
-  const common = { db, spool, zipLimits, leaseOwner, metrics, now, log };
+  const announcements = createAnnouncements();
+  const announce = announcements.wake;
+  const common = { db, spool, zipLimits, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
@@ -73,12 +119,16 @@ export async function startBursar(config: Config, log: Logger, version: string):
     return [{ ...common, ...parts, system, watchMs: settings.watchSeconds * 1000 }];
   });
   const workspacesOf = new Map(workers.map(({ system, workspaces }) => [system.name, workspaces]));
-  await sweepWorkspaces(db, workspacesOf, log);
-  const lifecycle = await startLifecycle(workers);
+  // The books are ours alone: nobody else holds what an earlier life held.
+  await endAllLeases(db);
+  await freeHeldKeys(db);
+  const holder = `${hostname()}/${process.pid}/${randomUUID()}`;
+  const lifecycle = await startLifecycle(workers, { db, holder, leaseMs: forever, log });
 
   const accountant = startAccountant({
     db,
     noticeDays: config.ledger.expiryNoticeDays,
+    keepEventsDays: config.events.keepDays,
     everyMs: config.ledger.calendarSeconds * 1000,
     now,
     log,
@@ -99,6 +149,15 @@ export async function startBursar(config: Config, log: Logger, version: string):
     wake: lifecycle.wake,
   };
   const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
+  const telling = startTelling(config, {
+    db,
+    announcements,
+    leaseOwner: holder,
+    userAgent: `Bursar/${version}`,
+    metrics,
+    now,
+    log,
+  });
   const janitor = startJanitor({
     db,
     retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
@@ -106,6 +165,7 @@ export async function startBursar(config: Config, log: Logger, version: string):
     everyMs: config.retention.everySeconds * 1000,
     deleteJob: (job) =>
       deleteFiles(endings, job, { actor: 'bursar', reason: `files of ${job.jobId} were kept long enough` }),
+    announce,
     now,
     log,
   });
@@ -128,11 +188,19 @@ export async function startBursar(config: Config, log: Logger, version: string):
     resumeSystem: (actor, hpc, reason, request) => pauseSystem(destinations, actor, hpc, null, reason, request),
     listJobs: (owner, place, query) => listJobs(db, systems, owner, place, query),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
+    readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
-    submitJob: (actor, destination, request, body, claim) =>
-      submitJob(submission, actor, destination, request, body, claim),
+    submitJob: async (actor, destination, request, body, claim) => {
+      const json = await submitJob(submission, actor, destination, request, body, claim);
+      announce(actor.userId);
+      return json;
+    },
     submitOnce: (request, body, submit) => submitOnce(submission, request, body, submit),
-    endJob: (actor, place, jobId) => endJob(endings, actor, place, jobId),
+    endJob: async (actor, place, jobId) => {
+      const ended = await endJob(endings, actor, place, jobId);
+      announce(actor.userId);
+      return ended;
+    },
     listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,
@@ -142,7 +210,8 @@ export async function startBursar(config: Config, log: Logger, version: string):
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
     ...administrationDesk(db, systems, now),
-    proveLedger: () => proveAside({ url: config.database.url, dataFolder }),
+    ...telling.services,
+    proveLedger: () => proveAside(config.database, dataFolder),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
   });
 
@@ -151,12 +220,12 @@ export async function startBursar(config: Config, log: Logger, version: string):
     db,
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
+      await telling.stop();
       await accountant.stop();
       await janitor.stop();
       await lifecycle.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));
-      await db.destroy();
-      unlock();
+      await books.close();
     },
   };
 }

@@ -1,14 +1,13 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config/schema.ts';
 import { syncProjects } from '../services/enrolment.ts';
-import { migrate, openDatabase } from '../store/database.ts';
+import { openBooks } from '../store/database.ts';
 import type { Db } from '../store/tables.ts';
 
 /** Opens the books for one command, beside a server that may be running on them. */
 export async function withBooks<T>(config: Config, use: (db: Db) => Promise<T>): Promise<T> {
-  const db = openDatabase(config.database.url, resolve(config.data));
+  const db = await openBooks(config.database, resolve(config.data));
   try {
-    await migrate(db);
     await syncProjects(db, config, Date.now());
     return await use(db);
   } finally {

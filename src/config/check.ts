@@ -1,5 +1,8 @@
+import { Resolver } from 'node:dns';
 import { Ajv, type ErrorObject } from 'ajv';
 import { closest } from 'fastest-levenshtein';
+import ipaddr from 'ipaddr.js';
+import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import { type Config, ConfigSchema, engineSchemas } from './schema.ts';
 import { parameterFault } from './tool-parameters.ts';
@@ -32,7 +35,7 @@ function engineFaults(config: unknown): FieldError[] {
 
 /** What a schema cannot say. */
 function crossChecks(config: Config): FieldError[] {
-  const problems: FieldError[] = [];
+  const problems: FieldError[] = [...databaseFaults(config.database.url), ...webhookFaults(config)];
   for (const [name, system] of Object.entries(config.systems)) {
     const at = `systems.${name}`;
     const add = (field: string, message: string) => problems.push({ field: `${at}.${field}`, message });
@@ -69,6 +72,40 @@ function crossChecks(config: Config): FieldError[] {
     }
   }
   return problems;
+}
+
+function webhookFaults({ webhooks: { allowNetworks, nameServers } }: Config): FieldError[] {
+  const networks = allowNetworks.filter((network) => !ipaddr.isValidCIDR(network));
+  const servers = nameServers.filter((server) => !isNameServer(server));
+  return [
+    ...networks.map((text) => ({
+      field: 'webhooks.allowNetworks',
+      message: `${text} is not a network such as 10.1.0.0/16`,
+    })),
+    ...servers.map((text) => ({
+      field: 'webhooks.nameServers',
+      message: `${text} is not an IP address, with or without a port`,
+    })),
+  ];
+}
+
+/** By the one who will be told to use it. */
+function isNameServer(text: string): boolean {
+  try {
+    new Resolver().setServers([text]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function databaseFaults(url: string): FieldError[] {
+  try {
+    parseDatabaseUrl(url);
+    return [];
+  } catch (error) {
+    return [{ field: 'database.url', message: (error as Error).message }];
+  }
 }
 
 function isLoopback(host: string): boolean {

@@ -30,10 +30,10 @@ function readYaml(file: string): unknown {
   return document.toJS() ?? {};
 }
 
-/** `BURSAR_HOST`, `BURSAR_PORT` and `BURSAR_DATA` win over the file. */
+/** `BURSAR_HOST`, `BURSAR_PORT`, `BURSAR_DATA` and `BURSAR_DATABASE_URL` win over the file. */
 function withEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unknown {
   if (!isRecord(value)) return value;
-  const { BURSAR_HOST: host, BURSAR_PORT: port, BURSAR_DATA: data } = environment;
+  const { BURSAR_HOST: host, BURSAR_PORT: port, BURSAR_DATA: data, BURSAR_DATABASE_URL: url } = environment;
   const server = {
     ...(host ? { host } : {}),
     ...(port ? { port: /^\d+$/.test(port) ? Number(port) : port } : {}),
@@ -41,6 +41,7 @@ function withEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unknow
   return {
     ...value,
     ...(data ? { data } : {}),
+    ...(url ? { database: { ...(isRecord(value.database) ? value.database : {}), url } } : {}),
     ...(Object.keys(server).length > 0
       ? { server: { ...(isRecord(value.server) ? value.server : {}), ...server } }
       : {}),

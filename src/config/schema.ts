@@ -256,10 +256,14 @@ export const ConfigSchema = Type.Object(
     }),
     database: section('Where the books are kept.', {
       url: Type.String({
-        pattern: '^sqlite:.+$',
         default: 'sqlite:bursar.db',
-        description: '`sqlite:<file>`, relative to the data folder.',
+        description:
+          '`sqlite:<file>`, relative to the data folder; or `postgres://user:password@host:port/database`, see ' +
+          '[postgresql.md](postgresql.md). `BURSAR_DATABASE_URL` wins over it.',
       }),
+      connections: positive(10, 'PostgreSQL: the most connections that one Bursar opens.'),
+      connectTimeoutSeconds: positive(10, 'PostgreSQL: how long a connection may take, or the wait for a free one.'),
+      statementTimeoutSeconds: positive(30, 'PostgreSQL: how long one statement may take, waiting for locks included.'),
     }),
     auth: section('Who may call, beside the holders of tokens that Bursar issues.', {
       oidc: Type.Array(OidcProvider, {
@@ -296,6 +300,49 @@ export const ConfigSchema = Type.Object(
         'Requests without a valid token from one address within the window; behind a proxy that is the address of the proxy.',
       ),
       uploads: positive(200, 'Submissions of one user that may be arriving at the same time.'),
+    }),
+    events: section('How users are told what happens.', {
+      keepDays: positive(90, 'How long events, and their deliveries to webhooks, are kept, in days.'),
+      heartbeatSeconds: Type.Number({
+        minimum: 0.05,
+        default: 15,
+        description: 'How often a stream that has nothing to tell shows that it is alive, in seconds.',
+      }),
+      checkSeconds: Type.Number({
+        minimum: 0.05,
+        default: 1,
+        description: 'How often it is looked for events that another process wrote, in seconds.',
+      }),
+      listenersPerUser: positive(100, 'How many streams and waiting requests a user may have open at once.'),
+    }),
+    webhooks: section('Where users have their events sent to.', {
+      perUser: positive(20, 'How many webhooks a user may have.'),
+      allowNetworks: Type.Array(Type.String(), {
+        default: [],
+        description:
+          'Networks (CIDR, such as `10.1.0.0/16`) that events may be sent to although they are not public. Whoever can ' +
+          'register a webhook can make this host connect to them.',
+      }),
+      allowHttp: Type.Boolean({ default: false, description: 'Whether an address may be plain http.' }),
+      nameServers: Type.Array(Type.String(), {
+        default: [],
+        description: 'DNS servers (`address` or `address:port`) to ask for names. Left out: those of the host.',
+      }),
+      timeoutSeconds: Type.Number({
+        minimum: 0.1,
+        default: 10,
+        description: 'How long one attempt may take, redirects included, in seconds.',
+      }),
+      atOnce: positive(32, 'How many receivers are served at a time.'),
+      retrySeconds: Type.Array(Type.Number({ minimum: 0 }), {
+        default: [5, 300, 1500, 5400, 10_800, 18_000, 14_400, 21_600, 14_400],
+        description: 'How long to wait after each attempt that failed, in seconds; after the last one it is given up.',
+      }),
+      disableAfterHours: Type.Number({
+        exclusiveMinimum: 0,
+        default: 120,
+        description: 'After how long without any success a webhook is disabled, in hours.',
+      }),
     }),
     log: section('What is logged, as JSON lines on standard error.', {
       level: Type.Union(

@@ -8,11 +8,18 @@ export interface Look {
 }
 
 const slowMs = 5000;
-const failuresUntilDown = 3;
+const failuresUntilDown = 2;
+const failingUntilDownMs = 15_000;
 
-/** How a system does, by its last looks, of which `failures` in a row failed. */
-export function statusAfter({ tookMs, trouble }: Look, failures: number): { status: SystemStatus; detail: string } {
-  if (trouble !== null) return { status: failures >= failuresUntilDown ? 'down' : 'degraded', detail: trouble };
+/** How a system does, by its last look, and by how many in a row have failed and for how long. */
+export function statusAfter(
+  { tookMs, trouble }: Look,
+  { failures, failingMs }: { failures: number; failingMs: number },
+): { status: SystemStatus; detail: string } {
+  if (trouble !== null) {
+    const isDown = failures >= failuresUntilDown && failingMs >= failingUntilDownMs;
+    return { status: isDown ? 'down' : 'degraded', detail: trouble };
+  }
   return tookMs > slowMs
     ? { status: 'degraded', detail: `it takes ${Math.round(tookMs / 1000)} s to answer` }
     : { status: 'up', detail: 'it answers' };

@@ -4,10 +4,13 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { TSchema } from 'typebox';
 import Type from 'typebox';
 import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../contract/administration.ts';
+import { EventPageSchema, EventSchema } from '../contract/event.ts';
 import { JobSchema } from '../contract/job.ts';
 import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../contract/ledger.ts';
 import { QuotaSchema } from '../contract/quota.ts';
 import { SystemSchema } from '../contract/system.ts';
+import { TimelineSchema } from '../contract/timeline.ts';
+import { DeliverySchema, WebhookSchema, WebhookWithSecretSchema } from '../contract/webhook.ts';
 import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
 import type { RateLimits } from './rate-limits.ts';
@@ -27,6 +30,12 @@ const schemas = [
   AuditSchema,
   PeriodSchema,
   SystemSchema,
+  EventSchema,
+  EventPageSchema,
+  TimelineSchema,
+  WebhookSchema,
+  WebhookWithSecretSchema,
+  DeliverySchema,
 ];
 
 const problem = {
@@ -61,6 +70,8 @@ export async function registerOpenApi(
       },
       tags: [
         { name: 'jobs', description: 'Submitting and following jobs' },
+        { name: 'events', description: 'What happens, as it happens' },
+        { name: 'webhooks', description: 'Events that are sent to you' },
         { name: 'quotas', description: 'What is left' },
         { name: 'systems', description: 'What the HPC systems take, and how they do' },
         { name: 'administration', description: 'For administrators' },

@@ -15,16 +15,22 @@ interface Segments {
 
 /** The place that a path names, as far as it names one. */
 export function placeOf(request: FastifyRequest): Place {
-  const { hpc, project_name: project } = request.params as Segments;
+  const { hpc, project_name: project } = segmentsOf(request);
   return { ...(hpc === undefined ? {} : { hpc }), ...(project === undefined ? {} : { project }) };
 }
 
 /** The project that a path names, on a route whose path has one. */
 export function projectOf(request: FastifyRequest): Required<Place> {
-  const { hpc = '', project_name: project = '' } = request.params as Segments;
+  const { hpc = '', project_name: project = '' } = segmentsOf(request);
   return { hpc, project };
 }
 
 export function jobIdOf(request: FastifyRequest): string {
-  return (request.params as Segments).job_id ?? '';
+  return segmentsOf(request).job_id ?? '';
+}
+
+/** A NUL names nothing, and not every database can be asked for it. */
+function segmentsOf(request: FastifyRequest): Segments {
+  const segments = Object.entries(request.params as Record<string, string>);
+  return Object.fromEntries(segments.map(([name, value]) => [name, value.replaceAll('\0', '\uFFFD')]));
 }

@@ -17,17 +17,23 @@ import { problemOf } from './problem.ts';
 import { createRateLimits, type LimitSettings } from './rate-limits.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
+import { type EventServices, eventRoutes } from './routes/events.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
+import { type TimelineServices, timelineRoutes } from './routes/timeline.ts';
+import { type WebhookServices, webhookOversightRoutes, webhookRoutes } from './routes/webhooks.ts';
 
 export interface ServerDeps
   extends JobServices,
     QuotaServices,
     AccountingServices,
     AdministrationServices,
-    SystemServices {
+    SystemServices,
+    EventServices,
+    TimelineServices,
+    WebhookServices {
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -120,14 +126,21 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     jobRoutes(scope, deps, answers, limits);
+    timelineRoutes(scope, deps);
     quotaRoutes(scope, deps, answers);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
+    eventRoutes(scope, deps);
   });
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate, limits));
     administrationRoutes(scope, deps);
     pauseRoutes(scope, deps);
+    webhookOversightRoutes(scope, deps);
+  });
+  await app.register(async (scope) => {
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
+    webhookRoutes(scope, deps);
   });
   return app;
 }

@@ -1,10 +1,12 @@
-import { insertEvents } from '../store/events.ts';
+import { forgetTests } from '../store/deliveries.ts';
+import { forgetEvents, insertEvents } from '../store/events.ts';
 import { expireEnded } from '../store/grants.ts';
 import { listMembers } from '../store/members.ts';
 import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
+import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
-import type { Log } from './system-worker.ts';
 
 const dayMs = 86_400_000;
 
@@ -12,19 +14,24 @@ export interface AccountantDeps {
   db: Db;
   /** How long before the end of a period its members are told. */
   noticeDays: number;
+  /** How long events are kept. */
+  keepEventsDays: number;
   everyMs: number;
   now(): number;
   log: Log;
 }
 
-/** Does what falls due by the calendar: grants expire, and their ends are announced. */
+/** Does what falls due by the calendar: grants expire, their ends are announced, what is old is forgotten. */
 export function startAccountant(deps: AccountantDeps): Loop {
   const { db, everyMs, now, log } = deps;
   return startLoop(async () => {
     try {
       await announceEnds(deps);
-      const expired = await db.transaction().execute((tx) => expireEnded(tx, now()));
+      const expired = await inTransaction(db, (tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
+      const before = now() - deps.keepEventsDays * dayMs;
+      await forgetTests(db, before);
+      while (await inTransaction(db, (tx) => forgetEvents(tx, before)));
     } catch (error) {
       log.error({ err: error }, 'accounting by the calendar failed');
     }
@@ -36,7 +43,7 @@ export function startAccountant(deps: AccountantDeps): Loop {
 async function announceEnds({ db, noticeDays, now }: AccountantDeps): Promise<void> {
   const at = now();
   for (const period of await periodsToAnnounce(db, at, at + noticeDays * dayMs)) {
-    await db.transaction().execute(async (tx) => {
+    await inTransaction(db, async (tx) => {
       if (!(await markAnnounced(tx, period.id, at))) return;
       const project = await tx
         .selectFrom('projects')

@@ -1,21 +1,22 @@
+import { jobReference } from '../contract/event.ts';
 import { jobView } from '../contract/job.ts';
-import type { JobStatus } from '../domain/job.ts';
 import { usageOf } from '../domain/settlement.ts';
 import type { HpcSystem } from '../domain/system.ts';
+import type { ObservedStatus } from '../domain/transition.ts';
 import { insertEvent } from '../store/events.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { settle } from '../store/ledger.ts';
-import type { Db } from '../store/tables.ts';
+import type { Tenure } from './tenure.ts';
 
 export interface Advance {
-  next: JobStatus;
+  next: ObservedStatus;
   now: number;
   /** What its workspace holds; needed when the job has ended. */
   spaceBytes?: number;
-  /** The lease that the caller works under, if it does. */
-  leaseOwner?: string;
   /** The engine's own id of the job, when it has just become known. */
   engineRef?: string;
+  /** What the engine itself says of the job, as it says it. */
+  engineWords?: string;
 }
 
 /**
@@ -23,19 +24,20 @@ export interface Advance {
  * nothing written, when somebody else has moved it on already.
  */
 export async function advanceJob(
-  db: Db,
+  tenure: Tenure,
   job: JobRecord,
   { stages: words, charge }: HpcSystem,
-  { next, now, spaceBytes = 0, leaseOwner, engineRef }: Advance,
+  { next, now, spaceBytes = 0, engineRef, engineWords }: Advance,
 ): Promise<boolean> {
-  const work = {
-    ...(leaseOwner === undefined ? {} : { leaseOwner }),
-    ...(engineRef === undefined ? {} : { engineRef }),
-  };
-  return await db.transaction().execute(async (tx) => {
+  return await tenure.write(async (tx) => {
     const shown = jobView({ ...job, status: next }, words);
-    if (!(await updateStatus(tx, job, next, shown, work))) return false;
-    const data: Record<string, unknown> = { job_id: job.jobId, stage: shown.stage };
+    if (!(await updateStatus(tx, job, next, shown, engineRef))) return false;
+    const data: Record<string, unknown> = {
+      ...jobReference(job),
+      stage: shown.stage,
+      engine_id: engineRef ?? job.engineRef,
+      engine_words: engineWords ?? null,
+    };
     if (next.state === 'ended') {
       const usage = usageOf(next, job.units, charge);
       await settle(tx, job, { ...usage, spaceBytes }, { actor: 'bursar', at: now });
@@ -48,7 +50,8 @@ export async function advanceJob(
         space_bytes: spaceBytes,
       });
     }
-    await insertEvent(tx, { userId: job.owner, job: job.id, kind: `job.${next.state}`, data, at: now });
+    const kind = `job.${next.state}` as const;
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: shown.json, kind, data, at: now });
     return true;
   });
 }

@@ -1,5 +1,5 @@
 import { jobsToCancel } from '../store/job-queue.ts';
-import { forever, type Loop, startLoop } from './loop.ts';
+import { idleMs, type Loop, startLoop } from './loop.ts';
 import type { SystemWorker } from './system-worker.ts';
 
 const againMs = 10_000;
@@ -10,7 +10,11 @@ const againMs = 10_000;
  */
 export function startCanceller({ db, system, engine, log }: SystemWorker): Loop {
   return startLoop(async (signal) => {
-    const jobIds = await jobsToCancel(db, system.name).catch(() => []);
+    const jobIds = await jobsToCancel(db, system.name).catch((error) => {
+      log.error({ err: error, hpc: system.name }, 'cancelling failed');
+      return null;
+    });
+    if (jobIds === null) return againMs;
     for (const jobId of jobIds) {
       try {
         await engine.cancel(jobId, signal);
@@ -18,6 +22,6 @@ export function startCanceller({ db, system, engine, log }: SystemWorker): Loop 
         log.warn({ err: error, hpc: system.name, jobId }, 'job not cancelled yet');
       }
     }
-    return jobIds.length > 0 ? againMs : forever;
+    return jobIds.length > 0 ? againMs : idleMs;
   });
 }

@@ -1,11 +1,13 @@
+import { jobReference } from '../contract/event.ts';
 import { insertEvent } from '../store/events.ts';
 import { forgetKeys } from '../store/idempotency.ts';
 import { announceExpiry, expiredJobs, jobsToAnnounce, withdrawExpiries } from '../store/job-retention.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import { listProjects } from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
+import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
-import type { Log } from './system-worker.ts';
 
 const dayMs = 86_400_000;
 const mostInRound = 1000;
@@ -18,6 +20,8 @@ export interface JanitorDeps {
   everyMs: number;
   /** What the owner of a finished job could do: its files go, and its space is free. Harmless to repeat. */
   deleteJob(job: JobRecord): Promise<unknown>;
+  /** Called when there is something new for a user. */
+  announce(userId: string): void;
   now(): number;
   log: Log;
 }
@@ -51,29 +55,31 @@ async function announceAndExpire(deps: JanitorDeps, projectId: number, days: num
   const { db, noticeDays, now } = deps;
   const [keptMs, noticeMs] = [days * dayMs, noticeDays * dayMs];
   for (const job of await jobsToAnnounce(db, projectId, now() - keptMs + noticeMs, mostInRound)) {
-    await announce(db, job, { keptMs, noticeMs, now: now() });
+    await announceExpiryOf(db, job, { keptMs, noticeMs, now: now() });
+    deps.announce(job.owner);
   }
   return await expiredJobs(db, projectId, { now: now(), endedBefore: now() - keptMs }, mostInRound);
 }
 
 /** The date that the owner is told stands in the job: the files go no sooner, and nobody is told twice. */
-async function announce(
+async function announceExpiryOf(
   db: Db,
   job: JobRecord,
   { keptMs, noticeMs, now }: { keptMs: number; noticeMs: number; now: number },
 ): Promise<void> {
   const endedAt = job.status.state === 'ended' ? job.status.endedAt : now;
   const expiresAt = Math.max(endedAt + keptMs, now + noticeMs);
-  await db.transaction().execute(async (tx) => {
+  await inTransaction(db, async (tx) => {
     if (!(await announceExpiry(tx, job.id, expiresAt))) return;
-    const data = { job_id: job.jobId, deletes_at: new Date(expiresAt).toISOString() };
-    await insertEvent(tx, { userId: job.owner, job: job.id, kind: 'job.expiring', data, at: now });
+    const data = { ...jobReference(job), deletes_at: new Date(expiresAt).toISOString() };
+    const { publicJson: jobJson } = job;
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson, kind: 'job.expiring', data, at: now });
   });
 }
 
 /** Stops at the first failure: what holds for one job holds for the others of a system that is out of reach. */
 async function removeAll(
-  { deleteJob, log }: JanitorDeps,
+  { deleteJob, announce, log }: JanitorDeps,
   left: Map<string, JobRecord>,
   jobs: readonly JobRecord[],
   signal: AbortSignal,
@@ -84,6 +90,7 @@ async function removeAll(
     left.delete(jobId);
     try {
       await deleteJob(job);
+      announce(job.owner);
       log.info({ hpc: project.hpc, jobId }, 'files deleted: the time for which they are kept is over');
     } catch (error) {
       left.set(jobId, job);

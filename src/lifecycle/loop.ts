@@ -1,9 +1,12 @@
 /** How long to wait until the next round, unless woken before: a loop that has nothing to do names `forever`. */
 export const forever = 2 ** 31 - 1;
 
+/** Where there is nothing to do, as far as is known: another process may have stored something. */
+export const idleMs = 30_000;
+
 export interface Loop {
-  /** Makes the next round start at once, or right after the one that is under way. */
-  wake(): void;
+  /** Makes the next round start at once, or within this time, or right after the one that is under way. */
+  wake(withinMs?: number): void;
   /** Asks the round under way to stop, and waits until it has. */
   stop(): Promise<void>;
 }
@@ -11,31 +14,35 @@ export interface Loop {
 /** Runs rounds one after the other, never two at a time. A round answers how many milliseconds the next may wait. */
 export function startLoop(round: (signal: AbortSignal) => Promise<number>): Loop {
   const stopping = new AbortController();
-  let woken = false;
-  let endWait: (() => void) | undefined;
+  /** When the next round starts, by the clock that nobody sets. */
+  let dueAt = 0;
+  let rearm: (() => void) | undefined;
 
-  const wait = (ms: number) =>
+  const untilDue = () =>
     new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, Math.min(ms, forever));
-      endWait = () => {
+      let timer: NodeJS.Timeout;
+      rearm = () => {
         clearTimeout(timer);
-        resolve();
+        timer = setTimeout(resolve, Math.min(forever, Math.max(0, dueAt - performance.now())));
       };
+      rearm();
     });
+
+  const wake = (withinMs = 0) => {
+    dueAt = Math.min(dueAt, performance.now() + withinMs);
+    rearm?.();
+  };
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      woken = false;
-      const waitMs = await round(stopping.signal);
-      if (!woken && !stopping.signal.aborted) await wait(waitMs);
+      dueAt = Number.POSITIVE_INFINITY;
+      rearm = undefined;
+      wake(await round(stopping.signal));
+      if (!stopping.signal.aborted) await untilDue();
     }
   }
 
   const running = run();
-  const wake = () => {
-    woken = true;
-    endWait?.();
-  };
   return {
     wake,
     async stop() {

@@ -1,7 +1,8 @@
 import { BursarError } from '../domain/errors.ts';
 import type { Db } from '../store/tables.ts';
 import { tokenByHash } from '../store/tokens.ts';
-import { insertIdentity, unusedUserId, userOfIdentity } from '../store/users.ts';
+import { inTransaction } from '../store/transaction.ts';
+import { insertIdentity, insertUser, unusedUserId, userOfIdentity } from '../store/users.ts';
 import type { Actor } from './actor.ts';
 import { enrolInTransaction } from './enrolment.ts';
 import type { Identity, OidcVerifier } from './oidc.ts';
@@ -55,12 +56,19 @@ async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefin
 /** Creates the user of a new identity. Two requests may come to this at once: the second one finds the first's. */
 async function atFirstSight({ db, now }: AuthenticationDeps, identity: Identity): Promise<string> {
   const { issuer, subject } = identity;
-  return await db.transaction().execute(async (tx) => {
+  return await inTransaction(db, async (tx) => {
     const known = await userOfIdentity(tx, issuer, subject);
     if (known !== undefined) return known;
-    const userId = identity.userId ?? (await unusedUserId(tx));
+    const userId = identity.userId ?? (await newUser(tx, now()));
     await enrolInTransaction(tx, userId, 'user', now());
     await insertIdentity(tx, issuer, subject, userId);
     return userId;
   });
+}
+
+/** Two at once may find the same identifier unused: for one of them this fails, and it looks again. */
+async function newUser(tx: Db, now: number): Promise<string> {
+  const userId = await unusedUserId(tx);
+  await insertUser(tx, userId, 'user', now);
+  return userId;
 }

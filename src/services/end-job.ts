@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { jobReference } from '../contract/event.ts';
 import { jobJson, jobView } from '../contract/job.ts';
 import { BursarError } from '../domain/errors.ts';
 import { isTerminal } from '../domain/job.ts';
@@ -8,6 +9,7 @@ import { requestCancellation } from '../store/job-queue.ts';
 import { findJob, type JobRecord, updateStatus } from '../store/jobs.ts';
 import { freeSpace } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import type { Actor } from './actor.ts';
 import { type Place, projectNamed, type Systems, systemNamed } from './places.ts';
 
@@ -83,11 +85,11 @@ export async function deleteFiles(
   const next = { ...status, state: 'deleted' } as const;
   const shown = jobView({ ...job, status: next }, words);
   const at = now();
-  await db.transaction().execute(async (tx) => {
+  await inTransaction(db, async (tx) => {
     if (status.state === 'deleted' || !(await updateStatus(tx, job, next, shown))) return;
     await freeSpace(tx, job, { actor, reason, at });
-    const data = { job_id: job.jobId, stage: shown.stage };
-    await insertEvent(tx, { userId: job.owner, job: job.id, kind: 'job.deleted', data, at });
+    const data = { ...jobReference(job), stage: shown.stage };
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: shown.json, kind: 'job.deleted', data, at });
   });
   await workspacesOf.get(job.project.hpc)?.remove(job.jobId);
   return shown.json;

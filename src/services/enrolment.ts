@@ -2,18 +2,20 @@ import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { openAccount } from '../store/accounts.ts';
 import { addGrant, openPool } from '../store/grants.ts';
-import { insertMember } from '../store/members.ts';
+import { insertMember, membersToCome } from '../store/members.ts';
 import { insertPeriod, openPeriods } from '../store/periods.ts';
 import {
   findProject,
   insertProject,
   listProjects,
+  lockProject,
   type NewProject,
   type ProjectRecord,
   updateProject,
 } from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
-import { type Role, upsertUser, userIds } from '../store/users.ts';
+import { inTransaction } from '../store/transaction.ts';
+import { type Role, upsertUser } from '../store/users.ts';
 
 const bytesPerKb = 1000;
 const bursar = 'bursar';
@@ -26,7 +28,7 @@ export async function enrolUser(db: Db, userId: string, role: Role, now: number)
   if (!/^\d{1,20}$/.test(userId)) {
     throw new BursarError('invalid_argument', `A user identifier is a number of up to 20 digits, not "${userId}".`);
   }
-  await db.transaction().execute((tx) => enrolInTransaction(tx, userId, role, now));
+  await inTransaction(db, (tx) => enrolInTransaction(tx, userId, role, now));
 }
 
 /** The same, inside a transaction of the caller's. */
@@ -37,7 +39,7 @@ export async function enrolInTransaction(tx: Db, userId: string, role: Role, now
 
 /** Brings the books in line with the configuration at start: new projects open, and everybody joins them. */
 export async function syncProjects(db: Db, config: Config, now: number): Promise<void> {
-  await db.transaction().execute(async (tx) => {
+  await inTransaction(db, async (tx) => {
     for (const [hpc, system] of Object.entries(config.systems)) {
       for (const [index, { name, autoJoin, grant }] of system.projects.entries()) {
         const project = {
@@ -52,7 +54,11 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
         else await updateProject(tx, known.id, project);
       }
     }
-    for (const userId of await userIds(tx)) await joinAutomatically(tx, userId, now);
+    const projects = new Map((await listProjects(tx)).map((project) => [project.id, project]));
+    for (const { userId, projectId } of await membersToCome(tx)) {
+      const project = projects.get(projectId);
+      if (project !== undefined) await joinProject(tx, project, userId, bursar, now);
+    }
   });
 }
 
@@ -78,6 +84,7 @@ async function joinAutomatically(tx: Db, userId: string, now: number): Promise<v
  */
 export async function joinProject(tx: Db, project: ProjectRecord, userId: string, actor: string, now: number) {
   if (!(await insertMember(tx, userId, project.id, now))) return false;
+  await lockProject(tx, project.id);
   const note = { actor, reason: `default grant on joining ${project.name}`, at: now };
   for (const { id: periodId } of await openPeriods(tx, project.id, now)) {
     await openCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, project.grant.timeSeconds, note);

@@ -3,6 +3,7 @@ import { canonicalJson } from '../domain/canonical-json.ts';
 import { BursarError } from '../domain/errors.ts';
 import { answerKey, findKey, freeKey, type KeyHolder, type KeyRecord, keepKey, takeKey } from '../store/idempotency.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 
 /**
  * A repetition of a request under the same key, at once, after a crash or within a day, gets the first answer and does
@@ -25,7 +26,7 @@ export async function once<T>(
   now: number,
   act: (tx: Db) => Promise<T>,
 ): Promise<T> {
-  return await db.transaction().execute(async (tx) => {
+  return await inTransaction(db, async (tx) => {
     if (request === null) return await act(tx);
     const holder = holderOf(request);
     const isOurs = await takeKey(tx, holder, hashOf(request), { now, until: now });
@@ -43,10 +44,16 @@ export async function readOnce<T>(
   now: number,
   read: () => Promise<T>,
 ): Promise<T> {
-  if (request === null) return await read();
-  if ((await findKey(db, request)) !== undefined) return JSON.parse((await earlierAnswer(db, request)).response) as T;
+  const earlier = await answeredBefore<T>(db, request);
+  if (earlier !== undefined) return earlier;
   const answer = await read();
-  return await once(db, request, now, async () => answer);
+  return request === null ? answer : await once(db, request, now, async () => answer);
+}
+
+/** The answer that a request got before, for what has something to do before its transaction. */
+export async function answeredBefore<T>(db: Db, request: OnceRequest | null): Promise<T | undefined> {
+  if (request === null || (await findKey(db, request)) === undefined) return undefined;
+  return JSON.parse((await earlierAnswer(db, request)).response) as T;
 }
 
 /** The right to carry a request out that takes longer than a transaction. Who is killed loses it after a minute. */

@@ -2,7 +2,7 @@ import { BursarError } from '../domain/errors.ts';
 import { addGrant, openPool } from '../store/grants.ts';
 import { listMembers } from '../store/members.ts';
 import { endPeriod, insertPeriod, openPeriods } from '../store/periods.ts';
-import type { ProjectRecord } from '../store/projects.ts';
+import { lockProject, type ProjectRecord } from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
 import { openCap } from './enrolment.ts';
 
@@ -27,6 +27,7 @@ export async function openGrantPeriod(tx: Db, project: ProjectRecord, period: Ne
   const startsAt = period.startsAt ?? now;
   if (startsAt < now) throw new BursarError('conflict', 'A period cannot start in the past.');
   if (endsAt !== null && endsAt <= startsAt) throw new BursarError('conflict', 'A period must end after its start.');
+  await lockProject(tx, project.id);
   for (const other of await openPeriods(tx, project.id, now)) {
     if (other.endsAt === null && other.startsAt < startsAt) await endPeriod(tx, other.id, startsAt);
     else if ((other.endsAt ?? Number.POSITIVE_INFINITY) > startsAt && (endsAt === null || other.startsAt < endsAt)) {

@@ -1,4 +1,5 @@
 import type { Readable } from 'node:stream';
+import { jobReference } from '../contract/event.ts';
 import { jobView } from '../contract/job.ts';
 import { checkScript } from '../domain/batch-command.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -14,10 +15,12 @@ import { insertEvent } from '../store/events.ts';
 import { insertJob, type NewJob } from '../store/jobs.ts';
 import { type Amounts, reserve } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
+import { inTransaction } from '../store/transaction.ts';
 import type { Actor } from './actor.ts';
 import { checkMember, type Destination } from './destination.ts';
 import type { Claim } from './idempotency.ts';
 import { quoteFor } from './quote.ts';
+import { storedAfterAll } from './stored-after-all.ts';
 
 export interface SubmissionDeps {
   db: Db;
@@ -33,7 +36,8 @@ export interface SubmissionDeps {
 /**
  * Takes a job in. After success the job, its zip, its hold and its event are durable, and it will run exactly once;
  * the answer is its public JSON. After a failure or a crash before that nothing is left: no row, no held second,
- * and no file, or one that the next start sweeps away.
+ * and no file, or one that the next start sweeps away. Only a database that goes away at the very moment of the commit,
+ * and stays away, leaves it open which of the two it is; the caller is told so.
  */
 export async function submitJob(
   deps: SubmissionDeps,
@@ -62,6 +66,10 @@ export async function submitJob(
       deps.wake(system.name);
       return json;
     } catch (error) {
+      // Also when nobody can tell: the job may be there.
+      const wake = () => deps.wake(system.name);
+      const json = await storedAfterAll(deps.db, jobId, destination.accounts, error).finally(wake);
+      if (json !== undefined) return json;
       await deps.spool.remove(jobId);
       throw error;
     }
@@ -119,7 +127,7 @@ async function recordJob(
     acceptedAt: now,
   };
   const shown = (id: number) => jobView({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
-  return await deps.db.transaction().execute(async (tx) => {
+  return await inTransaction(deps.db, async (tx) => {
     // Somebody may have been banned, or the project closed, while the zip was on its way.
     await checkMember(tx, actor, project);
     const id = await insertJob(tx, newJob, shown);
@@ -127,14 +135,15 @@ async function recordJob(
     const note = { actor: userId, reason: `submission of ${job.jobId}`, at: now };
     const lack = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
     if (lack !== null) throw quotaExceeded(lack, longestRuntime(destination, job.request, lack));
+    const { json } = shown(id);
     await insertEvent(tx, {
       userId,
       job: id,
+      jobJson: json,
       kind: 'job.accepted',
-      data: { job_id: job.jobId, stage: system.stages.queued, held_seconds: timeSeconds },
+      data: { ...jobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds },
       at: now,
     });
-    const { json } = shown(id);
     await answer(tx, json);
     return json;
   });

@@ -22,7 +22,8 @@ export async function submitOnce(
   try {
     return await submit(taken.claim);
   } catch (error) {
-    await taken.claim.free();
+    // Where the database is away the claim runs out by itself; the first trouble is the one to tell of.
+    await taken.claim.free().catch(() => undefined);
     throw error;
   }
 }

@@ -1,18 +1,53 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { CompiledQuery, type Driver, Kysely, SqliteDialect } from 'kysely';
-import { Migrator } from 'kysely/migration';
-import { BursarError } from '../domain/errors.ts';
-import { sqlite } from './dialect.ts';
-import { ground } from './migrations/0001-ground.ts';
-import { systems } from './migrations/0002-systems.ts';
-import { lists } from './migrations/0004-lists.ts';
+import { CompiledQuery, type Driver, Kysely, PostgresDialect, SqliteDialect } from 'kysely';
+import { parseDatabaseUrl } from '../domain/database-url.ts';
+import { checkServer } from './check-server.ts';
+import { migrate } from './migrations.ts';
+import { openPool } from './postgres.ts';
 import type { Db, Tables } from './tables.ts';
 
-/** Opens the database, creating it where there is none. Several processes may have it open at once. */
-export function openDatabase(url: string, dataFolder: string): Db {
-  const file = resolve(dataFolder, url.replace(/^sqlite:(\/\/)?/, ''));
+export interface DatabaseSettings {
+  url: string;
+  /** The rest is for PostgreSQL. */
+  connections: number;
+  connectTimeoutSeconds: number;
+  /** 0 for none. */
+  statementTimeoutSeconds: number;
+}
+
+/** Opens the database and brings its schema up to date; or says what keeps it from that, and what to do. */
+export async function openBooks(settings: DatabaseSettings, dataFolder: string): Promise<Db> {
+  const db = openDatabase(settings, dataFolder);
+  try {
+    await checkServer(db, settings.url);
+    await migrate(db);
+    return db;
+  } catch (error) {
+    await db.destroy();
+    throw error;
+  }
+}
+
+/**
+ * Opens the database as it is. A SQLite file is created where there is none; a PostgreSQL server is not asked anything
+ * before the first query. Several processes may have it open at once.
+ */
+export function openDatabase(settings: DatabaseSettings, dataFolder: string): Db {
+  const address = parseDatabaseUrl(settings.url);
+  if (address.kind === 'sqlite') return openSqlite(resolve(dataFolder, address.file));
+  const pool = () =>
+    openPool({
+      address,
+      connections: settings.connections,
+      connectTimeoutMs: settings.connectTimeoutSeconds * 1000,
+      statementTimeoutMs: settings.statementTimeoutSeconds * 1000,
+    });
+  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+}
+
+function openSqlite(file: string): Db {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   const database = new Sqlite(file);
   database.pragma('journal_mode = WAL');
@@ -35,21 +70,4 @@ class WritersFirst extends SqliteDialect {
     };
     return driver;
   }
-}
-
-/** Brings the schema up to date. Migrations are numbered, and never change once they are released. */
-export async function migrate(db: Db): Promise<void> {
-  const migrations = { '0001-ground': ground(sqlite), '0002-systems': systems, '0004-lists': lists };
-  const migrator = new Migrator({ db, provider: { getMigrations: async () => migrations } });
-  const applied = await migrator.getMigrations().catch(() => []);
-  const { error } = await migrator.migrateToLatest();
-  if (error === undefined) return;
-  if (String(error).includes('is missing')) {
-    throw new BursarError(
-      'schema_too_new',
-      `The database has migrations that this Bursar does not know (it knows ${applied.length}). Use a newer Bursar.`,
-      { cause: error },
-    );
-  }
-  throw error;
 }

@@ -1,10 +1,27 @@
+import { sql } from 'kysely';
+import type { EventKind } from '../domain/event.ts';
 import type { Db } from './tables.ts';
 
 export interface NewEvent {
   userId: string;
   job: number | null;
-  kind: string;
+  /** The public JSON of the job, as it is from now on. */
+  jobJson?: string;
+  kind: EventKind;
   data: Readonly<Record<string, unknown>>;
+  at: number;
+}
+
+/**
+ * An event as it is kept. Its number counts the events of its user: it is taken from the user's row, which stays locked
+ * until the commit, so there are no gaps, and who has seen an event has seen, or can read, all before it.
+ */
+export interface EventRecord {
+  seq: number;
+  kind: EventKind;
+  /** JSON texts. */
+  jobJson: string | null;
+  data: string;
   at: number;
 }
 
@@ -15,11 +32,134 @@ export async function insertEvent(db: Db, { userId, ...event }: NewEvent): Promi
 
 /** The same event for several users. */
 export async function insertEvents(db: Db, userIds: readonly string[], event: Omit<NewEvent, 'userId'>): Promise<void> {
-  const { job, kind, data, at } = event;
+  const { job, jobJson, kind, data, at } = event;
   const text = JSON.stringify(data);
   // A statement binds a limited number of values; a project can have more members than that.
   for (let first = 0; first < userIds.length; first += 1000) {
-    const rows = userIds.slice(first, first + 1000).map((user_id) => ({ user_id, job, kind, data: text, at }));
-    await db.insertInto('events').values(rows).execute();
+    const numbered = await db
+      .updateTable('users')
+      .set((eb) => ({ event_seq: eb('event_seq', '+', 1) }))
+      .where('id', 'in', userIds.slice(first, first + 1000))
+      .returning(['id', 'event_seq'])
+      .execute();
+    if (numbered.length === 0) continue;
+    const rows = numbered.map(({ id, event_seq: seq }) => {
+      return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: text, at, forgotten: 0 };
+    });
+    const inserted = await db.insertInto('events').values(rows).returning('id').execute();
+    await queueDeliveries(
+      db,
+      inserted.map(({ id }) => id),
+      at,
+    );
   }
+}
+
+/** Every event goes to the webhooks of its user that want it: part of the same transaction, so that none is left out. */
+async function queueDeliveries(db: Db, eventIds: readonly number[], now: number): Promise<void> {
+  await db
+    .insertInto('deliveries')
+    .columns(['webhook_id', 'event_id', 'state', 'created_at', 'due_at', 'tries', 'lease_until'])
+    .expression((eb) =>
+      eb
+        .selectFrom('events')
+        .innerJoin('webhooks', 'webhooks.user_id', 'events.user_id')
+        .innerJoin('subscriptions', 'subscriptions.webhook_id', 'webhooks.id')
+        .select([
+          'webhooks.id',
+          'events.id as event',
+          sql.lit('pending').as('state'),
+          sql.lit(now).as('created'),
+          sql.lit(now).as('due'),
+          sql.lit(0).as('tries'),
+          sql.lit(0).as('lease'),
+        ])
+        .where('events.id', 'in', eventIds)
+        .where('webhooks.disabled_at', 'is', null)
+        .where((on) =>
+          on.or([on('subscriptions.kind', '=', '*'), on('subscriptions.kind', '=', on.ref('events.kind'))]),
+        )
+        .orderBy('webhooks.id'),
+    )
+    .execute();
+}
+
+const columns = ['seq', 'kind', 'job_json as jobJson', 'data', 'at'] as const;
+
+/** The events of a user after one that has been seen, the first one first. */
+export async function eventsAfter(db: Db, userId: string, seq: number, most: number): Promise<EventRecord[]> {
+  return await db
+    .selectFrom('events')
+    .select(columns)
+    .where('user_id', '=', userId)
+    .where('seq', '>', seq)
+    .where('forgotten', '=', 0)
+    .orderBy('seq')
+    .limit(most)
+    .execute();
+}
+
+/** What became of a job, from the first to the last. */
+export async function eventsOfJob(db: Db, job: number): Promise<EventRecord[]> {
+  return await db.selectFrom('events').select(columns).where('job', '=', job).orderBy('id').execute();
+}
+
+/** How far the events of a user reach: the last one, and the last one that has been forgotten. */
+export interface EventRange {
+  last: number;
+  forgotten: number;
+}
+
+export async function eventRange(db: Db, userId: string): Promise<EventRange> {
+  return await db
+    .selectFrom('users')
+    .select(['event_seq as last', 'events_forgotten as forgotten'])
+    .where('id', '=', userId)
+    .executeTakeFirstOrThrow();
+}
+
+/** The number of the last event of each of these users: one look for all of them. */
+export async function lastEvents(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
+  const last = new Map<string, number>();
+  for (let first = 0; first < userIds.length; first += 10_000) {
+    const rows = await db
+      .selectFrom('users')
+      .select(['id', 'event_seq'])
+      .where('id', 'in', userIds.slice(first, first + 10_000))
+      .execute();
+    for (const row of rows) last.set(row.id, row.event_seq);
+  }
+  return last;
+}
+
+const forgetAtOnce = 500;
+
+/**
+ * Forgets events from before a moment, with their deliveries, a few at a time: true when there may be more. What tells of
+ * a job is kept for its timeline.
+ */
+export async function forgetEvents(db: Db, before: number): Promise<boolean> {
+  const old = await db
+    .selectFrom('events')
+    .select(['id', 'user_id', 'seq', 'job'])
+    .where('forgotten', '=', 0)
+    .where('at', '<', before)
+    .orderBy('at')
+    .limit(forgetAtOnce)
+    .execute();
+  if (old.length === 0) return false;
+  for (const [userId, rows] of Map.groupBy(old, (row) => row.user_id)) {
+    const last = Math.max(...rows.map(({ seq }) => seq));
+    await db
+      .updateTable('users')
+      .set({ events_forgotten: last })
+      .where('id', '=', userId)
+      .where('events_forgotten', '<', last)
+      .execute();
+  }
+  const ids = old.map(({ id }) => id);
+  await db.deleteFrom('deliveries').where('event_id', 'in', ids).execute();
+  await db.deleteFrom('events').where('id', 'in', ids).where('job', 'is', null).execute();
+  await db.updateTable('events').set({ forgotten: 1, job_json: null }).where('id', 'in', ids).execute();
+  return old.length === forgetAtOnce;
 }

@@ -47,8 +47,9 @@ async function record(db: Db, after: Account, granted: number, kind: EntryKind, 
   if (kind !== 'expire') await announceThreshold(db, after, note.at);
 }
 
-/** What of a pool is promised to no member. */
+/** What of a pool is promised to no member. It stays so until the commit: nobody else can promise of it. */
 export async function reserveOf(db: Db, poolId: number): Promise<number> {
+  await moveFigures(db, poolId, {});
   const pool = await db.selectFrom('accounts').selectAll().where('id', '=', poolId).executeTakeFirstOrThrow();
   const { promised } = await db
     .selectFrom('accounts')
@@ -61,9 +62,10 @@ export async function reserveOf(db: Db, poolId: number): Promise<number> {
   return pool.granted - Number(promised);
 }
 
-/** What a settled job was charged and what of it has been given back, in seconds. */
+/** What a settled job was charged and what of it has been given back, in seconds. It stays so until the commit. */
 export async function chargedSeconds(db: Db, job: { id: number; attempt: number }) {
   const hold = await holdOf(db, job);
+  await moveFigures(db, hold.time_pool, {});
   const rows = await db
     .selectFrom('entries')
     .select(['kind', 'posted', 'overrun'])
@@ -98,6 +100,8 @@ export async function expireEnded(db: Db, now: number): Promise<number> {
     .where('periods.ends_at', '<=', now)
     .where('accounts.resource', '=', 'time')
     .whereRef('granted', '>', (eb) => eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun')))
+    // A pool is opened before the caps in it, and is moved before them everywhere.
+    .orderBy('accounts.id')
     .execute();
   for (const row of rows) {
     const reason = `expired with its period at ${new Date(row.endedAt ?? now).toISOString()}`;

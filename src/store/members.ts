@@ -30,6 +30,21 @@ export async function listMembers(db: Db, projectId: number): Promise<MemberReco
   return rows.map(memberRecord);
 }
 
+/** Who is to join which project: every user each open one that is joined automatically. */
+export async function membersToCome(db: Db): Promise<{ userId: string; projectId: number }[]> {
+  return await db
+    .selectFrom('users')
+    .innerJoin('projects', (join) => join.on('projects.auto_join', '=', 1).on('projects.closed_at', 'is', null))
+    .leftJoin('memberships', (join) =>
+      join.onRef('memberships.user_id', '=', 'users.id').onRef('memberships.project_id', '=', 'projects.id'),
+    )
+    .where('memberships.id', 'is', null)
+    .select(['users.id as userId', 'projects.id as projectId'])
+    .orderBy('users.id')
+    .orderBy('projects.id')
+    .execute();
+}
+
 /** True when the user is new to the project. Whoever was a member before, in whatever way, stays what they are. */
 export async function insertMember(db: Db, userId: string, projectId: number, now: number): Promise<boolean> {
   const row = await db

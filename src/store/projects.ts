@@ -38,6 +38,18 @@ export async function insertProject(db: Db, project: NewProject): Promise<number
   return id;
 }
 
+/**
+ * Makes others who want the same wait until this transaction is over: who joins a project and who opens a period of it
+ * must see what the other has done.
+ */
+export async function lockProject(db: Db, id: number): Promise<void> {
+  await db
+    .updateTable('projects')
+    .set((eb) => ({ closed_at: eb.ref('closed_at') }))
+    .where('id', '=', id)
+    .execute();
+}
+
 /** Sets what new members find. Members keep what they have. */
 export async function updateProject(db: Db, id: number, project: Pick<NewProject, 'autoJoin' | 'grant'>) {
   const { auto_join, grant_time_seconds, grant_space_bytes } = columns({ ...project, createdAt: 0 });

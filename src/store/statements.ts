@@ -99,11 +99,10 @@ export async function usageByMonth(db: Db, userId?: string): Promise<UsageRecord
     .where('accounts.resource', '=', 'time')
     .where('accounts.holder', '<>', '')
     .where('entries.kind', 'in', ['charge', 'release', 'refund'])
-    .groupBy(['accounts.holder', 'projects.hpc', 'projects.name', month])
-    .orderBy('month')
-    .orderBy('projects.hpc')
-    .orderBy('projects.name')
-    .orderBy('accounts.holder');
+    .groupBy(['accounts.holder', 'projects.hpc', 'projects.name', month]);
   if (userId !== undefined) query = query.where('accounts.holder', '=', userId);
-  return await query.execute();
+  // Here, because databases sort names by the rules of the language that they were set up for.
+  return (await query.execute()).sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
+
+const sortKey = ({ month, hpc, project, user }: UsageRecord) => `${month} ${hpc} ${project} ${user}`;

@@ -1,4 +1,5 @@
 import type { Generated, Kysely } from 'kysely';
+import type { EventKind } from '../domain/event.ts';
 import type { SystemStatus } from '../domain/health.ts';
 import type { JobState, Outcome } from '../domain/job.ts';
 
@@ -13,6 +14,10 @@ export interface Tables {
     created_at: number;
     /** Rises with every change of what the user's jobs show. */
     jobs_version: Generated<number>;
+    /** The number of the last event of the user. */
+    event_seq: Generated<number>;
+    /** The number of the last event that has been forgotten. */
+    events_forgotten: Generated<number>;
   };
   identities: { issuer: string; subject: string; user_id: string };
   tokens: {
@@ -144,8 +149,6 @@ export interface Tables {
     tries: number;
     /** When its owner asked for its end. */
     cancel_requested_at: number | null;
-    lease_owner: string | null;
-    lease_until: number;
     public_json: string;
     /** As they stand in the public JSON. */
     title: string;
@@ -163,15 +166,66 @@ export interface Tables {
     paused_at: number | null;
     pause_reason: string | null;
   };
+  leases: {
+    name: string;
+    /** Who has it, for people who read it. */
+    holder: string;
+    /** Grows each time that it is taken. */
+    term: number;
+    expires_at: number;
+  };
   events: {
     id: Generated<number>;
     user_id: string;
     job: number | null;
-    kind: string;
+    kind: EventKind;
     data: string;
     at: number;
+    /** Counts the events of a user, without gaps and in the order of their commits. */
+    seq: number;
+    /** The public JSON of the job as it was then. */
+    job_json: string | null;
+    /** Whether it is too old to be told: it stays for the timeline of its job alone. */
+    forgotten: number;
+  };
+  webhooks: {
+    id: Generated<number>;
+    user_id: string;
+    url: string;
+    description: string;
+    secret: string;
+    /** After a rotation both secrets sign for a while. */
+    former_secret: string | null;
+    former_until: number;
+    created_at: number;
+    /** Attempts in a row that failed, and when the first of them was. */
+    failures: number;
+    failing_since: number | null;
+    /** Until then nothing is sent to it: it has failed a few times in a row. */
+    pause_until: number;
+    disabled_at: number | null;
+    disabled_reason: string | null;
+  };
+  /** Which events a webhook wants; `*` for all. */
+  subscriptions: { webhook_id: number; kind: string };
+  deliveries: {
+    id: Generated<number>;
+    webhook_id: number;
+    /** Null for one that only tests the webhook. */
+    event_id: number | null;
+    state: DeliveryState;
+    created_at: number;
+    due_at: number;
+    tries: number;
+    lease_owner: string | null;
+    lease_until: number;
+    last_at: number | null;
+    last_status: number | null;
+    last_error: string | null;
   };
 }
+
+export type DeliveryState = 'pending' | 'delivered' | 'failed';
 
 export type Resource = 'time' | 'space';
 

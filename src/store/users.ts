@@ -40,6 +40,11 @@ export async function insertIdentity(db: Db, issuer: string, subject: string, us
   await db.insertInto('identities').values({ issuer, subject, user_id: userId }).execute();
 }
 
+/** Fails when there is one of that identifier already. */
+export async function insertUser(db: Db, id: string, role: Role, now: number): Promise<void> {
+  await db.insertInto('users').values({ id, role, created_at: now }).execute();
+}
+
 /** A user identifier that nobody has yet: one more than the largest, but never fewer than six digits. */
 export async function unusedUserId(db: Db): Promise<string> {
   const { largest } = await db

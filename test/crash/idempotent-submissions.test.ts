@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openDatabase } from '../../src/store/database.ts';
 import { proveLedger } from '../../src/store/ledger-proof.ts';
 import { type Answer, callerOf, type Job } from '../support/api.ts';
+import { withDatabase } from '../support/database.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { zipOf } from '../support/zip.ts';
 
@@ -91,12 +91,9 @@ describe('clients that repeat their submissions under their keys, while the serv
   });
 
   test('leave no key that is held, and books that balance', async () => {
-    const db = openDatabase('sqlite:bursar.db', data);
-    try {
+    await withDatabase(data, async (db) => {
       assert.deepEqual(await db.selectFrom('idempotency').select('key').where('response', '=', '').execute(), []);
       assert.deepEqual((await proveLedger(db)).problems, []);
-    } finally {
-      await db.destroy();
-    }
+    });
   });
 });

@@ -13,6 +13,7 @@ import { jobRecord } from '../../src/store/jobs.ts';
 import { proveLedger } from '../../src/store/ledger-proof.ts';
 import { makeZip } from '../files/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
+import { databaseOf } from '../support/database.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 const shipped = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
@@ -25,6 +26,7 @@ async function submitUntilKilled(
   name: string,
   zip: Uint8Array,
   everyMs: number,
+  onAccepted: () => void,
 ) {
   const me = callerOf(url, token);
   const accepted: string[] = [];
@@ -35,8 +37,10 @@ async function submitUntilKilled(
     const payload = { command, title, runtime: '0.1' };
     const answer = await me.submit('/jobs/hpc_one/', payload, withZip ? zip : undefined).catch(() => null);
     if (answer === null) return accepted;
-    if (answer.status === 201) accepted.push(title);
-    else assert.equal(answer.status, 503, answer.text);
+    if (answer.status === 201) {
+      accepted.push(title);
+      onAccepted();
+    } else assert.equal(answer.status, 503, answer.text);
     await sleep(everyMs);
   }
 }
@@ -76,10 +80,13 @@ export function killStorm(title: string, options: StormOptions): void {
       server = await start();
       const { userToken } = server;
       for (let round = 0; round < rounds; round++) {
+        const { promise: firstAccepted, resolve: onAccepted } = Promise.withResolvers<void>();
         const submitting = Array.from({ length: clients }, (_, client) =>
-          submitUntilKilled(server.url, userToken, marks, `r${round}-c${client}`, zip, everyMs),
+          submitUntilKilled(server.url, userToken, marks, `r${round}-c${client}`, zip, everyMs, onAccepted),
         );
         const disturbed = options.disturb?.(round);
+        // However slow the machine is, every other server gets as far as to accept a job.
+        if (round % 2 === 1) await firstAccepted;
         await sleep(Math.random() * livesMs);
         await server.kill();
         accepted.push(...(await Promise.all(submitting)).flat());
@@ -100,7 +107,7 @@ export function killStorm(title: string, options: StormOptions): void {
     });
 
     test('has accepted jobs in spite of it', () => {
-      assert.notEqual(accepted.length, 0);
+      assert.ok(accepted.length >= Math.floor(rounds / 2), `only ${accepted.length} jobs in ${rounds} rounds`);
     });
 
     test('lost no job that it answered with 201', () => {
@@ -142,7 +149,7 @@ export function killStorm(title: string, options: StormOptions): void {
     });
 
     test('kept books that balance, and public JSON that tells what the rows tell', async () => {
-      const db = openDatabase('sqlite:bursar.db', data);
+      const db = openDatabase(databaseOf(data), data);
       try {
         assert.deepEqual((await proveLedger(db)).problems, []);
         const systems = hpcSystems(checkConfig(options.config?.() ?? shipped, 'test'));

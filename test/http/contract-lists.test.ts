@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { openDatabase } from '../../src/store/database.ts';
 import type { Answer, Caller, Job } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
+import { withDatabase } from '../support/database.ts';
 import { pathOf } from '../support/jobs.ts';
 import { storeManyJobs } from '../support/many-jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -18,12 +18,12 @@ before(async () => {
   me = contract.as(server.userToken);
   admin = contract.as(server.adminToken);
   other = contract.as(await server.token('77'));
-  const db = openDatabase('sqlite:bursar.db', server.data);
   const mine = (await me.get<{ user: string }[]>('/quotas/')).body[0]?.user ?? '';
-  await storeManyJobs(db, { owner: mine, hpc: 'hpc_one', project: 'proj_hpc_one_01', count: 1200 });
-  await storeManyJobs(db, { owner: '77', hpc: 'hpc_one', project: 'proj_hpc_one_01', count: 30 });
-  await storeManyJobs(db, { owner: mine, hpc: 'hpc_two', project: 'proj_hpc_two_02', count: 25 });
-  await db.destroy();
+  await withDatabase(server.data, async (db) => {
+    await storeManyJobs(db, { owner: mine, hpc: 'hpc_one', project: 'proj_hpc_one_01', count: 1200 });
+    await storeManyJobs(db, { owner: '77', hpc: 'hpc_one', project: 'proj_hpc_one_01', count: 30 });
+    await storeManyJobs(db, { owner: mine, hpc: 'hpc_two', project: 'proj_hpc_two_02', count: 25 });
+  });
 });
 after(() => server.dispose());
 

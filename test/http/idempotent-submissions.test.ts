@@ -122,7 +122,7 @@ describe('a submission whose key is still being worked on', () => {
     const lines = Object.entries({ ...headers(key), 'content-length': String(zip.length) });
     const token = await bench.token('7');
     await wire.write(headOf({ method: 'POST', path, headers: [...lines, bearer(token)] }), zip.subarray(0, 20));
-    await until('the key is claimed', () => (keyRow(key).length > 0 ? true : undefined));
+    await until('the key is claimed', async () => ((await keyRow(key)).length > 0 ? true : undefined));
     return wire;
   };
 
@@ -143,7 +143,7 @@ describe('a submission whose key is still being worked on', () => {
     const before = await jobs();
     const wire = await beginOf(key);
     wire.destroy();
-    await until('the key is free', () => (keyRow(key).length === 0 ? true : undefined));
+    await until('the key is free', async () => ((await keyRow(key)).length === 0 ? true : undefined));
     assert.equal((await submit(key)).status, 201);
     assert.equal((await jobs()).length, before.length + 1);
   });
@@ -152,7 +152,7 @@ describe('a submission whose key is still being worked on', () => {
     const key = randomUUID();
     const before = await jobs();
     const wire = await beginOf(key);
-    bench.tamper('update idempotency set claimed_until = 1 where key = ?', key);
+    await bench.tamper('update idempotency set claimed_until = 1 where key = ?', key);
     const second = await submit(key);
     assert.equal(second.status, 201);
     await wire.write(zip.subarray(20));
@@ -170,7 +170,7 @@ describe('a key', () => {
     assertProblem(await submit(key, zip, '{}'), { status: 400, code: 'invalid_payload' });
     const much = JSON.stringify({ ...payload, node_number: 64, core_number: 128, runtime: 48 });
     assertProblem(await submit(key, zip, much), { status: 403, code: 'quota_exceeded' });
-    assert.deepEqual(keyRow(key), []);
+    assert.deepEqual(await keyRow(key), []);
     assert.equal((await submit(key)).status, 201);
   });
 
@@ -194,8 +194,8 @@ describe('a key', () => {
   test('is forgotten after a day', async () => {
     const key = randomUUID();
     const first = await submit(key);
-    bench.tamper('update idempotency set at = ?, claimed_until = 0 where key = ?', Date.now() - 86_400_001, key);
-    await until('the key is forgotten', () => (keyRow(key).length === 0 ? true : undefined));
+    await bench.tamper('update idempotency set at = ?, claimed_until = 0 where key = ?', Date.now() - 86_400_001, key);
+    await until('the key is forgotten', async () => ((await keyRow(key)).length === 0 ? true : undefined));
     const second = await submit(key);
     assert.equal(second.status, 201);
     assert.notEqual(second.body.job_id, first.body.job_id);
@@ -204,7 +204,7 @@ describe('a key', () => {
   test('outlives the server, however that ended, and what it had begun does not block it', async () => {
     const [done, begun] = [randomUUID(), randomUUID()];
     const first = await submit(done);
-    bench.tamper(
+    await bench.tamper(
       `insert into idempotency (user_id, key, request_hash, response, at, claimed_by, claimed_until)
        values ('7', ?, 'any', '', ?, 'a server that was killed', ?)`,
       ...[begun, Date.now(), Date.now() + 3_600_000],

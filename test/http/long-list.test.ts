@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sql } from 'kysely';
-import { openDatabase } from '../../src/store/database.ts';
 import { callerOf, type Job } from '../support/api.ts';
+import { queryBooks, withDatabase } from '../support/database.ts';
 import { storeManyJobs } from '../support/many-jobs.ts';
 import { runFile, startServer, type TestServer } from '../support/server.ts';
 
@@ -15,11 +14,9 @@ let server: TestServer;
 
 before(async () => {
   server = await startServer();
-  const db = openDatabase('sqlite:bursar.db', server.data);
   const [me] = (await callerOf(server.url, server.userToken).get<{ user: string }[]>('/quotas/')).body;
   const place = { owner: me?.user ?? '', hpc: 'hpc_one', project: 'proj_hpc_one_01' };
-  await storeManyJobs(db, { ...place, count: jobs });
-  await db.destroy();
+  await withDatabase(server.data, (db) => storeManyJobs(db, { ...place, count: jobs }));
 });
 after(() => server.dispose());
 
@@ -83,8 +80,7 @@ test('several readers at once, one of whom goes away, do not add up', async () =
 });
 
 test('a list that fails on the way breaks off, and is never taken for a whole one', async () => {
-  const db = openDatabase('sqlite:bursar.db', server.data);
-  const rename = (from: string, to: string) => sql.raw(`alter table ${from} rename to ${to}`).execute(db);
+  const rename = (from: string, to: string) => queryBooks(server.data, `alter table ${from} rename to ${to}`, []);
   const authorization = `Bearer ${server.userToken}`;
   const sent = request(`${server.url}/jobs/?failed=false`, { headers: { authorization } }).end();
   const [answer] = (await once(sent)) as [import('node:http').IncomingMessage];
@@ -100,7 +96,6 @@ test('a list that fails on the way breaks off, and is never taken for a whole on
     assert.ok(bytes < jobs * 200);
   } finally {
     await rename('gone', 'jobs');
-    await db.destroy();
   }
 });
 

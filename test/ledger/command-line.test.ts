@@ -156,13 +156,15 @@ describe('bursar refund', () => {
 
 describe('bursar ledger verify', () => {
   const verify = (...options: string[]) => bench.bursar('ledger', 'verify', ...options);
-  const capOf = () =>
-    bench.rows<{ id: number }>(
+  const capOf = async () => {
+    const [cap] = await bench.rows<{ id: number }>(
       `select a.id from accounts a join projects p on p.id = a.project_id
        where p.name = ? and a.holder = ? and a.resource = 'time'`,
       place.project,
       user,
-    )[0]?.id ?? Number.NaN;
+    );
+    return cap?.id ?? Number.NaN;
+  };
 
   test('succeeds on books that balance, in words and as JSON', async () => {
     const { code, stdout, stderr } = await verify();
@@ -173,8 +175,8 @@ describe('bursar ledger verify', () => {
   });
 
   test('fails with 1 and names the account, after somebody has changed its figures', async () => {
-    const id = capOf();
-    bench.tamper('update accounts set granted = granted + 1000 where id = ?', id);
+    const id = await capOf();
+    await bench.tamper('update accounts set granted = granted + 1000 where id = ?', id);
     try {
       const { code, stdout } = await verify();
       assert.equal(code, 1);
@@ -183,17 +185,17 @@ describe('bursar ledger verify', () => {
       assert.equal(balanced, false);
       assert.equal(stdout, `The books do not balance:\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
     } finally {
-      bench.tamper('update accounts set granted = granted - 1000 where id = ?', id);
+      await bench.tamper('update accounts set granted = granted - 1000 where id = ?', id);
     }
     await assertBalanced(bench.admin);
   });
 
   test('by the path for administrators: a change of any of the figures is found, and undone it is forgotten', async () => {
-    const id = capOf();
+    const id = await capOf();
     for (const column of ['granted', 'held', 'posted', 'overrun']) {
-      bench.tamper(`update accounts set ${column} = ${column} + 1 where id = ?`, id);
+      await bench.tamper(`update accounts set ${column} = ${column} + 1 where id = ?`, id);
       const { balanced, problems } = await proofOf(bench.admin);
-      bench.tamper(`update accounts set ${column} = ${column} - 1 where id = ?`, id);
+      await bench.tamper(`update accounts set ${column} = ${column} - 1 where id = ?`, id);
       assert.equal(balanced, false, column);
       assert.match(problems[0] ?? '', new RegExp(`^account ${id}: `), column);
     }
@@ -201,9 +203,9 @@ describe('bursar ledger verify', () => {
   });
 
   test('finds a job whose state and hold do not fit each other', async () => {
-    bench.tamper("update jobs set state = 'running' where id = ?", job.id);
+    await bench.tamper("update jobs set state = 'running' where id = ?", job.id);
     const { balanced, problems } = await proofOf(bench.admin);
-    bench.tamper("update jobs set state = 'ended' where id = ?", job.id);
+    await bench.tamper("update jobs set state = 'ended' where id = ?", job.id);
     assert.equal(balanced, false);
     assert.ok(
       problems.some((problem) => problem.includes(`job ${job.id}`)),
@@ -213,8 +215,8 @@ describe('bursar ledger verify', () => {
   });
 
   test('finds an entry that was slipped in, which is the one thing the database lets happen', async () => {
-    const id = capOf();
-    bench.tamper(
+    const id = await capOf();
+    await bench.tamper(
       `insert into entries (account_id, kind, granted, held, posted, overrun, available_after, actor, reason, at)
        values (?, 'top_up', 5, 0, 0, 0, 5, 'nobody', 'a gift', 1)`,
       id,

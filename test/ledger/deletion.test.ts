@@ -221,11 +221,10 @@ test('DELETE cancels a job that waits for its turn', async () => {
   const inTheWay = await submitted(me, { command: gate, core_number: 4 });
   await inStage(me, inTheWay, 'RUNNING');
   const job = await submitted(me, { command: 'true' });
-  await until('the engine has it', () =>
-    bench.rows<{ state: string }>('select state from jobs where job_id = ?', job.job_id)[0]?.state === 'queued'
-      ? true
-      : undefined,
-  );
+  await until('the engine has it', async () => {
+    const [row] = await bench.rows<{ state: string }>('select state from jobs where job_id = ?', job.job_id);
+    return row?.state === 'queued' ? true : undefined;
+  });
   assert.equal((await me.get<Job>(pathOf(job))).body.stage, 'QUEUED');
   const answer = await remove(me, job);
   assert.equal(answer.status, 200, answer.text);

@@ -271,11 +271,11 @@ describe('every act', () => {
     );
   });
   const bodyOf = (body: Record<string, unknown>) => ('job_id' in body ? { ...body, job_id: job.job_id } : body);
-  const movements = () => bench.rows('select id from entries').length;
+  const movements = async () => (await bench.rows('select id from entries')).length;
 
   for (const [what, suffix, body] of acts) {
     test(`${what}: without a reason, or with one that says nothing, is 400 and names it`, async () => {
-      const before = movements();
+      const before = await movements();
       const { reason: _reason, ...silent } = bodyOf(body);
       for (const wrong of [
         silent,
@@ -292,11 +292,11 @@ describe('every act', () => {
           ['reason'],
         );
       }
-      assert.equal(movements(), before);
+      assert.equal(await movements(), before);
     });
 
     test(`${what}: without an Idempotency-Key, or with a bad one, is 400`, async () => {
-      const before = movements();
+      const before = await movements();
       const text = JSON.stringify(bodyOf(body));
       const headers = { 'content-type': 'application/json' };
       const path = `/admin/grants/${project}${suffix}`;
@@ -306,7 +306,7 @@ describe('every act', () => {
         const answer = await admin.send('POST', path, { ...headers, 'idempotency-key': key }, text);
         assertProblem(answer, { status: 400, code: 'idempotency_key_invalid' });
       }
-      assert.equal(movements(), before);
+      assert.equal(await movements(), before);
     });
 
     test(`${what}: repeated under the same key is answered the same, and done once`, async () => {
@@ -317,18 +317,18 @@ describe('every act', () => {
       const after = movements();
       const again = await act(admin, path, bodyOf(body), key);
       assert.deepEqual([again.status, again.text], [201, first.text]);
-      assert.equal(movements(), after);
+      assert.equal(await movements(), after);
       // The restart comes below: what was answered is kept for it.
       answered.set(what, { path, body: bodyOf(body), key, text: first.text });
     });
 
     test(`${what}: another body under the same key is 422, and not done`, async () => {
-      const before = movements();
+      const before = await movements();
       const key = `once-${what.replace(' ', '-')}`;
       const path = `/admin/grants/${project}${suffix}`;
       const answer = await act(admin, path, { ...bodyOf(body), reason: 'another reason' }, key);
       assertProblem(answer, { status: 422, code: 'idempotency_key_reused' });
-      assert.equal(movements(), before);
+      assert.equal(await movements(), before);
     });
 
     test(`${what}: an unknown field, or a wrong one, is 400 and named`, async () => {
@@ -437,7 +437,7 @@ describe('every act', () => {
   test('repeated under the same key after a restart is answered the same, and not done again', async () => {
     await bench.restart('SIGKILL');
     admin = bench.admin;
-    const before = movements();
+    const before = await movements();
     assert.equal(answered.size, acts.length);
     const different: string[] = [];
     for (const [what, { path, body, key, text }] of answered) {
@@ -446,6 +446,6 @@ describe('every act', () => {
       if (again.text !== text) different.push(`${what}: ${again.text} instead of ${text}`);
     }
     assert.deepEqual(different, []);
-    assert.equal(movements(), before);
+    assert.equal(await movements(), before);
   });
 });

@@ -135,7 +135,7 @@ describe('a new period', () => {
     assert.match(expired?.reason ?? '', /^expired with its period at \d{4}-/);
     assert.equal(await leftOf('302204', project), 300);
     await assertExplained(me, project);
-    const [row] = bench.rows<{ n: number }>(
+    const [row] = await bench.rows<{ n: number }>(
       `select count(*) as n from entries e join accounts a on a.id = e.account_id join projects p on p.id = a.project_id
        where e.kind = 'expire' and p.name = ?`,
       project.replace('hpc_one/', ''),
@@ -223,7 +223,7 @@ describe('a period that does not fit', () => {
     ] as const) {
       await opened(project, { starts, ...(ends === undefined ? {} : { ends }), member_seconds: 1 });
     }
-    const rows = bench.rows<{ starts_at: number; ends_at: number | null }>(
+    const rows = await bench.rows<{ starts_at: number; ends_at: number | null }>(
       `select starts_at, ends_at from periods join projects on projects.id = project_id
        where name = ? order by starts_at`,
       project.replace('hpc_one/', ''),

@@ -90,13 +90,13 @@ describe('a quote', () => {
 
   test('holds nothing: not a second, not a line in the statement, not a file', async () => {
     const before = await Promise.all(['/quotas/', '/jobs/'].map(async (path) => (await me.get(path)).text));
-    const entries = bench.rows('select id from entries').length;
+    const entries = (await bench.rows('select id from entries')).length;
     await Promise.all(
       Array.from({ length: 30 }, () => ask(me, '/quotes/hpc_one/', { command: 'true', core_number: 27 })),
     );
     const after = await Promise.all(['/quotas/', '/jobs/'].map(async (path) => (await me.get(path)).text));
     assert.deepEqual(after, before);
-    assert.equal(bench.rows('select id from entries').length, entries);
+    assert.equal((await bench.rows('select id from entries')).length, entries);
   });
 
   test('takes what running jobs hold as not available', async () => {

@@ -171,7 +171,7 @@ describe('pays for what it used', () => {
   test('a charge has the elapsed time that the engine measured', async () => {
     const me = await bench.user('301615');
     const job = await ranJob(me, { command: 'true', core_number: 4 });
-    const [row] = bench.rows<{ elapsed_seconds: number }>(
+    const [row] = await bench.rows<{ elapsed_seconds: number }>(
       'select elapsed_seconds from jobs where job_id = ?',
       job.job_id,
     );

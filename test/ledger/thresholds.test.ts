@@ -45,19 +45,19 @@ after(async () => {
 const nameOf = (project: string) => project.replace('hpc_one/', '');
 
 /** Every event about quotas of a project, in the order in which they were told. */
-function told(project: string, kind = 'quota.threshold'): Told[] {
-  return bench
-    .rows<{ user_id: string; kind: string; data: string }>(
-      'select user_id, kind, data from events where kind = ? order by id',
-      kind,
-    )
+async function told(project: string, kind = 'quota.threshold'): Promise<Told[]> {
+  const rows = await bench.rows<{ user_id: string; kind: string; data: string }>(
+    'select user_id, kind, data from events where kind = ? order by id',
+    kind,
+  );
+  return rows
     .map((row) => ({ user: row.user_id, kind: row.kind, data: JSON.parse(row.data) }))
     .filter(({ data }) => data.project_name === nameOf(project));
 }
 
 /** As `302501 cap 80`: whom, of which account, which share. */
-const shares = (project: string, resource = 'time') =>
-  told(project)
+const shares = async (project: string, resource = 'time') =>
+  (await told(project))
     .filter(({ data }) => data.resource === resource)
     .map(({ user, data }) => `${user} ${data.account} ${data.percent}`)
     .sort();
@@ -95,31 +95,31 @@ describe('the use of time', () => {
 
   test('below four fifths tells nobody anything', async () => {
     await justBelowFourFifths();
-    assert.deepEqual(shares(project), []);
+    assert.deepEqual(await shares(project), []);
   });
 
   test('at four fifths tells the holder of the cap, and everybody who shares the pool', async () => {
     await useALittle();
-    assert.deepEqual(shares(project), [`${me} cap 80`, `${me} pool 80`, `${mate} pool 80`]);
-    const [event] = told(project);
+    assert.deepEqual(await shares(project), [`${me} cap 80`, `${me} pool 80`, `${mate} pool 80`]);
+    const [event] = await told(project);
     assert.deepEqual(event?.data.hpc, 'hpc_one');
     assert.deepEqual(Object.keys(event?.data ?? {}).sort(), ['account', 'hpc', 'percent', 'project_name', 'resource']);
   });
 
   test('beyond it, but short of all, tells nothing again', async () => {
-    const before = told(project).length;
+    const before = (await told(project)).length;
     for (let i = 0; i < 2; i++) await useALittle();
-    assert.equal(told(project).length, before);
+    assert.equal((await told(project)).length, before);
   });
 
   test('of all of it tells once more, and only once', async () => {
-    const before = told(project).length;
+    const before = (await told(project)).length;
     const { time_left } = (await admin.get<Quota>(`/admin/quotas/${me}/${project}/`)).body;
     const all = { command: 'true', core_number: time_left, runtime: 1 / 3600 };
     const job = await ranJob(caller, all, undefined, project);
     used += (await movementsOf(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
     assert.deepEqual(
-      told(project)
+      (await told(project))
         .slice(before)
         .map(({ user, data }) => `${user} ${data.account} ${data.percent}`)
         .sort(),
@@ -128,12 +128,12 @@ describe('the use of time', () => {
   });
 
   test('after a top-up can cross four fifths again, and is told again', async () => {
-    const before = told(project).length;
+    const before = (await told(project)).length;
     await topUp(admin, me, used + 1000, { project });
     await justBelowFourFifths();
-    assert.equal(told(project).length, before, 'neither the top-up nor the withdrawal is told');
+    assert.equal((await told(project)).length, before, 'neither the top-up nor the withdrawal is told');
     await useALittle();
-    const again = told(project).slice(before);
+    const again = (await told(project)).slice(before);
     assert.deepEqual(again.map(({ user, data }) => `${user} ${data.account} ${data.percent}`).sort(), [
       `${me} cap 80`,
       `${me} pool 80`,
@@ -142,13 +142,11 @@ describe('the use of time', () => {
   });
 
   test('that an administrator brings over a threshold by taking away is told too', async () => {
-    const before = told(project).length;
+    const before = (await told(project)).length;
     const { time_left } = (await admin.get<Quota>(`/admin/quotas/${me}/${project}/`)).body;
     await withdraw(admin, me, time_left, { project });
     assert.deepEqual(
-      told(project)
-        .slice(before)
-        .map(({ data }) => data.percent),
+      (await told(project)).slice(before).map(({ data }) => data.percent),
       [100, 100, 100],
     );
   });
@@ -159,7 +157,7 @@ describe('the use of time', () => {
     const other = await newProject(admin, 'held', [user], { timeSeconds: 5000 });
     const job = await ranJob(holder, { command: 'sbatch missing.sh', runtime: 5000 / 3600 }, undefined, other);
     assert.equal(job.stage, 'FAILED');
-    assert.deepEqual(told(other), []);
+    assert.deepEqual(await told(other), []);
   });
 });
 
@@ -170,22 +168,22 @@ describe('the use of space', () => {
     const project = await newProject(admin, 'full', [user], { timeSeconds: 10_000, spaceKb: 10 });
     const write = (bytes: number) => ranJob(caller, { command: `head -c ${bytes} /dev/zero > x` }, undefined, project);
     const small = await write(7999);
-    assert.deepEqual(shares(project, 'space'), []);
+    assert.deepEqual(await shares(project, 'space'), []);
     await write(1);
     const nearly = [`${user} cap 80`, `${user} pool 80`];
-    assert.deepEqual(shares(project, 'space'), nearly);
+    assert.deepEqual(await shares(project, 'space'), nearly);
     await caller.send('DELETE', pathOf(small));
-    assert.deepEqual(shares(project, 'space'), nearly);
+    assert.deepEqual(await shares(project, 'space'), nearly);
     await write(8000);
-    assert.deepEqual(shares(project, 'space'), [...nearly, ...nearly].sort());
+    assert.deepEqual(await shares(project, 'space'), [...nearly, ...nearly].sort());
     await write(5000);
-    assert.deepEqual(shares(project, 'space'), [
+    assert.deepEqual(await shares(project, 'space'), [
       `${user} cap 100`,
       ...[...nearly, ...nearly].sort().slice(0, 2),
       `${user} pool 100`,
       ...[...nearly, ...nearly].sort().slice(2),
     ]);
-    assert.deepEqual(shares(project), [], 'and has nothing to do with time');
+    assert.deepEqual(await shares(project), [], 'and has nothing to do with time');
   });
 });
 
@@ -203,8 +201,8 @@ describe('the end of a period', () => {
     for (const days of [1, 2]) {
       await openPeriod(project, { starts: inDays(days) });
       // The one before it ends then, which is soon enough to be told.
-      await until('the calendar is looked at', () =>
-        told(project, 'quota.expiring').length === days ? true : undefined,
+      await until('the calendar is looked at', async () =>
+        (await told(project, 'quota.expiring')).length === days ? true : undefined,
       );
     }
   };
@@ -216,9 +214,11 @@ describe('the end of a period', () => {
     await setMember(admin, project, '302523', 'banned', 'for a test');
     const ends = inDays(13);
     await openPeriod(project, { starts: ends });
-    await until('the end is announced', () => (told(project, 'quota.expiring').length > 0 ? true : undefined));
+    await until('the end is announced', async () =>
+      (await told(project, 'quota.expiring')).length > 0 ? true : undefined,
+    );
     await aFewRounds();
-    const events = told(project, 'quota.expiring');
+    const events = await told(project, 'quota.expiring');
     assert.deepEqual(
       events.map(({ user }) => user),
       ['302521', '302522'],
@@ -232,14 +232,14 @@ describe('the end of a period', () => {
     const project = await newProject(admin, 'lasting', ['302521'], { timeSeconds: 100 });
     await openPeriod(project, { starts: inDays(15) });
     await aFewRounds();
-    assert.deepEqual(told(project, 'quota.expiring'), []);
+    assert.deepEqual(await told(project, 'quota.expiring'), []);
   });
 
   test('is not announced again by a restart', async () => {
     await bench.restart('SIGKILL');
     admin = bench.admin;
     await aFewRounds();
-    assert.equal(told('hpc_one/expiring', 'quota.expiring').length, 2);
+    assert.equal((await told('hpc_one/expiring', 'quota.expiring')).length, 2);
   });
 
   test('lets the rest expire without telling anybody that it was used', async () => {
@@ -256,6 +256,6 @@ describe('the end of a period', () => {
       const { movements } = (await statementOf(caller, project)).time;
       return movements.some(({ kind }) => kind === 'expire') ? true : undefined;
     });
-    assert.deepEqual(shares(project), []);
+    assert.deepEqual(await shares(project), []);
   });
 });

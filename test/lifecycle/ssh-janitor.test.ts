@@ -65,6 +65,7 @@ test('files on a host that is reached over ssh go too, if not at once then when 
       noticeDays: 0,
       everyMs: 50,
       deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: 'kept long enough' }),
+      announce: () => undefined,
       now: Date.now,
       log: quiet,
     });

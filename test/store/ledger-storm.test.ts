@@ -14,6 +14,7 @@ import { currentPeriod } from '../../src/store/periods.ts';
 import { findProject, type ProjectRecord } from '../../src/store/projects.ts';
 import { findQuotas } from '../../src/store/quotas.ts';
 import type { Db } from '../../src/store/tables.ts';
+import { inTransaction } from '../../src/store/transaction.ts';
 import { openBooks, shownAs } from '../support/books.ts';
 
 const users = ['1', '2', '3'] as const;
@@ -42,7 +43,7 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
     const command = { kind: 'line', line: 'true' } as const;
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, command, tool: null, entry: null };
     const job = { jobId, owner: user, project, request, units: 1, input: null, acceptedAt: now };
-    await db.transaction().execute(async (tx) => {
+    await inTransaction(db, async (tx) => {
       const id = await insertJob(tx, job, shownAs('QUEUED'));
       const note = { actor: user, reason: 'storm', at: now };
       if (await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note)) throw new Crash();
@@ -59,7 +60,7 @@ function end(pick: number, timeSeconds: number, spaceBytes: number, voided: bool
     if (job === undefined || job.status.state !== 'accepted') return;
     const outcome = voided ? 'lost' : 'failed';
     const facts = { outcome, reason: '', exitCode: null, startedAt: now, endedAt: now, elapsedSeconds: 1 } as const;
-    await db.transaction().execute(async (tx) => {
+    await inTransaction(db, async (tx) => {
       await updateStatus(tx, job, { state: 'ended', ...facts }, shownAs('FAILED')());
       const used = { kind: voided ? 'voided' : 'settled', timeSeconds: voided ? 0 : timeSeconds, spaceBytes } as const;
       await settle(tx, job, { ...used, rule: outcome }, { actor: 'bursar', at: now });
@@ -73,7 +74,7 @@ function remove(pick: number): Act {
     const job = await findJob(db, jobs[pick % Math.max(1, jobs.length)] ?? '');
     if (job?.status.state !== 'ended') return;
     const next = { ...job.status, state: 'deleted' } as const;
-    await db.transaction().execute(async (tx) => {
+    await inTransaction(db, async (tx) => {
       if (!(await updateStatus(tx, job, next, shownAs('DELETED')()))) return;
       await freeSpace(tx, job, { actor: job.owner, reason: 'deleted', at: now });
     });
@@ -83,7 +84,7 @@ function remove(pick: number): Act {
 const administer =
   (act: (world: World) => GrantAct): Act =>
   async (world) =>
-    await world.db.transaction().execute((tx) => moveGrant(tx, world.project, act(world), 'admin', world.now));
+    await inTransaction(world.db, (tx) => moveGrant(tx, world.project, act(world), 'admin', world.now));
 
 const amount = fc.integer({ min: 1, max: 600 });
 const user = fc.constantFrom(...users);
@@ -141,7 +142,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     arbitrary: fc.record({ days: fc.integer({ min: 1, max: 3 }), seconds: fc.nat(900) }).map(
       ({ days, seconds }): Act =>
         async ({ db, project, now }) =>
-          await db.transaction().execute((tx) => {
+          await inTransaction(db, (tx) => {
             const period = { startsAt: now, endsAt: now + days * dayMs, memberSeconds: seconds, reserveSeconds: 50 };
             return openGrantPeriod(tx, project, { ...period, reason: 'storm' }, 'admin', now);
           }),
@@ -151,7 +152,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     weight: 2,
     arbitrary: fc.constant<Act>(async (world) => {
       world.now += dayMs;
-      await world.db.transaction().execute((tx) => expireEnded(tx, world.now));
+      await inTransaction(world.db, (tx) => expireEnded(tx, world.now));
     }),
   },
 );

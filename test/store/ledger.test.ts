@@ -11,6 +11,7 @@ import { currentPeriod } from '../../src/store/periods.ts';
 import { findProject } from '../../src/store/projects.ts';
 import { findQuotas } from '../../src/store/quotas.ts';
 import type { Db } from '../../src/store/tables.ts';
+import { inTransaction } from '../../src/store/transaction.ts';
 import { openBooks, shownAs, type TestBooks } from '../support/books.ts';
 
 let books: TestBooks;
@@ -37,7 +38,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
   const accounts = await accountsOf(db, user);
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null };
   try {
-    return await db.transaction().execute(async (tx) => {
+    return await inTransaction(db, async (tx) => {
       const job = {
         jobId: `JOB-${jobNumber++}`,
         owner: user,
@@ -61,7 +62,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
 
 /** Ends a job as the lifecycle does: its state and its settlement in one transaction. */
 async function finish(db: Db, id: number, timeSeconds: number, spaceBytes: number): Promise<boolean> {
-  return await db.transaction().execute(async (tx) => {
+  return await inTransaction(db, async (tx) => {
     await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', id).execute();
     const used = { kind: 'settled', timeSeconds, spaceBytes, rule: 'test' } as const;
     return await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });

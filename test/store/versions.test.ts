@@ -5,11 +5,13 @@ import { advanceJob } from '../../src/lifecycle/advance.ts';
 import { listQuotas } from '../../src/services/read-quotas.ts';
 import { findAccounts } from '../../src/store/accounts.ts';
 import { addGrant } from '../../src/store/grants.ts';
-import { leaseDueJobs, requestCancellation } from '../../src/store/job-queue.ts';
+import { requestCancellation } from '../../src/store/job-queue.ts';
 import { findJob, insertJob } from '../../src/store/jobs.ts';
 import { reserve } from '../../src/store/ledger.ts';
 import { currentPeriod } from '../../src/store/periods.ts';
 import { findProject } from '../../src/store/projects.ts';
+import type { Db } from '../../src/store/tables.ts';
+import { inTransaction } from '../../src/store/transaction.ts';
 import { jobsVersion, quotasVersion } from '../../src/store/versions.ts';
 import { openBooks, shownAs, type TestBooks } from '../support/books.ts';
 
@@ -52,11 +54,11 @@ describe('the version of the jobs of a user', () => {
     const system = hpcSystems(config).get('sys');
     assert.ok(system);
     const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
+    const tenure = { check: () => undefined, write: <T>(work: (tx: Db) => Promise<T>) => inTransaction(db, work) };
     const advance = async (next: Parameters<typeof advanceJob>[3]['next']) =>
-      assert.ok(await advanceJob(db, await jobNow('V-1'), system, { next, now: 3 }));
+      assert.ok(await advanceJob(tenure, await jobNow('V-1'), system, { next, now: 3 }));
     const steps: [what: string, act: () => Promise<unknown>][] = [
       ['accepted', () => submit('V-1')],
-      ['leased', () => leaseDueJobs(db, 'sys', { owner: 'x', now: 5, until: 9 }, 5)],
       ['queued', () => advance({ state: 'queued' })],
       ['wanted away', async () => requestCancellation(db, (await jobNow('V-1')).id, 5)],
       ['running', () => advance({ state: 'running', startedAt: 2 })],

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { checkConfig } from '../../src/config/check.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { enrolUser, syncProjects } from '../../src/services/enrolment.ts';
-import { migrate, openDatabase } from '../../src/store/database.ts';
+import { openBooks as open } from '../../src/store/database.ts';
 import type { Db } from '../../src/store/tables.ts';
+import { databaseOf, dropDatabase, prepareDatabase } from './database.ts';
 
 export interface TestBooks {
   db: Db;
@@ -19,8 +20,8 @@ export async function openBooks(members: string[], timeSeconds: number, spaceKb:
   const folder = mkdtempSync(join(tmpdir(), 'bursar-books-'));
   const projects = [{ name: 'proj', grant: { timeSeconds, spaceKb } }];
   const config = checkConfig({ data: folder, systems: { sys: { kind: 'batch', projects } } }, 'test');
-  const db = openDatabase(config.database.url, folder);
-  await migrate(db);
+  await prepareDatabase(folder);
+  const db = await open(databaseOf(folder), folder);
   await syncProjects(db, config, 1);
   for (const member of members) await enrolUser(db, member, 'user', 1);
   return {
@@ -29,6 +30,7 @@ export async function openBooks(members: string[], timeSeconds: number, spaceKb:
     folder,
     close: async () => {
       await db.destroy();
+      await dropDatabase(folder);
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
 import { enrolUser } from '../../src/services/enrolment.ts';
 import { issueToken } from '../../src/services/tokens.ts';
-import { openDatabase } from '../../src/store/database.ts';
 import { type Answer, type Caller, callerOf, type Job, type Quota } from './api.ts';
 import { bursar, type CommandOutcome } from './command-line.ts';
 import { type Contract, contractOf } from './contract.ts';
+import { databaseEnvironment, queryBooks, withDatabase } from './database.ts';
 import { gate } from './jobs.ts';
 import { assertProblem, type Refusal } from './refusals.ts';
 import { startServer, type TestServer } from './server.ts';
@@ -96,9 +95,9 @@ export interface Bench {
   /** Another administrator. */
   administrator(id: string): Promise<Caller>;
   /** What stands in the books, read behind the server's back. */
-  rows<Row>(query: string, ...values: (string | number)[]): Row[];
+  rows<Row>(query: string, ...values: (string | number)[]): Promise<Row[]>;
   /** Does to the books what nothing but a database client can do. */
-  tamper(statement: string, ...values: (string | number)[]): void;
+  tamper(statement: string, ...values: (string | number)[]): Promise<void>;
   bursar(...args: string[]): Promise<CommandOutcome>;
   /** Ends the server and starts another one on the same data folder. Callers from before do not reach it. */
   restart(how: 'SIGTERM' | 'SIGKILL', adjust?: (config: Config) => void): Promise<void>;
@@ -120,14 +119,6 @@ export async function openBench(options: BenchOptions = {}): Promise<Bench> {
     latest = token;
     return token;
   }
-  function withBooks<T>(readonly: boolean, use: (books: Sqlite.Database) => T): T {
-    const books = new Sqlite(join(data, 'bursar.db'), { readonly, timeout: 10_000 });
-    try {
-      return use(books);
-    } finally {
-      books.close();
-    }
-  }
   return {
     get server() {
       return server;
@@ -139,10 +130,12 @@ export async function openBench(options: BenchOptions = {}): Promise<Bench> {
     plain: async (id) => callerOf(server.url, id === adminId ? adminToken : await tokenOf(id, 'user')),
     token: (id) => tokenOf(id, 'user'),
     administrator: async (id) => contract.as(await tokenOf(id, 'admin')),
-    rows: <Row>(query: string, ...values: (string | number)[]) =>
-      withBooks(true, (books) => books.prepare(query).all(...values) as Row[]),
-    tamper: (statement, ...values) => withBooks(false, (books) => books.prepare(statement).run(...values)),
-    bursar: (...args) => bursar(args, { BURSAR_DATA: data, BURSAR_CONFIG: `${data}.yaml` }),
+    rows: (query, ...values) => queryBooks(data, query, values),
+    tamper: async (statement, ...values) => {
+      await queryBooks(data, statement, values);
+    },
+    bursar: (...args) =>
+      bursar(args, { BURSAR_DATA: data, BURSAR_CONFIG: `${data}.yaml`, ...databaseEnvironment(data) }),
     restart: async (how, adjust) => {
       await (how === 'SIGTERM' ? server.stop() : server.kill());
       adjust?.(config);
@@ -184,13 +177,10 @@ function benchConfig({ timeSeconds = 100_000, spaceKb = 100_000, adjust }: Bench
 
 /** As `bursar token create` makes one, without a process for it. */
 async function newToken(data: string, userId: string, role: 'user' | 'admin'): Promise<string> {
-  const db = openDatabase('sqlite:bursar.db', data);
-  try {
+  return await withDatabase(data, async (db) => {
     await enrolUser(db, userId, role, Date.now());
     return await issueToken(db, { userId, name: '', admin: role === 'admin', expiresAt: null }, Date.now());
-  } finally {
-    await db.destroy();
-  }
+  });
 }
 
 /** The project that most tests are about, and where it is. */

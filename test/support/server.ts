@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { stringify } from 'yaml';
+import { databaseEnvironment, dropDatabase, prepareDatabase } from './database.ts';
 
 const program = fileURLToPath(new URL('../../bin/bursar.mjs', import.meta.url));
 export const runFile = promisify(execFile);
@@ -37,13 +38,15 @@ export interface TestServer {
   stop(): Promise<number | null>;
   /** SIGKILL. The data folder stays. */
   kill(): Promise<void>;
-  /** Stops it and removes the data folder. */
+  /** Stops it and removes the data folder, and its database. */
   dispose(): Promise<void>;
 }
 
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const data = options.data ?? mkdtempSync(join(tmpdir(), 'bursar-test-'));
-  const env: NodeJS.ProcessEnv = { ...process.env, BURSAR_DATA: data, BURSAR_PORT: '0', ...options.env };
+  if (!options.env?.BURSAR_DATABASE_URL) await prepareDatabase(data);
+  const own = { BURSAR_DATA: data, BURSAR_PORT: '0', ...databaseEnvironment(data) };
+  const env: NodeJS.ProcessEnv = { ...process.env, ...own, ...options.env };
   delete env.BURSAR_CONFIG;
   if (options.config !== undefined) {
     env.BURSAR_CONFIG = `${data}.yaml`;
@@ -92,6 +95,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
       // Jobs go on when their server ends, and may still be writing.
       rmSync(data, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
       rmSync(`${data}.yaml`, { force: true });
+      await dropDatabase(data);
     },
   };
 }

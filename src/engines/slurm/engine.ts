@@ -3,6 +3,7 @@ import type { Observation } from '../../domain/transition.ts';
 import type { Engine, EngineJob } from '../engine.ts';
 import { createLeftQueue } from './accounting.ts';
 import { type CommandOptions, chunked, createRunCommand, isJobName, outputOf } from './commands.ts';
+import { gathered } from './gathered.ts';
 import { observationOf } from './observation.ts';
 import type { Accounting } from './sacct.ts';
 import { parseSbatch, sbatchCommand } from './sbatch.ts';
@@ -11,6 +12,7 @@ import { checkRelease, parsePing, pingCommand, releaseCommand } from './scontrol
 import { checkScript, scriptCheckCommand } from './script-check.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { parseSqueue, squeueCommand } from './squeue.ts';
+import { createTraces } from './traces.ts';
 import { createTurns } from './turns.ts';
 
 export interface SlurmEngineOptions extends CommandOptions {
@@ -26,6 +28,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const { now = Date.now } = options;
   const run = createRunCommand(options);
   const leftQueue = createLeftQueue(options.accounting, run, now);
+  const traces = createTraces(run, now);
   const inTurn = createTurns();
   /** Names by id, as last observed: ids are told to `discard` without them. */
   let observed = new Map<string, string>();
@@ -34,12 +37,23 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const forgotten = new Set<string>();
   let answeredAt: number | null = null;
 
-  /** All jobs of Bursar's that Slurm has, or at least those of these names; by their ids, lowest first. */
-  async function list(names: readonly string[] | undefined, signal: AbortSignal): Promise<SlurmJob[]> {
-    const jobs = parseSqueue(outputOf('squeue', await run(squeueCommand(names), signal)));
+  /** All jobs of Bursar's that Slurm has, by their ids, lowest first. */
+  const squeue = gathered(async (_, signal): Promise<SlurmJob[]> => {
+    const jobs = parseSqueue(outputOf('squeue', await run(squeueCommand(), signal)));
     answeredAt = now();
+    traces.note(jobs);
     return jobs.filter(({ name }) => isJobName(name)).sort((a, b) => Number(a.ref) - Number(b.ref));
-  }
+  });
+  const list = (signal: AbortSignal) => squeue(undefined, signal);
+
+  const release = gathered(async (asked: ReadonlyMap<string, string>[], signal) => {
+    const wanted = new Map(asked.flatMap((refs) => [...refs]));
+    // An id that is another job's by now is not this one; one that is not held any more needs nothing.
+    const held = (await list(signal)).filter((job) => wanted.get(job.name) === job.ref && isHeld(job));
+    for (const part of chunked(held)) {
+      checkRelease(await run(releaseCommand(part.map(({ ref }) => ref)), signal));
+    }
+  });
 
   async function scancel(refs: readonly string[], signal: AbortSignal): Promise<void> {
     for (const part of chunked(refs)) checkScancel(await run(scancelById(part), signal));
@@ -48,7 +62,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   async function submit(job: EngineJob, signal: AbortSignal): Promise<string> {
     const { jobId, command, workspace } = job;
     // An earlier submission whose answer was lost. Jobs are held, so that none of several has run.
-    const [known, ...others] = (await list([jobId], signal)).filter(({ name }) => name === jobId);
+    const [known, ...others] = (await list(signal)).filter(({ name }) => name === jobId);
     const strays = others.filter(isHeld).map(({ ref }) => ref);
     if (strays.length > 0) await scancel(strays, signal);
     if (known !== undefined) return known.ref;
@@ -71,26 +85,18 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       return await inTurn(job.jobId, () => submit(job, signal));
     },
 
-    async release(refs, signal) {
-      for (const part of chunked([...refs])) {
-        const wanted = new Map(part);
-        const jobs = await list([...wanted.keys()], signal);
-        // An id that is another job's by now is not this one; one that is not held any more needs nothing.
-        const held = jobs.filter((job) => wanted.get(job.name) === job.ref && isHeld(job));
-        if (held.length > 0) checkRelease(await run(releaseCommand(held.map(({ ref }) => ref)), signal));
-      }
-    },
+    release,
 
     async find(jobIds, signal) {
       const names = new Set(jobIds.filter(isJobName));
       if (names.size === 0) return new Map();
-      const jobs = (await list([...names], signal)).filter(({ name }) => names.has(name));
+      const jobs = (await list(signal)).filter(({ name }) => names.has(name));
       // The lowest id of a name comes last, and stays.
       return new Map(jobs.reverse().map(({ name, ref }) => [name, ref]));
     },
 
     async observe(expected, signal) {
-      const jobs = await list(undefined, signal);
+      const jobs = await list(signal);
       observed = new Map(jobs.map(({ ref, name }) => [ref, name]));
       for (const ref of forgotten) if (!observed.has(ref)) forgotten.delete(ref);
       const missing = new Map([...expected].filter(([jobId, ref]) => observed.get(ref) !== jobId));
@@ -104,16 +110,11 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       return current.concat(await leftQueue.look(missing, signal));
     },
 
-    async mayHaveBegun({ directory }, signal) {
-      // The wrapper makes this folder before anything else of a job runs, and runs nothing when it is there.
-      // A file system that is out of reach shows neither: then nobody knows.
-      const unbegun = ['test', '-d', directory, '-a', '!', '-e', `${directory}.started`] as const;
-      return (await run({ argv: unbegun }, signal)).code !== 0;
-    },
+    trace: traces.find,
 
     async discard(refs, signal) {
       const unwanted = new Set(refs);
-      const jobs = (await list(undefined, signal)).filter(({ ref }) => unwanted.has(ref));
+      const jobs = (await list(signal)).filter(({ ref }) => unwanted.has(ref));
       const same = jobs.filter(({ ref, name }) => (observed.get(ref) ?? name) === name);
       await scancel(
         same.map(({ ref }) => ref),

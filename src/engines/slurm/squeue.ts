@@ -1,4 +1,5 @@
-import type { SlurmCommand } from './commands.ts';
+import type { RunResult } from '../../shell/shell.ts';
+import { outputOf, type SlurmCommand } from './commands.ts';
 import { exitOfStatus, parseElapsed, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 const fields = [
@@ -16,17 +17,22 @@ const fields = [
   'Name',
 ];
 
-/** Beyond this many names it is no dearer to read everything. */
-const mostNames = 200;
-
-/**
- * Lists the jobs of the service account, those that have ended a short while ago too. With names, at least the jobs of
- * these names. The controller sends squeue all jobs either way, so that it costs it the same.
- */
-export function squeueCommand(names: readonly string[] = []): SlurmCommand {
+/** Lists the jobs of the service account, those that have ended a short while ago too. */
+export function squeueCommand(): SlurmCommand {
   const format = fields.map((field) => `${field}:|`).join(',');
-  const byName = names.length > 0 && names.length <= mostNames ? [`--name=${names.join(',')}`] : [];
-  return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format, ...byName] };
+  return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format] };
+}
+
+/** The jobs that have these ids now, whosever they are. */
+export function squeueByIdCommand(refs: readonly string[]): SlurmCommand {
+  const format = fields.map((field) => `${field}:|`).join(',');
+  return { argv: ['squeue', '-h', '-t', 'all', '-O', format, '-j', refs.join(',')] };
+}
+
+/** Asked for one job alone, squeue calls it an error that there is none. */
+export function parseSqueueById(result: RunResult): SlurmJob[] {
+  if (result.code === 1 && /invalid job id/i.test(result.stderr)) return [];
+  return parseSqueue(outputOf('squeue', result));
 }
 
 /** A line that is not understood tells nothing. */

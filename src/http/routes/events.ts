@@ -1,0 +1,138 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import Type, { type Static } from 'typebox';
+import { BursarError } from '../../domain/errors.ts';
+import type { Actor } from '../../services/actor.ts';
+import type { EventPosition, PollRequest, TellableEvent } from '../../services/read-events.ts';
+import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
+import { actorOf } from '../authentication.ts';
+import { closingSignal, untilOver } from '../closing.ts';
+import { describe, sendJson } from '../openapi.ts';
+import { resource } from '../resource.ts';
+import { type ServerSentEvent, sendEvents } from '../sse.ts';
+
+export interface EventServices extends AudienceServices {
+  heartbeatMs: number;
+  authenticate(authorization: string | undefined): Promise<Actor>;
+  startingPoint(userId: string, position: EventPosition): Promise<number>;
+  followEvents(
+    userId: string,
+    after: number,
+    over: AbortSignal,
+    mayStillRead: () => Promise<unknown>,
+  ): AsyncIterable<TellableEvent>;
+  pollEvents(
+    userId: string,
+    request: PollRequest,
+    over: AbortSignal,
+    mayStillRead: () => Promise<unknown>,
+  ): Promise<string>;
+}
+
+const EventQuery = Type.Object({
+  after: Type.Optional(
+    Type.String({
+      description:
+        'The id of the last event that you have seen, or `latest` for what comes from now on. Left out: all that are kept.',
+    }),
+  ),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'JSON: how many at the most (100).' })),
+  wait: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 60, description: 'JSON: how many seconds to wait for an event (0).' }),
+  ),
+});
+
+const EventHeaders = Type.Object({
+  'last-event-id': Type.Optional(Type.String({ description: 'As `after`, and wins over it.' })),
+});
+
+const description = `As server-sent events, or, with \`Accept: application/json\`, as JSON with long polling. Numbers of
+events have no gaps: whoever goes on after the last event that they have seen misses nothing and gets nothing twice.
+Events are kept for a configured time; going on after one from before that is 410 \`events_expired\`.`;
+
+const answer = {
+  description: 'A stream of events, each with its id, its type and its JSON; or a page of them.',
+  content: {
+    'application/json': { schema: Type.Ref('EventPage') },
+    'text/event-stream': { schema: Type.String() },
+  },
+};
+
+/** What happens to a user's jobs and quotas, as it happens. */
+export function eventRoutes(app: FastifyInstance, services: EventServices): void {
+  const closing = closingSignal(app);
+  const { own, ofUser } = audiencesOf('events', services);
+  for (const whose of [own, ofUser]) eventPath(app, services, whose, closing);
+}
+
+function eventPath(app: FastifyInstance, services: EventServices, whose: Audience, closing: AbortSignal): void {
+  const about = describe(whose.tag, whose.describe('events, as they happen'), {});
+  resource(app, whose.prefix, {
+    GET: {
+      schema: {
+        ...about,
+        description,
+        response: { 200: answer, ...about.response },
+        params: Type.Object({ ...whose.params }),
+        querystring: EventQuery,
+        headers: EventHeaders,
+      },
+      handler: async (request, reply) => {
+        const userId = (await whose.ownerOf(request)) ?? '';
+        const after = await services.startingPoint(userId, positionOf(request));
+        const mayStillRead = stillAllowed(services, request);
+        if (!wantsStream(request)) {
+          const { limit = 100, wait = 0 } = request.query as Static<typeof EventQuery>;
+          const asked = { after, limit, waitMs: wait * 1000 };
+          const json = await services.pollEvents(userId, asked, untilOver(reply, closing), mayStillRead);
+          return sendJson(reply.header('cache-control', 'no-store'), 200, json);
+        }
+        return stream(reply, closing, services.heartbeatMs, (over) =>
+          services.followEvents(userId, after, over, mayStillRead),
+        );
+      },
+    },
+  });
+}
+
+function stream(
+  reply: FastifyReply,
+  closing: AbortSignal,
+  heartbeatMs: number,
+  follow: (over: AbortSignal) => AsyncIterable<TellableEvent>,
+): FastifyReply {
+  async function* frames(over: AbortSignal): AsyncGenerator<ServerSentEvent> {
+    for await (const { id, type, json } of follow(over)) yield { id: String(id), event: type, data: json };
+  }
+  return sendEvents(reply, closing, frames, heartbeatMs);
+}
+
+/** Streams are what the path is for: JSON is for those who ask for it. */
+function wantsStream(request: FastifyRequest): boolean {
+  const { accept = '' } = request.headers;
+  const { limit, wait } = request.query as Static<typeof EventQuery>;
+  if (accept.includes('text/event-stream')) return true;
+  return !accept.includes('json') && limit === undefined && wait === undefined;
+}
+
+/** A client that connects again repeats its first address, and tells in the header how far it has come since. */
+function positionOf(request: FastifyRequest): EventPosition {
+  const { after } = request.query as Static<typeof EventQuery>;
+  const { 'last-event-id': lastId } = request.headers as Static<typeof EventHeaders>;
+  const text = lastId || after;
+  if (text === undefined || text === '') return 'oldest';
+  if (text === 'latest') return text;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new BursarError(
+    'bad_request',
+    `"${text.slice(0, 64)}" is not the id of an event. Use the id of one you have seen.`,
+  );
+}
+
+function stillAllowed({ authenticate }: EventServices, request: FastifyRequest) {
+  const { userId, admin } = actorOf(request);
+  return async () => {
+    const now = await authenticate(request.headers.authorization);
+    if (now.userId !== userId || (admin && !now.admin))
+      throw new BursarError('token_invalid', 'This token is not what it was.');
+  };
+}

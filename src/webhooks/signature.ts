@@ -1,0 +1,25 @@
+import { createHmac, randomBytes } from 'node:crypto';
+
+const prefix = 'whsec_';
+
+/** A secret for signing, in the form of Standard Webhooks. */
+export function newSecret(): string {
+  return prefix + randomBytes(32).toString('base64');
+}
+
+export interface Message {
+  /** The same for every attempt. */
+  id: string;
+  /** Of this attempt, in seconds. */
+  timestamp: number;
+  body: string;
+}
+
+/** The headers of Standard Webhooks: a signature for each secret, so that a receiver can change over in its own time. */
+export function signedHeaders({ id, timestamp, body }: Message, secrets: readonly string[]): Record<string, string> {
+  const signatures = secrets.map((secret) => {
+    const key = Buffer.from(secret.slice(prefix.length), 'base64');
+    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+  });
+  return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signatures.join(' ') };
+}

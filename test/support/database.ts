@@ -1,0 +1,67 @@
+import { basename } from 'node:path';
+import { CompiledQuery } from 'kysely';
+import pg from 'pg';
+import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts';
+import type { Db } from '../../src/store/tables.ts';
+
+/**
+ * The database that the tests of this process run on: SQLite, or with BURSAR_TEST_DATABASE=postgres a database of its
+ * own for each data folder, named like it, on the server that `scripts/run-tests.ts` has started.
+ */
+const server = process.env.BURSAR_TEST_DATABASE === 'postgres' ? (process.env.BURSAR_TEST_POSTGRES ?? '') : null;
+if (server === '') throw new Error('run the tests on PostgreSQL by scripts/run-tests.ts, which starts one');
+
+function addressOf(data: string): string {
+  return server === null ? 'sqlite:bursar.db' : server.replace(/[^/]*$/, encodeURIComponent(basename(data)));
+}
+
+export function databaseOf(data: string): DatabaseSettings {
+  return { url: addressOf(data), connections: 10, connectTimeoutSeconds: 20, statementTimeoutSeconds: 60 };
+}
+
+/** What a Bursar must be told in order to find the database of its data folder. */
+export function databaseEnvironment(data: string): Record<string, string> {
+  return server === null ? {} : { BURSAR_DATABASE_URL: addressOf(data) };
+}
+
+/** Makes the database of a new data folder; one that is there stays. */
+export async function prepareDatabase(data: string): Promise<void> {
+  if (server === null) return;
+  await administer(async (client) => {
+    const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [basename(data)]);
+    if (rowCount === 0) await client.query(`create database "${basename(data)}"`);
+  });
+}
+
+export async function dropDatabase(data: string): Promise<void> {
+  if (server !== null)
+    await administer((client) => client.query(`drop database if exists "${basename(data)}" (force)`));
+}
+
+async function administer(act: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client({ connectionString: server ?? '' });
+  await client.connect();
+  try {
+    await act(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Opens the books of a data folder, behind the back of the server that may be running on them. */
+export async function withDatabase<T>(data: string, use: (db: Db) => Promise<T>): Promise<T> {
+  const db = openDatabase(databaseOf(data), data);
+  try {
+    return await use(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** A statement with `?` for its values, as both databases can be given it. */
+export async function queryBooks<Row>(data: string, text: string, values: (string | number)[]): Promise<Row[]> {
+  let number = 0;
+  const portable = server === null ? text : text.replace(/\?/g, () => `$${++number}`);
+  const { rows } = await withDatabase(data, (db) => db.executeQuery<Row>(CompiledQuery.raw(portable, values)));
+  return rows;
+}

@@ -1,0 +1,152 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+
+const user = 'bursar';
+const password = 'a pass:word/';
+
+/** A real PostgreSQL on a loopback port and a folder of its own. */
+export interface TestPostgres {
+  folder: string;
+  port: number;
+  /** The address of a database on it, created where there is none. */
+  database(name: string): Promise<string>;
+  url(name: string): string;
+  query<Row>(name: string, text: string, values?: unknown[]): Promise<Row[]>;
+  process(): ChildProcess;
+  /** Ends it as an operator does; connections are cut. */
+  stop(how?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
+  /** The same books at the same port. */
+  start(): Promise<void>;
+  /** Stops it, and removes its folder. */
+  close(): Promise<void>;
+}
+
+export interface PostgresOptions {
+  /** Whether a commit survives the power; without it everything is faster. */
+  durable?: boolean;
+  /** Lines for postgresql.conf. */
+  settings?: string[];
+  /** Files to put into its folder, readable for it alone. */
+  files?: Record<string, string>;
+}
+
+export async function startPostgres(options: PostgresOptions = {}): Promise<TestPostgres> {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-postgres-'));
+  const data = join(folder, 'data');
+  const secret = join(folder, 'password');
+  const port = await freePort();
+  writeFileSync(secret, password);
+  for (const path of [folder, secret]) giveAway(path);
+  const auth = ['--auth-local=trust', '--auth-host=scram-sha-256', `--pwfile=${secret}`];
+  runAside('initdb', ['-D', data, '-U', user, '--no-sync', '--encoding=UTF8', '--locale=C.UTF-8', ...auth]);
+  for (const [name, text] of Object.entries(options.files ?? {})) {
+    writeFileSync(join(folder, name), text, { mode: 0o600 });
+    giveAway(join(folder, name));
+  }
+  const settings = [
+    `port = ${port}`,
+    "listen_addresses = '127.0.0.1'",
+    `unix_socket_directories = '${folder}'`,
+    'max_connections = 300',
+    ...(options.durable ? [] : ['fsync = off', 'synchronous_commit = off', 'full_page_writes = off']),
+    ...(options.settings ?? []),
+  ];
+  const file = join(data, 'postgresql.conf');
+  writeFileSync(file, `${settings.join('\n')}\n`);
+  giveAway(file);
+
+  let server: ChildProcess | undefined;
+  const url = (name: string) =>
+    `postgres://${user}:${encodeURIComponent(password)}@127.0.0.1:${port}/${encodeURIComponent(name)}`;
+
+  async function query<Row>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
+    const client = new pg.Client({ connectionString: url(name) });
+    await client.connect();
+    try {
+      return (await client.query(text, values)).rows as Row[];
+    } finally {
+      await client.end();
+    }
+  }
+  async function start(): Promise<void> {
+    const [program, ...args] = asUser('postgres', ['-D', data]);
+    server = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'], cwd: folder });
+    let log = '';
+    server.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      log += text;
+    });
+    while (!(await query('postgres', 'select 1').catch(() => null))) {
+      if (server.exitCode !== null) throw new Error(`PostgreSQL did not start:\n${log}`);
+      await sleep(50);
+    }
+  }
+  async function stop(how: 'SIGINT' | 'SIGQUIT' = 'SIGINT'): Promise<void> {
+    if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
+    const ended = once(server, 'exit');
+    // To itself, not to whoever changed the user for it: both are one process.
+    server.kill(how);
+    await ended;
+  }
+  await start();
+  return {
+    folder,
+    port,
+    url,
+    query,
+    start,
+    stop,
+    process: () => server as ChildProcess,
+    async database(name) {
+      const [known] = await query('postgres', 'select 1 from pg_database where datname = $1', [name]);
+      if (known === undefined) await query('postgres', `create database "${name}"`);
+      return url(name);
+    },
+    async close() {
+      await stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** It refuses to run as root, and is then given to the user that its package made for it. */
+function asUser(program: string, args: string[]): [string, ...string[]] {
+  const path = join(programFolder(), program);
+  if (process.getuid?.() !== 0) return [path, ...args];
+  return ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', path, ...args];
+}
+
+function runAside(program: string, args: string[]): void {
+  const [command, ...rest] = asUser(program, args);
+  execFileSync(command, rest, { stdio: ['ignore', 'ignore', 'inherit'], cwd: tmpdir() });
+}
+
+function giveAway(path: string): void {
+  if (process.getuid?.() !== 0) return;
+  const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+  chownSync(path, id('-u'), id('-g'));
+}
+
+/** Debian keeps the programs of a server in a folder for each version, outside the path. */
+function programFolder(): string {
+  const root = '/usr/lib/postgresql';
+  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : [];
+  const folders = [...versions.map((version) => join(root, version, 'bin')), ...(process.env.PATH ?? '').split(':')];
+  const found = folders.find((folder) => existsSync(join(folder, 'initdb')));
+  if (found === undefined) throw new Error('PostgreSQL is not installed (apt-get install postgresql)');
+  return found;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import type { Config } from '../../src/config/schema.ts';
+import type { Answer, Caller } from './api.ts';
+import { shippedConfig } from './shipped-config.ts';
+import { until } from './until.ts';
+
+export interface Webhook {
+  id: number;
+  user: string;
+  url: string;
+  description: string;
+  events: string[];
+  active: boolean;
+  created_at: string;
+  failing_since: string | null;
+  disabled_at: string | null;
+  disabled_reason: string | null;
+  /** At its creation, and after a rotation. */
+  secret?: string;
+}
+
+export interface Delivery {
+  id: number;
+  message_id: string;
+  event: number | null;
+  type: string;
+  state: 'pending' | 'delivered' | 'failed';
+  created_at: string;
+  tries: number;
+  next_try_at: string | null;
+  last_try_at: string | null;
+  last_status: number | null;
+  last_error: string | null;
+}
+
+/** The shipped configuration, with webhooks to this host allowed, and quick to try again. */
+export function webhookConfig(change: Partial<Config['webhooks']> = {}) {
+  const webhooks = {
+    allowNetworks: ['127.0.0.0/8'],
+    allowHttp: true,
+    timeoutSeconds: 2,
+    retrySeconds: [0.1, 0.1, 0.2, 0.2],
+    ...change,
+  };
+  return { ...shippedConfig(), webhooks, events: { checkSeconds: 0.1 } };
+}
+
+const json = { 'content-type': 'application/json' };
+
+export async function send<T>(caller: Caller, method: string, path: string, body?: unknown): Promise<Answer<T>> {
+  const answer = body === undefined ? caller.send(method, path) : caller.send(method, path, json, JSON.stringify(body));
+  return (await answer) as Answer<T>;
+}
+
+export async function register(caller: Caller, url: string, events = ['*']): Promise<Required<Webhook>> {
+  const { status, body, text } = await send<Required<Webhook>>(caller, 'POST', '/webhooks/', { url, events });
+  assert.equal(status, 201, text);
+  return body;
+}
+
+export async function webhookNow(caller: Caller, { id }: Pick<Webhook, 'id'>): Promise<Webhook> {
+  return (await caller.get<Webhook>(`/webhooks/${id}/`)).body;
+}
+
+export async function deliveriesOf(caller: Caller, { id }: Pick<Webhook, 'id'>): Promise<Delivery[]> {
+  return (await caller.get<Delivery[]>(`/webhooks/${id}/deliveries/`)).body;
+}
+
+/** Sends a test, and answers with what has become of it when nothing more will. */
+export async function tested(caller: Caller, webhook: Pick<Webhook, 'id'>, patienceSeconds = 60): Promise<Delivery> {
+  const { status, body, text } = await send<Delivery>(caller, 'POST', `/webhooks/${webhook.id}/test/`);
+  assert.equal(status, 202, text);
+  return await settled(caller, webhook, body, patienceSeconds);
+}
+
+export async function settled(
+  caller: Caller,
+  webhook: Pick<Webhook, 'id'>,
+  delivery: Delivery,
+  patienceSeconds = 60,
+): Promise<Delivery> {
+  const path = `/webhooks/${webhook.id}/deliveries/${delivery.id}/`;
+  const look = async () => {
+    const { body } = await caller.get<Delivery>(path);
+    return body.state === 'pending' ? undefined : body;
+  };
+  return await until(`the end of delivery ${delivery.id}`, look, patienceSeconds);
+}

@@ -1,0 +1,264 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { isAllowed, readAddress } from '../../src/webhooks/address.ts';
+import type { Caller } from '../support/api.ts';
+import { contractOf, type Problem } from '../support/contract.ts';
+import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+import { shippedConfig } from '../support/shipped-config.ts';
+import { register, send, tested, type Webhook, webhookConfig } from '../support/webhooks.ts';
+
+// Webhooks must not lead into networks that only this host can reach.
+
+/** Hosts that lead to no public address, in every spelling that a URL knows. */
+const privateHosts = [
+  '127.0.0.1',
+  '127.1',
+  '127.0.1',
+  '127.255.255.254',
+  '2130706433',
+  '0x7f000001',
+  '0x7f.0.0.1',
+  '0x7f.1',
+  '017700000001',
+  '0177.0.0.1',
+  '0177.1',
+  '127.0.0.1.',
+  '１２７.０.０.１',
+  '127。0。0。1',
+  '%31%32%37.0.0.1',
+  '0',
+  '0.0.0.0',
+  '10.0.0.1',
+  '167772161',
+  '172.16.0.1',
+  '172.31.255.255',
+  '192.168.1.1',
+  '0xc0a80101',
+  '169.254.169.254',
+  '2852039166',
+  '0251.0376.0251.0376',
+  '100.64.0.1',
+  '192.0.0.1',
+  '192.0.2.1',
+  '198.18.0.1',
+  '198.51.100.7',
+  '203.0.113.7',
+  '224.0.0.1',
+  '239.255.255.250',
+  '240.0.0.1',
+  '255.255.255.255',
+  '[::]',
+  '[::1]',
+  '[0:0:0:0:0:0:0:1]',
+  '[::ffff:127.0.0.1]',
+  '[::ffff:7f00:1]',
+  '[::ffff:10.0.0.1]',
+  '[::127.0.0.1]',
+  '[::ffff:0:127.0.0.1]',
+  '[64:ff9b::127.0.0.1]',
+  '[64:ff9b:1::1]',
+  '[2002:7f00:1::]',
+  '[2001:0:7f00:1::]',
+  '[2001:db8::1]',
+  '[3fff::1]',
+  '[100::1]',
+  '[5f00::1]',
+  '[fe80::1]',
+  '[febf::1]',
+  '[fec0::1]',
+  '[fc00::1]',
+  '[fd12:3456:789a::1]',
+  '[ff02::1]',
+  '[4000::1]',
+];
+
+const otherwiseBad = [
+  'http://93.184.216.34/',
+  'ftp://93.184.216.34/',
+  'file:///etc/passwd',
+  'gopher://93.184.216.34/',
+  'javascript:alert(1)',
+  'https://',
+  'https:///',
+  'not a url',
+  '',
+  'https://user@93.184.216.34/',
+  'https://user:secret@93.184.216.34/',
+  'https://93.184.216.34/#part',
+  'https://93.184.216.34:0/',
+  'https://93.184.216.34:99999/',
+  'https://256.256.256.256/',
+  'https://[::1/',
+  'https://[fe80::1%25eth0]/',
+  `https://93.184.216.34/${'x'.repeat(2000)}`,
+];
+
+describe('an address', () => {
+  const strict = { allowHttp: false, allowNetworks: [] };
+  test('of the public is allowed', () => {
+    for (const host of ['93.184.216.34', '1.1.1.1', '172.32.0.1', '[2606:4700:4700::1111]', '[2a00:1450::1]']) {
+      assert.equal(readAddress(`https://${host}:8443/x?y=z`, strict).port, '8443', host);
+    }
+    assert.ok(isAllowed('::ffff:1.1.1.1', strict), 'what is inside counts');
+  });
+
+  test('of a network that the configuration allows is allowed, and nothing beside it', () => {
+    const rules = { allowHttp: false, allowNetworks: ['10.1.0.0/16', 'fd00::/8'] };
+    for (const address of ['10.1.2.3', '::ffff:10.1.2.3', 'fd12::1']) assert.ok(isAllowed(address, rules), address);
+    for (const address of ['10.2.0.1', '127.0.0.1', 'fc00::1', '::1']) assert.ok(!isAllowed(address, rules), address);
+  });
+});
+
+describe('registering a webhook', () => {
+  let server: TestServer;
+  let me: Caller;
+  before(async () => {
+    server = await startServer({ config: shippedConfig() });
+    me = (await contractOf(server)).as(server.userToken);
+  });
+  after(() => server.dispose());
+
+  for (const host of privateHosts) {
+    test(`at https://${host}/ is refused: it is not public`, async () => {
+      const url = `https://${host}/hook`;
+      const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
+      assert.deepEqual([status, body.code], [400, 'webhook_refused']);
+      assert.match(body.detail, /is not a public address/);
+    });
+  }
+
+  for (const url of otherwiseBad) {
+    test(`at ${url.slice(0, 60)} is refused`, async () => {
+      const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
+      assert.deepEqual([status, body.code], [400, 'webhook_refused']);
+    });
+  }
+
+  test('has left nothing behind', async () => {
+    assert.deepEqual((await me.get<Webhook[]>('/webhooks/')).body, []);
+  });
+});
+
+describe('a name', () => {
+  let server: TestServer;
+  let me: Caller;
+  let dns: DnsServer;
+  let allowed: Receiver;
+  let victim: Receiver;
+  /** What a name leads to, each time that it is asked for. */
+  const zone = new Map<string, (times: number) => string[]>();
+
+  before(async () => {
+    const times = new Map<string, number>();
+    dns = await startDnsServer((name, type) => {
+      const count = (times.get(`${type} ${name}`) ?? 0) + 1;
+      times.set(`${type} ${name}`, count);
+      return zone.get(name)?.(count) ?? [];
+    });
+    allowed = await startReceiver({ host: '127.0.0.2' });
+    victim = await startReceiver({ host: '127.0.0.1', port: allowed.port });
+    const config = webhookConfig({ allowNetworks: ['127.0.0.2/32'], nameServers: [dns.address], retrySeconds: [0.1] });
+    server = await startServer({ config });
+    me = (await contractOf(server)).as(server.userToken);
+  });
+  after(async () => {
+    await server.dispose();
+    await Promise.all([dns.close(), allowed.close(), victim.close()]);
+  });
+
+  const refusedNames: [name: string, addresses: string[]][] = [
+    ['loopback.test', ['127.0.0.1']],
+    ['metadata.test', ['169.254.169.254']],
+    ['intranet.test', ['10.20.30.40']],
+    ['six.test', ['::1']],
+    ['mapped.test', ['::ffff:7f00:1']],
+    ['local.test', ['fd00::1']],
+    ['mixed.test', ['1.1.1.1', '192.168.0.1']],
+    ['both.test', ['1.1.1.1', '::1']],
+    ['nowhere.test', []],
+    ['localhost', ['127.0.0.1']],
+  ];
+  for (const [name, addresses] of refusedNames) {
+    test(`that leads to ${addresses.join(' and ') || 'nothing'} is refused (${name})`, async () => {
+      zone.set(name, () => addresses);
+      const url = `http://${name}:${allowed.port}/`;
+      const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
+      assert.deepEqual([status, body.code], [400, 'webhook_refused']);
+      assert.ok(dns.asked.includes(`A ${name}`));
+    });
+  }
+
+  test('that leads to where it may is sent to, at the address that was checked', async () => {
+    zone.set('good.test', () => ['127.0.0.2']);
+    const webhook = await register(me, `http://good.test:${allowed.port}/`);
+    assert.equal((await tested(me, webhook)).state, 'delivered');
+    assert.equal(allowed.received.at(-1)?.headers.host, `good.test:${allowed.port}`);
+  });
+
+  test('that leads elsewhere at every second look is followed by nobody (rebinding)', async () => {
+    zone.set('rebinding.test', (count) => [count % 2 === 1 ? '127.0.0.2' : '127.0.0.1']);
+    const before = allowed.received.length;
+    // The first look is that of the registration, the second one that of the first attempt, the third of the second.
+    const webhook = await register(me, `http://rebinding.test:${allowed.port}/`);
+    const delivery = await tested(me, webhook);
+    assert.deepEqual([delivery.state, delivery.tries], ['delivered', 2]);
+    assert.equal(allowed.received.length, before + 1);
+    assert.deepEqual(victim.received, []);
+  });
+
+  test('that comes to lead into a private network later is not followed there', async () => {
+    zone.set('moved.test', (count) => [count === 1 ? '127.0.0.2' : '127.0.0.1']);
+    const webhook = await register(me, `http://moved.test:${allowed.port}/`);
+    const delivery = await tested(me, webhook);
+    assert.deepEqual([delivery.state, delivery.last_status], ['failed', null]);
+    assert.match(delivery.last_error ?? '', /leads to 127\.0\.0\.1/);
+    assert.deepEqual(victim.received, []);
+  });
+
+  const redirects: [to: (port: number) => string, what: string][] = [
+    [(port) => `http://127.0.0.1:${port}/`, 'loopback'],
+    [(port) => `http://2130706433:${port}/`, 'loopback, spelt as a number'],
+    [(port) => `http://[::ffff:127.0.0.1]:${port}/`, 'loopback inside IPv6'],
+    [(port) => `//127.0.0.1:${port}/`, 'loopback, without a scheme'],
+    [(port) => `http://loopback.test:${port}/`, 'a name that leads to loopback'],
+    [() => 'http://169.254.169.254/latest/meta-data/', 'the metadata of a cloud'],
+    [(port) => `http://user:secret@127.0.0.2:${port}/`, 'an address with a password'],
+    [() => 'file:///etc/passwd', 'a file'],
+    [() => 'http://[', 'nothing that is an address'],
+  ];
+  for (const status of [301, 302, 307, 308]) {
+    for (const [to, what] of redirects) {
+      test(`whose receiver redirects (${status}) to ${what} is not followed there`, async () => {
+        allowed.react(() => ({ status, location: to(allowed.port) }));
+        const webhook = await register(me, `http://127.0.0.2:${allowed.port}/${status}`);
+        const delivery = await tested(me, webhook);
+        assert.deepEqual([delivery.state, delivery.last_status], ['failed', status]);
+        assert.match(delivery.last_error ?? '', /Events cannot be sent there|redirects to what is no address/);
+        assert.deepEqual(victim.received, []);
+        await send(me, 'DELETE', `/webhooks/${webhook.id}/`);
+      });
+    }
+  }
+
+  test('whose receiver redirects to where it may is followed, with the same message, a few times', async () => {
+    const seen = allowed.received.length;
+    allowed.react(({ path }) => (path === '/end' ? { status: 200 } : { status: 307, location: '/end' }));
+    const webhook = await register(me, `http://127.0.0.2:${allowed.port}/start`);
+    assert.equal((await tested(me, webhook)).state, 'delivered');
+    const [first, second] = allowed.received.slice(seen);
+    assert.deepEqual([first?.path, second?.path, second?.method], ['/start', '/end', 'POST']);
+    assert.equal(second?.body, first?.body);
+    assert.equal(second?.headers['webhook-signature'], first?.headers['webhook-signature']);
+
+    allowed.react(() => ({ status: 308, location: '/again' }));
+    const endless = await register(me, `http://127.0.0.2:${allowed.port}/endless`);
+    const delivery = await tested(me, endless);
+    assert.match(delivery.last_error ?? '', /redirects more than 3 times/);
+  });
+
+  test('has led nobody to what was not allowed', () => {
+    assert.deepEqual(victim.received, []);
+  });
+});

@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Caller } from '../support/api.ts';
+import { contractOf, type Problem } from '../support/contract.ts';
+import { submitLine } from '../support/jobs.ts';
+import { assertCleanLog } from '../support/logs.ts';
+import { type Receiver, startReceiver } from '../support/receiver.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { type Delivery, deliveriesOf, register, send, type Webhook, webhookConfig } from '../support/webhooks.ts';
+
+// What users do with their webhooks, and what administrators may.
+
+let server: TestServer;
+let to: Receiver;
+let me: Caller;
+let other: Caller;
+let admin: Caller;
+const secrets: string[] = [];
+
+before(async () => {
+  to = await startReceiver();
+  server = await startServer({ config: webhookConfig({ perUser: 3 }) });
+  const contract = await contractOf(server);
+  me = contract.as(server.userToken);
+  other = contract.as(await server.token('303301'));
+  admin = contract.as(server.adminToken);
+});
+after(async () => {
+  await assertCleanLog(server, secrets);
+  await server.dispose();
+  await to.close();
+});
+
+describe('a webhook', () => {
+  let webhook: Required<Webhook>;
+
+  test('is created with a secret that is shown this once', async () => {
+    webhook = await register(me, `${to.url}/a`, ['job.ended', 'job.running', 'job.ended']);
+    secrets.push(webhook.secret.replace('whsec_', ''));
+    const { secret: _secret, ...shown } = webhook;
+    assert.deepEqual(shown.events, ['job.ended', 'job.running']);
+    assert.equal(shown.active, true);
+    const { body: list, text } = await me.get<Webhook[]>('/webhooks/');
+    assert.deepEqual(list, [shown]);
+    assert.deepEqual((await me.get<Webhook>(`/webhooks/${webhook.id}/`)).body, shown);
+    assert.doesNotMatch(text, /whsec_/);
+  });
+
+  test('of the same address is not created twice', async () => {
+    const again = { url: `${to.url}/a`, events: ['*'] };
+    const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', again);
+    assert.deepEqual([status, body.code], [409, 'conflict']);
+    await register(other, `${to.url}/a`);
+  });
+
+  test('is changed in part', async () => {
+    const path = `/webhooks/${webhook.id}/`;
+    const change = { events: ['*'], description: 'for the lab', url: `${to.url}/b` };
+    const { body } = await send<Webhook>(me, 'PATCH', path, change);
+    assert.deepEqual([body.events, body.description, body.url], [['*'], 'for the lab', `${to.url}/b`]);
+    const { body: same } = await send<Webhook>(me, 'PATCH', path, { description: '' });
+    assert.deepEqual([same.events, same.url], [['*'], `${to.url}/b`]);
+    await register(me, `${to.url}/c`);
+    assert.equal((await send(me, 'PATCH', path, { url: `${to.url}/c` })).status, 409);
+    assert.equal((await send<Problem>(me, 'PATCH', path, { url: 'http://10.0.0.1/' })).body.code, 'webhook_refused');
+  });
+
+  test('is refused with a body that is not acceptable', async () => {
+    const url = `${to.url}/bad`;
+    for (const body of [
+      {},
+      { url },
+      { events: ['*'] },
+      { url, events: [] },
+      { url, events: ['job.exploded'] },
+      { url, events: '*' },
+      { url: 7, events: [7] },
+      { url, events: ['*'], secret: 'whsec_mine' },
+      { url, events: ['*'], description: 'x'.repeat(201) },
+    ]) {
+      const answer = await send<Problem>(me, 'POST', '/webhooks/', body);
+      assert.equal(answer.status, 400, JSON.stringify(body));
+    }
+    for (const body of [{}, { active: false }, { secret: 'x' }, { events: [] }]) {
+      assert.equal((await send(me, 'PATCH', `/webhooks/${webhook.id}/`, body)).status, 400, JSON.stringify(body));
+    }
+    assert.equal((await me.get<Webhook[]>('/webhooks/')).body.length, 2);
+  });
+
+  test('is one of a few that a user may have', async () => {
+    await register(me, `${to.url}/d`);
+    const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', { url: `${to.url}/e`, events: ['*'] });
+    assert.deepEqual([status, body.code], [409, 'too_many_webhooks']);
+  });
+
+  test('is for its owner alone', async () => {
+    const path = `/webhooks/${webhook.id}/`;
+    await send(me, 'POST', `${path}test/`);
+    const [delivery] = await deliveriesOf(me, webhook);
+    assert.ok(delivery);
+    const requests: [method: string, path: string, body?: object][] = [
+      ['GET', path],
+      ['PATCH', path, { description: 'mine' }],
+      ['DELETE', path],
+      ['POST', `${path}secret/`],
+      ['POST', `${path}test/`],
+      ['GET', `${path}deliveries/`],
+      ['GET', `${path}deliveries/${delivery.id}/`],
+      ['POST', `${path}deliveries/${delivery.id}/send/`],
+    ];
+    for (const caller of [other, admin]) {
+      for (const [method, where, body] of requests) {
+        const answer = await send<Problem>(caller, method, where, body);
+        assert.deepEqual([answer.status, answer.body.code], [404, 'webhook_unknown'], `${method} ${where}`);
+      }
+    }
+    for (const strange of ['x', '0', '-1', '1.5', '9'.repeat(30), '%20']) {
+      assert.equal((await me.get(`/webhooks/${strange}/`)).status, 404, strange);
+      assert.equal((await me.get(`${path}deliveries/${strange}/`)).status, 404, strange);
+    }
+    const [theirs] = (await other.get<Webhook[]>('/webhooks/')).body;
+    assert.ok(theirs);
+    const crossed = `/webhooks/${theirs.id}/deliveries/${delivery.id}/`;
+    assert.equal((await other.get(crossed)).status, 404, 'a delivery of another webhook');
+  });
+
+  test('gets only the events of its owner', async () => {
+    const mine = to.received.length;
+    await other.finished((await submitLine(other, '/jobs/hpc_one/', 'true')).body);
+    await to.arrived(mine + 4);
+    const arrived = to.events().slice(mine);
+    assert.deepEqual([...new Set(arrived.flatMap(({ job }) => (job ? [job.owner] : [])))], ['303301']);
+  });
+
+  test('lists its deliveries in pages, the newest first', async () => {
+    for (let n = 0; n < 4; n++) await send(me, 'POST', `/webhooks/${webhook.id}/test/`);
+    const all = await deliveriesOf(me, webhook);
+    const path = `/webhooks/${webhook.id}/deliveries/`;
+    const { body: first } = await me.get<Delivery[]>(`${path}?limit=2`);
+    const { body: second } = await me.get<Delivery[]>(`${path}?limit=2&before=${first[1]?.id}`);
+    assert.deepEqual(
+      [...first, ...second].map(({ id }) => id),
+      all.slice(0, 4).map(({ id }) => id),
+    );
+    assert.equal((await me.get(`${path}?limit=0`)).status, 400);
+  });
+
+  test('is deleted with all that was waiting for it', async () => {
+    to.react(() => ({ status: 500 }));
+    await send(me, 'POST', `/webhooks/${webhook.id}/test/`);
+    const { status, body } = await send<Webhook>(me, 'DELETE', `/webhooks/${webhook.id}/`);
+    assert.deepEqual([status, body.id], [200, webhook.id]);
+    assert.equal((await me.get(`/webhooks/${webhook.id}/`)).status, 404);
+    assert.equal((await send(me, 'DELETE', `/webhooks/${webhook.id}/`)).status, 404);
+    to.react(() => ({ status: 204 }));
+  });
+});
+
+describe('an administrator', () => {
+  test('sees the webhooks of everybody, without their secrets, and others do not', async () => {
+    const { body, text } = await admin.get<Webhook[]>('/admin/webhooks/');
+    assert.deepEqual(new Set(body.map(({ user }) => user)), new Set(['301330', '303301']));
+    assert.doesNotMatch(text, /whsec_/);
+    const { body: ofOne } = await admin.get<Webhook[]>('/admin/webhooks/303301/');
+    assert.deepEqual(
+      ofOne.map(({ user }) => user),
+      ['303301'],
+    );
+    for (const path of ['/admin/webhooks/', '/admin/webhooks/303301/']) assert.equal((await me.get(path)).status, 403);
+    assert.equal((await admin.get('/admin/webhooks/999999/')).status, 404);
+  });
+
+  test('can stop one, which is told to its owner and stands in the audit trail', async () => {
+    const [webhook] = (await other.get<Webhook[]>('/webhooks/')).body;
+    assert.ok(webhook);
+    const path = `/admin/webhooks/303301/${webhook.id}/disable/`;
+    assert.equal((await send(me, 'POST', path, { reason: 'I do not like it' })).status, 403);
+    for (const _ of ['once', 'and again']) {
+      const { status, body } = await send<Webhook>(admin, 'POST', path, { reason: 'it floods a host' });
+      assert.deepEqual([status, body.active, body.disabled_reason], [200, false, 'it floods a host']);
+    }
+    const page = await other.send('GET', '/events/?limit=1000', { accept: 'application/json' });
+    const told = (page.body as { events: { type: string }[] }).events.filter(({ type }) => type === 'webhook.disabled');
+    assert.equal(told.length, 1);
+    const { body: audit } = await admin.get<{ act: string; subject: string }[]>('/admin/audit/');
+    assert.deepEqual([audit[0]?.act, audit[0]?.subject], ['webhook.disable', `303301/${webhook.id}`]);
+    const wrong = `/admin/webhooks/303301/999999/disable/`;
+    assert.equal((await send(admin, 'POST', wrong, { reason: 'no such thing' })).status, 404);
+    const before = (await deliveriesOf(other, webhook)).length;
+    await other.finished((await submitLine(other, '/jobs/hpc_one/', 'true')).body);
+    assert.equal((await deliveriesOf(other, webhook)).length, before, 'nothing is queued for it');
+  });
+});
+
+describe('a webhook that fails for long', () => {
+  test('is disabled, its owner is told, and what was waiting has failed', async () => {
+    const config = webhookConfig({ disableAfterHours: 0.5 / 3600, retrySeconds: Array(50).fill(0.1) });
+    const impatient = await startServer({ config });
+    const witness = await startReceiver();
+    try {
+      const caller = (await contractOf(impatient)).as(impatient.userToken);
+      to.react(() => ({ status: 500 }));
+      const webhook = await register(caller, to.url);
+      await register(caller, witness.url, ['webhook.disabled']);
+      for (let n = 0; n < 2; n++) await send(caller, 'POST', `/webhooks/${webhook.id}/test/`);
+      const disabled = await until('it is disabled', async () => {
+        const { body } = await caller.get<Webhook>(`/webhooks/${webhook.id}/`);
+        return body.active ? undefined : body;
+      });
+      assert.match(disabled.disabled_reason ?? '', /failed for too long\. It answered 500\./);
+      assert.deepEqual(
+        (await deliveriesOf(caller, webhook)).map(({ state }) => state),
+        ['failed', 'failed'],
+      );
+      await witness.arrived(1);
+      assert.equal(witness.events()[0]?.data.webhook_id, webhook.id);
+    } finally {
+      await witness.close();
+      await impatient.dispose();
+    }
+  });
+});
