@@ -7,7 +7,7 @@ import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
 import { canRun, runnable } from './peers.ts';
 
-const onBoth = /^test\/(store\/|http\/contract-|ledger\/(race|classic-faults)\.)/;
+const onBoth = /^test\/(store\/|lifecycle\/|http\/contract-|ledger\/(race|classic-faults)\.)/;
 
 const named = process.argv.slice(2);
 const files = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')).sort());

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
@@ -8,7 +9,8 @@ import { publicStatement } from './contract/ledger.ts';
 import { createSpool } from './files/spool.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
-import { recover, sweepWorkspaces } from './lifecycle/recovery.ts';
+import { forever } from './lifecycle/loop.ts';
+import { sweepSpool } from './lifecycle/recovery.ts';
 import { startLifecycle } from './lifecycle/start.ts';
 import { families } from './metrics/families.ts';
 import { createMetrics } from './metrics/registry.ts';
@@ -32,6 +34,7 @@ import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
 import { openBooks } from './store/database.ts';
 import { lockDatabase, lockDataFolder } from './store/instance-lock.ts';
+import { endAllLeases } from './store/leases.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 import { makeSystem } from './systems.ts';
@@ -98,13 +101,13 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
   const zipLimits = { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio };
 
   await syncProjects(db, config, now());
-  await recover(db, spool);
+  await spool.open();
+  await sweepSpool(db, spool, 0);
 
   const metrics = createMetrics(families);
-  const leaseOwner = randomUUID();
   const announcements = createAnnouncements();
   const announce = announcements.wake;
-  const common = { db, spool, zipLimits, leaseOwner, metrics, announce, now, log };
+  const common = { db, spool, zipLimits, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
@@ -112,8 +115,10 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     return [{ ...common, ...parts, system, watchMs: settings.watchSeconds * 1000 }];
   });
   const workspacesOf = new Map(workers.map(({ system, workspaces }) => [system.name, workspaces]));
-  await sweepWorkspaces(db, workspacesOf, log);
-  const lifecycle = await startLifecycle(workers);
+  // The books are ours alone: nobody else holds what an earlier life held.
+  await endAllLeases(db);
+  const holder = `${hostname()}/${process.pid}`;
+  const lifecycle = await startLifecycle(workers, { db, holder, leaseMs: forever, log });
 
   const accountant = startAccountant({
     db,
@@ -142,7 +147,6 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
   const telling = startTelling(config, {
     db,
     announcements,
-    leaseOwner,
     userAgent: `Bursar/${version}`,
     metrics,
     now,

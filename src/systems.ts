@@ -13,7 +13,8 @@ import { createSshShell } from './shell/ssh-shell.ts';
 
 /** What an HPC system is made of, by its configuration. */
 export interface SystemParts {
-  engine: Engine;
+  /** A new one each time that the system is taken up: an engine remembers what it has seen. */
+  createEngine(): Engine;
   workspaces: Workspaces;
   /** Null for a system that needs none. */
   shell: Shell | null;
@@ -34,7 +35,7 @@ export function makeSystem(
   if (options.kind === 'local') {
     const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = options;
     return {
-      engine: createLocalEngine({ directory: folder, cores, memoryMb, outputKb, killGraceSeconds }),
+      createEngine: () => createLocalEngine({ directory: folder, cores, memoryMb, outputKb, killGraceSeconds }),
       workspaces: createWorkspaces(workspaceFolder),
       shell: null,
       siteOptions: () => ({}),
@@ -49,13 +50,14 @@ export function makeSystem(
     : createLocalShell({ environment });
   const root = options.workspaceFolder ?? workspaceFolder;
   return {
-    engine: createSlurmEngine({
-      shell,
-      accounting,
-      commandTimeoutMs: options.commandTimeoutSeconds * 1000,
-      now: Date.now,
-      onCommand: (command) => metrics.count('bursar_scheduler_commands_total', { hpc: name, command }),
-    }),
+    createEngine: () =>
+      createSlurmEngine({
+        shell,
+        accounting,
+        commandTimeoutMs: options.commandTimeoutSeconds * 1000,
+        now: Date.now,
+        onCommand: (command) => metrics.count('bursar_scheduler_commands_total', { hpc: name, command }),
+      }),
     workspaces: ssh
       ? createRemoteWorkspaces({ shell, root, staging: join(dataFolder, 'staging', name) })
       : createWorkspaces(root),

@@ -49,6 +49,7 @@ async function checkSystem(config: Config, name: string, options: DoctorOptions)
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
   const data = settings.engine.kind === 'local' ? folder : resolve(config.data);
   const parts = makeSystem(name, settings, data, { count: () => undefined });
+  const engine = parts.createEngine();
   try {
     const sites = new Map(settings.projects.map((project) => [project.name, parts.siteOptions(project.name)]));
     const findings =
@@ -56,12 +57,12 @@ async function checkSystem(config: Config, name: string, options: DoctorOptions)
         ? await checkSlurm(parts.shell, settings.engine, sites)
         : [];
     if (!options.canary || findings.some((one) => !one.ok)) return findings;
-    await parts.engine.open(AbortSignal.timeout(60_000));
+    await engine.open(AbortSignal.timeout(60_000));
     const patienceMs = Number(options.patience) * 1000;
     const site = parts.siteOptions(settings.projects[0]?.name ?? '');
-    return [...findings, ...(await runCanary(parts.engine, parts.workspaces, site, patienceMs))];
+    return [...findings, ...(await runCanary(engine, parts.workspaces, site, patienceMs))];
   } finally {
-    await parts.engine.close();
+    await engine.close();
     await parts.shell?.close();
     await rm(folder, { recursive: true, force: true });
   }

@@ -44,6 +44,7 @@ export const errorTitles = {
   schema_too_new: 'The database was written by a newer Bursar',
   database_too_old: 'The database server is too old',
   data_in_use: 'Another Bursar is using this data folder',
+  lease_lost: 'Another Bursar does this work now',
   job_refused: 'The HPC system cannot run this job as it is',
 } as const;
 

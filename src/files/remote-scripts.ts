@@ -27,7 +27,7 @@ export const removeScript = script(removal, 'clear_away "$1"');
  */
 export const unpackScript = script(
   removal,
-  'clear_away "$1" && mkdir -p -- "$1.partial/$2/files" && cd -- "$1.partial/$2/files" || exit',
+  'erase "$1.partial" && mkdir -p -- "$1.partial/$2/files" && cd -- "$1.partial/$2/files" || exit',
   'if [ "$3" = empty ]; then exit 0; fi',
   // With their modes, but owned by whoever unpacks them: root would give them to strangers.
   'tar -xpof - && cat >/dev/null && exit',
@@ -37,10 +37,14 @@ export const unpackScript = script(
   'exit $code',
 );
 
-/** home, attempt → the attempt has become the workspace. Nothing else can have: an attempt's name is used once. */
+/**
+ * home, attempt → the attempt has become the workspace, unless there was one: that stays, for its job may be running in
+ * it. A workspace is never empty, so that the system itself refuses to put another in its place (-T).
+ */
 export const publishScript = script(
-  'if [ -e "$1" ]; then echo "$1 is in the way" >&2; exit 1; fi',
-  'mv -- "$1.partial/$2" "$1" && rmdir -- "$1.partial"',
+  removal,
+  '[ -d "$1" ] || mv -T -- "$1.partial/$2" "$1" || [ -d "$1" ] || exit',
+  'erase "$1.partial"',
 );
 
 /**

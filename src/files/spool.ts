@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { access, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
@@ -17,13 +17,16 @@ export type UploadBody = Readable | AsyncIterable<Uint8Array>;
 
 /** The zips of submitted jobs, from their first byte until the job is over. */
 export interface Spool {
-  /** Makes the folders, and removes the uploads that an earlier life left unfinished. Called once, first. */
+  /** Makes the folders. Called once, first. */
   open(): Promise<void>;
+
+  /** Removes the uploads that nothing has been added to for this long: nobody sends them any more. */
+  sweep(olderThanMs: number): Promise<void>;
 
   /**
    * Streams a body to disk, counted and hashed. After success the file is complete and fsynced, and belongs to
    * the caller, who keeps or discards it. After a failure nothing is left, and the body is not read any further;
-   * it is not destroyed either, so that an HTTP caller can still be answered. After a crash `open` cleans up.
+   * it is not destroyed either, so that an HTTP caller can still be answered. After a crash `sweep` cleans up.
    *
    * Failures: `too_large` as soon as the body crosses the limit, `invalid_body` when it breaks off.
    */
@@ -42,8 +45,8 @@ export interface Spool {
   /** After success the job has no zip here, whether it had one or not. */
   remove(jobId: string): Promise<void>;
 
-  /** The ids of the jobs that have a zip here. */
-  list(): Promise<string[]>;
+  /** The ids of the jobs that have a zip here, which came in at least this long ago. */
+  list(olderThanMs?: number): Promise<string[]>;
 }
 
 export function createSpool(directory: string): Spool {
@@ -52,9 +55,11 @@ export function createSpool(directory: string): Spool {
 
   return {
     async open() {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
-      await rm(incoming, { recursive: true, force: true });
-      await mkdir(incoming, { mode: 0o700 });
+      await mkdir(incoming, { recursive: true, mode: 0o700 });
+    },
+
+    async sweep(olderThanMs) {
+      for (const name of await namesIn(incoming, olderThanMs)) await rm(join(incoming, name), { force: true });
     },
 
     async receive(body, { maxBytes }) {
@@ -69,7 +74,7 @@ export function createSpool(directory: string): Spool {
           await file.close();
         }
       } catch (error) {
-        // On a disk in trouble this may fail too; the first trouble is the one to tell of, and `open` cleans up.
+        // On a disk in trouble this may fail too; the first trouble is the one to tell of, and `sweep` cleans up.
         await rm(path, { force: true }).catch(() => undefined);
         throw diskTrouble('store the request body', error);
       }
@@ -102,14 +107,23 @@ export function createSpool(directory: string): Spool {
       await rm(pathOf(jobId), { force: true });
     },
 
-    async list() {
-      const names = await readdir(directory);
+    async list(olderThanMs = 0) {
+      const names = await namesIn(directory, olderThanMs);
       return names
         .filter((name) => name.endsWith('.zip'))
         .map((name) => name.slice(0, -'.zip'.length))
         .filter(isJobId);
     },
   };
+}
+
+/** What is in a folder, as far as it was last written to so long ago. */
+async function namesIn(folder: string, olderThanMs: number): Promise<string[]> {
+  const names = await readdir(folder);
+  if (olderThanMs === 0) return names;
+  const before = Date.now() - olderThanMs;
+  const ages = await Promise.all(names.map((name) => stat(join(folder, name)).catch(() => undefined)));
+  return names.filter((_, index) => (ages[index]?.mtimeMs ?? before) < before);
 }
 
 async function writeBody(body: UploadBody, file: FileHandle, maxBytes: number) {

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { diskCode, diskTrouble } from './disk-trouble.ts';
 import { checkedJobId, isJobId } from './job-id.ts';
 import { measureTree } from './measure-tree.ts';
@@ -19,9 +20,9 @@ export interface Workspaces {
   pathsOf(jobId: string): WorkspacePaths;
 
   /**
-   * Makes the workspace afresh, with the files of the zip, or with none. After success it is whole, and nothing
-   * of an earlier try is in it. After a failure or a crash there is none under this name, or the earlier one,
-   * never a part of one: repeat it, any number of times.
+   * Makes the workspace, with the files of the zip, or with none; one that is there stays, for it is whole, and its job
+   * may be running in it. After a failure or a crash there is none, never a part of one: repeat it, any number of
+   * times, even by several at once.
    *
    * Failures: `invalid_zip`, and `unavailable` (transient) when the disk is full.
    */
@@ -60,18 +61,20 @@ export function createWorkspaces(root: string): Workspaces {
     },
 
     async stage(jobId, zipPath, limits) {
-      await remove(jobId);
       const home = homeOf(jobId);
       const partial = `${home}.partial`;
-      const files = join(partial, 'files');
+      // A name of its own: a try that lingers from before cannot mix its files into this one's.
+      const files = join(partial, randomUUID(), 'files');
       try {
+        await removeTree(partial);
         await mkdir(files, { recursive: true, mode: 0o700 });
         if (zipPath !== null) await unpackZip(zipPath, files, limits);
-        await rename(partial, home);
+        await renameUnlessThere(dirname(files), home);
       } catch (error) {
+        throw diskTrouble('make the workspace of the job', error);
+      } finally {
         // The first trouble is the one to tell of; what cannot be removed now, the next try removes.
         await removeTree(partial).catch(() => undefined);
-        throw diskTrouble('make the workspace of the job', error);
       }
     },
 
@@ -87,6 +90,15 @@ export function createWorkspaces(root: string): Workspaces {
 
     remove,
   };
+}
+
+/** A workspace is never empty, so that the system itself refuses to put another in its place. */
+async function renameUnlessThere(from: string, to: string) {
+  try {
+    await rename(from, to);
+  } catch (error) {
+    if (!['ENOTEMPTY', 'EEXIST'].includes(diskCode(error) ?? '')) throw error;
+  }
 }
 
 async function renameIfThere(from: string, to: string) {

@@ -6,8 +6,8 @@ import { listMembers } from '../store/members.ts';
 import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
 import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
+import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
-import type { Log } from './system-worker.ts';
 
 const dayMs = 86_400_000;
 

@@ -7,16 +7,13 @@ import type { ObservedStatus } from '../domain/transition.ts';
 import { insertEvent } from '../store/events.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { settle } from '../store/ledger.ts';
-import type { Db } from '../store/tables.ts';
-import { inTransaction } from '../store/transaction.ts';
+import type { Tenure } from './tenure.ts';
 
 export interface Advance {
   next: ObservedStatus;
   now: number;
   /** What its workspace holds; needed when the job has ended. */
   spaceBytes?: number;
-  /** The lease that the caller works under, if it does. */
-  leaseOwner?: string;
   /** The engine's own id of the job, when it has just become known. */
   engineRef?: string;
   /** What the engine itself says of the job, as it says it. */
@@ -28,18 +25,14 @@ export interface Advance {
  * nothing written, when somebody else has moved it on already.
  */
 export async function advanceJob(
-  db: Db,
+  tenure: Tenure,
   job: JobRecord,
   { stages: words, charge }: HpcSystem,
-  { next, now, spaceBytes = 0, leaseOwner, engineRef, engineWords }: Advance,
+  { next, now, spaceBytes = 0, engineRef, engineWords }: Advance,
 ): Promise<boolean> {
-  const work = {
-    ...(leaseOwner === undefined ? {} : { leaseOwner }),
-    ...(engineRef === undefined ? {} : { engineRef }),
-  };
-  return await inTransaction(db, async (tx) => {
+  return await tenure.write(async (tx) => {
     const json = jobJson({ ...job, status: next }, words);
-    if (!(await updateStatus(tx, job, next, json, work))) return false;
+    if (!(await updateStatus(tx, job, next, json, engineRef))) return false;
     const data: Record<string, unknown> = {
       ...jobReference(job),
       stage: stageOf(next, words),

@@ -17,8 +17,8 @@ import { inTransaction } from '../store/transaction.ts';
 import { disableWebhook } from '../store/webhooks.ts';
 import type { Attempt, Send } from '../webhooks/send.ts';
 import { signedHeaders } from '../webhooks/signature.ts';
+import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
-import type { Log } from './system-worker.ts';
 
 export interface CourierDeps {
   db: Db;

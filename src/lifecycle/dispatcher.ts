@@ -1,8 +1,9 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../domain/errors.ts';
 import { limitSeconds } from '../domain/price.ts';
-import { leaseDueJobs, nextDueAt, postponeJob, renewLease } from '../store/job-queue.ts';
+import { claimDueJobs, nextDueAt, postponeJob } from '../store/job-queue.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import { advanceJob } from './advance.ts';
 import { forever, type Loop, startLoop } from './loop.ts';
@@ -10,26 +11,25 @@ import { release } from './release.ts';
 import type { SystemWorker } from './system-worker.ts';
 
 const atOnce = 8;
-const leaseMs = 60_000;
 const longestDelayMs = 60_000;
+const afterTroubleMs = 1000;
 
 /**
- * Brings accepted jobs to the engine of their system: leases what is due, unpacks its zip into its workspace,
- * submits it exactly once, and stores the engine's id. Whatever is interrupted is found again by its lease. A few
- * jobs are under way at a time, so that a large zip does not keep the others waiting.
+ * Brings accepted jobs to the engine of their system: claims what is due, unpacks its zip into its workspace,
+ * submits it exactly once, and stores the engine's id. Whatever is interrupted is found again, for it is still due. A
+ * few jobs are under way at a time, so that a large zip does not keep the others waiting.
  */
 export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): Loop {
-  const { db, system, leaseOwner, now, log } = worker;
+  const { db, tenure, system, now, log } = worker;
   const underWay = new Map<number, Promise<void>>();
 
   const loop = startLoop(async (signal) => {
     try {
       if (underWay.size >= atOnce) return forever;
-      const lease = { owner: leaseOwner, now: now(), until: now() + leaseMs };
-      const jobs = await leaseDueJobs(db, system.name, lease, atOnce - underWay.size);
+      const inHand = [...underWay.keys()];
+      const most = atOnce - underWay.size;
+      const jobs = await tenure.write((tx) => claimDueJobs(tx, system.name, { now: now(), most, inHand }));
       for (const job of jobs) {
-        // A lease can run out on its own holder, when the whole process was stopped for longer than it lasts.
-        if (underWay.has(job.id)) continue;
         const work = dispatch(worker, job, signal).finally(() => {
           underWay.delete(job.id);
           onSubmitted();
@@ -37,7 +37,7 @@ export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): 
         });
         underWay.set(job.id, work);
       }
-      const next = await nextDueAt(db, system.name);
+      const next = await nextDueAt(db, system.name, [...underWay.keys()]);
       return next === undefined ? forever : Math.max(10, next - now());
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'dispatching failed');
@@ -53,32 +53,27 @@ export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): 
   };
 }
 
-/** Never throws: what fails here is tried again when the lease has run out. */
+/** Never throws: what fails here is due, and is tried again. */
 async function dispatch(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<void> {
-  const { db, system, leaseOwner, now, log } = worker;
-  const renewal = setInterval(() => {
-    renewLease(db, job.id, leaseOwner, now() + leaseMs).catch((error) => {
-      log.warn({ err: error, hpc: system.name, jobId: job.jobId }, 'lease not renewed');
-    });
-  }, leaseMs / 3);
+  const { system, log } = worker;
   try {
     await submitOnce(worker, job, signal);
   } catch (error) {
-    log.error({ err: error, hpc: system.name, jobId: job.jobId }, 'job left to its lease');
-  } finally {
-    clearInterval(renewal);
+    log.error({ err: error, hpc: system.name, jobId: job.jobId }, 'job left as it was');
+    // Whoever could not even write that, need not hurry.
+    await sleep(afterTroubleMs, undefined, { signal }).catch(() => undefined);
   }
 }
 
 async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<void> {
-  const { db, system, spool, leaseOwner, now, log } = worker;
+  const { tenure, system, spool, now, log } = worker;
   try {
     const engineRef = await bringToEngine(worker, job, signal);
     if (engineRef === null) {
       await endUnsubmitted(worker, job, 'cancelled', 'cancelled by its owner before it was submitted');
       return;
     }
-    await advanceJob(db, job, system, { next: { state: 'queued' }, now: now(), leaseOwner, engineRef });
+    if (!(await advanceJob(tenure, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
     worker.announce(job.owner);
     await spool.remove(job.jobId);
     log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
@@ -90,7 +85,7 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
     }
     const delayMs = signal.aborted ? 0 : Math.min(longestDelayMs, 500 * 2 ** Math.min(job.tries, 10));
     log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job not submitted yet');
-    await postponeJob(db, job.id, leaseOwner, now() + delayMs);
+    await tenure.write((tx) => postponeJob(tx, job.id, now() + delayMs));
   }
 }
 
@@ -144,12 +139,12 @@ async function endUnsubmitted(
   outcome: 'rejected' | 'cancelled',
   reason: string,
 ): Promise<void> {
-  const { db, system, spool, workspaces, leaseOwner, now, log } = worker;
-  await workspaces.remove(job.jobId);
+  const { tenure, system, spool, workspaces, now, log } = worker;
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
-  await advanceJob(db, job, system, { next, now: now(), leaseOwner });
+  if (!(await advanceJob(tenure, job, system, { next, now: now() }))) return;
   worker.announce(job.owner);
+  await workspaces.remove(job.jobId);
   await spool.remove(job.jobId);
   log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended without being submitted');
 }

@@ -19,13 +19,13 @@ interface Missing {
  * controller that is killed can forget what it has just accepted.
  */
 export function createMissingJobs(worker: SystemWorker, onReturned: () => void) {
-  const { db, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
+  const { tenure, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
   const missing = new Map<string, Missing>();
   const alarmed = new Set<string>();
 
   async function bringBack(jobId: string, ref: string, signal: AbortSignal): Promise<void> {
     if (await engine.mayHaveBegun(workspaces.pathsOf(jobId), signal)) return;
-    if (!(await returnToDispatcher(db, jobId, ref, now()))) return;
+    if (!(await tenure.write((tx) => returnToDispatcher(tx, jobId, ref, now())))) return;
     log.warn({ hpc: system.name, jobId, ref }, 'the system lost this job before it began; it is submitted again');
     onReturned();
   }

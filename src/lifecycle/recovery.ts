@@ -1,31 +1,27 @@
 import type { Spool } from '../files/spool.ts';
-import type { Workspaces } from '../files/workspaces.ts';
-import { clearLeases, jobsAwaitingInput, jobsWithoutFiles } from '../store/job-queue.ts';
+import { jobsAwaitingInput, jobsWithoutFiles } from '../store/job-queue.ts';
 import type { Db } from '../store/tables.ts';
-import type { Log } from './system-worker.ts';
+import type { SystemSite } from './system-worker.ts';
 
 /**
- * Puts in order what an earlier life left, before anything is served: its leases are void, because the data folder
- * is ours alone now, and zips that no job has a use for are swept away.
+ * Sweeps away what an earlier life left in the spool: uploads that broke off, and zips that no job has a use for. Where
+ * others work beside us, only what is so old that it cannot be theirs.
  */
-export async function recover(db: Db, spool: Spool): Promise<void> {
-  await clearLeases(db);
-  await spool.open();
+export async function sweepSpool(db: Db, spool: Spool, olderThanMs: number): Promise<void> {
+  await spool.sweep(olderThanMs);
   // First the files: the job of one that comes in after this look is not missed.
-  const jobIds = await spool.list();
+  const jobIds = await spool.list(olderThanMs);
   const awaited = await jobsAwaitingInput(db);
   for (const jobId of jobIds) {
     if (!awaited.has(jobId)) await spool.remove(jobId);
   }
 }
 
-/** Removes the files of jobs that are deleted. A system that is out of reach keeps them until the next start. */
-export async function sweepWorkspaces(db: Db, workspacesOf: ReadonlyMap<string, Workspaces>, log: Log): Promise<void> {
-  for (const [hpc, workspaces] of workspacesOf) {
-    try {
-      for (const jobId of await jobsWithoutFiles(db, await workspaces.list())) await workspaces.remove(jobId);
-    } catch (error) {
-      log.warn({ err: error, hpc }, 'the workspaces of a system cannot be swept now');
-    }
+/** Removes the files that no job has a use for. A system that is out of reach keeps them until it is next taken up. */
+export async function sweepWorkspaces({ db, system, workspaces, log }: SystemSite): Promise<void> {
+  try {
+    for (const jobId of await jobsWithoutFiles(db, await workspaces.list())) await workspaces.remove(jobId);
+  } catch (error) {
+    log.warn({ err: error, hpc: system.name }, 'the workspaces of a system cannot be swept now');
   }
 }

@@ -1,45 +1,73 @@
-import { openSystem } from '../store/systems.ts';
+import { openSystem, setSystemStatus } from '../store/systems.ts';
 import { startCanceller } from './canceller.ts';
 import { startDispatcher } from './dispatcher.ts';
-import type { SystemWorker } from './system-worker.ts';
+import { duringTenure } from './during-tenure.ts';
+import { sweepWorkspaces } from './recovery.ts';
+import type { SystemSite, SystemWorker } from './system-worker.ts';
+import { keepTenure, type Tenure, type TenureDeps, type Work } from './tenure.ts';
 import { startWatcher } from './watcher.ts';
 
 export interface Lifecycle {
-  /** Makes a system look for work now: jobs to submit, or to cancel. */
+  /** Makes a system look for work now, if it is ours: jobs to submit, or to cancel. */
   wake(hpc: string): void;
-  /** Lets the rounds under way finish. Jobs that run go on running. */
+  /** Lets the rounds under way finish, and leaves the systems to others. Jobs that run go on running. */
   stop(): Promise<void>;
 }
 
-/** Starts a dispatcher, a watcher and a canceller for each system. */
-export async function startLifecycle(workers: readonly SystemWorker[]): Promise<Lifecycle> {
-  for (const { db, engine, system, now } of workers) {
-    await openSystem(db, system.name, now());
-    await engine.open(new AbortController().signal);
-  }
-  const running = new Map(
-    workers.map((worker) => {
-      // A job that its system lost goes back to the dispatcher, which is made after the watcher that it wakes.
-      const watcher = startWatcher(worker, () => running.get(worker.system.name)?.dispatcher.wake());
-      const canceller = startCanceller(worker);
-      const dispatcher = startDispatcher(worker, () => {
-        // No sooner: a look after each of many submissions would be many looks.
-        watcher.wake(worker.watchMs);
-        canceller.wake();
-      });
-      return [worker.system.name, { worker, watcher, canceller, dispatcher }];
+/** Takes up each system as soon as nobody else has it: a dispatcher, a watcher and a canceller. */
+export async function startLifecycle(sites: readonly SystemSite[], deps: TenureDeps): Promise<Lifecycle> {
+  const running = new Map<string, SystemLoops>();
+  for (const { db, system, now } of sites) await openSystem(db, system.name, now());
+  const tenures = sites.map((site) =>
+    keepTenure(deps, `system ${site.system.name}`, async (tenure) => {
+      const loops = await takeUp(site, tenure);
+      running.set(site.system.name, loops);
+      return loops;
     }),
   );
   return {
-    wake: (hpc) => {
-      running.get(hpc)?.dispatcher.wake();
-      running.get(hpc)?.canceller.wake();
-    },
+    wake: (hpc) => running.get(hpc)?.wake(),
     async stop() {
-      const all = [...running.values()];
-      const loops = all.flatMap(({ dispatcher, watcher, canceller }) => [dispatcher, watcher, canceller]);
-      await Promise.all(loops.map((loop) => loop.stop()));
-      await Promise.all(all.map(({ worker }) => worker.engine.close()));
+      await Promise.all(tenures.map((tenure) => tenure.stop()));
     },
   };
+}
+
+interface SystemLoops extends Work {
+  wake(): void;
+}
+
+async function takeUp(site: SystemSite, tenure: Tenure): Promise<SystemLoops> {
+  const worker: SystemWorker = { ...site, tenure, engine: duringTenure(site.createEngine(), tenure) };
+  await open(worker);
+  // A job that its system lost goes back to the dispatcher, which is made after the watcher that it wakes.
+  const watcher = startWatcher(worker, () => dispatcher.wake());
+  const canceller = startCanceller(worker);
+  const dispatcher = startDispatcher(worker, () => {
+    // No sooner: a look after each of many submissions would be many looks.
+    watcher.wake(worker.watchMs);
+    canceller.wake();
+  });
+  const sweeping = sweepWorkspaces(worker);
+  return {
+    wake() {
+      dispatcher.wake();
+      canceller.wake();
+    },
+    async stop() {
+      await Promise.all([dispatcher, watcher, canceller].map((loop) => loop.stop()));
+      await sweeping;
+      await worker.engine.close();
+    },
+  };
+}
+
+async function open({ engine, system, tenure, now }: SystemWorker): Promise<void> {
+  try {
+    await engine.open(new AbortController().signal);
+  } catch (error) {
+    const { message } = error as Error;
+    await tenure.write((tx) => setSystemStatus(tx, system.name, 'down', now(), message));
+    throw error;
+  }
 }

@@ -5,19 +5,15 @@ import type { Workspaces } from '../files/workspaces.ts';
 import type { ZipLimits } from '../files/zip-directory.ts';
 import type { Metrics } from '../metrics/registry.ts';
 import type { Db } from '../store/tables.ts';
+import type { Log } from './log.ts';
+import type { Tenure } from './tenure.ts';
 
-/** The part of a structured logger that the lifecycle needs. */
-export interface Log {
-  info(fields: object, message: string): void;
-  warn(fields: object, message: string): void;
-  error(fields: object, message: string): void;
-}
-
-/** What the dispatcher and the watcher of one HPC system work with. */
-export interface SystemWorker {
+/** An HPC system that can be taken up. */
+export interface SystemSite {
+  /** For reading; what is written is written by the tenure. */
   db: Db;
   system: HpcSystem;
-  engine: Engine;
+  createEngine(): Engine;
   workspaces: Workspaces;
   spool: Spool;
   zipLimits: ZipLimits;
@@ -30,10 +26,14 @@ export interface SystemWorker {
   metrics: Pick<Metrics, 'count' | 'set'>;
   /** Where the jobs of a project go on the site. */
   siteOptions(project: string): SiteOptions;
-  /** Names this process in leases. */
-  leaseOwner: string;
   /** Called when something that concerns a user is in the books. */
   announce(userId: string): void;
   now(): number;
   log: Log;
+}
+
+/** What the dispatcher and the watcher of one HPC system work with, for as long as it is theirs. */
+export interface SystemWorker extends SystemSite {
+  tenure: Tenure;
+  engine: Engine;
 }

@@ -15,7 +15,7 @@ import type { SystemWorker } from './system-worker.ts';
  * A round that fails, or that does not mention a job, changes nothing but the age of what is known.
  */
 export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop {
-  const { db, engine, system, watchMs, idleWatchMs, now, log } = worker;
+  const { db, tenure, engine, system, watchMs, idleWatchMs, now, log } = worker;
   const missing = createMissingJobs(worker, onReturned);
   let failures = 0;
   let answeredAt = now();
@@ -41,7 +41,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
   async function show(result: Look): Promise<void> {
     const { status, detail } = statusAfter(result, { failures, failingMs: now() - answeredAt });
     if (shown === status) return;
-    await setSystemStatus(db, system.name, status, now(), detail);
+    await tenure.write((tx) => setSystemStatus(tx, system.name, status, now(), detail));
     if (shown !== '' || status !== 'up')
       log.warn({ hpc: system.name, status, detail }, 'the system is in another status');
     shown = status;
@@ -105,7 +105,7 @@ async function record(worker: SystemWorker, observations: Observation[], signal:
 type Verdict = 'known' | 'changed' | 'stray' | 'later';
 
 async function follow(worker: SystemWorker, job: JobRecord, observation: Observation): Promise<Verdict> {
-  const { db, system, workspaces, now, log } = worker;
+  const { tenure, system, workspaces, now, log } = worker;
   // The dispatcher has not stored the engine's answer yet. If the job ended and were forgotten before it has, the
   // dispatcher would look for it in vain, and submit it again.
   if (job.status.state === 'accepted' || job.status.state === 'submitting') return 'later';
@@ -115,7 +115,7 @@ async function follow(worker: SystemWorker, job: JobRecord, observation: Observa
   const ended = next.state === 'ended';
   const spaceBytes = ended ? await workspaces.measureBytes(job.jobId) : 0;
   const words = observation.words === undefined ? {} : { engineWords: observation.words };
-  const stored = await advanceJob(db, job, system, { next, now: now(), spaceBytes, ...words });
+  const stored = await advanceJob(tenure, job, system, { next, now: now(), spaceBytes, ...words });
   if (stored) worker.announce(job.owner);
   const outcome = ended ? { outcome: next.outcome, reason: next.reason } : {};
   if (stored) log.info({ hpc: system.name, jobId: job.jobId, state: next.state, ...outcome }, 'job moved on');

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import type { JobState } from '../domain/job.ts';
 import { type JobRecord, jobRecord } from './jobs.ts';
 import type { Db } from './tables.ts';
@@ -8,95 +7,54 @@ const toDispatch: JobState[] = ['accepted', 'submitting'];
 const unfinished: JobState[] = ['accepted', 'submitting', 'queued', 'running'];
 
 /**
- * Leases the jobs of a system that are due to be submitted. Whoever holds the lease, and nobody else, may carry
- * such a job on until the lease runs out. The lease is also the stored intent to submit: a job that was tried
- * before may be known to the engine already.
+ * Takes up the jobs of a system that are due to be submitted, except those that are in hand. This is also the stored
+ * intent to submit them: a job that was tried before may be known to the engine already.
  */
-export async function leaseDueJobs(
+export async function claimDueJobs(
   db: Db,
   hpc: string,
-  lease: { owner: string; now: number; until: number },
-  most: number,
+  { now, most, inHand }: { now: number; most: number; inHand: readonly number[] },
 ): Promise<JobRecord[]> {
-  const due = db
-    .selectFrom('jobs')
-    .select('id')
-    .where('hpc', '=', hpc)
-    .where('state', 'in', toDispatch)
-    .where('due_at', '<=', lease.now)
-    .where('lease_until', '<=', lease.now)
-    .orderBy('id')
-    .limit(most);
+  const due = waiting(db, hpc, inHand).select('id').where('due_at', '<=', now).orderBy('id').limit(most);
   const rows = await db
     .updateTable('jobs')
-    .set((eb) => ({
-      state: 'submitting',
-      tries: eb('tries', '+', 1),
-      lease_owner: lease.owner,
-      lease_until: lease.until,
-    }))
+    .set((eb) => ({ state: 'submitting', tries: eb('tries', '+', 1) }))
     .where('id', 'in', due)
-    // Said again: another one may have leased them while this waited for them.
     .where('state', 'in', toDispatch)
-    .where('lease_until', '<=', lease.now)
     .returningAll()
     .execute();
   return rows.map(jobRecord).sort((a, b) => a.id - b.id);
 }
 
-/** When the next job of a system falls due, leases included; undefined when none is waiting. */
-export async function nextDueAt(db: Db, hpc: string): Promise<number | undefined> {
-  const row = await db
-    .selectFrom('jobs')
-    .select((eb) =>
-      eb.fn.min<number | null>(sql`case when due_at > lease_until then due_at else lease_until end`).as('at'),
-    )
-    .where('hpc', '=', hpc)
-    .where('state', 'in', toDispatch)
+/** When the next job of a system falls due, of those that are not in hand; undefined when none is waiting. */
+export async function nextDueAt(db: Db, hpc: string, inHand: readonly number[]): Promise<number | undefined> {
+  const row = await waiting(db, hpc, inHand)
+    .select((eb) => eb.fn.min<number | null>('due_at').as('at'))
     .executeTakeFirst();
   return row?.at ?? undefined;
 }
 
-/** Keeps a lease that is still one's own for longer. */
-export async function renewLease(db: Db, id: number, leaseOwner: string, until: number): Promise<void> {
-  await db
-    .updateTable('jobs')
-    .set({ lease_until: until })
-    .where('id', '=', id)
-    .where('lease_owner', '=', leaseOwner)
-    .execute();
+function waiting(db: Db, hpc: string, inHand: readonly number[]) {
+  const query = db.selectFrom('jobs').where('hpc', '=', hpc).where('state', 'in', toDispatch);
+  return inHand.length === 0 ? query : query.where('id', 'not in', inHand);
 }
 
 /** Gives a job back to be tried again later. */
-export async function postponeJob(db: Db, id: number, leaseOwner: string, dueAt: number): Promise<void> {
-  await db
-    .updateTable('jobs')
-    .set({ due_at: dueAt, lease_owner: null, lease_until: 0 })
-    .where('id', '=', id)
-    .where('lease_owner', '=', leaseOwner)
-    .execute();
+export async function postponeJob(db: Db, id: number, dueAt: number): Promise<void> {
+  await db.updateTable('jobs').set({ due_at: dueAt }).where('id', '=', id).where('state', 'in', toDispatch).execute();
 }
 
 /** Takes a queued job back from an engine that lost it before it began, to be submitted anew. */
 export async function returnToDispatcher(db: Db, jobId: string, engineRef: string, now: number): Promise<boolean> {
   const row = await db
     .updateTable('jobs')
-    .set({ state: 'submitting', engine_ref: null, due_at: now, lease_owner: null, lease_until: 0 })
+    .set({ state: 'submitting', engine_ref: null, due_at: now })
     .where('job_id', '=', jobId)
     .where('state', '=', 'queued')
     .where('engine_ref', '=', engineRef)
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
-}
-
-/** Lets go of all leases: for a server that has just taken the data folder for itself. */
-export async function clearLeases(db: Db): Promise<void> {
-  await db
-    .updateTable('jobs')
-    .set({ lease_owner: null, lease_until: 0, due_at: 0 })
-    .where('state', 'in', toDispatch)
-    .execute();
 }
 
 /** The jobs of a system that its engine has, with the engine's ids. */
@@ -143,7 +101,10 @@ export async function jobsToCancel(db: Db, hpc: string): Promise<string[]> {
   return rows.map((row) => row.job_id);
 }
 
-/** Of these jobs, the ones whose files are not wanted any more: they are deleted, or there is no such job. */
+/**
+ * Of these jobs, the ones whose files are not wanted any more: they are deleted, they ended without having been with an
+ * engine, or there is no such job.
+ */
 export async function jobsWithoutFiles(db: Db, jobIds: readonly string[]): Promise<string[]> {
   const kept = new Set<string>();
   // A statement binds a limited number of values.
@@ -153,6 +114,7 @@ export async function jobsWithoutFiles(db: Db, jobIds: readonly string[]): Promi
       .select('job_id')
       .where('job_id', 'in', jobIds.slice(first, first + 1000))
       .where('state', '<>', 'deleted')
+      .where((eb) => eb.or([eb('state', '<>', 'ended'), eb('engine_ref', 'is not', null)]))
       .execute();
     for (const row of rows) kept.add(row.job_id);
   }

@@ -61,8 +61,6 @@ export async function insertJob(db: Db, job: NewJob, publicJson: (id: number) =>
       due_at: job.acceptedAt,
       tries: 0,
       cancel_requested_at: null,
-      lease_owner: null,
-      lease_until: 0,
       public_json: '',
     })
     .returning('id')
@@ -110,30 +108,27 @@ export async function findJob(db: Db, jobId: string): Promise<JobRecord | undefi
 
 /**
  * Writes a job's next status, its public JSON with it. False, and nothing written, when the job has moved on since
- * it was read, or when the lease that the caller worked under is no longer its own.
+ * it was read.
  */
 export async function updateStatus(
   db: Db,
   job: JobRecord,
   next: JobStatus,
   publicJson: string,
-  work: { leaseOwner?: string; engineRef?: string } = {},
+  engineRef?: string,
 ): Promise<boolean> {
-  let query = db
+  const result = await db
     .updateTable('jobs')
     .set({
       state: next.state,
       public_json: publicJson,
       ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),
-      ...(work.engineRef === undefined ? {} : { engine_ref: work.engineRef }),
-      lease_owner: null,
-      lease_until: 0,
+      ...(engineRef === undefined ? {} : { engine_ref: engineRef }),
     })
     .where('id', '=', job.id)
-    .where('state', '=', job.status.state);
-  if (work.leaseOwner !== undefined) query = query.where('lease_owner', '=', work.leaseOwner);
-  const result = await query.executeTakeFirst();
+    .where('state', '=', job.status.state)
+    .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
 

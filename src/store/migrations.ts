@@ -4,6 +4,7 @@ import { dialectOf } from './dialect.ts';
 import { ground } from './migrations/0001-ground.ts';
 import { systems } from './migrations/0002-systems.ts';
 import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
+import { leases } from './migrations/0005-leases.ts';
 import type { Db } from './tables.ts';
 
 /** Numbered, and never changed once they are released. */
@@ -13,6 +14,7 @@ function migratorOf(db: Db): Migrator {
     '0001-ground': ground(dialect),
     '0002-systems': systems,
     '0003-events-and-webhooks': eventsAndWebhooks(dialect),
+    '0005-leases': leases,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

@@ -17,6 +17,9 @@ export interface PostgresSettings {
 /** Longer than the server needs to give up by itself: this is for a server that is not there any more. */
 const networkGraceMs = 5000;
 
+/** Between two statements of a transaction nothing is waited for but the other side of the line. */
+const longestPauseMs = 5000;
+
 /** A pool for Kysely. The driver is loaded when the first query is made, so that SQLite does not wait for it. */
 export async function openPool(settings: PostgresSettings): Promise<PostgresPool> {
   const { default: pg } = await import('pg');
@@ -46,8 +49,6 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
       ? {}
       : {
           statement_timeout: settings.statementTimeoutMs,
-          // A Bursar that was stopped in the middle must not keep its locks from the others.
-          idle_in_transaction_session_timeout: settings.statementTimeoutMs,
           query_timeout: settings.statementTimeoutMs + networkGraceMs,
         };
   return {
@@ -63,6 +64,8 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
     application_name: 'bursar',
     // So that the server soon misses a Bursar whose machine is gone, and gives up its locks.
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
+    // A Bursar that is stopped in the middle must not keep its locks from the others.
+    idle_in_transaction_session_timeout: longestPauseMs,
     ...limits,
     types: { getTypeParser: (type, format) => numberParser(type) ?? pg.types.getTypeParser(type, format) },
   };

@@ -139,8 +139,6 @@ export interface Tables {
     tries: number;
     /** When its owner asked for its end. */
     cancel_requested_at: number | null;
-    lease_owner: string | null;
-    lease_until: number;
     public_json: string;
   };
   systems: {
@@ -150,6 +148,14 @@ export interface Tables {
     detail: string;
     paused_at: number | null;
     pause_reason: string | null;
+  };
+  leases: {
+    name: string;
+    /** Who has it, for people who read it. */
+    holder: string;
+    /** Grows each time that it is taken. */
+    term: number;
+    expires_at: number;
   };
   events: {
     id: Generated<number>;

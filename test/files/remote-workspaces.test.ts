@@ -74,18 +74,24 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       }
     });
 
-    test('staging again leaves nothing of an earlier try, finished or not', async (t) => {
+    test('staging leaves nothing of a try that broke off', async (t) => {
       const { root, stage, names, paths } = await setUp(t);
-      await stage(await makeZip({ old: 'old' }));
-      await writeFile(paths.stdout, 'old output');
-      for (const leftover of [`${jobId}.partial`, `${jobId}.removed`]) {
-        await mkdir(join(root, leftover, 'files'), { recursive: true });
-        await writeFile(join(root, leftover, 'files', 'half'), 'half');
-      }
+      await mkdir(join(root, `${jobId}.partial`, 'earlier', 'files'), { recursive: true });
+      await writeFile(join(root, `${jobId}.partial`, 'earlier', 'files', 'half'), 'half');
       await stage(await makeZip({ new: 'new' }));
       assert.deepEqual(await names(), [jobId]);
       assert.deepEqual(await names(join(root, jobId)), ['files']);
       assert.deepEqual(await names(paths.directory), ['new']);
+    });
+
+    test('a workspace that is there stays as it is when it is staged again: its job may be running', async (t) => {
+      const { root, stage, names, paths } = await setUp(t);
+      await stage(await makeZip({ input: 'old' }));
+      await writeFile(paths.stdout, 'output');
+      await stage(await makeZip({ input: 'new' }));
+      assert.deepEqual(await names(), [jobId]);
+      assert.deepEqual(await names(join(root, jobId)), ['files', 'stdout']);
+      assert.equal(await readFile(join(paths.directory, 'input'), 'utf8'), 'old');
     });
 
     test('a zip that is refused leaves no workspace, here or there', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -36,12 +36,25 @@ test('opening makes the folders, for their owner only', async (t) => {
   assert.equal(await modeOf(join(directory, 'incoming')), 0o700);
 });
 
-test('opening removes what an earlier life was receiving, and keeps the zips of jobs', async (t) => {
+test('sweeping removes what an earlier life was receiving, and keeps the zips of jobs', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   await writeFile(join(directory, 'incoming', 'old.part'), 'half');
   await spool.keep(await spool.receive(chunks('zip'), roomy), jobId);
   await createSpool(directory).open();
+  await spool.sweep(0);
   assert.deepEqual(await incoming(), []);
+  assert.deepEqual(await spool.list(), [jobId]);
+});
+
+test('sweeping beside others removes only what nobody has added to for a while', async (t) => {
+  const { spool, directory, incoming } = await openSpool(t);
+  for (const name of ['old.part', 'new.part']) await writeFile(join(directory, 'incoming', name), 'half');
+  const longAgo = new Date(Date.now() - 7_200_000);
+  await utimes(join(directory, 'incoming', 'old.part'), longAgo, longAgo);
+  await spool.keep(await spool.receive(chunks('zip'), roomy), jobId);
+  await spool.sweep(3_600_000);
+  assert.deepEqual(await incoming(), ['new.part']);
+  assert.deepEqual(await spool.list(3_600_000), []);
   assert.deepEqual(await spool.list(), [jobId]);
 });
 

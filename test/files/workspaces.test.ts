@@ -49,18 +49,26 @@ test('a workspace without a zip is an empty folder', async (t) => {
   assert.deepEqual(await readdir(paths.directory), []);
 });
 
-test('staging again leaves nothing of an earlier try, finished or not', async (t) => {
+test('staging leaves nothing of a try that broke off', async (t) => {
   const { root, stage, paths } = await setUp(t);
-  await stage(await makeZip({ old: 'old' }));
-  await writeFile(paths.stdout, 'old output');
-  for (const leftover of [`${jobId}.partial`, `${jobId}.removed`]) {
-    await mkdir(join(root, leftover, 'files'), { recursive: true });
-    await writeFile(join(root, leftover, 'files', 'half'), 'half');
-  }
+  await mkdir(join(root, `${jobId}.partial`, 'earlier', 'files'), { recursive: true });
+  await writeFile(join(root, `${jobId}.partial`, 'earlier', 'files', 'half'), 'half');
   await stage(await makeZip({ new: 'new' }));
   assert.deepEqual(await readdir(root), [jobId]);
   assert.deepEqual(await readdir(join(root, jobId)), ['files']);
   assert.deepEqual(await readdir(paths.directory), ['new']);
+});
+
+test('a workspace that is there stays as it is when it is staged again: its job may be running', async (t) => {
+  const { root, stage, paths } = await setUp(t);
+  await stage(await makeZip({ input: 'old' }));
+  await writeFile(paths.stdout, 'output');
+  await writeFile(join(paths.directory, 'result'), 'precious');
+  await stage(await makeZip({ input: 'new' }));
+  assert.deepEqual(await readdir(root), [jobId]);
+  assert.deepEqual((await readdir(join(root, jobId))).sort(), ['files', 'stdout']);
+  assert.deepEqual((await readdir(paths.directory)).sort(), ['input', 'result']);
+  assert.equal(await readFile(join(paths.directory, 'input'), 'utf8'), 'old');
 });
 
 for (const { name, bytes } of [...lyingZips, ...hostileZips.slice(0, 6)]) {
@@ -91,7 +99,7 @@ test('a Bursar killed while staging leaves no workspace under the real name, and
     stdio: 'inherit',
   });
   const exit = once(child, 'exit');
-  const unpacked = () => readdir(join(root, `${jobId}.partial`, 'files')).catch(() => []);
+  const unpacked = () => readdir(join(root, `${jobId}.partial`), { recursive: true }).catch(() => []);
   while ((await unpacked()).length < 10 && child.exitCode === null) await nextTurn();
   child.kill('SIGKILL');
   const [exitCode] = await exit;
