@@ -56,7 +56,7 @@ describe('a page of events', () => {
   });
 
   test('is given for asking to wait or for a limit, too', async () => {
-    for (const query of ['?wait=0', '?limit=1']) {
+    for (const query of ['?wait=0', '?limit=1', '?wait=0.0571']) {
       const { status, headers } = await me.send('GET', `/events/${query}`);
       assert.deepEqual([status, headers.get('content-type')], [200, 'application/json'], query);
     }

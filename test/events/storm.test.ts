@@ -80,7 +80,7 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
   /** The same by long polling, which is given up at random as well. */
   async function pollMeanwhile(): Promise<void> {
     while (listening) {
-      const patience = AbortSignal.timeout(20 + Math.random() * 200);
+      const patience = AbortSignal.timeout(Math.ceil(20 + Math.random() * 200));
       await poll(patience).catch(() => sleep(10));
     }
   }
