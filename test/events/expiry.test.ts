@@ -4,7 +4,7 @@ import type { Answer, Caller, Job } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
 import { queryBooks } from '../support/database.ts';
 import { openStream, type PublicEvent } from '../support/event-stream.ts';
-import { pathOf, submitLine } from '../support/jobs.ts';
+import { pathOf, seenThrough } from '../support/jobs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -28,7 +28,7 @@ describe('events that are older than they are kept', () => {
     me = (await contractOf(server)).as(server.userToken);
     const webhook = await register(me, to.url);
     const stopped = await register(me, `${to.url}/stopped`);
-    old = await me.finished((await submitLine(me, '/jobs/hpc_one/', 'true')).body);
+    old = await seenThrough(server, me);
     const admin = (await contractOf(server)).as(server.adminToken);
     await send(admin, 'POST', `/admin/webhooks/${old.owner}/${stopped.id}/disable/`, {
       reason: 'to have another event',
@@ -38,7 +38,7 @@ describe('events that are older than they are kept', () => {
     const longAgo = Date.now() - 31 * aDayMs;
     await queryBooks(server.data, 'update events set at = ?', [longAgo]);
     await queryBooks(server.data, 'update deliveries set created_at = ?', [longAgo]);
-    kept = await me.finished((await submitLine(me, '/jobs/hpc_one/', 'true')).body);
+    kept = await seenThrough(server, me);
     await until('they are forgotten', async () => {
       const { status } = await ask('?after=0');
       return status === 410 ? true : undefined;
