@@ -16,18 +16,24 @@ const peers: Peer[] = [
     name: 'Slurm',
     programs: ['munged', 'slurmctld', 'slurmd', 'sbatch', 'setpriv'],
     packages: ['slurm-wlm', 'munge', 'util-linux'],
-    tests: /^test\/(slurm\/|engines\/slurm-(?!parsers))/,
+    tests: /^test\/(slurm\/|engines\/slurm-(?!parsers)|cli\/doctor-slurm)/,
+  },
+  {
+    name: "Slurm's accounting",
+    programs: ['slurmdbd', 'mariadbd', 'mariadb-install-db'],
+    packages: ['slurmdbd', 'mariadb-server'],
+    tests: /^test\/(engines\/slurm-accounting|cli\/doctor-slurm)/,
   },
   {
     name: 'OpenSSH',
     programs: ['sshd', 'ssh', 'ssh-keygen'],
     packages: ['openssh-server', 'openssh-client'],
-    tests: /^test\/(shell\/ssh-|files\/remote-)/,
+    tests: /^test\/(shell\/ssh-|files\/remote-|engines\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm)/,
   },
   {
     name: 'PostgreSQL',
-    programs: ['initdb', 'postgres', 'setpriv'],
-    packages: ['postgresql', 'util-linux'],
+    programs: ['initdb', 'postgres', 'setpriv', 'openssl'],
+    packages: ['postgresql', 'util-linux', 'openssl'],
     tests: /^test\/postgres\//,
   },
 ];

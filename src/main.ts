@@ -117,7 +117,7 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
   const workspacesOf = new Map(workers.map(({ system, workspaces }) => [system.name, workspaces]));
   // The books are ours alone: nobody else holds what an earlier life held.
   await endAllLeases(db);
-  const holder = `${hostname()}/${process.pid}`;
+  const holder = `${hostname()}/${process.pid}/${randomUUID()}`;
   const lifecycle = await startLifecycle(workers, { db, holder, leaseMs: forever, log });
 
   const accountant = startAccountant({
@@ -147,6 +147,7 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
   const telling = startTelling(config, {
     db,
     announcements,
+    leaseOwner: holder,
     userAgent: `Bursar/${version}`,
     metrics,
     now,

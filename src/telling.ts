@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { Logger } from 'pino';
 import type { Config } from './config/schema.ts';
 import { startCourier } from './lifecycle/courier.ts';
@@ -14,6 +13,8 @@ import { createSender } from './webhooks/send.ts';
 export interface TellingDeps {
   db: Db;
   announcements: Announcements;
+  /** Names this process in leases. */
+  leaseOwner: string;
   userAgent: string;
   metrics: Pick<Metrics, 'count'>;
   now(): number;
@@ -22,7 +23,7 @@ export interface TellingDeps {
 
 /** All that tells users what happens, by the configuration: streams and pages of events, and webhooks. */
 export function startTelling({ events, webhooks }: Pick<Config, 'events' | 'webhooks'>, deps: TellingDeps) {
-  const { db, announcements, userAgent, metrics, now, log } = deps;
+  const { db, announcements, leaseOwner, userAgent, metrics, now, log } = deps;
   const checkMs = events.checkSeconds * 1000;
   const announce = announcements.wake;
   const feed = createEventFeed({ db, announcements, checkMs, listenersPerUser: events.listenersPerUser, log });
@@ -33,7 +34,7 @@ export function startTelling({ events, webhooks }: Pick<Config, 'events' | 'webh
   const courier = startCourier({
     db,
     send: createSender({ rules: webhooks, resolve, timeoutMs, userAgent }),
-    leaseOwner: randomUUID(),
+    leaseOwner,
     leaseMs: 2 * timeoutMs + 1000,
     atOnce: webhooks.atOnce,
     checkMs,

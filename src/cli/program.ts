@@ -70,6 +70,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
     .action(async (id: string) => (await import('./token.ts')).revoke(config(), id));
 
   ledgerCommands(program, config);
+  databaseCommands(program, config);
 
   program
     .command('doctor')
@@ -127,4 +128,28 @@ function ledgerCommands(program: Command, config: () => Config): void {
     .description('recompute every balance from the entries; fails when one does not add up')
     .option('--json', 'as JSON', false)
     .action(async (options) => (await import('./ledger.ts')).verifyLedger(config(), options));
+}
+
+function databaseCommands(program: Command, config: () => Config): void {
+  const db = program.command('db').description('look after the database');
+  db.command('status')
+    .description('show where it is, whether its schema is up to date, and how much is in it')
+    .option('--json', 'as JSON', false)
+    .action(async (options) => (await import('./db.ts')).showStatus(config(), options));
+  db.command('migrate')
+    .description('bring its schema up to date, as the next start would')
+    .action(async () => (await import('./db.ts')).migrateDatabase(config()));
+  db.command('backup')
+    .description('write everything that is in it to a file, while the service runs')
+    .argument('<file>', 'a new file; the same for SQLite and PostgreSQL')
+    .action(async (file: string) => (await import('./db.ts')).backUp(config(), file));
+  db.command('restore')
+    .description('fill an empty database from such a file, whichever it was written from')
+    .argument('<file>', 'a file that "db backup" has written')
+    .action(async (file: string) => (await import('./db.ts')).restore(config(), file));
+  db.command('copy')
+    .description('copy everything from one database to an empty one, while the service is stopped')
+    .requiredOption('--from <url>', 'such as sqlite:bursar.db')
+    .requiredOption('--to <url>', 'such as postgres://user:password@host/bursar')
+    .action(async (options) => (await import('./db.ts')).copyDatabase(config(), options));
 }

@@ -7,6 +7,6 @@ export function printConfig(config: Config, format: 'yaml' | 'json'): string {
   return format === 'json' ? `${JSON.stringify(shown, null, 2)}\n` : stringify(shown);
 }
 
-function hidePassword(url: string): string {
+export function hidePassword(url: string): string {
   return url.replace(/^([a-z]+:\/\/[^:@/]*):[^@/]*@/, '$1:********@');
 }

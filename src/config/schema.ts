@@ -256,7 +256,7 @@ export const ConfigSchema = Type.Object(
           '[postgresql.md](postgresql.md). `BURSAR_DATABASE_URL` wins over it.',
       }),
       connections: positive(10, 'PostgreSQL: the most connections that one Bursar opens.'),
-      connectTimeoutSeconds: positive(5, 'PostgreSQL: how long a connection may take, or the wait for a free one.'),
+      connectTimeoutSeconds: positive(10, 'PostgreSQL: how long a connection may take, or the wait for a free one.'),
       statementTimeoutSeconds: positive(30, 'PostgreSQL: how long one statement may take, waiting for locks included.'),
     }),
     auth: section('Who may call, beside the holders of tokens that Bursar issues.', {

@@ -22,6 +22,7 @@ export type Outcome =
   | 'out_of_memory'
   | 'output_exceeded'
   | 'cancelled' // by its owner
+  | 'cancelled_by_site' // by an administrator of the cluster
   | 'rejected' // the system would not take it; it never ran
   | 'lost' // the system forgot it, or its supervisor died
   | 'node_failed'

@@ -64,6 +64,7 @@ function chargeRule(outcome: Outcome): ChargeRule {
     case 'out_of_memory':
     case 'output_exceeded':
     case 'cancelled':
+    case 'cancelled_by_site':
       return { charged: true };
     case 'rejected':
       return { charged: false, rule: 'never ran: rejected by the system' };

@@ -17,13 +17,20 @@ export type ObservedStatus = Extract<JobStatus, { state: 'queued' | 'running' | 
 
 const order: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2, running: 3, ended: 4, deleted: 5 };
 
-/** The status after an observation, or null when it tells nothing new. Never goes back, whatever the engine says. */
-export function transition(current: JobStatus, observation: Observation): ObservedStatus | null {
-  const next = observedStatus(observation);
+/**
+ * The status after an observation, or null when it tells nothing new. Never goes back, whatever the engine says.
+ * `isToBeCancelled`: the owner has asked for its end.
+ */
+export function transition(
+  current: JobStatus,
+  observation: Observation,
+  isToBeCancelled: boolean,
+): ObservedStatus | null {
+  const next = observedStatus(observation, isToBeCancelled);
   return order[next.state] > order[current.state] && order[current.state] < order.ended ? next : null;
 }
 
-function observedStatus(observation: Observation): ObservedStatus {
+function observedStatus(observation: Observation, isToBeCancelled: boolean): ObservedStatus {
   switch (observation.kind) {
     case 'queued':
       return { state: 'queued' };
@@ -31,9 +38,20 @@ function observedStatus(observation: Observation): ObservedStatus {
       return { state: 'running', startedAt: observation.startedAt };
     case 'finished': {
       const { jobId: _jobId, ref: _ref, kind: _kind, words: _words, ...end } = observation;
-      return { state: 'ended', ...end };
+      return { state: 'ended', ...attributed(end, isToBeCancelled) };
     }
     default:
       return unreachable(observation);
   }
+}
+
+/**
+ * An engine may know that a job was cancelled, and not by whom; its reason begins with `cancelled` then. Who has asked for
+ * it is in the books: where it was not the owner, it was somebody on the cluster, and the owner's job has failed.
+ */
+function attributed(end: JobEnd, isToBeCancelled: boolean): JobEnd {
+  if (end.outcome !== 'cancelled') return end;
+  const outcome = isToBeCancelled ? 'cancelled' : 'cancelled_by_site';
+  const who = isToBeCancelled ? 'its owner' : 'an administrator of the cluster';
+  return { ...end, outcome, reason: end.reason.replace(/^cancelled(?: by its owner)?/, `cancelled by ${who}`) };
 }

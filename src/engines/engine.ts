@@ -31,6 +31,18 @@ export interface EngineJob {
   site: SiteOptions;
 }
 
+/** A job that an engine should have, under its own id. */
+export interface MissingJob {
+  ref: string;
+  workspace: WorkspacePaths;
+}
+
+/**
+ * `unbegun`: nothing of the job has run, and nothing will once its workspace is gone. `forgotten`: nor was it ended; its
+ * system certainly lost it, and it may be submitted anew.
+ */
+export type Trace = 'unbegun' | 'forgotten';
+
 export interface EngineHealth {
   ok: boolean;
   detail: string;
@@ -67,10 +79,10 @@ export interface Engine {
   observe(expected: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Observation[]>;
 
   /**
-   * Whether a job that the engine has but does not mention any more can have begun. False only when it certainly has
-   * not, and never will: its system lost it before it could, and it may be submitted anew.
+   * What can be found out about jobs that the engine should have and does not mention, in a few commands however many
+   * they are. A job without a trace may have begun.
    */
-  mayHaveBegun(workspace: WorkspacePaths, signal: AbortSignal): Promise<boolean>;
+  trace(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, Trace>>;
 
   /** Removes what carries the name of a job under an id that nobody stored: a submission whose answer was lost. */
   discard(refs: readonly string[], signal: AbortSignal): Promise<void>;

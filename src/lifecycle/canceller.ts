@@ -1,5 +1,5 @@
 import { jobsToCancel } from '../store/job-queue.ts';
-import { forever, type Loop, startLoop } from './loop.ts';
+import { idleMs, type Loop, startLoop } from './loop.ts';
 import type { SystemWorker } from './system-worker.ts';
 
 const againMs = 10_000;
@@ -22,6 +22,6 @@ export function startCanceller({ db, system, engine, log }: SystemWorker): Loop 
         log.warn({ err: error, hpc: system.name, jobId }, 'job not cancelled yet');
       }
     }
-    return jobIds.length > 0 ? againMs : forever;
+    return jobIds.length > 0 ? againMs : idleMs;
   });
 }

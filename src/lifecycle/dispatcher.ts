@@ -1,12 +1,13 @@
-import { access } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../domain/errors.ts';
+import type { JobRequest } from '../domain/job.ts';
 import { limitSeconds } from '../domain/price.ts';
+import { readStart } from '../files/unzip.ts';
+import type { ZipLimits } from '../files/zip-directory.ts';
 import { claimDueJobs, nextDueAt, postponeJob } from '../store/job-queue.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import { advanceJob } from './advance.ts';
-import { forever, type Loop, startLoop } from './loop.ts';
+import { forever, idleMs, type Loop, startLoop } from './loop.ts';
 import { release } from './release.ts';
 import type { SystemWorker } from './system-worker.ts';
 
@@ -38,7 +39,7 @@ export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): 
         underWay.set(job.id, work);
       }
       const next = await nextDueAt(db, system.name, [...underWay.keys()]);
-      return next === undefined ? forever : Math.max(10, next - now());
+      return next === undefined ? idleMs : Math.min(idleMs, Math.max(10, next - now()));
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'dispatching failed');
       return 1000;
@@ -70,7 +71,7 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
   try {
     const engineRef = await bringToEngine(worker, job, signal);
     if (engineRef === null) {
-      await endUnsubmitted(worker, job, 'cancelled', 'cancelled by its owner before it was submitted');
+      await endUnsubmitted(worker, job, 'cancelled', 'cancelled by its owner before it began');
       return;
     }
     if (!(await advanceJob(tenure, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
@@ -104,9 +105,12 @@ async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: Abort
   if (job.isToBeCancelled) return null;
   // A zip is removed once its job has been with an engine: then the workspace is whole, and nothing has run in it.
   const isStaged = job.hasInput && !(await spool.has(jobId));
-  if (!isStaged) await workspaces.stage(jobId, job.hasInput ? spool.pathOf(jobId) : null, zipLimits);
+  if (!isStaged) {
+    const zip = job.hasInput ? spool.pathOf(jobId) : null;
+    await workspaces.stage(jobId, zip, zipLimits);
+    await checkEntry(zip, request, zipLimits);
+  }
   const workspace = workspaces.pathsOf(jobId);
-  if (request.entry !== null) await checkEntry(workspace.directory, request.entry, request.tool ?? '');
   return await engine.submit(
     {
       jobId,
@@ -121,10 +125,12 @@ async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: Abort
   );
 }
 
-async function checkEntry(directory: string, entry: string, tool: string): Promise<void> {
-  await access(join(directory, entry)).catch((cause) => {
-    throw new BursarError('job_refused', `${entry} is not in the zip, and the tool ${tool} starts from it`, { cause });
-  });
+/** Looks into the zip: the workspace may be on another host. */
+async function checkEntry(zip: string | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
+  if (entry === null) return;
+  const name = entry.replace(/^(\.\/)+/, '');
+  if (zip !== null && (await readStart(zip, name, 1, limits)) !== null) return;
+  throw new BursarError('job_refused', `${entry} is not in the zip, and the tool ${tool} starts from it`);
 }
 
 /** Whether another try would end the same way. */

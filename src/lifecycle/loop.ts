@@ -1,6 +1,9 @@
 /** How long to wait until the next round, unless woken before: a loop that has nothing to do names `forever`. */
 export const forever = 2 ** 31 - 1;
 
+/** Where there is nothing to do, as far as is known: another process may have stored something. */
+export const idleMs = 30_000;
+
 export interface Loop {
   /** Makes the next round start at once, or within this time, or right after the one that is under way. */
   wake(withinMs?: number): void;

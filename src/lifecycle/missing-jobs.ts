@@ -1,5 +1,5 @@
 import type { Observation } from '../domain/transition.ts';
-import { returnToDispatcher } from '../store/job-queue.ts';
+import { jobsToCancel, returnToDispatcher } from '../store/job-queue.ts';
 import type { SystemWorker } from './system-worker.ts';
 
 /** Looks in a row that must not mention a job before its system is thought to have lost it. */
@@ -9,52 +9,65 @@ const lostAfterMs = 10_000;
 interface Missing {
   since: number;
   looks: number;
-  /** Whether it has been looked whether it began; once is enough, since nothing begins unseen. */
-  examined: boolean;
+  /** What was known of its owner's wishes when it was last looked for: once is enough while they do not change. */
+  examined: 'no' | 'wanted' | 'unwanted';
 }
 
 /**
  * Minds the jobs that an engine should have and does not mention. That is no end, and changes no state: after the
- * configured time it is told to the operator. Only a job that certainly never began is brought to the engine again: a
- * controller that is killed can forget what it has just accepted.
+ * configured time it is told to the operator. Only a job that certainly never began goes back to the dispatcher: to be
+ * submitted again, where its system lost it (a controller that is killed can forget what it has just accepted); to be
+ * ended, where its owner does not want it any more.
  */
 export function createMissingJobs(worker: SystemWorker, onReturned: () => void) {
-  const { tenure, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
+  const { db, tenure, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
   const missing = new Map<string, Missing>();
   const alarmed = new Set<string>();
 
-  async function bringBack(jobId: string, ref: string, signal: AbortSignal): Promise<void> {
-    if (await engine.mayHaveBegun(workspaces.pathsOf(jobId), signal)) return;
-    if (!(await tenure.write((tx) => returnToDispatcher(tx, jobId, ref, now())))) return;
-    log.warn({ hpc: system.name, jobId, ref }, 'the system lost this job before it began; it is submitted again');
-    onReturned();
+  async function examine(due: ReadonlyMap<string, string>, unwanted: ReadonlySet<string>, signal: AbortSignal) {
+    const jobs = [...due].map(([jobId, ref]) => [jobId, { ref, workspace: workspaces.pathsOf(jobId) }] as const);
+    for (const [jobId, trace] of await engine.trace(new Map(jobs), signal)) {
+      const ref = due.get(jobId) ?? '';
+      if (trace !== 'forgotten' && !unwanted.has(jobId)) continue;
+      if (!(await tenure.write((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
+      log.warn({ hpc: system.name, jobId, ref, trace }, 'the system lost this job before it began');
+      onReturned();
+    }
+    for (const jobId of due.keys()) {
+      const entry = missing.get(jobId);
+      if (entry !== undefined) entry.examined = unwanted.has(jobId) ? 'unwanted' : 'wanted';
+    }
+  }
+
+  function raiseAlarm(jobId: string, { since }: Missing): void {
+    if (now() - since < missingAlarmMs || alarmed.has(jobId)) return;
+    alarmed.add(jobId);
+    log.error({ hpc: system.name, jobId, since }, 'the system has not mentioned this job for a long time');
   }
 
   return {
     /** Takes note of one look that succeeded. */
     async note(expected: ReadonlyMap<string, string>, observations: readonly Observation[], signal: AbortSignal) {
       const mentioned = new Set(observations.map((observation) => observation.jobId));
+      const absent = new Map([...expected].filter(([jobId]) => !mentioned.has(jobId)));
       for (const jobId of missing.keys()) {
-        if (!mentioned.has(jobId) && expected.has(jobId)) continue;
+        if (absent.has(jobId)) continue;
         missing.delete(jobId);
         alarmed.delete(jobId);
       }
-      for (const [jobId, ref] of expected) {
-        if (mentioned.has(jobId)) continue;
-        const entry = missing.get(jobId) ?? { since: now(), looks: 0, examined: false };
-        const { since } = entry;
-        const forMs = now() - since;
+      const unwanted = new Set(absent.size > 0 ? await jobsToCancel(db, system.name) : []);
+      const due = new Map<string, string>();
+      for (const [jobId, ref] of absent) {
+        const entry = missing.get(jobId) ?? { since: now(), looks: 0, examined: 'no' };
+        const wish = unwanted.has(jobId) ? 'unwanted' : 'wanted';
         entry.looks += 1;
         missing.set(jobId, entry);
-        if (!entry.examined && entry.looks >= looksUntilLost && forMs >= lostAfterMs) {
-          await bringBack(jobId, ref, signal);
-          entry.examined = true;
-        }
-        if (forMs < missingAlarmMs || alarmed.has(jobId)) continue;
-        alarmed.add(jobId);
-        log.error({ hpc: system.name, jobId, since }, 'the system has not mentioned this job for a long time');
+        raiseAlarm(jobId, entry);
+        if (entry.looks < looksUntilLost || now() - entry.since < lostAfterMs || entry.examined === wish) continue;
+        due.set(jobId, ref);
       }
       metrics.set('bursar_jobs_missing', { hpc: system.name }, alarmed.size);
+      if (due.size > 0) await examine(due, unwanted, signal);
     },
   };
 }

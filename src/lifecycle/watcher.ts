@@ -110,7 +110,7 @@ async function follow(worker: SystemWorker, job: JobRecord, observation: Observa
   // dispatcher would look for it in vain, and submit it again.
   if (job.status.state === 'accepted' || job.status.state === 'submitting') return 'later';
   if (job.engineRef !== observation.ref) return 'stray';
-  const next = transition(job.status, observation);
+  const next = transition(job.status, observation, job.isToBeCancelled);
   if (next === null) return 'known';
   const ended = next.state === 'ended';
   const spaceBytes = ended ? await workspaces.measureBytes(job.jobId) : 0;

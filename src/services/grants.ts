@@ -87,6 +87,8 @@ async function transfer(
   if (from === to) throw new BursarError('conflict', 'A transfer needs two different users.');
   const giver = (await sides(tx, project, from, resource, note.at)).cap;
   const taker = (await sides(tx, project, to, resource, note.at)).cap;
+  // In one order, whoever gives to whom: two who waited for each other would wait for long.
+  for (const id of [giver.id, taker.id].sort((a, b) => a - b)) await moveFigures(tx, id, {});
   if (!(await takeGrant(tx, giver.id, amount, 'transfer', note))) {
     throw tooMuch(resource, amount, available(giver), `what user ${from} has available`);
   }

@@ -60,13 +60,12 @@ export async function submitJob(
       deps.wake(system.name);
       return json;
     } catch (error) {
-      const json = await storedAfterAll(deps.db, jobId, destination.accounts, error);
-      if (json === undefined) {
-        await deps.spool.remove(jobId);
-        throw error;
-      }
-      deps.wake(system.name);
-      return json;
+      // Also when nobody can tell: the job may be there.
+      const wake = () => deps.wake(system.name);
+      const json = await storedAfterAll(deps.db, jobId, destination.accounts, error).finally(wake);
+      if (json !== undefined) return json;
+      await deps.spool.remove(jobId);
+      throw error;
     }
   } finally {
     await deps.spool.discard(upload);

@@ -72,6 +72,16 @@ export function collect(stream: Readable, maxBytes: number, onOverflow: () => vo
   return () => Buffer.concat(chunks);
 }
 
+/**
+ * Looks after an input until `feed` does: one that fails while its command waits for a connection is not told to anybody
+ * yet, and must not end Bursar. The answer lets go of it, whether or not anybody has read it.
+ */
+export function keepInput(stdin: RunOptions['stdin']): () => void {
+  if (!(stdin instanceof Readable)) return () => undefined;
+  stdin.on('error', () => undefined);
+  return () => void stdin.destroy();
+}
+
 /** Gives a process its input. A source that fails is never passed on as if it had merely ended: `onFailure` is told. */
 export function feed(child: RunningProcess, stdin: RunOptions['stdin'], onFailure: (error: unknown) => void): void {
   const target = child.stdin;

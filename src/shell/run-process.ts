@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { Readable } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
-import { collect, endProcess, feed, type ProcessSetting, startProcess } from './process.ts';
+import { collect, endProcess, feed, keepInput, type ProcessSetting, startProcess } from './process.ts';
 import type { RunOptions } from './shell.ts';
 import { interrupted, tooSlow, unavailable } from './trouble.ts';
 
@@ -13,6 +12,15 @@ export interface ProcessEnd {
 
 /** Runs a process to its end. The first cause of an ending wins, and whatever it is, the process group is gone after it. */
 export async function runProcess(argv: readonly string[], options: RunOptions & ProcessSetting): Promise<ProcessEnd> {
+  const dropInput = keepInput(options.stdin);
+  try {
+    return await runToEnd(argv, options);
+  } finally {
+    dropInput();
+  }
+}
+
+async function runToEnd(argv: readonly string[], options: RunOptions & ProcessSetting): Promise<ProcessEnd> {
   const { signal, timeoutMs, maxOutputBytes, stdin, what } = options;
   if (signal.aborted) throw interrupted(what, signal);
   const child = await startProcess(argv, options, stdin !== undefined);
@@ -43,6 +51,5 @@ export async function runProcess(argv: readonly string[], options: RunOptions & 
     isOver = true;
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
-    if (stdin instanceof Readable) stdin.destroy();
   }
 }

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, rm } from 'node:fs/promises';
+import { constants, lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { connect as connectSocket } from 'node:net';
 import { dirname } from 'node:path';
 import { type SshTarget, socketOf, sshArgv } from './ssh-target.ts';
 import { connectionTrouble } from './ssh-trouble.ts';
+import { unavailable } from './trouble.ts';
 
 /** The one connection that all commands share. */
 export interface SshConnection {
@@ -21,9 +22,12 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
   const socket = socketOf(target);
   let connecting: Promise<void> | null = null;
 
+  const folder = dirname(socket);
+  const log = `${socket}.log`;
+
   async function connect() {
-    const log = `${socket}.log`;
-    await mkdir(dirname(socket), { recursive: true, mode: 0o700 });
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await refuseOthers(folder);
     await rm(log, { force: true });
     // ssh keeps to its own time limit, except where a login hangs.
     const patienceMs = (target.connectTimeoutSeconds + 10) * 1000;
@@ -35,7 +39,7 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
 
   return {
     async ensure() {
-      if (connecting === null && (await isListening(socket))) return;
+      if (connecting === null && (await isListening(socket))) return await refuseOthers(folder);
       connecting ??= connect().finally(() => {
         connecting = null;
       });
@@ -45,8 +49,19 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
     async close() {
       await connecting?.catch(() => undefined);
       if (await isListening(socket)) await runQuietly(sshArgv(target, '-O', 'exit'), environment, 5000);
+      if (folder === target.controlFolder) return;
+      await rm(log, { force: true });
+      // Somebody else may use it too.
+      await rmdir(folder).catch(() => undefined);
     },
   };
+}
+
+/** Whoever can put a socket there can pose as the cluster. In a folder for temporary files others may have been first. */
+async function refuseOthers(folder: string): Promise<void> {
+  const { uid, mode } = await lstat(folder);
+  if (uid === (process.getuid?.() ?? uid) && (mode & (constants.S_IFMT | 0o022)) === constants.S_IFDIR) return;
+  throw unavailable(`${folder} is not a folder of this user alone: remove it, or choose a shorter path for the data`);
 }
 
 /** A socket whose owner was killed is still there as a file: only an answer counts. */

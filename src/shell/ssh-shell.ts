@@ -3,7 +3,7 @@ import { pipeline, type Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { BursarError } from '../domain/errors.ts';
 import { baseEnvironment } from './base-environment.ts';
-import type { ProcessSetting, RunningProcess } from './process.ts';
+import { keepInput, type ProcessSetting, type RunningProcess } from './process.ts';
 import { createUnmarking, type RemoteReport, readMarked, readReport, wrapCommand } from './remote-command.ts';
 import { runProcess } from './run-process.ts';
 import type { RunOptions, RunResult, Shell } from './shell.ts';
@@ -84,6 +84,7 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
     const command = prepare(argv);
     const { signal, timeoutMs, maxOutputBytes } = options;
     const deadline = performance.now() + timeoutMs;
+    const dropInput = keepInput(options.stdin);
     const { turn, leave } = turns.take();
     try {
       const ready = turn.then(() => connection.ensure());
@@ -105,6 +106,7 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
       return { code: codeOf(report), stdout: output.toString('utf8'), stderr: report.stderr };
     } finally {
       leave();
+      dropInput();
     }
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { BursarError } from '../domain/errors.ts';
 
 export interface SshTarget {
   /** A name from the operator's ssh_config, or of a host. */
@@ -13,7 +13,10 @@ export interface SshTarget {
   knownHostsFile?: string | undefined;
   /** In place of all other keys. */
   identityFile?: string | undefined;
-  /** For the socket of the shared connection: a folder with a short path, of this user alone. */
+  /**
+   * For the socket of the shared connection: a folder of this user alone. Where its path is too long for a socket, a
+   * folder for temporary files is taken in its place.
+   */
   controlFolder: string;
   connectTimeoutSeconds: number;
 }
@@ -61,17 +64,17 @@ export function sshArgv(target: SshTarget, ...extra: string[]): string[] {
 
 /** The socket's name stands for all that makes a connection what it is: no other target ever uses it. */
 export function socketOf({ controlFolder, connectTimeoutSeconds: _, ...identity }: SshTarget): string {
-  const hash = createHash('sha256')
-    .update(JSON.stringify(Object.entries(identity).sort()))
-    .digest('hex');
-  const path = join(controlFolder, hash.slice(0, 12));
-  // While it makes the socket, ssh adds 17 characters; macOS takes 104 with the final NUL, Linux 108.
-  if (Buffer.byteLength(path) + 17 > 103) {
-    const message = `The folder ${controlFolder} has too long a path for the sockets of ssh: use one of at most 73 bytes`;
-    throw new BursarError('invalid_config', message);
-  }
-  return path;
+  const name = digest(JSON.stringify(Object.entries(identity).sort()));
+  // One that is the same after a crash: the connection is found again, and nothing piles up.
+  const short = `bursar-${process.getuid?.() ?? 'ssh'}-${digest(controlFolder)}`;
+  const folders = [controlFolder, join(tmpdir(), short), join('/tmp', short)];
+  return folders.map((folder) => join(folder, name)).find(isShort) ?? join('/tmp', short, name);
 }
+
+const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12);
+
+/** While it makes the socket, ssh adds 17 characters; macOS takes 104 with the final NUL, Linux 108. */
+const isShort = (path: string) => Buffer.byteLength(path) + 17 <= 103;
 
 /** A path in an option of ssh, which splits words at spaces and expands `%`. */
 const literal = (path: string) => `"${path.replaceAll('%', '%%')}"`;

@@ -127,10 +127,25 @@ function movement(db: Db, accountId: number, change: Partial<Movement>) {
     .where('id', '=', accountId);
 }
 
-/** Appends to an account's history. The movement is already in its figures, which are given as they are now. */
+/** A movement that is in an account's figures already, and the account as it is after it. */
+export interface Moved {
+  movement: Partial<Movement>;
+  after: Account;
+}
+
+/** Appends to the history of accounts. */
+export async function insertEntries(db: Db, moved: readonly Moved[], note: EntryNote): Promise<void> {
+  const rows = moved.map(({ movement, after }) => ({
+    account_id: after.id,
+    ...noMovement,
+    ...movement,
+    available_after: available(after),
+    ...note,
+  }));
+  await db.insertInto('entries').values(rows).execute();
+}
+
+/** The same for one. */
 export async function insertEntry(db: Db, movement: Partial<Movement>, after: Account, note: EntryNote): Promise<void> {
-  await db
-    .insertInto('entries')
-    .values({ account_id: after.id, ...noMovement, ...movement, available_after: available(after), ...note })
-    .execute();
+  await insertEntries(db, [{ movement, after }], note);
 }

@@ -1,4 +1,4 @@
-import { PostgresAdapter } from 'kysely';
+import { PostgresAdapter, sql } from 'kysely';
 import type { Db } from './tables.ts';
 
 /** Everything in which the databases differ, for the migrations and the queries alike. */
@@ -19,7 +19,19 @@ export interface Dialect {
    * repeated. On SQLite transactions do not meet: each waits for the one before it.
    */
   metAnother(error: unknown): boolean;
+
+  /** The schema that the tables are in; null where there are none. */
+  schemaName(db: Db): Promise<string | null>;
+  /** Which table's rows refer to which. */
+  foreignKeys(db: Db): Promise<{ child: string; parent: string }[]>;
+  /** All rows of a table, so many at a time. On PostgreSQL the handle must be a transaction. */
+  readTable(db: Db, table: string, size: number): AsyncIterable<Row[]>;
+  /** The record number that a table gave last; 0 where it gave none. */
+  lastNumber(db: Db, table: string): Promise<number>;
+  setLastNumber(db: Db, table: string, number: number): Promise<void>;
 }
+
+type Row = Record<string, unknown>;
 
 const sqlite: Dialect = {
   name: 'sqlite',
@@ -33,6 +45,31 @@ const sqlite: Dialect = {
     ),
   monthOf: (column) => `strftime('%Y-%m', ${column} / 1000, 'unixepoch')`,
   metAnother: () => false,
+  schemaName: async () => null,
+  async foreignKeys(db) {
+    const { rows } = await sql<{ child: string; parent: string }>`
+      select t.name as child, f."table" as parent
+      from sqlite_master t, pragma_foreign_key_list(t.name) f where t.type = 'table'`.execute(db);
+    return rows;
+  },
+  async *readTable(db, table, size) {
+    for (let last = -1; ; ) {
+      const { rows } = await sql<Row & { rowid_: number }>`
+        select rowid as rowid_, * from ${sql.table(table)} where rowid > ${last}
+        order by rowid limit ${size}`.execute(db);
+      if (rows.length > 0) yield rows;
+      if (rows.length < size) return;
+      last = rows.at(-1)?.rowid_ ?? last;
+    }
+  },
+  async lastNumber(db, table) {
+    const { rows } = await sql<{ seq: number }>`select seq from sqlite_sequence where name = ${table}`.execute(db);
+    return rows[0]?.seq ?? 0;
+  },
+  async setLastNumber(db, table, number) {
+    await sql`delete from sqlite_sequence where name = ${table}`.execute(db);
+    await sql`insert into sqlite_sequence (name, seq) values (${table}, ${number})`.execute(db);
+  },
 };
 
 /** Serialization failure, deadlock, and a row that another transaction has just inserted: a second look will find it. */
@@ -53,6 +90,34 @@ const postgres: Dialect = {
   ],
   monthOf: (column) => `to_char(to_timestamp(${column} / 1000) at time zone 'UTC', 'YYYY-MM')`,
   metAnother: (error) => meetings.includes((error as { code?: string }).code ?? ''),
+  async schemaName(db) {
+    const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(db);
+    return rows[0]?.name ?? null;
+  },
+  async foreignKeys(db) {
+    const { rows } = await sql<{ child: string; parent: string }>`
+      select c.relname as child, p.relname as parent from pg_constraint f
+      join pg_class c on c.oid = f.conrelid join pg_class p on p.oid = f.confrelid
+      where f.contype = 'f' and f.connamespace = current_schema()::regnamespace`.execute(db);
+    return rows;
+  },
+  async *readTable(db, table, size) {
+    await sql`declare all_rows no scroll cursor for select * from ${sql.table(table)}`.execute(db);
+    for (;;) {
+      const { rows } = await sql<Row>`fetch forward ${sql.lit(size)} from all_rows`.execute(db);
+      if (rows.length > 0) yield rows;
+      if (rows.length < size) break;
+    }
+    await sql`close all_rows`.execute(db);
+  },
+  async lastNumber(db, table) {
+    const { rows } = await sql<{ last: number | null }>`
+      select pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass) as last`.execute(db);
+    return rows[0]?.last ?? 0;
+  },
+  async setLastNumber(db, table, number) {
+    if (number > 0) await sql`select setval(pg_get_serial_sequence(${table}, 'id'), ${number})`.execute(db);
+  },
 };
 
 export function dialectOf(db: Db): Dialect {

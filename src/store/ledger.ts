@@ -4,7 +4,9 @@ import {
   type Account,
   type AccountSet,
   type EntryNote,
+  insertEntries,
   insertEntry,
+  type Moved,
   moveFigures,
   moveIfAvailable,
 } from './accounts.ts';
@@ -41,11 +43,13 @@ export async function reserve(
     [accounts.spacePool, amounts.spaceBytes, 'pool'],
     [accounts.spaceCap, amounts.spaceBytes, 'cap'],
   ] as const;
+  const moved: Moved[] = [];
   for (const [{ id, resource }, held, account] of sides) {
     const after = await moveIfAvailable(db, id, { held }, held);
     if (after === undefined) return await lackOf(db, accounts, resource, held, account);
-    await insertEntry(db, { held }, after, { ...note, job: job.id, kind: 'reserve' });
+    moved.push({ movement: { held }, after });
   }
+  await insertEntries(db, moved, { ...note, job: job.id, kind: 'reserve' });
   await db
     .insertInto('holds')
     .values({

@@ -19,6 +19,14 @@ function migratorOf(db: Db): Migrator {
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }
 
+/** The migrations that the database has, and those that it still needs. */
+export async function schemaOf(db: Db): Promise<{ applied: string[]; pending: string[] }> {
+  const known = await migratorOf(db).getMigrations();
+  const names = (isApplied: boolean) =>
+    known.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
+  return { applied: names(true), pending: names(false) };
+}
+
 /** Brings the schema up to date. Whoever starts at the same time waits, and finds it done. */
 export async function migrate(db: Db): Promise<void> {
   const migrator = migratorOf(db);

@@ -43,6 +43,7 @@ interface Place {
 
 /** Why a server that was asked at start does not serve, and what the operator can do. */
 export function connectionTrouble(error: unknown, { host, port, user, database }: Place): BursarError {
+  if (error instanceof BursarError && error.code !== 'database_unavailable') return error;
   const cause = error instanceof BursarError ? (error.cause ?? error) : error;
   const where = host.startsWith('/') ? `the socket in ${host}` : `${host} port ${port}`;
   const { code = '', message } = cause as Error & { code?: string };

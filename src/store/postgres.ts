@@ -49,6 +49,8 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
       ? {}
       : {
           statement_timeout: settings.statementTimeoutMs,
+          // A Bursar that is stopped in the middle must not keep its locks from the others.
+          idle_in_transaction_session_timeout: longestPauseMs,
           query_timeout: settings.statementTimeoutMs + networkGraceMs,
         };
   return {
@@ -64,8 +66,6 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
     application_name: 'bursar',
     // So that the server soon misses a Bursar whose machine is gone, and gives up its locks.
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
-    // A Bursar that is stopped in the middle must not keep its locks from the others.
-    idle_in_transaction_session_timeout: longestPauseMs,
     ...limits,
     types: { getTypeParser: (type, format) => numberParser(type) ?? pg.types.getTypeParser(type, format) },
   };
@@ -80,13 +80,11 @@ function numberParser(type: number): any {
   return type === bigint || type === numeric ? Number : undefined;
 }
 
-function tlsOptions({ sslmode, sslrootcert, host }: PostgresAddress): Pg.PoolConfig['ssl'] {
+function tlsOptions({ sslmode, sslrootcert }: PostgresAddress): Pg.PoolConfig['ssl'] {
   if (sslmode === 'disable') return false;
   const ca = sslrootcert === undefined ? {} : { ca: readCertificates(sslrootcert) };
   if (sslmode === 'require' && sslrootcert === undefined) return { rejectUnauthorized: false };
-  // The name that is checked is the one that was asked for.
-  if (sslmode === 'verify-full') return { ...ca, servername: host };
-  return { ...ca, checkServerIdentity: () => undefined };
+  return sslmode === 'verify-full' ? ca : { ...ca, checkServerIdentity: () => undefined };
 }
 
 function readCertificates(file: string): string {

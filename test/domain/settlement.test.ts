@@ -103,7 +103,15 @@ describe('what a finished job owes', () => {
     endedAt: 11_000,
     elapsedSeconds: 10,
   };
-  const paying: Outcome[] = ['succeeded', 'failed', 'timed_out', 'out_of_memory', 'output_exceeded', 'cancelled'];
+  const paying: Outcome[] = [
+    'succeeded',
+    'failed',
+    'timed_out',
+    'out_of_memory',
+    'output_exceeded',
+    'cancelled',
+    'cancelled_by_site',
+  ];
   const free: Outcome[] = ['rejected', 'lost', 'node_failed', 'preempted'];
 
   test('is what it used, where the end is its own', () => {

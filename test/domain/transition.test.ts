@@ -10,7 +10,7 @@ import {
   type Outcome,
 } from '../../src/domain/job.ts';
 import { type StageVocabulary, stageOf } from '../../src/domain/stage.ts';
-import { type Observation, transition } from '../../src/domain/transition.ts';
+import { type Observation, transition as transitionOf } from '../../src/domain/transition.ts';
 
 const outcomes: Outcome[] = [
   'succeeded',
@@ -19,6 +19,7 @@ const outcomes: Outcome[] = [
   'out_of_memory',
   'output_exceeded',
   'cancelled',
+  'cancelled_by_site',
   'rejected',
   'lost',
   'node_failed',
@@ -55,6 +56,9 @@ const statuses: fc.Arbitrary<JobStatus> = fc.oneof(
   ends.map((how): JobStatus => ({ state: 'ended', ...how })),
   ends.map((how): JobStatus => ({ state: 'deleted', ...how })),
 );
+
+const transition = (status: JobStatus, observation: Observation, isToBeCancelled = true) =>
+  transitionOf(status, observation, isToBeCancelled);
 
 describe('a transition', () => {
   test('follows what was observed', () => {
@@ -111,6 +115,19 @@ describe('a transition', () => {
       }),
     );
   });
+
+  test('tells whose cancellation it was by what the owner has asked for, in the words of the system', () => {
+    const cancelled = (reason: string, isToBeCancelled: boolean) => {
+      const how = { ...end, outcome: 'cancelled', reason } as const;
+      const next = transition({ state: 'queued' }, { jobId: 'A', ref: '1', kind: 'finished', ...how }, isToBeCancelled);
+      return next?.state === 'ended' ? [next.outcome, next.reason] : [];
+    };
+    const site = 'cancelled by an administrator of the cluster';
+    assert.deepEqual(cancelled('cancelled by its owner', true), ['cancelled', 'cancelled by its owner']);
+    assert.deepEqual(cancelled('cancelled (CANCELLED)', true), ['cancelled', 'cancelled by its owner (CANCELLED)']);
+    assert.deepEqual(cancelled('cancelled (CANCELLED by 0)', false), ['cancelled_by_site', `${site} (CANCELLED by 0)`]);
+    assert.deepEqual(cancelled('cancelled by its owner', false), ['cancelled_by_site', site]);
+  });
 });
 
 describe('stages', () => {
@@ -134,7 +151,7 @@ describe('stages', () => {
 
   test('of a job that is over tell success, cancellation and failure apart', () => {
     const shown = outcomes.map((outcome) => stageOf({ state: 'ended', ...end, outcome }, words));
-    assert.deepEqual(shown, ['S', 'F', 'F', 'F', 'F', 'C', 'F', 'F', 'F', 'F']);
+    assert.deepEqual(shown, ['S', 'F', 'F', 'F', 'F', 'C', 'F', 'F', 'F', 'F', 'F']);
   });
 
   test('of a job whose files are gone are the same for every outcome', () => {

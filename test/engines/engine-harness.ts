@@ -19,6 +19,8 @@ export interface EngineHarness {
   keepsForgotten?: boolean;
   /** True when output goes straight into files: who opens /dev/stderr by name then starts it afresh, as Slurm's users know. */
   writesIntoFiles?: boolean;
+  /** What it says of a job that was cancelled while it ran. By whom, not every system knows. */
+  cancelReason: string;
   /** True when the system tells nobody that something has changed, so that the watcher has to ask. */
   isSilent?: boolean;
 }

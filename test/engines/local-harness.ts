@@ -50,6 +50,7 @@ export async function localHarness(overrides: Partial<LocalEngineOptions> = {}):
     },
     wholeSystem: { nodes: 1, coresPerNode: options.cores },
     shortestRuntimeSeconds: 1,
+    cancelReason: 'cancelled by its owner',
     recordOf: (job) => join(directory, job.jobId),
   };
 }
@@ -71,21 +72,23 @@ export function localTest(
 }
 
 export async function newLocalJob(root: string, overrides: JobOverrides = {}): Promise<EngineJob> {
-  const jobId = overrides.jobId ?? randomUUID().toUpperCase();
+  const jobId = overrides.jobId ?? newJobId();
   const home = join(root, 'jobs', jobId);
   const directory = join(home, 'work');
   await mkdir(directory, { recursive: true });
-  return {
-    jobId,
-    nodes: 1,
-    coresPerNode: 1,
-    runtimeSeconds: 60,
-    command: { kind: 'line', line: 'true' },
-    workspace: { directory, stdout: join(home, 'stdout'), stderr: join(home, 'stderr') },
-    site: {},
-    ...overrides,
-  };
+  const workspace = { directory, stdout: join(home, 'stdout'), stderr: join(home, 'stderr') };
+  return { ...smallJob, jobId, workspace, ...overrides };
 }
+
+export const newJobId = () => randomUUID().toUpperCase();
+
+export const smallJob = {
+  nodes: 1,
+  coresPerNode: 1,
+  runtimeSeconds: 60,
+  command: { kind: 'line', line: 'true' },
+  site: {},
+} as const;
 
 export async function endAll(engine: Engine): Promise<void> {
   await eventually('all jobs have ended', async () => {

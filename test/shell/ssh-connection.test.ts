@@ -2,14 +2,18 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSshShell, type SshShellOptions } from '../../src/shell/ssh-shell.ts';
-import { startSshd } from '../support/sshd.ts';
+import { socketOf } from '../../src/shell/ssh-target.ts';
+import { mastersOf, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import { ample } from './shell-contract.ts';
 
@@ -24,12 +28,7 @@ async function setUp(t: TestContext, changes: (folder: string) => Partial<SshShe
     await sshd.close();
   });
   const run = (...argv: string[]) => shell.run(argv, ample());
-  /** The processes that keep the shared connection open: an ssh that has put itself into the background. */
-  const masters = () => {
-    const lines = execFileSync('ps', ['-A', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
-    const found = lines.filter((line) => line.includes(`ssh: ${options.controlFolder}/`) && !/^\s*\d+\s+Z/.test(line));
-    return found.map((line) => Number.parseInt(line, 10));
-  };
+  const masters = () => mastersOf(options.controlFolder);
   /** The connection's name for the other side, the same for all commands on it. */
   const connection = async () => (await run('printenv', 'SSH_CONNECTION')).stdout;
   return { sshd, options, shell, run, masters, connection };
@@ -122,6 +121,19 @@ test('a host that never answers is given up in time', async (t) => {
   assert.equal(performance.now() - started < 6000, true);
 });
 
+test('an input whose command finds no connection is let go of, and may fail meanwhile', async (t) => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.after(() => silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const { shell } = await setUp(t, () => ({ port, connectTimeoutSeconds: 1 }));
+  const [whole, broken] = [Readable.from(['input']), new Readable({ read: () => undefined })];
+  const runs = [whole, broken].map((stdin) => assert.rejects(shell.run(['cat'], { ...ample(), stdin }), transient));
+  broken.destroy(new Error('the input broke off'));
+  await Promise.all(runs);
+  assert.equal(whole.destroyed, true);
+});
+
 test('a name that nobody has says so', async (t) => {
   const { run } = await setUp(t, () => ({ host: 'no-such-host.invalid' }));
   await assert.rejects(run('true'), { ...transient, message: /no host of this name/ });
@@ -184,10 +196,24 @@ test('paths with spaces and percent signs are paths', async (t) => {
   assert.equal((await readdir(odd)).length, 4, 'the socket and its log are there too');
 });
 
-test('a folder too long for a socket is refused at once', async (t) => {
+test('a folder with too long a path for a socket is stood in for by a short one, which goes with the shell', async (t) => {
   const { options } = await setUp(t);
-  const controlFolder = `/tmp/${'x'.repeat(80)}`;
-  assert.throws(() => createSshShell({ ...options, controlFolder }), { code: 'invalid_config', message: /too long/ });
+  const long = { ...options, controlFolder: join(tmpdir(), 'x'.repeat(90)) };
+  const socket = socketOf(long);
+  assert.ok(Buffer.byteLength(socket) < 90);
+  const shell = createSshShell(long);
+  t.after(() => shell.close());
+  const say = async (text: string) => (await shell.run(['echo', text], ample())).stdout;
+  assert.equal(await say('mine'), 'mine\n');
+  assert.equal((await stat(dirname(socket))).mode & 0o777, 0o700);
+  assert.equal(existsSync(long.controlFolder), false);
+  await shell.close();
+  assert.equal(existsSync(dirname(socket)), false);
+  // A folder that others can write to may hold a socket of theirs.
+  await mkdir(dirname(socket));
+  t.after(() => rm(dirname(socket), { recursive: true, force: true }));
+  await chmod(dirname(socket), 0o777);
+  await assert.rejects(say('yours'), { ...transient, message: /not a folder of this user alone/ });
 });
 
 test('what start-up files print is not taken for output', async (t) => {

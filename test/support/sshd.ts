@@ -2,10 +2,11 @@ import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import type { SshShellOptions } from '../../src/shell/ssh-shell.ts';
+import { freePorts } from './ports.ts';
 import { until } from './until.ts';
 
 export interface TestSshd {
@@ -28,7 +29,7 @@ export async function startSshd(): Promise<TestSshd> {
   for (const name of ['host_key', 'user_key']) {
     execute(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', at(name)]);
   }
-  const port = await freePort();
+  const [port = 0] = await freePorts(1);
   const lines = [
     `Port ${port}`,
     'ListenAddress 127.0.0.1',
@@ -108,23 +109,6 @@ function findSshd(): string {
 
 const execute = ([program = '', ...args]: string[]) => execFileSync(program, args, { stdio: 'inherit' });
 
-/** Below the range that the system gives to outgoing connections, so that none can take it meanwhile. */
-async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 20_000 + Math.floor(Math.random() * 12_000);
-    const server = createServer();
-    try {
-      server.listen(port, '127.0.0.1');
-      await once(server, 'listening');
-      server.close();
-      await once(server, 'close');
-      return port;
-    } catch {
-      // Somebody else has it.
-    }
-  }
-}
-
 async function isOpen(port: number): Promise<boolean> {
   const probe = connect({ host: '127.0.0.1', port });
   try {
@@ -154,4 +138,15 @@ function kill(pid: number) {
   } catch {
     // It has ended meanwhile.
   }
+}
+
+/** The processes that keep shared connections open: an ssh that has put itself into the background. */
+export function mastersOf(controlFolder: string): number[] {
+  const lines = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
+  const found = lines.filter((line) => line.includes(`ssh: ${controlFolder}/`) && !/^\s*\d+\s+Z/.test(line));
+  return found.map((line) => Number.parseInt(line, 10));
+}
+
+export function killMasters(controlFolder: string): void {
+  for (const pid of mastersOf(controlFolder)) kill(pid);
 }

@@ -3,6 +3,7 @@ import { access, open, realpath, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { unreachable } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/job.ts';
+import { firstLineRefusal, scriptRefusal } from '../script-refusal.ts';
 
 /** A program to run as it is, or why the job cannot be run and what to do about it. */
 export type Invocation = { program: string; args: string[] } | { rejected: string };
@@ -33,26 +34,18 @@ async function prepareProgram(argv: string[], directory: string, path: string): 
 
 /** A script needs no permission to be executed: it is given to its interpreter, as a batch system would. */
 async function prepareScript(script: string, args: string[], directory: string): Promise<Invocation> {
-  if (isAbsolute(script))
-    return { rejected: `${script} is not a path inside the zip: name the script relative to its top` };
+  if (isAbsolute(script)) return { rejected: scriptRefusal.absolute(script) };
   const file = resolve(directory, script);
   const [home, target] = await Promise.all([realpath(directory), realpath(file).catch(() => null)]);
   if (isOutside(directory, file) || (target !== null && isOutside(home, target))) {
-    return { rejected: `${script} leaves the job's folder: name a script that is in the zip` };
+    return { rejected: scriptRefusal.outside(script) };
   }
-  if (target === null || !(await isFile(target))) {
-    return { rejected: `${script} is not in the zip: add it at that path, or correct the command` };
-  }
+  if (target === null || !(await isFile(target))) return { rejected: scriptRefusal.absent(script) };
   const firstLine = await readFirstLine(target);
-  if (!firstLine.startsWith('#!')) {
-    return { rejected: `${script} does not say what runs it: make its first line an interpreter, such as #!/bin/bash` };
-  }
-  if (firstLine.endsWith('\r')) {
-    return { rejected: `${script} has the line ends of Windows: save it with Unix line ends (dos2unix ${script})` };
-  }
+  const rejected = firstLineRefusal(script, firstLine);
+  if (rejected !== null) return { rejected };
   // As the kernel reads it: the interpreter, and all the rest as one argument.
-  const [, interpreter, argument] = /^#!\s*(\S*)\s*(.*?)\s*$/.exec(firstLine) ?? [];
-  if (!interpreter) return { rejected: `${script} names no interpreter after #!` };
+  const [, interpreter = '', argument] = /^#!\s*(\S*)\s*(.*?)\s*$/.exec(firstLine) ?? [];
   const { found, problem } = await findProgram(resolve(directory, interpreter), directory, '');
   if (found === null) return { rejected: `${script} cannot be run by ${interpreter}: ${problem}` };
   return { program: found, args: [...(argument ? [argument] : []), file, ...args] };

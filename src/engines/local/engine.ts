@@ -74,7 +74,8 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     // A supervisor claims its job before it runs it: nothing can run twice, so nothing need be held back.
     release: async () => undefined,
     discard: async () => undefined,
-    mayHaveBegun: async () => true,
+    // Its records are its memory: it forgets nothing.
+    trace: async () => new Map(),
 
     observe: (_expected, signal) =>
       guard(signal, async () => {

@@ -1,7 +1,7 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { RunResult, Shell } from '../../shell/shell.ts';
 
-/** A command of Slurm, or of the system that Slurm runs on. */
+/** A command of Slurm, or one that looks at the files of jobs where Slurm's commands run. */
 export interface SlurmCommand {
   argv: readonly [string, ...string[]];
   stdin?: string;
@@ -10,7 +10,7 @@ export interface SlurmCommand {
 export interface CommandOptions {
   shell: Shell;
   commandTimeoutMs: number;
-  /** Told of every command that is run, by its name; to count them. */
+  /** Told of every command of Slurm that is run, by its name; to count what the scheduler has to do. */
   onCommand(name: string): void;
 }
 
@@ -39,7 +39,7 @@ export function createRunCommand({ shell, commandTimeoutMs, onCommand }: Command
   return async ({ argv, stdin }, signal) => {
     signal.throwIfAborted();
     const [program] = argv;
-    onCommand(program);
+    if (program !== 'bash') onCommand(program);
     const prelude = program === 'sbatch' ? forSubmitting : forReading;
     // --norc: a bash whose input is a socket, as Node's pipes are, takes itself for a remote shell and reads ~/.bashrc.
     return await shell.run(['bash', '--norc', '-c', prelude, 'bursar', ...argv], {

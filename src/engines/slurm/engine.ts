@@ -12,6 +12,7 @@ import { checkRelease, parsePing, pingCommand, releaseCommand } from './scontrol
 import { checkScript, scriptCheckCommand } from './script-check.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { parseSqueue, squeueCommand } from './squeue.ts';
+import { createTraces } from './traces.ts';
 import { createTurns } from './turns.ts';
 
 export interface SlurmEngineOptions extends CommandOptions {
@@ -27,6 +28,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const { now = Date.now } = options;
   const run = createRunCommand(options);
   const leftQueue = createLeftQueue(options.accounting, run, now);
+  const traces = createTraces(run, now);
   const inTurn = createTurns();
   /** Names by id, as last observed: ids are told to `discard` without them. */
   let observed = new Map<string, string>();
@@ -39,6 +41,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const squeue = gathered(async (_, signal): Promise<SlurmJob[]> => {
     const jobs = parseSqueue(outputOf('squeue', await run(squeueCommand(), signal)));
     answeredAt = now();
+    traces.note(jobs);
     return jobs.filter(({ name }) => isJobName(name)).sort((a, b) => Number(a.ref) - Number(b.ref));
   });
   const list = (signal: AbortSignal) => squeue(undefined, signal);
@@ -107,12 +110,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       return current.concat(await leftQueue.look(missing, signal));
     },
 
-    async mayHaveBegun({ directory }, signal) {
-      // The wrapper makes this folder before anything else of a job runs, and runs nothing when it is there.
-      // A file system that is out of reach shows neither: then nobody knows.
-      const unbegun = ['test', '-d', directory, '-a', '!', '-e', `${directory}.started`] as const;
-      return (await run({ argv: unbegun }, signal)).code !== 0;
-    },
+    trace: traces.find,
 
     async discard(refs, signal) {
       const unwanted = new Set(refs);

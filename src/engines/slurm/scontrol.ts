@@ -28,3 +28,15 @@ export function parsePing(result: RunResult): EngineHealth {
   const hosts = controllers.map(([, , host]) => host).join(', ');
   return { ok: false, detail: hosts === '' ? lastWords(result) : `slurmctld on ${hosts} is down` };
 }
+
+export function showConfigCommand(): SlurmCommand {
+  return { argv: ['scontrol', 'show', 'config'] };
+}
+
+/** What the controller says of its memory: the id that it gives next, and how long it keeps what is over. */
+export function parseMemory(output: string): { nextId: number; keepsMs: number } {
+  const figure = (name: string) => Number(new RegExp(`^${name}\\s*= (\\d+)`, 'm').exec(output)?.[1] ?? Number.NaN);
+  const seconds = figure('MinJobAge');
+  // 0 is for ever. Where it does not say, nothing follows from either.
+  return { nextId: figure('NEXT_JOB_ID'), keepsMs: seconds === 0 ? Number.POSITIVE_INFINITY : seconds * 1000 };
+}

@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
+import { firstLineRefusal, scriptRefusal } from '../script-refusal.ts';
 import type { SlurmCommand } from './commands.ts';
 
 /** Says where a script really is, and how it begins. */
@@ -15,26 +16,18 @@ head -c 1024 -- "$target" | head -n 1 | tr -d '\\000'
 
 /** Looks at a script before it is submitted: in the queue it might take days until it fails. */
 export function scriptCheckCommand(directory: string, script: string): SlurmCommand {
-  if (posix.isAbsolute(script)) {
-    throw refused(`${script} is not a path inside the zip: name the script relative to its top`);
-  }
-  if (posix.normalize(script).startsWith('..')) throw refused(leaves(script));
+  if (posix.isAbsolute(script)) throw refused(scriptRefusal.absolute(script));
+  if (posix.normalize(script).startsWith('..')) throw refused(scriptRefusal.outside(script));
   return { argv: ['bash', '-c', look, 'bursar', directory, script] };
 }
 
 /** Throws `job_refused` when the script cannot be run. Whether its interpreter is there only the nodes know. */
 export function checkScript(script: string, output: string): void {
   const [verdict, firstLine = ''] = output.split('\n');
-  if (verdict === 'outside') throw refused(leaves(script));
-  if (verdict !== 'file') throw refused(`${script} is not in the zip: add it at that path, or correct the command`);
-  if (!firstLine.startsWith('#!')) {
-    throw refused(`${script} does not say what runs it: make its first line an interpreter, such as #!/bin/bash`);
-  }
-  if (firstLine.endsWith('\r')) {
-    throw refused(`${script} has the line ends of Windows: save it with Unix line ends (dos2unix ${script})`);
-  }
-  if (/^#!\s*$/.test(firstLine)) throw refused(`${script} names no interpreter after #!`);
+  if (verdict === 'outside') throw refused(scriptRefusal.outside(script));
+  if (verdict !== 'file') throw refused(scriptRefusal.absent(script));
+  const refusal = firstLineRefusal(script, firstLine);
+  if (refusal !== null) throw refused(refusal);
 }
 
-const leaves = (script: string) => `${script} leaves the job's folder: name a script that is in the zip`;
 const refused = (message: string) => new BursarError('job_refused', message);

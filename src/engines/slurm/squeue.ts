@@ -1,4 +1,5 @@
-import type { SlurmCommand } from './commands.ts';
+import type { RunResult } from '../../shell/shell.ts';
+import { outputOf, type SlurmCommand } from './commands.ts';
 import { exitOfStatus, parseElapsed, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 const fields = [
@@ -20,6 +21,18 @@ const fields = [
 export function squeueCommand(): SlurmCommand {
   const format = fields.map((field) => `${field}:|`).join(',');
   return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format] };
+}
+
+/** The jobs that have these ids now, whosever they are. */
+export function squeueByIdCommand(refs: readonly string[]): SlurmCommand {
+  const format = fields.map((field) => `${field}:|`).join(',');
+  return { argv: ['squeue', '-h', '-t', 'all', '-O', format, '-j', refs.join(',')] };
+}
+
+/** Asked for one job alone, squeue calls it an error that there is none. */
+export function parseSqueueById(result: RunResult): SlurmJob[] {
+  if (result.code === 1 && /invalid job id/i.test(result.stderr)) return [];
+  return parseSqueue(outputOf('squeue', result));
 }
 
 /** A line that is not understood tells nothing. */

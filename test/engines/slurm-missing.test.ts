@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict';
+import { appendFile } from 'node:fs/promises';
+import { describe } from 'node:test';
+import type { Engine, EngineJob } from '../../src/engines/engine.ts';
+import { drive } from './engine-harness.ts';
+import { count, hold, runsOf } from './jobs.ts';
+import { eventually, never, untilFinished } from './observing.ts';
+import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
+
+/** Nobody tells of jobs that have left the queue, which they do after two seconds. */
+const silent = { accounting: 'none', minJobAge: 2 } as const;
+
+const traceOf = async (engine: Engine, job: EngineJob, ref: string) =>
+  (await engine.trace(new Map([[job.jobId, { ref, workspace: job.workspace }]]), never)).get(job.jobId);
+
+const untilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
+  eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job.jobId], never)).size === 0);
+
+describe('a job that Slurm does not mention any more', () => {
+  slurmTest('cancelled on the cluster before it began: it was not forgotten', silent, async (harness) => {
+    const { engine, newJob, wholeSystem, cluster, reopen } = harness;
+    const [held, running, pending] = [
+      await newJob(count),
+      await newJob({ ...hold, ...wholeSystem }),
+      await newJob(count),
+    ];
+    const first = await engine.submit(held, never);
+    await drive(engine).submit(running, never);
+    const second = await drive(engine).submit(pending, never);
+    cluster.run('scancel', first, second);
+    for (const job of [held, pending]) await untilGone(harness, job);
+    for (const one of [engine, await reopen()]) {
+      assert.equal(await traceOf(one, held, first), 'unbegun');
+      assert.equal(await traceOf(one, pending, second), 'unbegun');
+    }
+    assert.deepEqual(await Promise.all([held, pending].map(runsOf)), [0, 0]);
+  });
+
+  slurmTest('it ran: it has no trace, and none where its workspace is out of reach', silent, async (harness) => {
+    const { engine, newJob, cluster } = harness;
+    const [ran, lost] = [await newJob(count), await newJob(count)];
+    const first = await drive(engine).submit(ran, never);
+    const second = await engine.submit(lost, never);
+    await untilFinished(engine, ran.jobId);
+    await untilGone(harness, ran);
+    await cluster.wipeController();
+    assert.equal(await traceOf(engine, ran, first), undefined);
+    assert.equal(await traceOf(engine, lost, second), 'forgotten');
+    const unreachable = { ...lost, workspace: { ...lost.workspace, directory: '/nowhere/files' } };
+    assert.equal(await traceOf(engine, unreachable, second), undefined);
+  });
+
+  slurmTest('the controller has yet to give its id to anybody: it was forgotten', silent, async (harness) => {
+    const { engine, newJob, cluster, reopen } = harness;
+    const lost = await newJob(count);
+    const ref = await engine.submit(lost, never);
+    await cluster.wipeController();
+    assert.equal(await traceOf(await reopen(), lost, ref), 'forgotten');
+  });
+
+  slurmTest('its id is another job now, whosever that is: it was forgotten', silent, async (harness) => {
+    const { engine, newJob, cluster, reopen } = harness;
+    const lost = await newJob(count);
+    const ref = await engine.submit(lost, never);
+    await cluster.wipeController();
+    const other = cluster
+      .run('sbatch', '--parsable', '--hold', '-J', 'other', '-o', '/dev/null', '--wrap', 'true')
+      .trim();
+    cluster.run('sbatch', '--hold', '-J', 'next', '-o', '/dev/null', '--wrap', 'true');
+    assert.equal(other, ref);
+    assert.equal(await traceOf(await reopen(), lost, ref), 'forgotten');
+  });
+
+  slurmTest('it was there a moment ago, and what is over stays longer: it was forgotten', {}, async (harness) => {
+    const { engine, newJob, cluster, reopen } = harness;
+    const lost = await newJob(count);
+    const ref = await engine.submit(lost, never);
+    await engine.find([lost.jobId], never);
+    await appendFile(cluster.env.SLURM_CONF, 'FirstJobId=1000\n');
+    await cluster.wipeController();
+    assert.equal(await traceOf(engine, lost, ref), 'forgotten');
+    // Who did not see it there cannot tell: it may have been cancelled long ago.
+    assert.equal(await traceOf(await reopen(), lost, ref), 'unbegun');
+  });
+});

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { outputOf } from '../support/jobs.ts';
+import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { type PostgresProxy, startProxy } from '../support/postgres-proxy.ts';
+import { assertProblem, filesUnder } from '../support/refusals.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+import { until } from '../support/until.ts';
+import { zipOf } from '../support/zip.ts';
+
+// The connection breaks in the very moment of a submission's COMMIT.
+
+let postgres: TestPostgres;
+let proxy: PostgresProxy;
+let server: TestServer;
+let me: Caller;
+
+before(async () => {
+  postgres = await startPostgres({ durable: true });
+  proxy = await startProxy(postgres.port);
+  const url = (await postgres.database('bursar')).replace(/:\d+\//, `:${proxy.port}/`);
+  server = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+  me = callerOf(server.url, server.userToken);
+});
+after(async () => {
+  await server.dispose();
+  await proxy.close();
+  await postgres.close();
+});
+
+const titles = async () => (await me.get<Job[]>('/jobs/')).body.map(({ title }) => title);
+const zip = () => zipOf({ 'run.sh': '#!/bin/sh\ncat data\n', data: 'as it was sent\n' });
+const submit = async (title: string) =>
+  me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh', title, runtime: 0.1 }, await zip());
+
+async function assertRan(job: Job): Promise<void> {
+  const { stage } = await me.finished(job);
+  assert.equal(stage, 'SUCCESSFUL');
+  assert.equal(outputOf(server, job), 'as it was sent\n');
+}
+
+async function assertBooks(): Promise<void> {
+  const { body } = await callerOf(server.url, server.adminToken).get<{ balanced: boolean }>('/admin/ledger/proof/');
+  assert.equal(body.balanced, true);
+}
+
+test('a COMMIT that never arrives: 503, nothing is stored, held or left', async () => {
+  const before = await me.quota('hpc_one', 'proj_hpc_one_01');
+  proxy.breakNextCommit('lost');
+  const answer = await submit('lost');
+  assertProblem(answer, { status: 503, code: 'database_unavailable' });
+  assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
+  assert.deepEqual(await titles(), []);
+  assert.deepEqual(filesUnder(server, 'spool'), []);
+  assert.deepEqual(await me.quota('hpc_one', 'proj_hpc_one_01'), before);
+  await assertBooks();
+});
+
+test('a COMMIT whose answer is lost: 201 all the same, and the job runs with its files', async () => {
+  proxy.breakNextCommit('unanswered');
+  const answer = await submit('unanswered');
+  assert.equal(answer.status, 201, answer.text);
+  assert.deepEqual(await titles(), ['unanswered']);
+  await assertRan(answer.body);
+  await assertBooks();
+});
+
+test('a COMMIT that arrives late: it is waited for, and 201', async () => {
+  proxy.breakNextCommit('late');
+  const answer = await submit('late');
+  assert.equal(answer.status, 201, answer.text);
+  await assertRan(answer.body);
+  await assertBooks();
+});
+
+test('a COMMIT after which the database stays away: 503 that says so, the zip stays, and the job runs later', async () => {
+  proxy.breakNextCommit('away');
+  const answer = await submit('away');
+  assertProblem(answer, {
+    status: 503,
+    code: 'database_unavailable',
+    says: /not known .*Look at the list of your jobs/,
+  });
+  assert.equal(filesUnder(server, 'spool').length, 1);
+  proxy.comeBack();
+  const job = await until('the job in the list', async () => {
+    const { status, body } = await me.get<Job[]>('/jobs/');
+    return status === 200 ? body.find(({ title }) => title === 'away') : undefined;
+  });
+  await assertRan(job);
+  assert.equal(existsSync(join(server.data, 'spool', `${job.job_id}.zip`)), false);
+  await assertBooks();
+});

@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { bursar } from '../support/command-line.ts';
+import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { startServer } from '../support/server.ts';
+
+// What `bursar serve` says when it cannot have its database.
+
+let postgres: TestPostgres;
+const folder = mkdtempSync(join(tmpdir(), 'bursar-start-'));
+
+before(async () => {
+  postgres = await startPostgres();
+});
+after(async () => {
+  await postgres.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function assertRefused(url: string, exitCode: number, says: RegExp): Promise<void> {
+  const settings = { BURSAR_DATA: folder, BURSAR_PORT: '0', BURSAR_DATABASE_URL: url };
+  const { code, stdout, stderr } = await bursar(['serve'], settings);
+  assert.deepEqual([code, stdout], [exitCode, ''], stderr);
+  assert.match(stderr, says);
+  assert.doesNotMatch(stderr, /^\s+at |word%2F|word\//m, 'no stack trace, no password');
+}
+
+test('a server that is not there: where it was looked for, exit code 1', async () => {
+  const url = postgres.url('bursar').replace(/:\d+\//, ':9/');
+  await assertRefused(url, 1, /^No PostgreSQL answers at 127\.0\.0\.1 port 9 .*ECONNREFUSED.*\. Start it/m);
+});
+
+test('a socket that is not there', async () => {
+  await assertRefused('postgres:///bursar?host=/nowhere', 1, /^No PostgreSQL answers at the socket in \/nowhere/m);
+});
+
+test('a wrong password: whose it is, exit code 3', async () => {
+  const url = postgres.url('postgres').replace(/:[^:@]*@/, ':wrong@');
+  await assertRefused(url, 3, /refuses the user bursar .*Correct the user and password/);
+});
+
+test('a database that does not exist: how it is made', async () => {
+  await assertRefused(postgres.url('nowhere'), 3, /has no database nowhere\. Create it: createdb nowhere/);
+});
+
+test('a user who may not create tables', async () => {
+  const url = await postgres.database('others');
+  await postgres.query('others', "create role guest login password 'guest'");
+  await assertRefused(
+    url.replace(/\/\/[^@]*@/, '//guest:guest@'),
+    3,
+    /guest may not create tables in the database others/,
+  );
+});
+
+test('a server that is too old: the version that is needed', async () => {
+  const url = await postgres.database('old');
+  // There is one version here only, which is made to tell another one.
+  await postgres.query('old', 'alter database old set search_path = public, pg_catalog');
+  await postgres.query(
+    'old',
+    "create function public.current_setting(text) returns text language sql as $$ select '130014' $$",
+  );
+  await assertRefused(url, 1, /is version 13\. Bursar needs 14 or newer/);
+});
+
+test('a schema of a newer Bursar', async () => {
+  const url = await postgres.database('newer');
+  const first = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+  await first.dispose();
+  await postgres.query('newer', "insert into kysely_migration values ('9999-later', '2099-01-01T00:00:00.000Z')");
+  await assertRefused(url, 1, /has migrations that this Bursar does not know .*Use a newer Bursar/);
+});
+
+test('a second server on the same database, from a folder of its own, is refused with exit code 5', async () => {
+  const url = await postgres.database('shared');
+  const first = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+  try {
+    await assertRefused(url, 5, /Another Bursar is serving from this database/);
+  } finally {
+    await first.dispose();
+  }
+});
+
+test('after a SIGKILL the next start has the database at once', async () => {
+  const url = await postgres.database('killed');
+  const first = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+  await first.kill();
+  const second = await startServer({ data: first.data, env: { BURSAR_DATABASE_URL: url } });
+  assert.equal(second.adminToken, '', 'it is no first start');
+  await second.dispose();
+});
+
+test('config print hides the password of the database', async () => {
+  const url = postgres.url('bursar');
+  const { stdout } = await bursar(['config', 'print'], { BURSAR_DATABASE_URL: url });
+  assert.match(stdout, /url: postgres:\/\/bursar:\*+@127\.0\.0\.1/);
+});

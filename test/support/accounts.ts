@@ -1,0 +1,11 @@
+import assert from 'node:assert/strict';
+import { type AccountSet, findAccounts } from '../../src/store/accounts.ts';
+import { currentPeriod } from '../../src/store/periods.ts';
+import type { Db } from '../../src/store/tables.ts';
+
+/** The accounts that a job of the user would be held against, soon after the beginning of time. */
+export async function accountsOf(db: Db, project: { id: number }, user: string): Promise<AccountSet> {
+  const accounts = await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, user);
+  assert.ok(accounts);
+  return accounts;
+}

@@ -1,0 +1,85 @@
+import { hostname, userInfo } from 'node:os';
+
+export interface SlurmConf {
+  /** Of the cluster; everything is below it. */
+  folder: string;
+  nodes: readonly string[];
+  /** One for the controller, one for slurmdbd, and one for each node. */
+  ports: readonly number[];
+  /** Seconds that finished jobs stay in the queue. */
+  minJobAge: number;
+  /** Whether there is a slurmdbd. */
+  database: boolean;
+  /** Further lines; a setting that is here replaces the usual one. */
+  extra: readonly string[];
+}
+
+export function slurmConf({ folder, nodes, ports, minJobAge, database, extra }: SlurmConf): string {
+  const user = userInfo().username;
+  const [controllerPort, databasePort, ...nodePorts] = ports;
+  const lines = [
+    'ClusterName=bursar',
+    `SlurmctldHost=${hostname()}(127.0.0.1)`,
+    `SlurmctldPort=${controllerPort}`,
+    `SlurmUser=${user}`,
+    `SlurmdUser=${user}`,
+    'AuthType=auth/munge',
+    `AuthInfo=socket=${folder}/sock/munge`,
+    'CredType=cred/munge',
+    'ProctrackType=proctrack/linuxproc',
+    'TaskPlugin=task/none',
+    'MpiDefault=none',
+    'SelectType=select/cons_tres',
+    'SelectTypeParameters=CR_Core',
+    'SlurmdParameters=config_overrides',
+    'SchedulerParameters=batch_sched_delay=0,sched_interval=1,bf_interval=1,sched_min_interval=0',
+    'ReturnToService=2',
+    'KillWait=2',
+    `MinJobAge=${minJobAge}`,
+    `StateSaveLocation=${folder}/state`,
+    `SlurmdSpoolDir=${folder}/spool/%n`,
+    `SlurmctldPidFile=${folder}/slurmctld.pid`,
+    `SlurmdPidFile=${folder}/slurmd-%n.pid`,
+    `SlurmctldLogFile=${folder}/log/slurmctld.log`,
+    `SlurmdLogFile=${folder}/log/slurmd-%n.log`,
+    ...(database ? databaseLines(folder, databasePort) : ['AccountingStorageType=accounting_storage/none']),
+    'JobCompType=jobcomp/filetxt',
+    `JobCompLoc=${folder}/jobcomp`,
+    ...nodes.map((name, index) => {
+      const place = `NodeHostname=${hostname()} NodeAddr=127.0.0.1 Port=${nodePorts[index]}`;
+      return `NodeName=${name} ${place} CPUs=16 RealMemory=2000 State=UNKNOWN`;
+    }),
+    'PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP',
+  ];
+  const keyOf = (line: string) => line.split(/[= ]/, 1)[0];
+  const replaced = new Set(extra.map(keyOf).filter((key) => key !== 'PartitionName' && key !== 'NodeName'));
+  return [...lines.filter((line) => !replaced.has(keyOf(line))), ...extra, ''].join('\n');
+}
+
+function databaseLines(folder: string, port: number | undefined): string[] {
+  return [
+    'AccountingStorageType=accounting_storage/slurmdbd',
+    'AccountingStorageHost=127.0.0.1',
+    `AccountingStoragePort=${port}`,
+    // So it is called, but it is the socket of munge.
+    `AccountingStoragePass=${folder}/sock/munge`,
+  ];
+}
+
+export function slurmdbdConf(folder: string, [, port]: readonly number[]): string {
+  const lines = [
+    'AuthType=auth/munge',
+    `AuthInfo=socket=${folder}/sock/munge`,
+    `DbdHost=${hostname()}`,
+    'DbdAddr=127.0.0.1',
+    `DbdPort=${port}`,
+    `SlurmUser=${userInfo().username}`,
+    'StorageType=accounting_storage/mysql',
+    'StorageHost=localhost',
+    'StorageUser=root',
+    'StorageLoc=slurm_acct_db',
+    `PidFile=${folder}/slurmdbd.pid`,
+    `LogFile=${folder}/log/slurmdbd.log`,
+  ];
+  return `${lines.join('\n')}\n`;
+}
