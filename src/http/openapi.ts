@@ -1,10 +1,11 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { TSchema } from 'typebox';
+import type { FastifyInstance, FastifyReply, FastifySchema } from 'fastify';
+import type { TObject, TSchema } from 'typebox';
 import Type from 'typebox';
 import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../contract/administration.ts';
 import { EventPageSchema, EventSchema } from '../contract/event.ts';
+import { FileSchema } from '../contract/file.ts';
 import { JobSchema } from '../contract/job.ts';
 import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../contract/ledger.ts';
 import { QuotaSchema } from '../contract/quota.ts';
@@ -29,6 +30,7 @@ const schemas = [
   AuditSchema,
   PeriodSchema,
   SystemSchema,
+  FileSchema,
   EventSchema,
   EventPageSchema,
   TimelineSchema,
@@ -65,6 +67,7 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
       },
       tags: [
         { name: 'jobs', description: 'Submitting and following jobs' },
+        { name: 'files', description: 'What jobs leave behind' },
         { name: 'events', description: 'What happens, as it happens' },
         { name: 'webhooks', description: 'Events that are sent to you' },
         { name: 'quotas', description: 'What is left' },
@@ -75,6 +78,7 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
       components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
       security: [{ bearer: [] }],
     },
+    transform: ({ schema, url }) => ({ schema: withNamedPath(schema), url: url.replace(/\*$/, ':path') }),
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `schema-${i}`) },
   });
   await app.register(swaggerUi, {
@@ -87,6 +91,14 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
   app.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
     reply.type('text/markdown; charset=utf-8').send(errorReference()),
   );
+}
+
+/** What the router calls `*` is a path, and OpenAPI wants it named. */
+function withNamedPath(schema: FastifySchema | undefined): FastifySchema {
+  const params = schema?.params as TObject | undefined;
+  if (params?.properties?.['*'] === undefined) return schema ?? {};
+  const { '*': path, ...others } = params.properties;
+  return { ...schema, params: Type.Object({ ...others, path }) };
 }
 
 /** Bursar may be served over plain HTTP on a private network, where there is nothing to upgrade to. */

@@ -9,6 +9,7 @@ import fastify, {
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
 import { requireActor } from './authentication.ts';
+import { prepareToClose } from './close-server.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
@@ -16,7 +17,9 @@ import { problemOf } from './problem.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
 import { type EventServices, eventRoutes } from './routes/events.ts';
+import { type FileServices, fileRoutes } from './routes/files.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
+import { type LogServices, logRoutes } from './routes/logs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
@@ -29,9 +32,13 @@ export interface ServerDeps
     AccountingServices,
     AdministrationServices,
     SystemServices,
+    FileServices,
+    LogServices,
     EventServices,
     TimelineServices,
     WebhookServices {
+  /** False for one that only answers whether it is alive and how it does. */
+  servesCallers: boolean;
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -108,10 +115,12 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
   });
 
+  prepareToClose(app);
   app.server.on('checkExpectation', connections.refuseExpectation);
 
   await registerOpenApi(app, deps.version);
   probeRoutes(app, deps.readiness, deps.metrics);
+  if (!deps.servesCallers) return app;
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate));
     scope.removeAllContentTypeParsers();
@@ -121,6 +130,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     quotaRoutes(scope, deps);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
+    fileRoutes(scope, deps);
+    logRoutes(scope, deps);
     eventRoutes(scope, deps);
   });
   await app.register(async (scope) => {

@@ -1,6 +1,6 @@
-import { BursarError } from '../domain/errors.ts';
 import { jobListJson, singleJobJson } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
+import { unknownJob } from './find-job.ts';
 import { checkPlace, type Place, projectNamed, type Systems } from './places.ts';
 
 /** Whose jobs: of one user, or (without one) everybody's, which is for administrators. */
@@ -22,11 +22,6 @@ export async function readJob(
 ): Promise<string> {
   await projectNamed(db, systems, place.hpc, place.project);
   const json = await singleJobJson(db, { ...(owner === undefined ? {} : { owner }), ...place }, jobId);
-  if (json === undefined) {
-    throw new BursarError(
-      'job_unknown',
-      `There is no job of that identifier in ${place.project} on ${place.hpc}. Use one that the list of jobs shows.`,
-    );
-  }
+  if (json === undefined) throw unknownJob(place);
   return json;
 }

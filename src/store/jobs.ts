@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { JobEnd, JobRequest, JobStatus } from '../domain/job.ts';
+import type { JobEnd, JobRequest, JobState, JobStatus } from '../domain/job.ts';
 import type { Db, Tables } from './tables.ts';
 
 /** A job as the lifecycle knows it. */
@@ -104,6 +104,10 @@ export async function singleJobJson(db: Db, filter: JobFilter, jobId: string): P
 export async function findJob(db: Db, jobId: string): Promise<JobRecord | undefined> {
   const row = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
   return row && jobRecord(row);
+}
+
+export async function findJobState(db: Db, id: number): Promise<JobState | undefined> {
+  return (await db.selectFrom('jobs').select('state').where('id', '=', id).executeTakeFirst())?.state;
 }
 
 /**
