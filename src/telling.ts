@@ -32,7 +32,7 @@ export function startTelling({ events, webhooks }: Pick<Config, 'events' | 'webh
   const reading = { db, feed };
 
   const resolve = createResolver(webhooks);
-  const timeoutMs = webhooks.timeoutSeconds * 1000;
+  const timeoutMs = Math.ceil(webhooks.timeoutSeconds * 1000);
   const courier = deps.sendsWebhooks
     ? startCourier({
         db,

@@ -4,6 +4,7 @@ export const eventKinds = {
   'job.queued': 'the HPC system has the job',
   'job.running': 'the job has started',
   'job.ended': 'the job is over, one way or another, and its hold is settled',
+  'job.expiring': 'the files of the job will be deleted soon: the time for which the project keeps them ends',
   'job.deleted': 'the files of the job are deleted',
   'quota.threshold': 'the use of a quota has crossed 80 % or 100 %',
   'quota.expiring': 'a grant of time ends soon',
@@ -11,7 +12,3 @@ export const eventKinds = {
 } as const;
 
 export type EventKind = keyof typeof eventKinds;
-
-export function isEventKind(text: string): text is EventKind {
-  return Object.hasOwn(eventKinds, text);
-}
