@@ -26,6 +26,8 @@ export interface Row {
 export interface Bench {
   size: Size;
   loader: Loader;
+  /** Where every server under test leaves a profile of its processor time when it stops; undefined for nowhere. */
+  profileFolder: string | undefined;
   /** Tells what is going on. */
   say(text: string): void;
   /** Something to be undone when the benchmark is over, however it ends; the last first. */

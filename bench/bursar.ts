@@ -1,6 +1,6 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { type ServerOptions, startServer, type TestServer } from '../test/support/server.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';
 import type { Bench } from './benchmark.ts';
@@ -10,7 +10,7 @@ import { pin, serverProcessor } from './processes.ts';
 
 /** Far beyond what any benchmark asks for: they measure what Bursar can do, not what it lets one caller do. */
 const limits = { userRequests: 1e9, tokenRequests: 1e9, addressRequests: 1e9, uploads: 1e6 };
-const grant = { timeSeconds: 1e12, spaceKb: 1e12 };
+const grant = { timeSeconds: 1e10, spaceKb: 1e10 };
 
 /** The user whose token is printed at the first start. */
 export const reader = '301330';
@@ -27,7 +27,11 @@ export interface BenchedBursar extends TestServer {
 export async function startBursar(bench: Bench, options: ServerOptions = {}): Promise<BenchedBursar> {
   const data = options.data ?? mkdtempSync(join(tmpdir(), 'bursar-bench-'));
   const config = { limits, ...(options.config ?? ampleConfig()) };
-  const server = await startServer({ ...options, data, config, logFile: join(data, 'server.log') });
+  const profiling = bench.profileFolder && {
+    NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${resolve(bench.profileFolder)}`,
+  };
+  const env = { ...options.env, ...profiling };
+  const server = await startServer({ ...options, env, data, config, logFile: join(data, 'server.log') });
   bench.defer(server.dispose);
   pin(server.process.pid, serverProcessor);
   const auth = { authorization: `Bearer ${server.userToken}` };

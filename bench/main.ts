@@ -16,6 +16,7 @@ const { values: options, positionals: names } = parseArgs({
     smoke: { type: 'boolean', default: false },
     jobs: { type: 'string' },
     rounds: { type: 'string' },
+    profile: { type: 'string' },
     out: { type: 'string', default: 'bench/results/latest.json' },
   },
 });
@@ -54,6 +55,7 @@ async function run(benchmark: Benchmark): Promise<void> {
   const bench: Bench = {
     size,
     loader,
+    profileFolder: options.profile,
     say,
     defer: (undo) => undos.push(undo),
     compare: async (comparison) => void rows.push(await compare(rounds, comparison)),

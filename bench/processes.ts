@@ -25,10 +25,3 @@ function figureMb(pid: number | undefined, name: string): number {
   const [, kb] = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return (Number(kb) * 1024) / 1_000_000;
 }
-
-/** Seconds of processor time that a process has used. */
-export function processorSeconds(pid: number | undefined): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? [];
-  // Fields 14 and 15 of proc(5), in hundredths; the first two are cut off above.
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
