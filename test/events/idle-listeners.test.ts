@@ -36,7 +36,7 @@ describe('those who wait for events', () => {
       },
       transformResult: async ({ result }) => result,
     });
-    const announcements = createAnnouncements();
+    const announcements = createAnnouncements('user');
     feed = createEventFeed({
       db: counted,
       announcements,
