@@ -37,6 +37,12 @@ const peers: Peer[] = [
     packages: ['postgresql', 'util-linux', 'openssl'],
     tests: /^test\/postgres\//,
   },
+  {
+    name: 'OpenSSL',
+    programs: ['openssl'],
+    packages: ['openssl'],
+    tests: /^test\/webhooks\/https/,
+  },
 ];
 
 const foldersNow = () => [
