@@ -3,16 +3,18 @@ import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { type Books, type Role, staleMs, takeBooks } from './books.ts';
 import { hpcSystems } from './config/hpc-systems.ts';
 import type { Config } from './config/schema.ts';
 import { publicStatement } from './contract/ledger.ts';
 import { createSpool } from './files/spool.ts';
+import { closeServer } from './http/close-server.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
-import { startJanitor } from './lifecycle/janitor.ts';
-import { forever } from './lifecycle/loop.ts';
+import { type JanitorDeps, startJanitor } from './lifecycle/janitor.ts';
 import { sweepSpool } from './lifecycle/recovery.ts';
 import { startLifecycle } from './lifecycle/start.ts';
+import { keepTenure } from './lifecycle/tenure.ts';
 import { families } from './metrics/families.ts';
 import { createMetrics } from './metrics/registry.ts';
 import { refuseOthers } from './services/administration.ts';
@@ -22,7 +24,9 @@ import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
 import { deleteFiles, endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
+import { fileDesk } from './services/file-desk.ts';
 import { readOnce } from './services/idempotency.ts';
+import { createLogFeeds } from './services/log-feed.ts';
 import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
 import { pauseSystem } from './services/pause-system.ts';
@@ -35,10 +39,6 @@ import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
 import { submitOnce } from './services/submit-once.ts';
 import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
-import { openBooks } from './store/database.ts';
-import { freeHeldKeys } from './store/idempotency.ts';
-import { lockDatabase, lockDataFolder } from './store/instance-lock.ts';
-import { endAllLeases } from './store/leases.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 import { makeSystem } from './systems.ts';
@@ -56,48 +56,19 @@ const bytesPerKb = 1000;
 const cancelPatienceMs = 10_000;
 
 /** The composition root: everything is made here, once, and handed to whoever needs it. */
-export async function startBursar(config: Config, log: Logger, version: string): Promise<Bursar> {
-  const books = await takeBooks(config, log);
+export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
+  const books = await takeBooks(config, role);
   try {
-    return await compose(config, books, log, version);
+    return await compose(config, books, role, log, version);
   } catch (error) {
     await books.close();
     throw error;
   }
 }
 
-interface Books {
-  db: Db;
-  close(): Promise<void>;
-}
-
-/** The books, and the right to serve from them, which one server has at a time. */
-async function takeBooks(config: Config, log: Logger): Promise<Books> {
+async function compose(config: Config, books: Books, role: Role, log: Logger, version: string): Promise<Bursar> {
   const dataFolder = resolve(config.data);
-  const unlockFolder = lockDataFolder(dataFolder);
-  const db = await openBooks(config.database, dataFolder);
-  try {
-    const unlockDatabase = await lockDatabase(db, () => {
-      log.fatal({}, 'another Bursar serves from this database now; stopping');
-      process.kill(process.pid, 'SIGTERM');
-    });
-    return {
-      db,
-      close: async () => {
-        await unlockDatabase();
-        await db.destroy();
-        unlockFolder();
-      },
-    };
-  } catch (error) {
-    await db.destroy();
-    throw error;
-  }
-}
-
-async function compose(config: Config, books: Books, log: Logger, version: string): Promise<Bursar> {
-  const dataFolder = resolve(config.data);
-  const { db } = books;
+  const { db, line } = books;
   const now = Date.now;
   const systems = hpcSystems(config);
   const spool = createSpool(join(dataFolder, 'spool'));
@@ -106,12 +77,13 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
 
   await syncProjects(db, config, now());
   await spool.open();
-  await sweepSpool(db, spool, 0);
+  await sweepSpool(db, spool, books.staleAtStartMs);
 
   const metrics = createMetrics(families);
-  const announcements = createAnnouncements();
+  const announcements = createAnnouncements('user', line);
   const announce = announcements.wake;
-  const common = { db, spool, zipLimits, metrics, announce, now, log };
+  const work = createAnnouncements('system', line);
+  const common = { db, spool, zipLimits, staleMs, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
@@ -119,20 +91,22 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     return [{ ...common, ...parts, system, watchMs: settings.watchSeconds * 1000 }];
   });
   const workspacesOf = new Map(workers.map(({ system, workspaces }) => [system.name, workspaces]));
-  // The books are ours alone: nobody else holds what an earlier life held.
-  await endAllLeases(db);
-  await freeHeldKeys(db);
   const holder = `${hostname()}/${process.pid}/${randomUUID()}`;
-  const lifecycle = await startLifecycle(workers, { db, holder, leaseMs: forever, log });
-
-  const accountant = startAccountant({
-    db,
+  const tenures = { db, holder, leaseMs: books.leaseMs, log };
+  const lifecycle = role === 'api' ? undefined : await startLifecycle(workers, tenures);
+  work.onWake((hpc) => lifecycle?.wake(hpc));
+  const calendar = {
     noticeDays: config.ledger.expiryNoticeDays,
     keepEventsDays: config.events.keepDays,
     everyMs: config.ledger.calendarSeconds * 1000,
+    db,
     now,
     log,
-  });
+  };
+  const accountant =
+    role === 'api'
+      ? undefined
+      : keepTenure(tenures, 'calendar', async (tenure) => startAccountant({ ...calendar, tenure }));
   const destinations = {
     db,
     systems,
@@ -146,10 +120,11 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     maxBodyBytes: maxBodyKb * bytesPerKb,
     now,
     newUuid: randomUUID,
-    wake: lifecycle.wake,
+    wake: work.wake,
   };
-  const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
+  const endings = { db, systems, workspacesOf, now, wake: work.wake, patienceMs: cancelPatienceMs };
   const telling = startTelling(config, {
+    sendsWebhooks: role !== 'api',
     db,
     announcements,
     leaseOwner: holder,
@@ -158,7 +133,7 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     now,
     log,
   });
-  const janitor = startJanitor({
+  const tidying: JanitorDeps = {
     db,
     retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
     noticeDays: config.retention.noticeDays,
@@ -168,9 +143,11 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     announce,
     now,
     log,
-  });
+  };
+  const janitor = role === 'api' ? undefined : keepTenure(tenures, 'tidying', async () => startJanitor(tidying));
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
+    servesCallers: role !== 'worker',
     log,
     version,
     requestTimeoutMs: config.server.requestTimeoutSeconds * 1000,
@@ -210,6 +187,7 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
     ...administrationDesk(db, systems, now),
+    ...fileDesk({ db, systems, workspacesOf, feeds: createLogFeeds(metrics) }),
     ...telling.services,
     proveLedger: () => proveAside(config.database, dataFolder),
     checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
@@ -221,9 +199,9 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
       await telling.stop();
-      await accountant.stop();
-      await janitor.stop();
-      await lifecycle.stop();
+      await accountant?.stop();
+      await janitor?.stop();
+      await lifecycle?.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));
       await books.close();
     },
@@ -239,11 +217,4 @@ async function readiness(db: Db): Promise<string[]> {
     .execute()
     .catch(() => null);
   return books === null ? ['the database does not answer'] : [];
-}
-
-/** Waits for the requests under way, but not for ever: then their connections are cut. */
-async function closeServer(app: FastifyInstance, drainMs: number): Promise<void> {
-  const cut = setTimeout(() => app.server.closeAllConnections(), drainMs);
-  await app.close();
-  clearTimeout(cut);
 }

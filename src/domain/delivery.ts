@@ -11,8 +11,11 @@ const longestPauseMs = 300_000;
 
 /**
  * How long a receiver is left alone after so many failures in a row, whatever is waiting for it: one that is down must not
- * take the time of the others. A failure or two may be the fault of what was sent.
+ * take the time of the others. A failure or two may be the fault of what was sent. It is never longer than what one
+ * delivery waits for its next attempt.
  */
-export function pauseMs(failures: number): number {
-  return failures < patience ? 0 : Math.min(longestPauseMs, 1000 * 2 ** (failures - patience));
+export function pauseMs(failures: number, retrySeconds: readonly number[]): number {
+  if (failures < patience) return 0;
+  const longest = Math.min(longestPauseMs, Math.max(0, ...retrySeconds) * 1000);
+  return Math.min(longest, 1000 * 2 ** (failures - patience));
 }

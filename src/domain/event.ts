@@ -12,7 +12,3 @@ export const eventKinds = {
 } as const;
 
 export type EventKind = keyof typeof eventKinds;
-
-export function isEventKind(text: string): text is EventKind {
-  return Object.hasOwn(eventKinds, text);
-}

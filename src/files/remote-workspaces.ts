@@ -6,6 +6,7 @@ import { createLocalShell } from '../shell/local-shell.ts';
 import type { Shell } from '../shell/shell.ts';
 import { diskTrouble } from './disk-trouble.ts';
 import { checkedJobId, isJobId } from './job-id.ts';
+import { createRemoteReader } from './remote-reader.ts';
 import { listScript, measureScript, publishScript, removeScript, unpackScript } from './remote-scripts.ts';
 import { remoteTrouble } from './remote-trouble.ts';
 import { removeTree } from './remove-tree.ts';
@@ -29,8 +30,8 @@ const never = new AbortController().signal;
 
 /**
  * Workspaces that another host sees, with the guarantees of `Workspaces`. An upload is one archive, unpacked under
- * the name of this attempt only; a second command, sent when the first has ended well, gives it its real name. So neither a lost connection nor a command that lingers from an earlier attempt can put
- * a part of a workspace there.
+ * the name of this attempt only; a second command, sent when the first has ended well, gives it its real name. So neither
+ * a lost connection nor a command that lingers from an earlier attempt can put a part of a workspace there.
  *
  * Further failures: `unavailable` (transient) when the host cannot be reached.
  */
@@ -75,6 +76,8 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
   }
 
   return {
+    ...createRemoteReader(shell, root),
+
     pathsOf(jobId) {
       const home = homeOf(jobId);
       return {

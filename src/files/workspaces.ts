@@ -3,9 +3,11 @@ import { mkdir, readdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { diskCode, diskTrouble } from './disk-trouble.ts';
 import { checkedJobId, isJobId } from './job-id.ts';
+import { createLocalReader } from './local-reader.ts';
 import { measureTree } from './measure-tree.ts';
 import { removeTree } from './remove-tree.ts';
 import { unpackZip } from './unzip.ts';
+import type { WorkspaceReader } from './workspace-reader.ts';
 import type { ZipLimits } from './zip-directory.ts';
 
 export interface WorkspacePaths {
@@ -16,7 +18,7 @@ export interface WorkspacePaths {
 }
 
 /** The folders that jobs run in. A job id is one workspace; calls for the same one do not overlap. */
-export interface Workspaces {
+export interface Workspaces extends WorkspaceReader {
   pathsOf(jobId: string): WorkspacePaths;
 
   /**
@@ -55,6 +57,8 @@ export function createWorkspaces(root: string): Workspaces {
   }
 
   return {
+    ...createLocalReader(root),
+
     pathsOf(jobId) {
       const home = homeOf(jobId);
       return { directory: join(home, 'files'), stdout: join(home, 'stdout'), stderr: join(home, 'stderr') };

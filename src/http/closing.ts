@@ -10,14 +10,14 @@ export function closingSignal(app: FastifyInstance): AbortSignal {
 }
 
 /** Aborted as soon as nobody waits for an answer any more: its client has gone, or the server is closing. */
-export function untilOver(reply: FastifyReply, closing: AbortSignal): AbortSignal {
+export function untilOver(reply: FastifyReply, closing?: AbortSignal): AbortSignal {
   const over = new AbortController();
   const end = () => over.abort();
-  closing.addEventListener('abort', end);
+  closing?.addEventListener('abort', end);
   reply.raw.once('close', () => {
-    closing.removeEventListener('abort', end);
+    closing?.removeEventListener('abort', end);
     end();
   });
-  if (closing.aborted || reply.raw.destroyed) end();
+  if (closing?.aborted || reply.raw.destroyed) end();
   return over.signal;
 }

@@ -1,10 +1,11 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { TSchema } from 'typebox';
+import type { FastifyInstance, FastifyReply, FastifySchema } from 'fastify';
+import type { TObject, TSchema } from 'typebox';
 import Type from 'typebox';
 import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../contract/administration.ts';
 import { EventPageSchema, EventSchema } from '../contract/event.ts';
+import { FileSchema } from '../contract/file.ts';
 import { JobSchema } from '../contract/job.ts';
 import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../contract/ledger.ts';
 import { QuotaSchema } from '../contract/quota.ts';
@@ -30,6 +31,7 @@ const schemas = [
   AuditSchema,
   PeriodSchema,
   SystemSchema,
+  FileSchema,
   EventSchema,
   EventPageSchema,
   TimelineSchema,
@@ -70,6 +72,7 @@ export async function registerOpenApi(
       },
       tags: [
         { name: 'jobs', description: 'Submitting and following jobs' },
+        { name: 'files', description: 'What jobs leave behind' },
         { name: 'events', description: 'What happens, as it happens' },
         { name: 'webhooks', description: 'Events that are sent to you' },
         { name: 'quotas', description: 'What is left' },
@@ -80,6 +83,7 @@ export async function registerOpenApi(
       components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
       security: [{ bearer: [] }],
     },
+    transform: ({ schema, url }) => ({ schema: withNamedPath(schema), url: url.replace(/\*$/, ':path') }),
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `schema-${i}`) },
   });
   await app.register(async (scope) => {
@@ -95,6 +99,14 @@ export async function registerOpenApi(
       reply.type('text/markdown; charset=utf-8').send(errorReference()),
     );
   });
+}
+
+/** What the router calls `*` is a path, and OpenAPI wants it named. */
+function withNamedPath(schema: FastifySchema | undefined): FastifySchema {
+  const params = schema?.params as TObject | undefined;
+  if (params?.properties?.['*'] === undefined) return schema ?? {};
+  const { '*': path, ...others } = params.properties;
+  return { ...schema, params: Type.Object({ ...others, path }) };
 }
 
 /** Bursar may be served over plain HTTP on a private network, where there is nothing to upgrade to. */

@@ -10,6 +10,7 @@ import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
 import { createAnswerCache } from './answer-cache.ts';
 import { requireActor } from './authentication.ts';
+import { prepareToClose } from './close-server.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
@@ -18,7 +19,9 @@ import { createRateLimits, type LimitSettings } from './rate-limits.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
 import { type EventServices, eventRoutes } from './routes/events.ts';
+import { type FileServices, fileRoutes } from './routes/files.ts';
 import { type JobServices, jobRoutes } from './routes/jobs.ts';
+import { type LogServices, logRoutes } from './routes/logs.ts';
 import { probeRoutes } from './routes/probes.ts';
 import { type QuotaServices, quotaRoutes } from './routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from './routes/systems.ts';
@@ -31,9 +34,13 @@ export interface ServerDeps
     AccountingServices,
     AdministrationServices,
     SystemServices,
+    FileServices,
+    LogServices,
     EventServices,
     TimelineServices,
     WebhookServices {
+  /** False for one that only answers whether it is alive and how it does. */
+  servesCallers: boolean;
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -117,10 +124,12 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     return reply;
   });
 
+  prepareToClose(app);
   app.server.on('checkExpectation', connections.refuseExpectation);
 
   await registerOpenApi(app, deps.version, limits);
   await app.register(async (scope) => probeRoutes(scope, deps.readiness, deps.metrics, limits));
+  if (!deps.servesCallers) return app;
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate, limits));
     scope.removeAllContentTypeParsers();
@@ -130,6 +139,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     quotaRoutes(scope, deps, answers);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
+    fileRoutes(scope, deps);
+    logRoutes(scope, deps);
     eventRoutes(scope, deps);
   });
   await app.register(async (scope) => {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { untilOver } from './closing.ts';
+import { sendNothing } from './send-nothing.ts';
 
 export interface ServerSentEvent {
   /** What a client sends back as Last-Event-ID, to go on after this event. */
@@ -42,7 +43,7 @@ export function sendEvents(
     .header('cache-control', 'no-store')
     // nginx would collect events before it passes them on.
     .header('x-accel-buffering', 'no');
-  if (reply.request.method === 'HEAD') return reply.send();
+  if (reply.request.method === 'HEAD') return sendNothing(reply);
 
   const over = untilOver(reply, closing);
   const frames = new PassThrough();

@@ -120,7 +120,7 @@ async function recordFailure(tx: Db, deps: CourierDeps, { webhook }: LeasedDeliv
   const run = await noteFailure(tx, webhook.id, now);
   if (run === undefined) return false;
   if (status !== gone && now - run.since < deps.disableAfterMs) {
-    await pauseWebhook(tx, webhook.id, now + pauseMs(run.failures));
+    await pauseWebhook(tx, webhook.id, now + pauseMs(run.failures, deps.retrySeconds));
     return false;
   }
   const reason = status === gone ? 'It answered 410: it wants no more.' : `It has failed for too long. ${error ?? ''}`;

@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobReference } from '../contract/event.ts';
 import { jobJson, jobView } from '../contract/job.ts';
-import { BursarError } from '../domain/errors.ts';
 import { isTerminal } from '../domain/job.ts';
 import type { Workspaces } from '../files/workspaces.ts';
 import { insertEvent } from '../store/events.ts';
 import { requestCancellation } from '../store/job-queue.ts';
-import { findJob, type JobRecord, updateStatus } from '../store/jobs.ts';
+import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { freeSpace } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { Actor } from './actor.ts';
-import { type Place, projectNamed, type Systems, systemNamed } from './places.ts';
+import { jobNamed } from './find-job.ts';
+import { type Place, type Systems, systemNamed } from './places.ts';
 
 export interface EndJobDeps {
   db: Db;
@@ -36,8 +36,7 @@ export interface EndedJob {
  */
 export async function endJob(deps: EndJobDeps, actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob> {
   const { db, systems } = deps;
-  await projectNamed(db, systems, place.hpc, place.project);
-  const job = await ownJob(db, actor, place, jobId);
+  const job = await jobNamed(db, systems, actor.userId, place, jobId);
   if (isTerminal(job.status.state)) {
     const note = { actor: job.owner, reason: `files of ${job.jobId} deleted` };
     return { json: await deleteFiles(deps, job, note), ended: true };
@@ -47,23 +46,11 @@ export async function endJob(deps: EndJobDeps, actor: Actor, place: Required<Pla
   return await whenEnded(deps, actor, place, jobId);
 }
 
-async function ownJob(db: Db, actor: Actor, place: Required<Place>, jobId: string): Promise<JobRecord> {
-  const job = await findJob(db, jobId);
-  const isThere = job?.owner === actor.userId && job.project.hpc === place.hpc && job.project.name === place.project;
-  if (job === undefined || !isThere) {
-    throw new BursarError(
-      'job_unknown',
-      `There is no job of that identifier in ${place.project} on ${place.hpc}. Use one that the list of jobs shows.`,
-    );
-  }
-  return job;
-}
-
 async function whenEnded(deps: EndJobDeps, actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob> {
   const words = systemNamed(deps.systems, place.hpc).stages;
   const deadline = deps.now() + deps.patienceMs;
   for (;;) {
-    const job = await ownJob(deps.db, actor, place, jobId);
+    const job = await jobNamed(deps.db, deps.systems, actor.userId, place, jobId);
     const ended = isTerminal(job.status.state);
     if (ended || deps.now() >= deadline) return { json: jobJson(job, words), ended };
     await sleep(50);

@@ -2,11 +2,9 @@ import { BursarError } from '../domain/errors.ts';
 import { type JobFilter, type ListedJob, nextJobs, singleJobJson } from '../store/job-lists.ts';
 import type { Db } from '../store/tables.ts';
 import { jobsVersion } from '../store/versions.ts';
+import { type Owner, unknownJob } from './find-job.ts';
 import { checkPlace, type Place, projectNamed, type Systems, systemNamed } from './places.ts';
 import type { JsonAnswer, Versioned } from './versioned.ts';
-
-/** Whose jobs: of one user, or (without one) everybody's, which is for administrators. */
-export type Owner = string | undefined;
 
 /** Which of the jobs in a place; without a limit, all that come after. */
 export interface JobListQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project'> {
@@ -75,11 +73,6 @@ export async function readJob(
 ): Promise<string> {
   await projectNamed(db, systems, place.hpc, place.project);
   const json = await singleJobJson(db, { ...(owner === undefined ? {} : { owner }), ...place }, jobId);
-  if (json === undefined) {
-    throw new BursarError(
-      'job_unknown',
-      `There is no job of that identifier in ${place.project} on ${place.hpc}. Use one that the list of jobs shows.`,
-    );
-  }
+  if (json === undefined) throw unknownJob(place);
   return json;
 }

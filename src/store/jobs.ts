@@ -1,4 +1,4 @@
-import type { JobEnd, JobRequest, JobStatus } from '../domain/job.ts';
+import type { JobEnd, JobRequest, JobState, JobStatus } from '../domain/job.ts';
 import type { Db, Tables } from './tables.ts';
 import { raiseJobsVersion } from './versions.ts';
 
@@ -98,6 +98,10 @@ function shownColumns({ json, title, stage, isTerminal, isFailure }: ShownJob) {
 export async function findJob(db: Db, jobId: string): Promise<JobRecord | undefined> {
   const row = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
   return row && jobRecord(row);
+}
+
+export async function findJobState(db: Db, id: number): Promise<JobState | undefined> {
+  return (await db.selectFrom('jobs').select('state').where('id', '=', id).executeTakeFirst())?.state;
 }
 
 /**

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller } from '../support/api.ts';
 import { type Contract, contractOf } from '../support/contract.ts';
 import type { PublicEvent } from '../support/event-stream.ts';
-import { submitLine } from '../support/jobs.ts';
+import { seenThrough, submitLine } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 // GET /events/ as JSON, with long polling.
@@ -35,8 +35,8 @@ describe('a page of events', () => {
   });
 
   test('is valid by its schema, as every event in it is', async () => {
-    await me.finished((await submitLine(me, '/jobs/hpc_one/', 'true')).body);
-    await me.finished((await submitLine(me, '/jobs/hpc_two/', 'exit 1')).body);
+    await seenThrough(server, me);
+    await seenThrough(server, me, 'exit 1', { path: '/jobs/hpc_two/' });
     const { body } = await ask();
     assert.equal(body.events.length, 8);
     assert.equal(body.next, 8);
@@ -56,7 +56,7 @@ describe('a page of events', () => {
   });
 
   test('is given for asking to wait or for a limit, too', async () => {
-    for (const query of ['?wait=0', '?limit=1']) {
+    for (const query of ['?wait=0', '?limit=1', '?wait=0.0571']) {
       const { status, headers } = await me.send('GET', `/events/${query}`);
       assert.deepEqual([status, headers.get('content-type')], [200, 'application/json'], query);
     }
@@ -90,7 +90,7 @@ describe('waiting for events', () => {
     const other = contract.as(await server.token('303201'));
     const { next } = (await ask('?after=latest')).body;
     const waiting = ask(`?after=${next}&wait=2`);
-    await other.finished((await submitLine(other, '/jobs/hpc_one/', 'true')).body);
+    await seenThrough(server, other);
     assert.deepEqual((await waiting).body, { events: [], next });
     assert.equal((await ask('', other)).body.events.length, 4);
   });

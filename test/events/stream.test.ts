@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { type EventStream, openStream, type PublicEvent } from '../support/event-stream.ts';
-import { gate, inStage, letGo, pathOf, submitLine } from '../support/jobs.ts';
+import { gate, inStage, letGo, pathOf, seenThrough, submitLine } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
@@ -99,8 +99,8 @@ describe('a stream', () => {
   test('tells what the command line beside the server has written', async () => {
     const stream = await listen('/events/?after=latest');
     const { next } = await lastId();
-    const { body: job } = await submitLine(me, '/jobs/hpc_two/proj_hpc_two_02/', 'sleep 1', { runtime: '0.1' });
-    await me.finished(job);
+    const path = '/jobs/hpc_two/proj_hpc_two_02/';
+    const job = await seenThrough(server, me, 'sleep 1', { path, payload: { runtime: '0.1' } });
     await stream.arrived(4);
     // What is left is taken away, so what was used is all there is.
     const taken = String((await me.quota('hpc_two', 'proj_hpc_two_02')).time_left);
@@ -147,10 +147,8 @@ describe('whose events', () => {
     const token = await server.token('303001');
     const other = callerOf(server.url, token);
     const stream = await listen('/events/', {}, token);
-    const mine = await submitLine(me, '/jobs/hpc_one/', 'true');
-    await me.finished(mine.body);
-    const theirs = await submitLine(other, '/jobs/hpc_one/', 'true');
-    await other.finished(theirs.body);
+    await seenThrough(server, me);
+    await seenThrough(server, other);
     const events = await stream.arrived(4);
     assert.deepEqual(
       events.map(({ id, job }) => [id, job?.owner]),

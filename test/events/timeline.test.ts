@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../support/api.ts';
 import { contractOf } from '../support/contract.ts';
-import { gate, inStage, pathOf, submitLine } from '../support/jobs.ts';
+import { gate, inStage, pathOf, seenThrough, submitLine } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 // GET /jobs/{hpc}/{project_name}/{job_id}/timeline/
@@ -40,8 +40,8 @@ const timelineOf = async (caller: Caller, job: Job, prefix = '') =>
 
 describe('the timeline of a job', () => {
   test('tells each transition with its time, and what was asked, used and charged', async () => {
-    const { body } = await submitLine(me, '/jobs/hpc_one/', 'sleep 1; exit 3', { core_number: '2', runtime: '0.5' });
-    const job = await me.finished(body);
+    const payload = { core_number: '2', runtime: '0.5' };
+    const job = await seenThrough(server, me, 'sleep 1; exit 3', { payload });
     const { entries, ...sums } = await timelineOf(me, job);
     assert.deepEqual(sums.job, job);
     assert.deepEqual(

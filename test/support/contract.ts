@@ -96,6 +96,7 @@ export function templateOf(document: OpenApi, path: string): string | undefined 
     const pattern = template
       .replace(/\/?$/, '/')
       .replace('{user_id}', '\\d+')
+      .replace('{path}', '.+')
       .replace(/\{\w+\}/g, '[^/]+');
     return new RegExp(`^${pattern}$`).test(whole);
   });

@@ -88,3 +88,16 @@ export async function liveThrough(
   const finished = await caller.get<Job>(pathOf(submitted.body));
   return { before, submitted, running, during, finished, after: await caller.quota(hpc, project) };
 }
+
+/** A job that is seen in every stage before it ends; one that is over at once may never be seen running. */
+export async function seenThrough(
+  place: Place,
+  caller: Caller,
+  line = 'true',
+  { path = '/jobs/hpc_one/', payload = {} }: { path?: string; payload?: Record<string, unknown> } = {},
+): Promise<Job> {
+  const { body: job } = await submitLine(caller, path, `${gate}; ${line}`, payload);
+  await inStage(caller, job, 'RUNNING');
+  letGo(place, job);
+  return await caller.finished(job);
+}

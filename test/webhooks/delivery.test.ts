@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
 import type { Caller } from '../support/api.ts';
 import { contractOf } from '../support/contract.ts';
-import { submitLine } from '../support/jobs.ts';
+import { seenThrough } from '../support/jobs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -66,7 +66,7 @@ describe('a delivery', () => {
     const [all, ends] = [await receiver(), await receiver()];
     const everything = await register(me, all.url);
     const onlyEnds = await register(me, ends.url, ['job.ended', 'quota.threshold']);
-    const job = await me.finished((await submitLine(me, '/jobs/hpc_one/', 'exit 2', { runtime: '2.0' })).body);
+    const job = await seenThrough(server, me, 'exit 2', { payload: { runtime: '2.0' } });
     await all.arrived(4);
     await ends.arrived(1);
     const page = await me.send('GET', '/events/', { accept: 'application/json' });
@@ -146,7 +146,7 @@ describe('a receiver', () => {
     dead.react(() => null);
     const broken = await register(me, dead.url);
     const working = await register(me, alive.url);
-    await me.finished((await submitLine(me, '/jobs/hpc_one/', 'true')).body);
+    await seenThrough(server, me);
     await alive.arrived(4);
     const waiting = await deliveriesOf(me, broken);
     assert.ok(waiting.some(({ state }) => state === 'pending'));
@@ -158,7 +158,7 @@ describe('a receiver', () => {
     const to = await receiver();
     to.react(({ body }) => ({ status: body.includes('"type":"job.accepted"') ? 400 : 200 }));
     const webhook = await register(me, to.url);
-    await me.finished((await submitLine(me, '/jobs/hpc_one/', 'true')).body);
+    await seenThrough(server, me);
     await until('three are delivered', async () => {
       const done = (await deliveriesOf(me, webhook)).filter(({ state }) => state === 'delivered');
       return done.length === 3 ? true : undefined;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
-import { submitLine } from '../support/jobs.ts';
+import { seenThrough } from '../support/jobs.ts';
 import { assertCleanLog } from '../support/logs.ts';
 import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -154,7 +154,7 @@ describe('a webhook', () => {
 
   test('gets only the events of its owner', async () => {
     const mine = to.received.length;
-    await other.finished((await submitLine(other, '/jobs/hpc_one/', 'true')).body);
+    await seenThrough(server, other);
     await to.arrived(mine + 4);
     const arrived = to.events().slice(mine);
     assert.deepEqual([...new Set(arrived.flatMap(({ job }) => (job ? [job.owner] : [])))], ['303301']);
@@ -215,7 +215,7 @@ describe('an administrator', () => {
     const wrong = `/admin/webhooks/303301/999999/disable/`;
     assert.equal((await send(admin, 'POST', wrong, { reason: 'no such thing' })).status, 404);
     const before = (await deliveriesOf(other, webhook)).length;
-    await other.finished((await submitLine(other, '/jobs/hpc_one/', 'true')).body);
+    await seenThrough(server, other);
     assert.equal((await deliveriesOf(other, webhook)).length, before, 'nothing is queued for it');
   });
 });

@@ -82,7 +82,7 @@ function eventPath(app: FastifyInstance, services: EventServices, whose: Audienc
         const mayStillRead = stillAllowed(services, request);
         if (!wantsStream(request)) {
           const { limit = 100, wait = 0 } = request.query as Static<typeof EventQuery>;
-          const asked = { after, limit, waitMs: wait * 1000 };
+          const asked = { after, limit, waitMs: Math.ceil(wait * 1000) };
           const json = await services.pollEvents(userId, asked, untilOver(reply, closing), mayStillRead);
           return sendJson(reply.header('cache-control', 'no-store'), 200, json);
         }

@@ -1,0 +1,23 @@
+export interface ReceivedEvent {
+  id: string;
+  event: string;
+  data: string;
+}
+
+/** What a browser makes of a stream of server-sent events (WHATWG HTML, 9.2.6); what is cut off at its end is dropped. */
+export function parseEvents(text: string): ReceivedEvent[] {
+  const events: ReceivedEvent[] = [];
+  let id = '';
+  for (const block of text.split(/\r\n\r\n|\n\n|\r\r/).slice(0, -1)) {
+    let event = 'message';
+    const data: string[] = [];
+    for (const line of block.split(/\r\n|\n|\r/)) {
+      const [, field, value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+      if (field === 'id') id = value;
+      if (field === 'event') event = value;
+      if (field === 'data') data.push(value);
+    }
+    if (data.length > 0) events.push({ id, event, data: data.join('\n') });
+  }
+  return events;
+}
