@@ -43,6 +43,12 @@ const peers: Peer[] = [
     packages: ['postgresql', 'util-linux', 'openssl'],
     tests: /^test\/(bench|postgres)\//,
   },
+  {
+    name: 'OpenSSL',
+    programs: ['openssl'],
+    packages: ['openssl'],
+    tests: /^test\/webhooks\/https/,
+  },
 ];
 
 const foldersNow = () => [

@@ -7,7 +7,8 @@ import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
 import { canRun, runnable } from './peers.ts';
 
-const onBoth = /^test\/(store\/|lifecycle\/|http\/contract-|ledger\/(race|classic-faults)\.)/;
+const onBoth =
+  /^test\/(store\/|lifecycle\/|http\/contract-|ledger\/(race|classic-faults)\.|events\/(stream|expiry)|webhooks\/delivery)/;
 
 const named = process.argv.slice(2);
 const files = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')).sort());

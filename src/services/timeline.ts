@@ -1,13 +1,12 @@
+import { jobJson } from '../contract/job.ts';
 import { isoTime } from '../contract/ledger.ts';
 import { type TimelineStep, timelineJson } from '../contract/timeline.ts';
-import { BursarError } from '../domain/errors.ts';
 import { type EventRecord, eventsOfJob } from '../store/events.ts';
 import { accountOfJob, type JobAccount } from '../store/job-account.ts';
-import { findJob, type JobRecord } from '../store/jobs.ts';
+import type { JobRecord } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
-import type { Owner } from './find-job.ts';
-import type { Place, Systems } from './places.ts';
-import { readJob } from './read-jobs.ts';
+import { jobNamed, type Owner } from './find-job.ts';
+import { type Place, type Systems, systemNamed } from './places.ts';
 
 /** What became of a job, from the events and the ledger, as JSON. Somebody else's does not exist for its reader. */
 export async function readTimeline(
@@ -17,14 +16,12 @@ export async function readTimeline(
   place: Required<Place>,
   jobId: string,
 ): Promise<string> {
-  const json = await readJob(db, systems, owner, place, jobId);
-  const job = await findJob(db, jobId);
-  if (job === undefined) throw new BursarError('job_unknown', 'This job has just gone.');
+  const job = await jobNamed(db, systems, owner, place, jobId);
   const account = await accountOfJob(db, job);
   const events = await eventsOfJob(db, job.id);
   const refunded = account.refunds.reduce((total, { seconds }) => total + seconds, 0);
   const entries = [...events.map((event) => stepOf(event, account)), ...account.refunds.map(refundStep)];
-  return timelineJson(json, {
+  return timelineJson(jobJson(job, systemNamed(systems, place.hpc).stages), {
     asked_seconds: account.heldSeconds,
     used_seconds: usedSeconds(job),
     charged_seconds: account.resolution && account.resolution.timeSeconds - refunded,

@@ -5,18 +5,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { callerOf, type Job } from '../support/api.ts';
+import { example, readme } from '../support/readme.ts';
 import { runFile, startServer, type TestServer } from '../support/server.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
-
-/** The fenced blocks of a language that contain a text, with the address of the test server put in. */
-function example(language: string, containing: string, url: string): string {
-  const blocks = [...readme.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))];
-  const block = blocks.map(([, text = '']) => text).find((text) => text.includes(containing));
-  assert.ok(block, `the README has no ${language} block with ${containing}`);
-  return block.replaceAll('http://127.0.0.1:8080', url);
-}
 
 describe('the README', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-readme-'));

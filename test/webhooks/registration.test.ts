@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Caller } from '../support/api.ts';
+import type { Answer, Caller } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
 import { seenThrough } from '../support/jobs.ts';
 import { assertCleanLog } from '../support/logs.ts';
@@ -52,6 +52,33 @@ describe('a webhook', () => {
     const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', again);
     assert.deepEqual([status, body.code], [409, 'conflict']);
     await register(other, `${to.url}/a`);
+  });
+
+  test('is created, tested and given a new secret once for each key', async () => {
+    const once = (path: string, key: string, body: object | undefined) =>
+      third.send(
+        'POST',
+        path,
+        { 'idempotency-key': key, ...(body ? { 'content-type': 'application/json' } : {}) },
+        body && JSON.stringify(body),
+      ) as Promise<Answer<Required<Webhook>>>;
+    const third = (await contractOf(server)).as(await server.token('303302'));
+    const wanted = { url: `${to.url}/once`, events: ['job.ended'] };
+    const first = await once('/webhooks/', 'w1', wanted);
+    assert.equal(first.status, 201);
+    secrets.push(first.body.secret.replace('whsec_', ''));
+    const spelt = { events: wanted.events, url: wanted.url };
+    assert.equal((await once('/webhooks', 'w1', spelt)).text, first.text);
+    assert.equal((await once('/webhooks/', 'w1', { ...wanted, description: 'other' })).status, 422);
+    assert.equal((await third.get<Webhook[]>('/webhooks/')).body.length, 1);
+    for (const act of ['secret', 'test']) {
+      const path = `/webhooks/${first.body.id}/${act}/`;
+      const done = await once(path, act, undefined);
+      assert.equal((await once(path, act, undefined)).text, done.text);
+      if (act === 'secret') secrets.push(done.body.secret.replace('whsec_', ''));
+    }
+    assert.equal((await deliveriesOf(third, first.body)).length, 1);
+    await third.send('DELETE', `/webhooks/${first.body.id}/`);
   });
 
   test('is changed in part', async () => {

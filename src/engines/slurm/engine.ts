@@ -114,7 +114,8 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
 
     async discard(refs, signal) {
       const unwanted = new Set(refs);
-      const jobs = (await list(signal)).filter(({ ref }) => unwanted.has(ref));
+      // Only what is still held: whoever stored the id of a submission since has released it, and it is no stray.
+      const jobs = (await list(signal)).filter((job) => unwanted.has(job.ref) && isHeld(job));
       const same = jobs.filter(({ ref, name }) => (observed.get(ref) ?? name) === name);
       await scancel(
         same.map(({ ref }) => ref),
