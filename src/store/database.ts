@@ -1,12 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
-import { CompiledQuery, type Driver, Kysely, PostgresDialect, SqliteDialect } from 'kysely';
+import { Kysely, PostgresDialect } from 'kysely';
 import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError } from '../domain/errors.ts';
 import { checkServer } from './check-server.ts';
 import { migrate } from './migrations.ts';
 import { openPool, type PostgresSettings } from './postgres.ts';
+import { ReaderAndWriter } from './sqlite.ts';
 import type { Db, Tables } from './tables.ts';
 
 export interface DatabaseSettings {
@@ -55,25 +56,13 @@ export function postgresSettings(settings: DatabaseSettings): PostgresSettings {
 
 function openSqlite(file: string): Db {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const database = new Sqlite(file);
-  database.pragma('journal_mode = WAL');
+  const writer = new Sqlite(file);
+  writer.pragma('journal_mode = WAL');
   // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
-  database.pragma('synchronous = FULL');
-  database.pragma('foreign_keys = ON');
-  database.pragma('busy_timeout = 10000');
-  return new Kysely<Tables>({ dialect: new WritersFirst({ database }) });
-}
-
-/**
- * Transactions take the lock for writing when they begin. All of them write; one that had read first could find that
- * another process has written since, and would fail without anybody's fault.
- */
-class WritersFirst extends SqliteDialect {
-  override createDriver(): Driver {
-    const driver = super.createDriver();
-    driver.beginTransaction = async (connection) => {
-      await connection.executeQuery(CompiledQuery.raw('begin immediate'));
-    };
-    return driver;
-  }
+  writer.pragma('synchronous = FULL');
+  writer.pragma('foreign_keys = ON');
+  writer.pragma('busy_timeout = 10000');
+  const reader = new Sqlite(file, { readonly: true });
+  reader.pragma('busy_timeout = 10000');
+  return new Kysely<Tables>({ dialect: new ReaderAndWriter({ writer, reader }) });
 }
