@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { pino } from 'pino';
 import type { Role } from '../books.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -8,10 +7,11 @@ import { enrolUser } from '../services/enrolment.ts';
 import { issueToken } from '../services/tokens.ts';
 import { userIds } from '../store/users.ts';
 import { greeting } from './greeting.ts';
+import { openLog } from './log.ts';
 
 /** Serves until it is told to stop. A second signal does not wait for anything. */
 export async function serve(config: Config, role: Role, version: string): Promise<void> {
-  const log = pino({ level: config.log.level, base: null }, pino.destination({ dest: 2, sync: true }));
+  const log = openLog(config.log.level);
   const bursar = await startBursar(config, role, log, version);
   try {
     await listen(bursar, config);

@@ -17,8 +17,15 @@ export type ObservedStatus = Extract<JobStatus, { state: 'queued' | 'running' | 
 
 const order: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2, running: 3, ended: 4, deleted: 5 };
 
+const stateSeen = { queued: 'queued', running: 'running', finished: 'ended' } as const;
+
+/** Whether an observation changes anything for a job in this state. Nothing ever goes back, whatever the engine says. */
+export function isNews(current: JobState, { kind }: Observation): boolean {
+  return order[stateSeen[kind]] > order[current] && order[current] < order.ended;
+}
+
 /**
- * The status after an observation, or null when it tells nothing new. Never goes back, whatever the engine says.
+ * The status after an observation, or null when it tells nothing new.
  * `isToBeCancelled`: the owner has asked for its end.
  */
 export function transition(
@@ -26,8 +33,7 @@ export function transition(
   observation: Observation,
   isToBeCancelled: boolean,
 ): ObservedStatus | null {
-  const next = observedStatus(observation, isToBeCancelled);
-  return order[next.state] > order[current.state] && order[current.state] < order.ended ? next : null;
+  return isNews(current.state, observation) ? observedStatus(observation, isToBeCancelled) : null;
 }
 
 function observedStatus(observation: Observation, isToBeCancelled: boolean): ObservedStatus {

@@ -52,6 +52,8 @@ export interface Spool {
 export function createSpool(directory: string): Spool {
   const incoming = join(directory, 'incoming');
   const pathOf = (jobId: string) => join(directory, `${checkedJobId(jobId)}.zip`);
+  const syncNames = syncForAll(directory);
+  const kept = new WeakSet<Upload>();
 
   return {
     async open() {
@@ -84,14 +86,15 @@ export function createSpool(directory: string): Spool {
       const path = pathOf(jobId);
       try {
         await rename(upload.path, path);
-        await syncFolder(directory);
+        kept.add(upload);
+        await syncNames();
       } catch (error) {
         throw diskTrouble('store the request body', error);
       }
     },
 
     async discard(upload) {
-      await rm(upload.path, { force: true });
+      if (!kept.has(upload)) await rm(upload.path, { force: true });
     },
 
     pathOf,
@@ -157,6 +160,22 @@ function tooLarge(bytes: number, maxBytes: number) {
     `The request body is larger than ${maxBytes} bytes, the most that is taken here; ` +
     `${bytes} bytes had come in when reading stopped. Send a smaller zip file.`;
   return new BursarError('too_large', message, { facts: { maxBytes, receivedBytes: bytes } });
+}
+
+/** Syncs a folder for everybody at once who has renamed something in it before the sync begins. */
+function syncForAll(path: string): () => Promise<void> {
+  let running: Promise<void> = Promise.resolve();
+  let next: Promise<void> | undefined;
+  return () => {
+    next ??= running
+      .catch(() => undefined)
+      .then(() => {
+        next = undefined;
+        running = syncFolder(path);
+        return running;
+      });
+    return next;
+  };
 }
 
 /** A rename is durable only once the folder that holds the name is on disk. */

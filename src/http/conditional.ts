@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Versioned } from '../services/versioned.ts';
 import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
@@ -47,7 +47,7 @@ async function* bytesOf(pieces: AsyncIterable<string>): AsyncGenerator<Buffer> {
 }
 
 function tagOf(text: string): string {
-  return `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
+  return `"${hash('sha256', text, 'base64url').slice(0, 22)}"`;
 }
 
 /** Answers 304 to whoever has what this tag stands for; and lets nobody keep an answer without asking again. */

@@ -7,30 +7,23 @@ export const hpcParam = { hpc: Type.String({ description: 'The HPC system, in lo
 export const projectParams = { ...hpcParam, project_name: Type.String() };
 export const jobParams = { ...projectParams, job_id: Type.String() };
 
-interface Segments {
-  hpc?: string;
-  project_name?: string;
-  job_id?: string;
-}
-
 /** The place that a path names, as far as it names one. */
 export function placeOf(request: FastifyRequest): Place {
-  const { hpc, project_name: project } = segmentsOf(request);
+  const hpc = segment(request, 'hpc');
+  const project = segment(request, 'project_name');
   return { ...(hpc === undefined ? {} : { hpc }), ...(project === undefined ? {} : { project }) };
 }
 
 /** The project that a path names, on a route whose path has one. */
 export function projectOf(request: FastifyRequest): Required<Place> {
-  const { hpc = '', project_name: project = '' } = segmentsOf(request);
-  return { hpc, project };
+  return { hpc: segment(request, 'hpc') ?? '', project: segment(request, 'project_name') ?? '' };
 }
 
 export function jobIdOf(request: FastifyRequest): string {
-  return segmentsOf(request).job_id ?? '';
+  return segment(request, 'job_id') ?? '';
 }
 
 /** A NUL names nothing, and not every database can be asked for it. */
-function segmentsOf(request: FastifyRequest): Segments {
-  const segments = Object.entries(request.params as Record<string, string>);
-  return Object.fromEntries(segments.map(([name, value]) => [name, value.replaceAll('\0', '\uFFFD')]));
+function segment(request: FastifyRequest, name: keyof typeof jobParams): string | undefined {
+  return (request.params as Record<string, string | undefined>)[name]?.replaceAll('\0', '\uFFFD');
 }

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../domain/errors.ts';
 import { type RatePolicy, type Spending, spend } from '../domain/rate-limit.ts';
+import type { Caller } from '../services/actor.ts';
 
 export interface LimitSettings {
   windowMs: number;
@@ -17,7 +17,7 @@ export interface LimitSettings {
  */
 export interface RateLimits {
   /** A request with a valid token: against the limits of its user and of the token. */
-  caller(request: FastifyRequest, reply: FastifyReply, userId: string): void;
+  caller(reply: FastifyReply, caller: Pick<Caller, 'userId' | 'tokenHash'>): void;
   /** A request without one: against the limit of the address that it comes from. Probes have one of their own. */
   stranger(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
   /** A submission that begins to arrive; to be called back when it is over. */
@@ -29,15 +29,16 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
   const user = { name: 'user', quota: settings.userRequests, windowMs };
   const token = { name: 'token', quota: settings.tokenRequests, windowMs };
   const address = { name: 'address', quota: settings.addressRequests, windowMs };
+  const callerPolicies = [user, token].map(policyText).join(', ');
+  const addressPolicy = policyText(address);
   const quotas = createQuotas(now);
   const arriving = new Map<string, number>();
 
-  function charge(reply: FastifyReply, spendings: { policy: RatePolicy; key: string }[]): void {
+  function charge(reply: FastifyReply, policies: string, spendings: { policy: RatePolicy; key: string }[]): void {
     const states = spendings.map(({ policy, key }) => ({ policy, key, state: quotas.look(policy, key) }));
     const tightest = states.reduce((a, b) => (b.state.remaining < a.state.remaining ? b : a));
     const refusing = states.find(({ state }) => !state.allowed);
     const { policy, state } = refusing ?? tightest;
-    const policies = spendings.map((spending) => policyText(spending.policy)).join(', ');
     const resetSeconds = Math.ceil((state.fullAt - now()) / 1000);
     reply.header('ratelimit-policy', policies);
     reply.header('ratelimit', `"${policy.name}";r=${state.remaining};t=${resetSeconds}`);
@@ -46,14 +47,14 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
   }
 
   return {
-    caller(request, reply, userId) {
-      charge(reply, [
+    caller(reply, { userId, tokenHash }) {
+      charge(reply, callerPolicies, [
         { policy: user, key: `user ${userId}` },
-        { policy: token, key: `token ${digest(request.headers.authorization ?? '')}` },
+        { policy: token, key: `token ${tokenHash}` },
       ]);
     },
     stranger(request, reply, kind = 'address') {
-      charge(reply, [{ policy: address, key: `${kind} ${request.ip}` }]);
+      charge(reply, addressPolicy, [{ policy: address, key: `${kind} ${request.ip}` }]);
     },
     upload(userId) {
       const count = arriving.get(userId) ?? 0;
@@ -111,9 +112,4 @@ function tooMany({ name, quota, windowMs }: RatePolicy, { waitMs }: Spending): B
     `That is more than ${quota} requests ${whose} within ${windowMs / 1000} s. Wait for as long as Retry-After says.`,
     { transient: true, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) },
   );
-}
-
-/** Tokens are not kept, not even in memory. */
-function digest(authorization: string): string {
-  return createHash('sha256').update(authorization).digest('base64url');
 }

@@ -1,8 +1,8 @@
 import { type Look, statusAfter } from '../domain/health.ts';
 import { pollInterval } from '../domain/poll-interval.ts';
-import { type Observation, transition } from '../domain/transition.ts';
-import { jobsInEngine, unfinishedJobs } from '../store/job-queue.ts';
-import type { JobRecord } from '../store/jobs.ts';
+import { isNews, type Observation, transition } from '../domain/transition.ts';
+import { jobsInEngine, type UnfinishedJob, unfinishedJobs } from '../store/job-queue.ts';
+import { findJob } from '../store/jobs.ts';
 import { setSystemStatus } from '../store/systems.ts';
 import { advanceJob } from './advance.ts';
 import { type Loop, startLoop } from './loop.ts';
@@ -78,7 +78,7 @@ async function record(worker: SystemWorker, observations: Observation[], signal:
   if (observations.length === 0) return false;
   const { db, system, engine, log } = worker;
   // Read after the look at the engine: whoever is missing here has ended.
-  const jobs = new Map((await unfinishedJobs(db, system.name)).map((job) => [job.jobId, job]));
+  const jobs = await unfinishedJobs(db, system.name);
   const settled: string[] = [];
   const held = new Map<string, string>();
   const strays: string[] = [];
@@ -107,14 +107,16 @@ async function record(worker: SystemWorker, observations: Observation[], signal:
 /** `known`, `changed`: what was observed is in the books. `stray`: it is not the submission that is. `later`: not now. */
 type Verdict = 'known' | 'changed' | 'stray' | 'later';
 
-async function follow(worker: SystemWorker, job: JobRecord, observation: Observation): Promise<Verdict> {
-  const { tenure, system, workspaces, now, log } = worker;
+async function follow(worker: SystemWorker, known: UnfinishedJob, observation: Observation): Promise<Verdict> {
+  const { db, tenure, system, workspaces, now, log } = worker;
   // The dispatcher has not stored the engine's answer yet. If the job ended and were forgotten before it has, the
   // dispatcher would look for it in vain, and submit it again.
-  if (job.status.state === 'accepted' || job.status.state === 'submitting') return 'later';
-  if (job.engineRef !== observation.ref) return 'stray';
-  const next = transition(job.status, observation, job.isToBeCancelled);
-  if (next === null) return 'known';
+  if (known.state === 'accepted' || known.state === 'submitting') return 'later';
+  if (known.engineRef !== observation.ref) return 'stray';
+  if (!isNews(known.state, observation)) return 'known';
+  const job = await findJob(db, observation.jobId);
+  const next = job && transition(job.status, observation, job.isToBeCancelled);
+  if (!next) return 'known';
   const ended = next.state === 'ended';
   const spaceBytes = ended ? await workspaces.measureBytes(job.jobId) : 0;
   const words = observation.words === undefined ? {} : { engineWords: observation.words };

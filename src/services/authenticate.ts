@@ -3,7 +3,7 @@ import type { Db } from '../store/tables.ts';
 import { tokenByHash } from '../store/tokens.ts';
 import { inTransaction } from '../store/transaction.ts';
 import { insertIdentity, insertUser, unusedUserId, userOfIdentity } from '../store/users.ts';
-import type { Actor } from './actor.ts';
+import type { Actor, Caller } from './actor.ts';
 import { enrolInTransaction } from './enrolment.ts';
 import type { Identity, OidcVerifier } from './oidc.ts';
 import { hashOf } from './tokens.ts';
@@ -15,9 +15,11 @@ export interface AuthenticationDeps {
 }
 
 /** The caller behind the value of an Authorization header: by a token of Bursar's own, or of an OpenID provider. */
-export async function authenticate(deps: AuthenticationDeps, authorization: string | undefined): Promise<Actor> {
+export async function authenticate(deps: AuthenticationDeps, authorization: string | undefined): Promise<Caller> {
   const token = bearerToken(authorization);
-  return (await byOwnToken(deps, token)) ?? (await byIdentity(deps, await deps.oidc.verify(token)));
+  const tokenHash = hashOf(token);
+  const actor = (await byOwnToken(deps, tokenHash)) ?? (await byIdentity(deps, await deps.oidc.verify(token)));
+  return { ...actor, tokenHash };
 }
 
 function bearerToken(authorization: string | undefined): string {
@@ -31,8 +33,8 @@ function bearerToken(authorization: string | undefined): string {
   return token;
 }
 
-async function byOwnToken({ db, now }: AuthenticationDeps, token: string): Promise<Actor | undefined> {
-  const record = await tokenByHash(db, hashOf(token));
+async function byOwnToken({ db, now }: AuthenticationDeps, tokenHash: string): Promise<Actor | undefined> {
+  const record = await tokenByHash(db, tokenHash);
   if (record === undefined) return undefined;
   if (record.revokedAt !== null)
     throw new BursarError('token_invalid', 'This token has been revoked. Ask for a new one.');

@@ -1,5 +1,5 @@
 import { BursarError } from '../domain/errors.ts';
-import { type JobFilter, type ListedJob, nextJobs, singleJobJson } from '../store/job-lists.ts';
+import { type JobFilter, type JobPage, nextJobs, singleJobJson } from '../store/job-lists.ts';
 import type { Db } from '../store/tables.ts';
 import { jobsVersion } from '../store/versions.ts';
 import { type Owner, unknownJob } from './find-job.ts';
@@ -33,25 +33,22 @@ export async function listJobs(
 
 async function readList(db: Db, filter: JobFilter, after: number, limit: number | undefined): Promise<JsonAnswer> {
   const most = limit ?? mostAtOnce;
-  // One more than asked for tells whether there are more.
-  const jobs = await nextJobs(db, filter, after, most + 1);
-  if (jobs.length <= most) return { json: `[${jsonOf(jobs)}]` };
-  if (limit === undefined) return { pieces: allJobs(db, filter, jobs) };
-  const page = jobs.slice(0, limit);
-  return { json: `[${jsonOf(page)}]`, next: page.at(-1)?.id ?? 0 };
+  const page = await nextJobs(db, filter, after, most);
+  const isWhole = page.count < most || (await nextJobs(db, filter, page.last, 1)).count === 0;
+  if (isWhole) return { json: `[${page.json}]` };
+  if (limit === undefined) return { pieces: allJobs(db, filter, page) };
+  return { json: `[${page.json}]`, next: page.last };
 }
 
 /** Reads on only when what it has read is taken, so that a slow reader of a long list costs no memory. */
-async function* allJobs(db: Db, filter: JobFilter, first: ListedJob[]): AsyncGenerator<string> {
-  yield `[${jsonOf(first)}`;
-  for (let jobs = first; jobs.length > 0; ) {
-    jobs = await nextJobs(db, filter, jobs.at(-1)?.id ?? 0, jobsInPiece);
-    if (jobs.length > 0) yield `,${jsonOf(jobs)}`;
+async function* allJobs(db: Db, filter: JobFilter, first: JobPage): AsyncGenerator<string> {
+  yield `[${first.json}`;
+  for (let page = first; page.count > 0; ) {
+    page = await nextJobs(db, filter, page.last, jobsInPiece);
+    if (page.count > 0) yield `,${page.json}`;
   }
   yield ']';
 }
-
-const jsonOf = (jobs: readonly ListedJob[]) => jobs.map((job) => job.json).join(',');
 
 /** A stage that no job here can be in is more likely misspelt than meant. */
 function checkStage(systems: Systems, { hpc }: Place, stage: string | undefined): void {
@@ -71,8 +68,10 @@ export async function readJob(
   place: Required<Place>,
   jobId: string,
 ): Promise<string> {
-  await projectNamed(db, systems, place.hpc, place.project);
+  systemNamed(systems, place.hpc);
   const json = await singleJobJson(db, { ...(owner === undefined ? {} : { owner }), ...place }, jobId);
-  if (json === undefined) throw unknownJob(place);
-  return json;
+  if (json !== undefined) return json;
+  // Whether there is such a project matters only for what to say.
+  await projectNamed(db, systems, place.hpc, place.project);
+  throw unknownJob(place);
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
 import type { Db } from '../store/tables.ts';
 import { insertToken } from '../store/tokens.ts';
 
@@ -18,5 +18,5 @@ export async function issueToken(db: Db, request: TokenRequest, now: number): Pr
 
 /** A token is 256 random bits, so a plain hash cannot be guessed back. */
 export function hashOf(token: string): string {
-  return createHash('sha256').update(token).digest('hex');
+  return hash('sha256', token);
 }

@@ -1,5 +1,6 @@
 import { type AccountFigures, available, type Movement, noMovement } from '../domain/settlement.ts';
-import type { Db, EntryKind, Resource } from './tables.ts';
+import { prepared, type Value } from './prepared.ts';
+import type { Db, EntryKind, Resource, Tables } from './tables.ts';
 
 export interface Account extends AccountFigures {
   id: number;
@@ -67,6 +68,15 @@ export async function openAccount(
   return id;
 }
 
+const accountsOf = prepared((db, value: Value<{ projectId: number; periodId: number; userId: string }>) =>
+  db
+    .selectFrom('accounts')
+    .select(columns)
+    .where('project_id', '=', value('projectId'))
+    .where('holder', 'in', [poolHolder, value('userId')])
+    .where('period_id', 'in', [noPeriod, value('periodId')]),
+);
+
 /** The accounts of a user in a period of a project; undefined for who is no member. */
 export async function findAccounts(
   db: Db,
@@ -74,13 +84,7 @@ export async function findAccounts(
   periodId: number,
   userId: string,
 ): Promise<AccountSet | undefined> {
-  const rows = await db
-    .selectFrom('accounts')
-    .select(columns)
-    .where('project_id', '=', projectId)
-    .where('holder', 'in', [poolHolder, userId])
-    .where('period_id', 'in', [noPeriod, periodId])
-    .execute();
+  const rows = await accountsOf(db, { projectId, periodId, userId });
   const pick = (holder: string, resource: Resource) =>
     rows.find((row) => row.holder === holder && row.resource === resource);
   const timePool = pick(poolHolder, 'time');
@@ -92,8 +96,12 @@ export async function findAccounts(
 
 /** Changes an account's figures, and answers with the account as it is then. It stays locked until the commit. */
 export async function moveFigures(db: Db, accountId: number, change: Partial<Movement>): Promise<Account> {
-  return await movement(db, accountId, change).returning(columns).executeTakeFirstOrThrow();
+  const [account] = await move(db, { accountId, ...noMovement, ...change });
+  if (account === undefined) throw new Error(`there is no account ${accountId}`);
+  return account;
 }
+
+const move = prepared((db, value: Value<Movement & { accountId: number }>) => movement(db, value).returning(columns));
 
 /**
  * The same, if so much is available; undefined and no change otherwise. One conditional statement, so that no two
@@ -105,27 +113,30 @@ export async function moveIfAvailable(
   change: Partial<Movement>,
   amount: number,
 ): Promise<Account | undefined> {
-  return await movement(db, accountId, change)
-    .where((eb) => {
-      const taken = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
-      return eb(eb(eb.ref('granted'), '-', eb.parens(taken)), '>=', amount);
-    })
-    .returning(columns)
-    .executeTakeFirst();
+  const [account] = await moveWithin(db, { accountId, ...noMovement, ...change, amount });
+  return account;
 }
 
-function movement(db: Db, accountId: number, change: Partial<Movement>) {
-  const by = { ...noMovement, ...change };
+const moveWithin = prepared((db, value: Value<Movement & { accountId: number; amount: number }>) =>
+  movement(db, value)
+    .where((eb) => {
+      const taken = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
+      return eb(eb(eb.ref('granted'), '-', eb.parens(taken)), '>=', value('amount'));
+    })
+    .returning(columns),
+);
+
+function movement(db: Db, by: Value<Movement & { accountId: number }>) {
   return db
     .updateTable('accounts')
     .set((eb) => ({
-      granted: eb('granted', '+', by.granted),
-      held: eb('held', '+', by.held),
-      posted: eb('posted', '+', by.posted),
-      overrun: eb('overrun', '+', by.overrun),
+      granted: eb('granted', '+', by('granted')),
+      held: eb('held', '+', by('held')),
+      posted: eb('posted', '+', by('posted')),
+      overrun: eb('overrun', '+', by('overrun')),
       version: eb('version', '+', 1),
     }))
-    .where('id', '=', accountId);
+    .where('id', '=', by('accountId'));
 }
 
 /** A movement that is in an account's figures already, and the account as it is after it. */
@@ -136,15 +147,33 @@ export interface Moved {
 
 /** Appends to the history of accounts. */
 export async function insertEntries(db: Db, moved: readonly Moved[], note: EntryNote): Promise<void> {
-  const rows = moved.map(({ movement, after }) => ({
-    account_id: after.id,
-    ...noMovement,
-    ...movement,
-    available_after: available(after),
-    ...note,
-  }));
-  await db.insertInto('entries').values(rows).execute();
+  for (const { movement, after } of moved)
+    await append(db, {
+      account_id: after.id,
+      ...noMovement,
+      ...movement,
+      available_after: available(after),
+      ...note,
+    });
 }
+
+type EntryColumns = Omit<Tables['entries'], 'id'>;
+
+const append = prepared((db, value: Value<EntryColumns>) =>
+  db.insertInto('entries').values({
+    account_id: value('account_id'),
+    kind: value('kind'),
+    granted: value('granted'),
+    held: value('held'),
+    posted: value('posted'),
+    overrun: value('overrun'),
+    available_after: value('available_after'),
+    job: value('job'),
+    actor: value('actor'),
+    reason: value('reason'),
+    at: value('at'),
+  }),
+);
 
 /** The same for one. */
 export async function insertEntry(db: Db, movement: Partial<Movement>, after: Account, note: EntryNote): Promise<void> {

@@ -5,6 +5,7 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError } from '../domain/errors.ts';
 import { checkServer } from './check-server.ts';
+import { rememberReads } from './memo.ts';
 import { migrate } from './migrations.ts';
 import { openPool, type PostgresSettings } from './postgres.ts';
 import { ReaderAndWriter } from './sqlite.ts';
@@ -64,5 +65,7 @@ function openSqlite(file: string): Db {
   writer.pragma('busy_timeout = 10000');
   const reader = new Sqlite(file, { readonly: true });
   reader.pragma('busy_timeout = 10000');
-  return new Kysely<Tables>({ dialect: new ReaderAndWriter({ writer, reader }) });
+  const db = new Kysely<Tables>({ dialect: new ReaderAndWriter({ writer, reader }) });
+  rememberReads(db, reader);
+  return db;
 }

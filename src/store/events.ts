@@ -50,13 +50,12 @@ export async function insertEvents(db: Db, userIds: readonly string[], event: Om
     await queueDeliveries(
       db,
       inserted.map(({ id }) => id),
-      at,
     );
   }
 }
 
 /** Every event goes to the webhooks of its user that want it: part of the same transaction, so that none is left out. */
-async function queueDeliveries(db: Db, eventIds: readonly number[], now: number): Promise<void> {
+async function queueDeliveries(db: Db, eventIds: readonly number[]): Promise<void> {
   await db
     .insertInto('deliveries')
     .columns(['webhook_id', 'event_id', 'state', 'created_at', 'due_at', 'tries', 'lease_until'])
@@ -69,8 +68,8 @@ async function queueDeliveries(db: Db, eventIds: readonly number[], now: number)
           'webhooks.id',
           'events.id as event',
           sql.lit('pending').as('state'),
-          sql.lit(now).as('created'),
-          sql.lit(now).as('due'),
+          'events.at as created',
+          'events.at as due',
           sql.lit(0).as('tries'),
           sql.lit(0).as('lease'),
         ])

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 /** Whose jobs, and where. */
@@ -19,22 +20,26 @@ export interface JobFilter extends JobScope {
   title?: string;
 }
 
-export interface ListedJob {
-  id: number;
+/** Some jobs of a list, in their order. */
+export interface JobPage {
+  /** Their public JSON, with commas between them. */
   json: string;
+  count: number;
+  /** The record number of the last one; 0 without any. */
+  last: number;
 }
 
 /** A job that got its number before another one was accepted by so much later at the most, by the clocks of all hosts. */
 const clockSlackMs = 60_000;
 
 /**
- * The next jobs of a list, by ascending record number, after the one named. Each kind of list has an index that is in
- * this order, so that a page costs the same however many jobs are stored.
+ * The next jobs of a list, by ascending record number, after the one named, put together by the database. Each kind of
+ * list has an index that is in this order, so that a page costs the same however many jobs are stored.
  */
-export async function nextJobs(db: Db, filter: JobFilter, after: number, most: number): Promise<ListedJob[]> {
+export async function nextJobs(db: Db, filter: JobFilter, after: number, most: number): Promise<JobPage> {
   const { owner, hpc, project, stage, failed, terminal, since, title } = filter;
   const first = since === undefined ? 0 : await firstSince(db, since);
-  if (first === null) return [];
+  if (first === null) return { json: '', count: 0, last: 0 };
   let query = db
     .selectFrom('jobs')
     .select(['id', 'public_json as json'])
@@ -53,7 +58,13 @@ export async function nextJobs(db: Db, filter: JobFilter, after: number, most: n
   if (failed !== undefined) query = query.where('failed', '=', sql.lit(failed ? 1 : 0));
   if (terminal !== undefined) query = query.where('terminal', '=', sql.lit(terminal ? 1 : 0));
   if (since !== undefined) query = query.where('accepted_at', '>=', since);
-  return await query.orderBy('id').limit(most).execute();
+  const { json, count, last } = await db
+    .selectFrom(query.orderBy('id').limit(most).as('page'))
+    // Both databases take the rows as they come, which is in the order of the page.
+    .select(sql<string | null>`string_agg(json, ',')`.as('json'))
+    .select((eb) => [eb.fn.countAll().as('count'), eb.fn.max<number | null>('id').as('last')])
+    .executeTakeFirstOrThrow();
+  return { json: json ?? '', count: Number(count), last: last ?? 0 };
 }
 
 /**
@@ -70,10 +81,17 @@ async function firstSince(db: Db, since: number): Promise<number | null> {
   return id;
 }
 
+const byJobId = prepared((db, value: Value<{ jobId: string }>) =>
+  db
+    .selectFrom('jobs')
+    .select(['owner', 'hpc', 'project_name as project', 'public_json as json'])
+    .where('job_id', '=', value('jobId')),
+);
+
+/** Undefined for a job that is not in the scope, as if there were none. */
 export async function singleJobJson(db: Db, scope: JobScope, jobId: string): Promise<string | undefined> {
-  let query = db.selectFrom('jobs').select('public_json').where('job_id', '=', jobId);
-  if (scope.owner !== undefined) query = query.where('owner', '=', scope.owner);
-  if (scope.hpc !== undefined) query = query.where('hpc', '=', scope.hpc);
-  if (scope.project !== undefined) query = query.where('project_name', '=', scope.project);
-  return (await query.executeTakeFirst())?.public_json;
+  const [job] = await byJobId(db, { jobId });
+  if (job === undefined) return undefined;
+  const { owner = job.owner, hpc = job.hpc, project = job.project } = scope;
+  return job.owner === owner && job.hpc === hpc && job.project === project ? job.json : undefined;
 }

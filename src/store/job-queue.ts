@@ -68,15 +68,20 @@ export async function jobsInEngine(db: Db, hpc: string): Promise<Map<string, str
   return new Map(rows.map((row) => [row.job_id, row.engine_ref ?? '']));
 }
 
-export async function unfinishedJobs(db: Db, hpc: string): Promise<JobRecord[]> {
+export interface UnfinishedJob {
+  state: JobState;
+  engineRef: string | null;
+}
+
+/** The jobs of a system that have not ended, by their public identifiers: no more of them than each look needs. */
+export async function unfinishedJobs(db: Db, hpc: string): Promise<Map<string, UnfinishedJob>> {
   const rows = await db
     .selectFrom('jobs')
-    .selectAll()
+    .select(['job_id', 'state', 'engine_ref as engineRef'])
     .where('hpc', '=', hpc)
     .where('state', 'in', unfinished)
-    .orderBy('id')
     .execute();
-  return rows.map(jobRecord);
+  return new Map(rows.map((row) => [row.job_id, row]));
 }
 
 /** Notes that its owner wants a job to end; for one that has ended it changes nothing. */

@@ -1,4 +1,5 @@
 import type { JobEnd, JobRequest, JobState, JobStatus } from '../domain/job.ts';
+import { prepared, type Value } from './prepared.ts';
 import type { Db, Tables } from './tables.ts';
 import { raiseJobsVersion } from './versions.ts';
 
@@ -47,19 +48,55 @@ export interface NewJob {
 export async function insertJob(db: Db, job: NewJob, shown: (id: number) => ShownJob): Promise<number> {
   // Before the job has its number: so the jobs of one user become visible in the order of their numbers.
   await raiseJobsVersion(db, job.owner);
-  const { id } = await db
+  const [row] = await insertAccepted(db, {
+    jobId: job.jobId,
+    owner: job.owner,
+    projectId: job.project.id,
+    hpc: job.project.hpc,
+    projectName: job.project.name,
+    request: JSON.stringify(job.request),
+    units: job.units,
+    sha256: job.input?.sha256 ?? null,
+    bytes: job.input?.bytes ?? 0,
+    unpackedBytes: job.input?.unpackedBytes ?? 0,
+    acceptedAt: job.acceptedAt,
+    title: job.request.title,
+  });
+  if (row === undefined) throw new Error('a job that was inserted has a number');
+  const { json, stage } = shown(row.id);
+  await showAccepted(db, { id: row.id, json, stage });
+  return row.id;
+}
+
+interface AcceptedColumns {
+  jobId: string;
+  owner: string;
+  projectId: number;
+  hpc: string;
+  projectName: string;
+  request: string;
+  units: number;
+  sha256: string | null;
+  bytes: number;
+  unpackedBytes: number;
+  acceptedAt: number;
+  title: string;
+}
+
+const insertAccepted = prepared((db, value: Value<AcceptedColumns>) =>
+  db
     .insertInto('jobs')
     .values({
-      job_id: job.jobId,
-      owner: job.owner,
-      project_id: job.project.id,
-      hpc: job.project.hpc,
-      project_name: job.project.name,
-      request: JSON.stringify(job.request),
-      units: job.units,
-      input_sha256: job.input?.sha256 ?? null,
-      input_bytes: job.input?.bytes ?? 0,
-      unpacked_bytes: job.input?.unpackedBytes ?? 0,
+      job_id: value('jobId'),
+      owner: value('owner'),
+      project_id: value('projectId'),
+      hpc: value('hpc'),
+      project_name: value('projectName'),
+      request: value('request'),
+      units: value('units'),
+      input_sha256: value('sha256'),
+      input_bytes: value('bytes'),
+      unpacked_bytes: value('unpackedBytes'),
       state: 'accepted',
       outcome: null,
       reason: null,
@@ -69,26 +106,26 @@ export async function insertJob(db: Db, job: NewJob, shown: (id: number) => Show
       elapsed_seconds: null,
       engine_ref: null,
       attempt: 1,
-      accepted_at: job.acceptedAt,
-      due_at: job.acceptedAt,
+      accepted_at: value('acceptedAt'),
+      due_at: value('acceptedAt'),
       tries: 0,
       cancel_requested_at: null,
       public_json: '',
-      title: job.request.title,
+      title: value('title'),
       stage: '',
       failed: 0,
       terminal: 0,
       expires_at: null,
     })
-    .returning('id')
-    .executeTakeFirstOrThrow();
-  await db
+    .returning('id'),
+);
+
+const showAccepted = prepared((db, value: Value<{ id: number; json: string; stage: string }>) =>
+  db
     .updateTable('jobs')
-    .set(shownColumns(shown(id)))
-    .where('id', '=', id)
-    .execute();
-  return id;
-}
+    .set({ public_json: value('json'), stage: value('stage') })
+    .where('id', '=', value('id')),
+);
 
 function shownColumns({ json, title, stage, isTerminal, isFailure }: ShownJob) {
   return { public_json: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };

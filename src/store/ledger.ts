@@ -10,7 +10,8 @@ import {
   moveFigures,
   moveIfAvailable,
 } from './accounts.ts';
-import type { Db, Resource } from './tables.ts';
+import { prepared, type Value } from './prepared.ts';
+import type { Db, Resource, Tables } from './tables.ts';
 import { announceThreshold } from './thresholds.ts';
 
 /**
@@ -50,22 +51,33 @@ export async function reserve(
     moved.push({ movement: { held }, after });
   }
   await insertEntries(db, moved, { ...note, job: job.id, kind: 'reserve' });
-  await db
-    .insertInto('holds')
-    .values({
-      job: job.id,
-      attempt: job.attempt,
-      time_pool: accounts.timePool.id,
-      time_cap: accounts.timeCap.id,
-      space_pool: accounts.spacePool.id,
-      space_cap: accounts.spaceCap.id,
-      time_seconds: amounts.timeSeconds,
-      space_bytes: amounts.spaceBytes,
-      created_at: note.at,
-    })
-    .execute();
+  await insertHold(db, {
+    job: job.id,
+    attempt: job.attempt,
+    time_pool: accounts.timePool.id,
+    time_cap: accounts.timeCap.id,
+    space_pool: accounts.spacePool.id,
+    space_cap: accounts.spaceCap.id,
+    time_seconds: amounts.timeSeconds,
+    space_bytes: amounts.spaceBytes,
+    created_at: note.at,
+  });
   return null;
 }
+
+const insertHold = prepared((db, value: Value<Omit<Tables['holds'], 'id'>>) =>
+  db.insertInto('holds').values({
+    job: value('job'),
+    attempt: value('attempt'),
+    time_pool: value('time_pool'),
+    time_cap: value('time_cap'),
+    space_pool: value('space_pool'),
+    space_cap: value('space_cap'),
+    time_seconds: value('time_seconds'),
+    space_bytes: value('space_bytes'),
+    created_at: value('created_at'),
+  }),
+);
 
 /** What there is of the smaller of pool and cap: of the larger one the caller has no use. */
 async function lackOf(

@@ -1,3 +1,4 @@
+import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export type MemberStatus = 'active' | 'removed' | 'banned';
@@ -10,13 +11,16 @@ export interface MemberRecord {
   since: number;
 }
 
-export async function findMember(db: Db, userId: string, projectId: number): Promise<MemberRecord | undefined> {
-  const row = await db
+const memberOf = prepared((db, value: Value<{ userId: string; projectId: number }>) =>
+  db
     .selectFrom('memberships')
     .selectAll()
-    .where('user_id', '=', userId)
-    .where('project_id', '=', projectId)
-    .executeTakeFirst();
+    .where('user_id', '=', value('userId'))
+    .where('project_id', '=', value('projectId')),
+);
+
+export async function findMember(db: Db, userId: string, projectId: number): Promise<MemberRecord | undefined> {
+  const [row] = await memberOf(db, { userId, projectId });
   return row && memberRecord(row);
 }
 

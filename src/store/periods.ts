@@ -1,3 +1,4 @@
+import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 /**
@@ -32,15 +33,13 @@ export async function endPeriod(db: Db, id: number, endsAt: number): Promise<voi
 
 /** The periods of a project that have not ended, the first one first. */
 export async function openPeriods(db: Db, projectId: number, now: number): Promise<PeriodRecord[]> {
-  const rows = await db
-    .selectFrom('periods')
-    .selectAll()
-    .where('project_id', '=', projectId)
-    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
-    .orderBy('starts_at')
-    .execute();
-  return rows.map(periodRecord);
+  const periods = (await periodsOf(db, { projectId })).map(periodRecord);
+  return periods.filter(({ endsAt }) => endsAt === null || endsAt > now);
 }
+
+const periodsOf = prepared((db, value: Value<{ projectId: number }>) =>
+  db.selectFrom('periods').selectAll().where('project_id', '=', value('projectId')).orderBy('starts_at'),
+);
 
 /** The period that new holds are taken from. */
 export async function currentPeriod(db: Db, projectId: number, now: number): Promise<number | undefined> {

@@ -1,3 +1,4 @@
+import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export interface ProjectRecord {
@@ -13,13 +14,12 @@ export interface ProjectRecord {
 
 export type NewProject = Pick<ProjectRecord, 'hpc' | 'name' | 'autoJoin' | 'grant' | 'createdAt'>;
 
+const byName = prepared((db, value: Value<{ hpc: string; name: string }>) =>
+  db.selectFrom('projects').selectAll().where('hpc', '=', value('hpc')).where('name', '=', value('name')),
+);
+
 export async function findProject(db: Db, hpc: string, name: string): Promise<ProjectRecord | undefined> {
-  const row = await db
-    .selectFrom('projects')
-    .selectAll()
-    .where('hpc', '=', hpc)
-    .where('name', '=', name)
-    .executeTakeFirst();
+  const [row] = await byName(db, { hpc, name });
   return row && projectRecord(row);
 }
 

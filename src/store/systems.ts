@@ -1,4 +1,5 @@
 import type { SystemStatus } from '../domain/health.ts';
+import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export interface SystemRecord {
@@ -47,8 +48,12 @@ export async function setSystemPause(db: Db, hpc: string, pause: { at: number; r
 }
 
 /** Why a system takes no submissions; null when it does. */
+const pauseByName = prepared((db, value: Value<{ hpc: string }>) =>
+  db.selectFrom('systems').select('pause_reason').where('hpc', '=', value('hpc')),
+);
+
 export async function pauseOf(db: Db, hpc: string): Promise<string | null> {
-  const row = await db.selectFrom('systems').select('pause_reason').where('hpc', '=', hpc).executeTakeFirst();
+  const [row] = await pauseByName(db, { hpc });
   return row?.pause_reason ?? null;
 }
 

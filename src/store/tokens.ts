@@ -1,3 +1,4 @@
+import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export interface NewToken {
@@ -38,8 +39,10 @@ export async function insertToken(db: Db, token: NewToken): Promise<number> {
   return row.id;
 }
 
+const byHash = prepared((db, value: Value<{ hash: string }>) => selectTokens(db).where('hash', '=', value('hash')));
+
 export async function tokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {
-  const row = await selectTokens(db).where('hash', '=', hash).executeTakeFirst();
+  const [row] = await byHash(db, { hash });
   return row && tokenRecord(row);
 }
 

@@ -1,4 +1,5 @@
 import { poolHolder } from './accounts.ts';
+import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 /**
@@ -8,20 +9,55 @@ import type { Db } from './tables.ts';
 
 /** For every change of what a user's jobs show. Called by whoever writes jobs, which is `jobs.ts`. */
 export async function raiseJobsVersion(db: Db, owner: string): Promise<void> {
-  await db
+  await raiseVersion(db, { owner });
+}
+
+const raiseVersion = prepared((db, value: Value<{ owner: string }>) =>
+  db
     .updateTable('users')
     .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1) }))
-    .where('id', '=', owner)
-    .execute();
-}
+    .where('id', '=', value('owner')),
+);
+
+const jobsVersionOfUser = prepared((db, value: Value<{ owner: string }>) =>
+  db.selectFrom('users').select('jobs_version as version').where('id', '=', value('owner')),
+);
 
 /** The version of a user's jobs, or (without one) of everybody's. */
 export async function jobsVersion(db: Db, owner: string | undefined): Promise<string> {
-  const users = db.selectFrom('users');
-  const query = owner === undefined ? users : users.where('id', '=', owner);
-  const { version } = await query.select((eb) => eb.fn.sum('jobs_version').as('version')).executeTakeFirstOrThrow();
-  return String(version ?? 0);
+  const [row] =
+    owner === undefined
+      ? await db
+          .selectFrom('users')
+          .select((eb) => eb.fn.sum('jobs_version').as('version'))
+          .execute()
+      : await jobsVersionOfUser(db, { owner });
+  return String(row?.version ?? 0);
 }
+
+const accountsVersionOfUser = prepared((db, value: Value<{ userId: string }>) =>
+  db
+    .selectFrom('accounts')
+    .select((eb) => eb.fn.sum('version').as('version'))
+    .where('project_id', 'in', projectsOf(db, value('userId')))
+    .where('holder', 'in', [poolHolder, value('userId')]),
+);
+
+const periodsOfUser = prepared((db, value: Value<{ userId: string }>) =>
+  db
+    .selectFrom('periods')
+    .select(['starts_at', 'ends_at'])
+    .where('project_id', 'in', projectsOf(db, value('userId'))),
+);
+
+const projectsOf = (db: Db, userId: string) =>
+  db.selectFrom('memberships').select('project_id').where('user_id', '=', userId);
+
+const accountsVersionOfAll = prepared((db) =>
+  db.selectFrom('accounts').select((eb) => eb.fn.sum('version').as('version')),
+);
+
+const allPeriods = prepared((db) => db.selectFrom('periods').select(['starts_at', 'ends_at']));
 
 /**
  * The version of a user's quotas, or (without one) of everybody's. Each account has its own, so that a change of a pool
@@ -29,23 +65,10 @@ export async function jobsVersion(db: Db, owner: string | undefined): Promise<st
  * period begins or ends.
  */
 export async function quotasVersion(db: Db, userId: string | undefined, now: number): Promise<string> {
-  let accounts = db.selectFrom('accounts').select((eb) => eb.fn.sum('version').as('version'));
-  let begun = db
-    .selectFrom('periods')
-    .select((eb) => eb.fn.countAll().as('begun'))
-    .where('starts_at', '<=', now);
-  let ended = db
-    .selectFrom('periods')
-    .select((eb) => eb.fn.countAll().as('ended'))
-    .where('ends_at', '<=', now);
-  if (userId !== undefined) {
-    const projects = db.selectFrom('memberships').select('project_id').where('user_id', '=', userId);
-    accounts = accounts.where('project_id', 'in', projects).where('holder', 'in', [poolHolder, userId]);
-    begun = begun.where('project_id', 'in', projects);
-    ended = ended.where('project_id', 'in', projects);
-  }
-  const row = await db
-    .selectNoFrom([accounts.as('accounts'), begun.as('begun'), ended.as('ended')])
-    .executeTakeFirstOrThrow();
-  return [row.accounts ?? 0, row.begun, row.ended].join('-');
+  const [accounts] =
+    userId === undefined ? await accountsVersionOfAll(db, {}) : await accountsVersionOfUser(db, { userId });
+  const periods = userId === undefined ? await allPeriods(db, {}) : await periodsOfUser(db, { userId });
+  const begun = periods.filter(({ starts_at }) => starts_at <= now).length;
+  const ended = periods.filter(({ ends_at }) => ends_at !== null && ends_at <= now).length;
+  return [accounts?.version ?? 0, begun, ended].join('-');
 }

@@ -1,0 +1,41 @@
+import type { Database } from 'better-sqlite3';
+import type { Db } from './tables.ts';
+
+type Rows = readonly unknown[];
+
+/** What was read from the books, for as long as nobody has written to them since, in whichever process. */
+export interface Memo {
+  /** A number that is another one after every commit. What is put in was read after it was asked for. */
+  version(): unknown;
+  get(version: unknown, key: string): Rows | undefined;
+  put(version: unknown, key: string, rows: Rows): void;
+}
+
+const memos = new WeakMap<Db, Memo>();
+const mostKept = 2000;
+
+/** On SQLite, to ask whether anything has changed costs a fraction of any query. */
+export function rememberReads(db: Db, reader: Database): void {
+  const dataVersion = reader.prepare('pragma data_version').pluck();
+  const kept = new Map<string, Rows>();
+  let current: unknown;
+  memos.set(db, {
+    version() {
+      const version = dataVersion.get();
+      if (version !== current) kept.clear();
+      current = version;
+      return version;
+    },
+    get: (version, key) => (version === current ? kept.get(key) : undefined),
+    put(version, key, rows) {
+      if (version !== current) return;
+      if (kept.size >= mostKept) kept.clear();
+      kept.set(key, rows);
+    },
+  });
+}
+
+/** Undefined for a transaction, which sees what nobody else does, and for databases that cannot tell of changes. */
+export function memoOf(db: Db): Memo | undefined {
+  return memos.get(db);
+}
