@@ -1,13 +1,13 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { makeSystem } from '../composition/systems.ts';
 import type { Config } from '../config/schema.ts';
 import { checkWorkspace, runCanary } from '../doctor/canary.ts';
 import { createChecklist, type Finding } from '../doctor/finding.ts';
 import { checkSlurm } from '../doctor/slurm-checks.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { Shell } from '../shell/shell.ts';
-import { makeSystem } from '../systems.ts';
 import { withBooks } from './books.ts';
 import { exitCodes } from './exit-codes.ts';
 
