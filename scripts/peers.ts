@@ -28,7 +28,8 @@ const peers: Peer[] = [
     name: 'OpenSSH',
     programs: ['sshd', 'ssh', 'ssh-keygen'],
     packages: ['openssh-server', 'openssh-client'],
-    tests: /^test\/(shell\/ssh-|files\/remote-|engines\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm|docs\/slurm)/,
+    tests:
+      /^test\/(shell\/ssh-|files\/remote-|lifecycle\/ssh-|engines\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: 'PostgreSQL',

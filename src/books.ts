@@ -5,6 +5,7 @@ import { BursarError } from './domain/errors.ts';
 import { forever } from './lifecycle/loop.ts';
 import { checkDataFolder } from './store/data-folder.ts';
 import { openBooks } from './store/database.ts';
+import { freeHeldKeys } from './store/idempotency.ts';
 import { lockDataFolder } from './store/instance-lock.ts';
 import { endAllLeases } from './store/leases.ts';
 import { type DatabaseLine, openLine } from './store/line.ts';
@@ -45,6 +46,7 @@ async function haveBooksAlone(config: Config): Promise<Books> {
   const unlock = lockDataFolder(dataFolder);
   const db = await openBooks(config.database, dataFolder);
   await endAllLeases(db);
+  await freeHeldKeys(db);
   return {
     db,
     line: undefined,

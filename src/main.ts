@@ -11,6 +11,7 @@ import { createSpool } from './files/spool.ts';
 import { closeServer } from './http/close-server.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
+import { type JanitorDeps, startJanitor } from './lifecycle/janitor.ts';
 import { sweepSpool } from './lifecycle/recovery.ts';
 import { startLifecycle } from './lifecycle/start.ts';
 import { keepTenure } from './lifecycle/tenure.ts';
@@ -21,9 +22,10 @@ import { administrationDesk } from './services/administration-desk.ts';
 import { createAnnouncements } from './services/announcements.ts';
 import { authenticate } from './services/authenticate.ts';
 import { findDestination } from './services/destination.ts';
-import { endJob } from './services/end-job.ts';
+import { deleteFiles, endJob } from './services/end-job.ts';
 import { syncProjects } from './services/enrolment.ts';
 import { fileDesk } from './services/file-desk.ts';
+import { readOnce } from './services/idempotency.ts';
 import { createLogFeeds } from './services/log-feed.ts';
 import { measure } from './services/measure.ts';
 import { createOidcVerifier } from './services/oidc.ts';
@@ -34,6 +36,7 @@ import { checkAdministrator, listQuotas, readQuota } from './services/read-quota
 import { readSystems } from './services/read-systems.ts';
 import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
+import { submitOnce } from './services/submit-once.ts';
 import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
 import { proveAside } from './store/prove-aside.ts';
@@ -130,12 +133,25 @@ async function compose(config: Config, books: Books, role: Role, log: Logger, ve
     now,
     log,
   });
+  const tidying: JanitorDeps = {
+    db,
+    retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
+    noticeDays: config.retention.noticeDays,
+    everyMs: config.retention.everySeconds * 1000,
+    deleteJob: (job) =>
+      deleteFiles(endings, job, { actor: 'bursar', reason: `files of ${job.jobId} were kept long enough` }),
+    announce,
+    now,
+    log,
+  };
+  const janitor = role === 'api' ? undefined : keepTenure(tenures, 'tidying', async () => startJanitor(tidying));
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     servesCallers: role !== 'worker',
     log,
     version,
     requestTimeoutMs: config.server.requestTimeoutSeconds * 1000,
+    limits: { ...config.limits, windowMs: config.limits.windowSeconds * 1000 },
     authenticate: (authorization) => authenticate(authentication, authorization),
     readiness: () => readiness(db),
     metrics: async () => {
@@ -144,17 +160,19 @@ async function compose(config: Config, books: Books, role: Role, log: Logger, ve
     },
     onAnswer: (method, status) => metrics.count('bursar_http_requests_total', { method, status: String(status) }),
     readSystems: (hpc) => readSystems(destinations, hpc),
-    pauseSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, { at: now(), reason }, reason),
-    resumeSystem: (actor, hpc, reason) => pauseSystem(destinations, actor, hpc, null, reason),
-    listJobs: (owner, place) => listJobs(db, systems, owner, place),
+    pauseSystem: (actor, hpc, reason, request) =>
+      pauseSystem(destinations, actor, hpc, { at: now(), reason }, reason, request),
+    resumeSystem: (actor, hpc, reason, request) => pauseSystem(destinations, actor, hpc, null, reason, request),
+    listJobs: (owner, place, query) => listJobs(db, systems, owner, place, query),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
     readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinations, actor, place),
-    submitJob: async (actor, destination, request, body) => {
-      const json = await submitJob(submission, actor, destination, request, body);
+    submitJob: async (actor, destination, request, body, claim) => {
+      const json = await submitJob(submission, actor, destination, request, body, claim);
       announce(actor.userId);
       return json;
     },
+    submitOnce: (request, body, submit) => submitOnce(submission, request, body, submit),
     endJob: async (actor, place, jobId) => {
       const ended = await endJob(endings, actor, place, jobId);
       announce(actor.userId);
@@ -164,6 +182,7 @@ async function compose(config: Config, books: Books, role: Role, log: Logger, ve
     readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
     refuseOthers,
     quote: publicQuote,
+    readOnce: (request, read) => readOnce(db, request, now(), read),
     statement: async (userId, place, { from = 0, to = now() + 1 }) =>
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
@@ -181,6 +200,7 @@ async function compose(config: Config, books: Books, role: Role, log: Logger, ve
       await closeServer(app, config.server.drainSeconds * 1000);
       await telling.stop();
       await accountant?.stop();
+      await janitor?.stop();
       await lifecycle?.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));
       await books.close();

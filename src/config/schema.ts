@@ -98,6 +98,12 @@ const Project = Type.Object(
     name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'As in paths.' }),
     autoJoin: Type.Boolean({ default: true, description: 'Whether every user is a member from first sight.' }),
     grant: Grant,
+    retentionDays: Type.Optional(
+      Type.Number({
+        exclusiveMinimum: 0,
+        description: 'After how many days the files of a finished job are deleted. Left out: never.',
+      }),
+    ),
     site: Type.Optional(
       Type.Object(Site.properties, { additionalProperties: false, description: 'Where its jobs go on a cluster.' }),
     ),
@@ -273,6 +279,28 @@ export const ConfigSchema = Type.Object(
         default: 60,
         description: 'How often it is looked whether grants have ended, in seconds.',
       }),
+    }),
+    retention: section('How the files of finished jobs are deleted, in projects that have `retentionDays`.', {
+      noticeDays: Type.Number({
+        minimum: 0,
+        default: 7,
+        description: 'How long before, in days, the owner of a job is told; never less, whatever is configured later.',
+      }),
+      everySeconds: Type.Number({
+        minimum: 0.1,
+        default: 60,
+        description: 'How often it is looked for such jobs, and for other things to be forgotten, in seconds.',
+      }),
+    }),
+    limits: section('How much one caller may ask for, so that a loop of one does not starve the others.', {
+      windowSeconds: positive(10, 'The window in which requests are counted.'),
+      userRequests: positive(10_000, 'Requests of one user within the window.'),
+      tokenRequests: positive(5000, 'Requests with one token within the window.'),
+      addressRequests: positive(
+        1000,
+        'Requests without a valid token from one address within the window; behind a proxy that is the address of the proxy.',
+      ),
+      uploads: positive(200, 'Submissions of one user that may be arriving at the same time.'),
     }),
     events: section('How users are told what happens.', {
       keepDays: positive(90, 'How long events, and their deliveries to webhooks, are kept, in days.'),

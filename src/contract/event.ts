@@ -32,6 +32,7 @@ export const EventSchema = Type.Object(
         account: text('`pool` of the project, or your own `cap`.'),
         percent: whole('The threshold that was crossed.'),
         ends_at: text('When the grant ends.'),
+        deletes_at: text('When the files of the job will be deleted.'),
         webhook_id: whole('The webhook.'),
         url: text('Where it was sent to.'),
       },

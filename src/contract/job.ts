@@ -38,7 +38,22 @@ export interface JobFacts {
 
 const writeJob = jsonWriter(JobSchema);
 
-/** The public JSON of a job: stored with the job whenever it changes, so that reading it copies bytes. */
+/** The public JSON of a job, and what of it lists are filtered by. */
+export interface JobView {
+  json: string;
+  title: string;
+  stage: string;
+  isTerminal: boolean;
+  isFailure: boolean;
+}
+
+/** What callers see of a job: stored with the job whenever it changes, so that reading it copies bytes. */
+export function jobView(job: JobFacts, words: StageVocabulary): JobView {
+  const shown = publicJob(job, words);
+  const { title, stage, terminal_stage, failed } = shown;
+  return { json: writeJob(shown), title, stage, isTerminal: terminal_stage, isFailure: failed };
+}
+
 export function jobJson(job: JobFacts, words: StageVocabulary): string {
   return writeJob(publicJob(job, words));
 }

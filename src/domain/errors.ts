@@ -31,8 +31,11 @@ export const errorTitles = {
   webhook_refused: 'Events cannot be sent to this address',
   too_many_listeners: 'The caller listens too many times at once',
   idempotency_key_missing: 'The header Idempotency-Key is missing',
+  idempotency_key_invalid: 'The header Idempotency-Key is not acceptable',
+  idempotency_key_in_use: 'The request of the idempotency key is still being worked on',
   idempotency_key_reused: 'The idempotency key was used for another request',
   method_not_allowed: 'The path does not support this method',
+  too_many_requests: 'The caller asks for too much at a time',
   timeout: 'The request took too long to arrive',
   too_large: 'The request body is too large',
   range_not_satisfiable: 'The bytes asked for are not there',
@@ -66,6 +69,8 @@ export interface ErrorExtras {
   fields?: readonly FieldError[];
   /** Further facts for the caller, such as the seconds needed and available. */
   facts?: Readonly<Record<string, string | number>>;
+  /** When it makes sense to try again. */
+  retryAfterSeconds?: number;
 }
 
 /** The one error type of the house. Its message is safe to show to the caller. */
@@ -74,6 +79,7 @@ export class BursarError extends Error {
   readonly transient: boolean;
   readonly fields: readonly FieldError[];
   readonly facts: Readonly<Record<string, string | number>>;
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
     super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
@@ -82,6 +88,7 @@ export class BursarError extends Error {
     this.transient = extras.transient ?? false;
     this.fields = extras.fields ?? [];
     this.facts = extras.facts ?? {};
+    this.retryAfterSeconds = extras.retryAfterSeconds;
   }
 }
 

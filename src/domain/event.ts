@@ -4,6 +4,7 @@ export const eventKinds = {
   'job.queued': 'the HPC system has the job',
   'job.running': 'the job has started',
   'job.ended': 'the job is over, one way or another, and its hold is settled',
+  'job.expiring': 'the files of the job will be deleted soon: the time for which the project keeps them ends',
   'job.deleted': 'the files of the job are deleted',
   'quota.threshold': 'the use of a quota has crossed 80 % or 100 %',
   'quota.expiring': 'a grant of time ends soon',

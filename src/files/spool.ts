@@ -30,7 +30,7 @@ export interface Spool {
    *
    * Failures: `too_large` as soon as the body crosses the limit, `invalid_body` when it breaks off.
    */
-  receive(body: UploadBody, options: { maxBytes: number }): Promise<Upload>;
+  receive(body: UploadBody, options: { maxBytes: number; onProgress?(): void }): Promise<Upload>;
 
   /** After success the zip is the job's, and survives a crash of the machine. After a failure repeat or discard. */
   keep(upload: Upload, jobId: string): Promise<void>;
@@ -62,14 +62,14 @@ export function createSpool(directory: string): Spool {
       for (const name of await namesIn(incoming, olderThanMs)) await rm(join(incoming, name), { force: true });
     },
 
-    async receive(body, { maxBytes }) {
+    async receive(body, { maxBytes, onProgress }) {
       // A stream can fail before it is first read or after the refusal, and an error nobody hears ends the process.
       if (body instanceof Readable) body.on('error', () => undefined);
       const path = join(incoming, `${randomUUID()}.part`);
       try {
         const file = await open(path, 'wx', 0o600);
         try {
-          return { path, ...(await writeBody(body, file, maxBytes)) };
+          return { path, ...(await writeBody(body, file, maxBytes, onProgress)) };
         } finally {
           await file.close();
         }
@@ -126,7 +126,7 @@ async function namesIn(folder: string, olderThanMs: number): Promise<string[]> {
   return names.filter((_, index) => (ages[index]?.mtimeMs ?? before) < before);
 }
 
-async function writeBody(body: UploadBody, file: FileHandle, maxBytes: number) {
+async function writeBody(body: UploadBody, file: FileHandle, maxBytes: number, onProgress?: () => void) {
   const hash = createHash('sha256');
   let bytes = 0;
   for await (const chunk of chunksOf(body)) {
@@ -134,6 +134,7 @@ async function writeBody(body: UploadBody, file: FileHandle, maxBytes: number) {
     if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
     hash.update(chunk);
     await file.appendFile(chunk);
+    onProgress?.();
   }
   await file.sync();
   return { bytes, sha256: hash.digest('hex') };

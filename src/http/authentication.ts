@@ -1,12 +1,21 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Actor } from '../services/actor.ts';
+import type { RateLimits } from './rate-limits.ts';
 
 const actors = new WeakMap<FastifyRequest, Actor>();
 
 /** A hook that turns the bearer token into the caller, or ends the request. It runs before any body is read. */
-export function requireActor(authenticate: (authorization: string | undefined) => Promise<Actor>) {
-  return async (request: FastifyRequest): Promise<void> => {
-    actors.set(request, await authenticate(request.headers.authorization));
+export function requireActor(
+  authenticate: (authorization: string | undefined) => Promise<Actor>,
+  limits: Pick<RateLimits, 'caller' | 'stranger'>,
+) {
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+    const actor = await authenticate(request.headers.authorization).catch((error) => {
+      limits.stranger(request, reply);
+      throw error;
+    });
+    limits.caller(request, reply, actor.userId);
+    actors.set(request, actor);
   };
 }
 

@@ -25,8 +25,8 @@ Every error is a problem document (RFC 9457, \`application/problem+json\`):
 \`code\` is stable and meant for programs; \`detail\` says what is wrong and what to do; \`errors\` names the fields at
 fault, where there are any; \`request_id\` names the request in the logs, and is in the \`X-Request-Id\` header of every
 response. \`quota_exceeded\` also carries \`resource\`, \`account\` (\`pool\` of the project or the caller's own \`cap\`),
-\`unit\`, \`needed\` and \`available\`. A 405 has an \`Allow\` header, a 401 a \`WWW-Authenticate\` header, a 503 a
-\`Retry-After\` header. After an error nothing is left of the request: no job, no file, no held second.
+\`unit\`, \`needed\` and \`available\`. A 405 has an \`Allow\` header, a 401 a \`WWW-Authenticate\` header, a 503, a
+429 and \`idempotency_key_in_use\` a \`Retry-After\` header. After an error nothing is left of the request: no job, no file, no held second.
 
 | code | status | meaning |
 |---|---|---|

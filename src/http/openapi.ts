@@ -14,6 +14,7 @@ import { TimelineSchema } from '../contract/timeline.ts';
 import { DeliverySchema, WebhookSchema, WebhookWithSecretSchema } from '../contract/webhook.ts';
 import { errorReference } from './error-reference.ts';
 import { ProblemSchema } from './problem.ts';
+import type { RateLimits } from './rate-limits.ts';
 
 const schemas = [
   JobSchema,
@@ -55,7 +56,11 @@ export function sendJson(reply: FastifyReply, status: number, json: string, type
 }
 
 /** Serves the description of the interface, made from the schemas of the routes, and a page to read it on. */
-export async function registerOpenApi(app: FastifyInstance, version: string): Promise<void> {
+export async function registerOpenApi(
+  app: FastifyInstance,
+  version: string,
+  limits: Pick<RateLimits, 'stranger'>,
+): Promise<void> {
   for (const schema of schemas) app.addSchema(schema);
   await app.register(swagger, {
     openapi: {
@@ -81,16 +86,19 @@ export async function registerOpenApi(app: FastifyInstance, version: string): Pr
     transform: ({ schema, url }) => ({ schema: withNamedPath(schema), url: url.replace(/\*$/, ':path') }),
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `schema-${i}`) },
   });
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    staticCSP: true,
-    transformStaticCSP: withoutUpgrade,
-    theme: { title: 'Bursar' },
+  await app.register(async (scope) => {
+    scope.addHook('onRequest', async (request, reply) => limits.stranger(request, reply));
+    await scope.register(swaggerUi, {
+      routePrefix: '/docs',
+      staticCSP: true,
+      transformStaticCSP: withoutUpgrade,
+      theme: { title: 'Bursar' },
+    });
+    scope.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
+    scope.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
+      reply.type('text/markdown; charset=utf-8').send(errorReference()),
+    );
   });
-  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
-  app.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
-    reply.type('text/markdown; charset=utf-8').send(errorReference()),
-  );
 }
 
 /** What the router calls `*` is a path, and OpenAPI wants it named. */

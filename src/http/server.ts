@@ -8,12 +8,14 @@ import fastify, {
 } from 'fastify';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Actor } from '../services/actor.ts';
+import { createAnswerCache } from './answer-cache.ts';
 import { requireActor } from './authentication.ts';
 import { prepareToClose } from './close-server.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
+import { createRateLimits, type LimitSettings } from './rate-limits.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
 import { type EventServices, eventRoutes } from './routes/events.ts';
@@ -42,6 +44,7 @@ export interface ServerDeps
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
+  limits: LimitSettings;
   authenticate(authorization: string | undefined): Promise<Actor>;
   /** The text for whoever collects metrics. */
   metrics(): Promise<string>;
@@ -51,9 +54,13 @@ export interface ServerDeps
   readiness(): Promise<string[]>;
 }
 
+const answerCacheBytes = 16_000_000;
+
 /** The HTTP face of Bursar: routes that each check a request, call one service and send its answer. */
 export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
+  const answers = createAnswerCache(answerCacheBytes);
+  const limits = createRateLimits(deps.limits, () => performance.now());
   const app = fastify({
     loggerInstance: deps.log,
     // A request without Host is refused below, in the same form as every other.
@@ -111,23 +118,25 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     if (problem.status >= 500) request.log.error({ err: error }, 'request failed');
     return reply;
   });
-  app.setNotFoundHandler((request, reply) => {
+  app.setNotFoundHandler(async (request, reply) => {
+    limits.stranger(request, reply);
     sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
+    return reply;
   });
 
   prepareToClose(app);
   app.server.on('checkExpectation', connections.refuseExpectation);
 
-  await registerOpenApi(app, deps.version);
-  probeRoutes(app, deps.readiness, deps.metrics);
+  await registerOpenApi(app, deps.version, limits);
+  await app.register(async (scope) => probeRoutes(scope, deps.readiness, deps.metrics, limits));
   if (!deps.servesCallers) return app;
   await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate));
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    jobRoutes(scope, deps);
+    jobRoutes(scope, deps, answers, limits);
     timelineRoutes(scope, deps);
-    quotaRoutes(scope, deps);
+    quotaRoutes(scope, deps, answers);
     accountingRoutes(scope, deps);
     systemRoutes(scope, deps);
     fileRoutes(scope, deps);
@@ -135,13 +144,13 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     eventRoutes(scope, deps);
   });
   await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate));
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
     administrationRoutes(scope, deps);
     pauseRoutes(scope, deps);
     webhookOversightRoutes(scope, deps);
   });
   await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate));
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
     webhookRoutes(scope, deps);
   });
   return app;
@@ -150,7 +159,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
 function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
   const problem = problemOf(error, requestId);
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="bursar"');
-  if (problem.status === 503) reply.header('retry-after', '5');
+  const retryAfter = error instanceof BursarError ? error.retryAfterSeconds : undefined;
+  if (problem.status === 503 || retryAfter !== undefined) reply.header('retry-after', String(retryAfter ?? 5));
   reply.header('x-request-id', requestId);
   sendJson(reply, problem.status, problem.body, 'application/problem+json');
   return problem;

@@ -6,6 +6,7 @@ import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/job.ts';
 import { parsePayload } from '../domain/payload.ts';
 import type { HpcSystem } from '../domain/system.ts';
+import { keyHeader } from './idempotency.ts';
 import { multipartFile } from './multipart.ts';
 
 export const submissionSchema = {
@@ -16,6 +17,7 @@ export const submissionSchema = {
         'A JSON object: `command` (batch systems) or `tool` (tool systems), `node_number`, `core_number`, ' +
         '`runtime` in hours, `title`. Numbers as text or as numbers.',
     }),
+    ...keyHeader,
   }),
   body: {
     content: {
@@ -35,8 +37,18 @@ export function readPayload(request: FastifyRequest, system: HpcSystem): JobRequ
   return parsePayload(payloadText(request), system);
 }
 
+/** The Payload as it is compared with that of an earlier request: what it says, not how it is spelt. */
+export function payloadContent(request: FastifyRequest): unknown {
+  const text = payloadText(request);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
 /** The text of the Payload header. Node hands headers over as latin1; a title in UTF-8 is decoded here. */
-export function payloadText(request: FastifyRequest): string {
+function payloadText(request: FastifyRequest): string {
   const values = request.raw.headersDistinct.payload ?? [];
   const [value] = values;
   if (value === undefined) {

@@ -1,7 +1,6 @@
 import { forgetTests } from '../store/deliveries.ts';
 import { forgetEvents, insertEvents } from '../store/events.ts';
 import { expireEnded } from '../store/grants.ts';
-import { forgetAnswers } from '../store/idempotency.ts';
 import { listMembers } from '../store/members.ts';
 import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
 import type { Db } from '../store/tables.ts';
@@ -32,7 +31,6 @@ export function startAccountant(deps: AccountantDeps): Loop {
       await announceEnds(deps);
       const expired = await tenure.write((tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
-      await tenure.write((tx) => forgetAnswers(tx, now() - dayMs));
       const before = now() - deps.keepEventsDays * dayMs;
       await tenure.write((tx) => forgetTests(tx, before));
       while (await tenure.write((tx) => forgetEvents(tx, before)));

@@ -1,7 +1,6 @@
 import { jobReference } from '../contract/event.ts';
-import { jobJson } from '../contract/job.ts';
+import { jobView } from '../contract/job.ts';
 import { usageOf } from '../domain/settlement.ts';
-import { stageOf } from '../domain/stage.ts';
 import type { HpcSystem } from '../domain/system.ts';
 import type { ObservedStatus } from '../domain/transition.ts';
 import { insertEvent } from '../store/events.ts';
@@ -31,11 +30,11 @@ export async function advanceJob(
   { next, now, spaceBytes = 0, engineRef, engineWords }: Advance,
 ): Promise<boolean> {
   return await tenure.write(async (tx) => {
-    const json = jobJson({ ...job, status: next }, words);
-    if (!(await updateStatus(tx, job, next, json, engineRef))) return false;
+    const shown = jobView({ ...job, status: next }, words);
+    if (!(await updateStatus(tx, job, next, shown, engineRef))) return false;
     const data: Record<string, unknown> = {
       ...jobReference(job),
-      stage: stageOf(next, words),
+      stage: shown.stage,
       engine_id: engineRef ?? job.engineRef,
       engine_words: engineWords ?? null,
     };
@@ -52,7 +51,7 @@ export async function advanceJob(
       });
     }
     const kind = `job.${next.state}` as const;
-    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: json, kind, data, at: now });
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: shown.json, kind, data, at: now });
     return true;
   });
 }

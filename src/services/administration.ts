@@ -3,7 +3,6 @@ import { insertAudit } from '../store/audit.ts';
 import { findMember, type MemberStatus, setMemberStatus } from '../store/members.ts';
 import { closeProject, findProject, type NewProject, type ProjectRecord } from '../store/projects.ts';
 import type { Db } from '../store/tables.ts';
-import { inTransaction } from '../store/transaction.ts';
 import { userExists, userIds } from '../store/users.ts';
 import type { Actor } from './actor.ts';
 import { joinProject, openProject } from './enrolment.ts';
@@ -39,7 +38,7 @@ export async function administer<T>(
     await insertAudit(tx, { actor: actor.userId, act, subject, details, at: now });
     return answer;
   };
-  return request === null ? await inTransaction(db, work) : await once(db, request, now, work);
+  return await once(db, request, now, work);
 }
 
 type Details = AdministrativeAct<unknown>['details'];

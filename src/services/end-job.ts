@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobReference } from '../contract/event.ts';
-import { jobJson } from '../contract/job.ts';
+import { jobJson, jobView } from '../contract/job.ts';
 import { isTerminal } from '../domain/job.ts';
-import { stageOf } from '../domain/stage.ts';
 import type { Workspaces } from '../files/workspaces.ts';
 import { insertEvent } from '../store/events.ts';
 import { requestCancellation } from '../store/job-queue.ts';
@@ -38,7 +37,10 @@ export interface EndedJob {
 export async function endJob(deps: EndJobDeps, actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob> {
   const { db, systems } = deps;
   const job = await jobNamed(db, systems, actor.userId, place, jobId);
-  if (isTerminal(job.status.state)) return { json: await deleteFiles(deps, job), ended: true };
+  if (isTerminal(job.status.state)) {
+    const note = { actor: job.owner, reason: `files of ${job.jobId} deleted` };
+    return { json: await deleteFiles(deps, job, note), ended: true };
+  }
   await requestCancellation(db, job.id, deps.now());
   deps.wake(place.hpc);
   return await whenEnded(deps, actor, place, jobId);
@@ -56,21 +58,26 @@ async function whenEnded(deps: EndJobDeps, actor: Actor, place: Required<Place>,
 }
 
 /**
- * First the books, then the files: after a crash in between the next start removes what is left. A job that is deleted
- * already stays as it is.
+ * Deletes the files of a finished job. First the books, then the files: after a crash in between the next start removes
+ * what is left, and so does a repetition. Answers with the job as it is then.
  */
-async function deleteFiles({ db, systems, workspacesOf, now }: EndJobDeps, job: JobRecord): Promise<string> {
+export async function deleteFiles(
+  { db, systems, workspacesOf, now }: Pick<EndJobDeps, 'db' | 'systems' | 'workspacesOf' | 'now'>,
+  job: JobRecord,
+  { actor, reason }: { actor: string; reason: string },
+): Promise<string> {
   const words = systemNamed(systems, job.project.hpc).stages;
-  if (job.status.state !== 'ended') return jobJson(job, words);
-  const next = { ...job.status, state: 'deleted' } as const;
-  const json = jobJson({ ...job, status: next }, words);
+  const { status } = job;
+  if (status.state !== 'ended' && status.state !== 'deleted') return jobJson(job, words);
+  const next = { ...status, state: 'deleted' } as const;
+  const shown = jobView({ ...job, status: next }, words);
   const at = now();
   await inTransaction(db, async (tx) => {
-    if (!(await updateStatus(tx, job, next, json))) return;
-    await freeSpace(tx, job, { actor: job.owner, reason: `files of ${job.jobId} deleted`, at });
-    const data = { ...jobReference(job), stage: stageOf(next, words) };
-    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: json, kind: 'job.deleted', data, at });
+    if (status.state === 'deleted' || !(await updateStatus(tx, job, next, shown))) return;
+    await freeSpace(tx, job, { actor, reason, at });
+    const data = { ...jobReference(job), stage: shown.stage };
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: shown.json, kind: 'job.deleted', data, at });
   });
   await workspacesOf.get(job.project.hpc)?.remove(job.jobId);
-  return json;
+  return shown.json;
 }

@@ -1,35 +1,129 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
+import { canonicalJson } from '../domain/canonical-json.ts';
 import { BursarError } from '../domain/errors.ts';
-import { findAnswer, insertAnswer } from '../store/idempotency.ts';
+import { answerKey, findKey, freeKey, type KeyHolder, type KeyRecord, keepKey, takeKey } from '../store/idempotency.ts';
 import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
 
+/**
+ * A repetition of a request under the same key, at once, after a crash or within a day, gets the first answer and does
+ * nothing. Only what succeeded is remembered: a refusal changed nothing, so its repetition is tried anew.
+ */
 export interface OnceRequest {
   userId: string;
   /** Chosen by the caller; the same for every repetition. */
   key: string;
-  /** Everything that makes the request what it is: method, path and body. */
+  /** Everything that makes the request what it is: method, path and body. How it is spelt does not matter. */
   content: unknown;
 }
 
-/**
- * Carries an act out once for each key. Act and answer are stored in one transaction, so a repetition, at once, after
- * a crash or a day later, gets the first answer and changes nothing. An act that fails uses no key up.
- */
-export async function once<T>(db: Db, request: OnceRequest, now: number, act: (tx: Db) => Promise<T>): Promise<T> {
-  const { userId, key } = request;
-  const hash = createHash('sha256').update(JSON.stringify(request.content)).digest('hex');
+const claimMs = 60_000;
+
+/** Carries an act out once for each key, in one transaction with its answer. Without a request it is just carried out. */
+export async function once<T>(
+  db: Db,
+  request: OnceRequest | null,
+  now: number,
+  act: (tx: Db) => Promise<T>,
+): Promise<T> {
   return await inTransaction(db, async (tx) => {
-    const earlier = await findAnswer(tx, userId, key);
-    if (earlier !== undefined) {
-      if (earlier.requestHash === hash) return JSON.parse(earlier.response) as T;
-      throw new BursarError(
-        'idempotency_key_reused',
-        'This Idempotency-Key stands for another request. Choose a new one.',
-      );
-    }
+    if (request === null) return await act(tx);
+    const holder = holderOf(request);
+    const isOurs = await takeKey(tx, holder, hashOf(request), { now, until: now });
+    if (!isOurs) return JSON.parse((await earlierAnswer(tx, request)).response) as T;
     const answer = await act(tx);
-    await insertAnswer(tx, { userId, key, requestHash: hash, response: JSON.stringify(answer), at: now });
+    await answerKey(tx, holder, { response: JSON.stringify(answer) ?? 'null', bodySha256: null, at: now });
     return answer;
   });
+}
+
+/** The same for what only reads, and needs no transaction. */
+export async function readOnce<T>(
+  db: Db,
+  request: OnceRequest | null,
+  now: number,
+  read: () => Promise<T>,
+): Promise<T> {
+  const earlier = await answeredBefore<T>(db, request);
+  if (earlier !== undefined) return earlier;
+  const answer = await read();
+  return request === null ? answer : await once(db, request, now, async () => answer);
+}
+
+/** The answer that a request got before, for what has something to do before its transaction. */
+export async function answeredBefore<T>(db: Db, request: OnceRequest | null): Promise<T | undefined> {
+  if (request === null || (await findKey(db, request)) === undefined) return undefined;
+  return JSON.parse((await earlierAnswer(db, request)).response) as T;
+}
+
+/** The right to carry a request out that takes longer than a transaction. Who is killed loses it after a minute. */
+export interface Claim {
+  /** To be called while the request goes on, as often as one likes. */
+  keep(): void;
+  /**
+   * Stores the answer, inside the transaction of what the request does. Throws when the claim has been lost, so that
+   * nothing is done twice.
+   */
+  answer(tx: Db, response: string, bodySha256: string): Promise<void>;
+  /** For a request that came to nothing. */
+  free(): Promise<void>;
+}
+
+/** A claim on a key, or what was answered before. */
+export async function claimKey(
+  db: Db,
+  request: OnceRequest,
+  now: () => number,
+): Promise<{ claim: Claim } | { earlier: KeyRecord }> {
+  const holder = holderOf(request);
+  let keptAt = now();
+  if (!(await takeKey(db, holder, hashOf(request), { now: keptAt, until: keptAt + claimMs }))) {
+    return { earlier: await earlierAnswer(db, request) };
+  }
+  const claim: Claim = {
+    keep() {
+      if (now() - keptAt < claimMs / 4) return;
+      keptAt = now();
+      // When it fails the claim may be lost, and then `answer` says so.
+      keepKey(db, holder, keptAt + claimMs).catch(() => undefined);
+    },
+    async answer(tx, response, bodySha256) {
+      if (!(await answerKey(tx, holder, { response, bodySha256, at: now() }))) throw inUse();
+    },
+    free: () => freeKey(db, holder),
+  };
+  return { claim };
+}
+
+/** Throws unless the key's request is the same one, and is answered. */
+async function earlierAnswer(db: Db, request: OnceRequest): Promise<KeyRecord> {
+  const earlier = await findKey(db, request);
+  // Freed just now, by a request that failed: whoever repeats this one can have it.
+  if (earlier === undefined) throw inUse();
+  if (earlier.requestHash !== hashOf(request)) throw keyReused();
+  if (earlier.isHeld) throw inUse();
+  return earlier;
+}
+
+export function keyReused(): BursarError {
+  return new BursarError(
+    'idempotency_key_reused',
+    'This Idempotency-Key stands for another request. Choose a new one.',
+  );
+}
+
+function inUse(): BursarError {
+  return new BursarError(
+    'idempotency_key_in_use',
+    'The request of this Idempotency-Key is still being worked on. Try again in a moment, with the same key.',
+    { transient: true, retryAfterSeconds: 2 },
+  );
+}
+
+function holderOf({ userId, key }: OnceRequest): KeyHolder {
+  return { userId, key, holder: randomUUID() };
+}
+
+function hashOf({ content }: OnceRequest): string {
+  return createHash('sha256').update(canonicalJson(content)).digest('hex');
 }

@@ -2,6 +2,7 @@ import { setSystemPause } from '../store/systems.ts';
 import type { Db } from '../store/tables.ts';
 import type { Actor } from './actor.ts';
 import { administer } from './administration.ts';
+import type { OnceRequest } from './idempotency.ts';
 import { systemNamed } from './places.ts';
 import { type ReadSystemsDeps, readSystems } from './read-systems.ts';
 
@@ -12,6 +13,7 @@ export async function pauseSystem(
   hpc: string,
   pause: { at: number; reason: string } | null,
   reason: string,
+  request: OnceRequest | null,
 ) {
   const { db, systems, now } = deps;
   systemNamed(systems, hpc);
@@ -20,8 +22,10 @@ export async function pauseSystem(
     act: pause === null ? 'system.resume' : 'system.pause',
     subject: hpc,
     details: { reason },
-    carryOut: (tx: Db) => setSystemPause(tx, hpc, pause),
+    carryOut: async (tx: Db) => {
+      await setSystemPause(tx, hpc, pause);
+      return await readSystems({ ...deps, db: tx }, hpc);
+    },
   };
-  await administer(db, null, act, now());
-  return await readSystems(deps, hpc);
+  return await administer(db, request, act, now());
 }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../domain/errors.ts';
 import { type AccountSet, moveFigures } from '../store/accounts.ts';
-import { singleJobJson } from '../store/jobs.ts';
+import { singleJobJson } from '../store/job-lists.ts';
 import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
 
@@ -34,6 +34,6 @@ export async function storedAfterAll(
   }
   const message =
     'The database went away while the job was being stored, so it is not known whether it was. ' +
-    'Look at the list of your jobs before you send it again.';
+    'Look at the list of your jobs before you send it again, or send it again under its Idempotency-Key.';
   throw new BursarError('database_unavailable', message, { cause: error, transient: true });
 }

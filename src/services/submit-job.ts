@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { jobReference } from '../contract/event.ts';
-import { jobJson } from '../contract/job.ts';
+import { jobView } from '../contract/job.ts';
 import { checkScript } from '../domain/batch-command.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/job.ts';
@@ -18,6 +18,7 @@ import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { Actor } from './actor.ts';
 import { checkMember, type Destination } from './destination.ts';
+import type { Claim } from './idempotency.ts';
 import { quoteFor } from './quote.ts';
 import { storedAfterAll } from './stored-after-all.ts';
 
@@ -44,6 +45,7 @@ export async function submitJob(
   destination: Destination,
   request: JobRequest,
   body: Readable,
+  claim: Claim | null,
 ): Promise<string> {
   const { system } = destination;
   const quote = quoteFor(destination, request);
@@ -51,12 +53,16 @@ export async function submitJob(
   if (quote.lack !== null) throw quotaExceeded(quote.lack, quote.longestRuntime);
   const { timeSeconds } = quote;
 
-  const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes });
+  const upload = await deps.spool.receive(body, {
+    maxBytes: deps.maxBodyBytes,
+    onProgress: () => claim?.keep(),
+  });
   try {
     const jobId = newJobId(system, request.tool, deps.newUuid());
     const input = await keepInput(deps, upload, jobId, () => checkInput(deps, system, request, upload));
     try {
-      const json = await recordJob(deps, actor, destination, { jobId, request, input }, timeSeconds);
+      const answer = (tx: Db, json: string) => claim?.answer(tx, json, upload.sha256);
+      const json = await recordJob(deps, actor, destination, { jobId, request, input }, timeSeconds, answer);
       deps.wake(system.name);
       return json;
     } catch (error) {
@@ -101,13 +107,14 @@ async function checkInput(deps: SubmissionDeps, system: HpcSystem, { command }: 
   throw new BursarError('invalid_payload', `The script ${name} is not acceptable: ${problem}.`, { fields });
 }
 
-/** The one transaction of a submission: job row, hold on the ledger, event. */
+/** The one transaction of a submission: job row, hold on the ledger, event, and the answer for repetitions. */
 async function recordJob(
   deps: SubmissionDeps,
   actor: Actor,
   destination: Destination,
   job: Pick<NewJob, 'jobId' | 'request' | 'input'>,
   timeSeconds: number,
+  answer: (tx: Db, json: string) => Promise<void> | undefined,
 ): Promise<string> {
   const now = deps.now();
   const { userId } = actor;
@@ -119,24 +126,26 @@ async function recordJob(
     units: unitsOf(job.request, system.charge),
     acceptedAt: now,
   };
-  const json = (id: number) => jobJson({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
+  const shown = (id: number) => jobView({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
   return await inTransaction(deps.db, async (tx) => {
     // Somebody may have been banned, or the project closed, while the zip was on its way.
     await checkMember(tx, actor, project);
-    const id = await insertJob(tx, newJob, json);
+    const id = await insertJob(tx, newJob, shown);
     const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
     const note = { actor: userId, reason: `submission of ${job.jobId}`, at: now };
     const lack = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
     if (lack !== null) throw quotaExceeded(lack, longestRuntime(destination, job.request, lack));
+    const { json } = shown(id);
     await insertEvent(tx, {
       userId,
       job: id,
-      jobJson: json(id),
+      jobJson: json,
       kind: 'job.accepted',
       data: { ...jobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds },
       at: now,
     });
-    return json(id);
+    await answer(tx, json);
+    return json;
   });
 }
 

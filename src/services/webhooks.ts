@@ -30,6 +30,7 @@ import type { ResolveAddress } from '../webhooks/resolve.ts';
 import { newSecret } from '../webhooks/signature.ts';
 import type { Actor } from './actor.ts';
 import { administer } from './administration.ts';
+import { answeredBefore, type OnceRequest, once } from './idempotency.ts';
 
 export interface WebhookDeps {
   db: Db;
@@ -41,6 +42,8 @@ export interface WebhookDeps {
   announce(userId: string): void;
 }
 
+/** Under its key, where its caller has sent one. */
+type Request = OnceRequest | null;
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
 type Delivery = Static<typeof DeliverySchema>;
@@ -70,19 +73,25 @@ export function webhookDesk(deps: WebhookDeps) {
 
     readWebhook: reread,
 
-    async createWebhook(userId: string, body: Static<typeof WebhookBody>): Promise<WebhookWithSecret> {
+    async createWebhook(
+      userId: string,
+      body: Static<typeof WebhookBody>,
+      request: Request,
+    ): Promise<WebhookWithSecret> {
+      const earlier = await answeredBefore<WebhookWithSecret>(db, request);
+      if (earlier !== undefined) return earlier;
       const url = await checkedAddress(body.url);
       const secret = newSecret();
       const { events: kinds, description = '' } = body;
-      const id = await inTransaction(db, async (tx) => {
+      return await once(db, request, now(), async (tx) => {
         if ((await countWebhooks(tx, userId)) >= deps.mostPerUser) {
           const message = `You have ${deps.mostPerUser} webhooks, which is the most that one may have. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
         }
-        return await insertWebhook(tx, { userId, url, description, kinds, secret, createdAt: now() });
+        const id = await insertWebhook(tx, { userId, url, description, kinds, secret, createdAt: now() });
+        if (id === undefined) throw taken();
+        return { ...publicWebhook(await owned(tx, userId, id)), secret };
       });
-      if (id === undefined) throw taken();
-      return { ...(await reread(userId, id)), secret };
     },
 
     async changeWebhook(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook> {
@@ -109,18 +118,22 @@ export function webhookDesk(deps: WebhookDeps) {
       });
     },
 
-    async rotateSecret(userId: string, id: number): Promise<WebhookWithSecret> {
-      const webhook = await owned(db, userId, id);
+    async rotateSecret(userId: string, id: number, request: Request): Promise<WebhookWithSecret> {
       const secret = newSecret();
-      await replaceSecret(db, id, secret, now() + changeoverMs);
-      return { ...publicWebhook(webhook), secret };
+      return await once(db, request, now(), async (tx) => {
+        const webhook = await owned(tx, userId, id);
+        await replaceSecret(tx, id, secret, now() + changeoverMs);
+        return { ...publicWebhook(webhook), secret };
+      });
     },
 
-    async testWebhook(userId: string, id: number): Promise<Delivery> {
-      refuseDisabled(await owned(db, userId, id));
-      const delivery = await insertTest(db, id, now());
+    async testWebhook(userId: string, id: number, request: Request): Promise<Delivery> {
+      const delivery = await once(db, request, now(), async (tx) => {
+        refuseDisabled(await owned(tx, userId, id));
+        return await deliveryOf(tx, id, await insertTest(tx, id, now()));
+      });
       deps.announce(userId);
-      return await deliveryOf(db, id, delivery);
+      return delivery;
     },
 
     async listDeliveries(userId: string, id: number, limit: number, before: number | undefined): Promise<Delivery[]> {
@@ -133,15 +146,18 @@ export function webhookDesk(deps: WebhookDeps) {
       return await deliveryOf(db, id, delivery);
     },
 
-    async sendAgain(userId: string, id: number, delivery: number): Promise<Delivery> {
-      refuseDisabled(await owned(db, userId, id));
-      await deliveryOf(db, id, delivery);
-      await sendAgain(db, delivery, now());
+    async sendAgain(userId: string, id: number, delivery: number, request: Request): Promise<Delivery> {
+      const again = await once(db, request, now(), async (tx) => {
+        refuseDisabled(await owned(tx, userId, id));
+        await deliveryOf(tx, id, delivery);
+        await sendAgain(tx, delivery, now());
+        return await deliveryOf(tx, id, delivery);
+      });
       deps.announce(userId);
-      return await deliveryOf(db, id, delivery);
+      return again;
     },
 
-    async disableWebhook(actor: Actor, userId: string, id: number, reason: string): Promise<Webhook> {
+    async disableWebhook(actor: Actor, userId: string, id: number, reason: string, request: Request): Promise<Webhook> {
       const act = {
         actor,
         act: 'webhook.disable',
@@ -156,7 +172,7 @@ export function webhookDesk(deps: WebhookDeps) {
           return publicWebhook(await owned(tx, userId, id));
         },
       };
-      const webhook = await administer(db, null, act, now());
+      const webhook = await administer(db, request, act, now());
       deps.announce(userId);
       return webhook;
     },

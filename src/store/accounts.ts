@@ -123,6 +123,7 @@ function movement(db: Db, accountId: number, change: Partial<Movement>) {
       held: eb('held', '+', by.held),
       posted: eb('posted', '+', by.posted),
       overrun: eb('overrun', '+', by.overrun),
+      version: eb('version', '+', 1),
     }))
     .where('id', '=', accountId);
 }

@@ -1,6 +1,6 @@
-import { sql } from 'kysely';
 import type { JobEnd, JobRequest, JobState, JobStatus } from '../domain/job.ts';
 import type { Db, Tables } from './tables.ts';
+import { raiseJobsVersion } from './versions.ts';
 
 /** A job as the lifecycle knows it. */
 export interface JobRecord {
@@ -21,6 +21,16 @@ export interface JobRecord {
   engineRef: string | null;
   /** Whether its owner has asked for its end. */
   isToBeCancelled: boolean;
+  publicJson: string;
+}
+
+/** What callers see of a job: its public JSON, and what of it lists are filtered by. */
+export interface ShownJob {
+  json: string;
+  title: string;
+  stage: string;
+  isTerminal: boolean;
+  isFailure: boolean;
 }
 
 export interface NewJob {
@@ -33,8 +43,10 @@ export interface NewJob {
   acceptedAt: number;
 }
 
-/** Inserts an accepted job. Its public JSON, which carries the number that the database gives it, is written with it. */
-export async function insertJob(db: Db, job: NewJob, publicJson: (id: number) => string): Promise<number> {
+/** Inserts an accepted job. What callers see, which carries the number that the database gives it, is written with it. */
+export async function insertJob(db: Db, job: NewJob, shown: (id: number) => ShownJob): Promise<number> {
+  // Before the job has its number: so the jobs of one user become visible in the order of their numbers.
+  await raiseJobsVersion(db, job.owner);
   const { id } = await db
     .insertInto('jobs')
     .values({
@@ -62,42 +74,24 @@ export async function insertJob(db: Db, job: NewJob, publicJson: (id: number) =>
       tries: 0,
       cancel_requested_at: null,
       public_json: '',
+      title: job.request.title,
+      stage: '',
+      failed: 0,
+      terminal: 0,
+      expires_at: null,
     })
     .returning('id')
     .executeTakeFirstOrThrow();
   await db
     .updateTable('jobs')
-    .set({ public_json: publicJson(id) })
+    .set(shownColumns(shown(id)))
     .where('id', '=', id)
     .execute();
   return id;
 }
 
-export interface JobFilter {
-  /** Left out: everybody's, for administrators. */
-  owner?: string;
-  hpc?: string;
-  project?: string;
-}
-
-/** The JSON array of jobs, by ascending record number, put together by the database. */
-export async function jobListJson(db: Db, filter: JobFilter): Promise<string> {
-  let query = db.selectFrom('jobs');
-  if (filter.owner !== undefined) query = query.where('owner', '=', filter.owner);
-  if (filter.hpc !== undefined) query = query.where('hpc', '=', filter.hpc);
-  if (filter.project !== undefined) query = query.where('project_name', '=', filter.project);
-  const { list } = await query
-    .select(sql<string | null>`string_agg(public_json, ',' order by id)`.as('list'))
-    .executeTakeFirstOrThrow();
-  return `[${list ?? ''}]`;
-}
-
-export async function singleJobJson(db: Db, filter: JobFilter, jobId: string): Promise<string | undefined> {
-  let query = db.selectFrom('jobs').select('public_json').where('job_id', '=', jobId);
-  if (filter.owner !== undefined) query = query.where('owner', '=', filter.owner);
-  if (filter.hpc !== undefined) query = query.where('hpc', '=', filter.hpc);
-  if (filter.project !== undefined) query = query.where('project_name', '=', filter.project);
-  return (await query.executeTakeFirst())?.public_json;
+function shownColumns({ json, title, stage, isTerminal, isFailure }: ShownJob) {
+  return { public_json: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };
 }
 
 /** A job by its public identifier, whosever it is. */
@@ -111,21 +105,21 @@ export async function findJobState(db: Db, id: number): Promise<JobState | undef
 }
 
 /**
- * Writes a job's next status, its public JSON with it. False, and nothing written, when the job has moved on since
+ * Writes a job's next status, and what callers see of it. False, and nothing written, when the job has moved on since
  * it was read.
  */
 export async function updateStatus(
   db: Db,
   job: JobRecord,
   next: JobStatus,
-  publicJson: string,
+  shown: ShownJob,
   engineRef?: string,
 ): Promise<boolean> {
   const result = await db
     .updateTable('jobs')
     .set({
       state: next.state,
-      public_json: publicJson,
+      ...shownColumns(shown),
       ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),
       ...(engineRef === undefined ? {} : { engine_ref: engineRef }),
@@ -133,7 +127,9 @@ export async function updateStatus(
     .where('id', '=', job.id)
     .where('state', '=', job.status.state)
     .executeTakeFirst();
-  return result.numUpdatedRows === 1n;
+  if (result.numUpdatedRows !== 1n) return false;
+  if (shown.json !== job.publicJson) await raiseJobsVersion(db, job.owner);
+  return true;
 }
 
 function endColumns(end: JobEnd) {
@@ -164,6 +160,7 @@ export function jobRecord(row: JobRow): JobRecord {
     tries: row.tries,
     engineRef: row.engine_ref,
     isToBeCancelled: row.cancel_requested_at !== null,
+    publicJson: row.public_json,
   };
 }
 

@@ -4,6 +4,7 @@ import { dialectOf } from './dialect.ts';
 import { ground } from './migrations/0001-ground.ts';
 import { systems } from './migrations/0002-systems.ts';
 import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
+import { lists } from './migrations/0004-lists.ts';
 import { leases } from './migrations/0005-leases.ts';
 import type { Db } from './tables.ts';
 
@@ -14,6 +15,7 @@ function migratorOf(db: Db): Migrator {
     '0001-ground': ground(dialect),
     '0002-systems': systems,
     '0003-events-and-webhooks': eventsAndWebhooks(dialect),
+    '0004-lists': lists,
     '0005-leases': leases,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });

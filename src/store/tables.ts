@@ -12,6 +12,8 @@ export interface Tables {
     id: string;
     role: 'user' | 'admin';
     created_at: number;
+    /** Rises with every change of what the user's jobs show. */
+    jobs_version: Generated<number>;
     /** The number of the last event of the user. */
     event_seq: Generated<number>;
     /** The number of the last event that has been forgotten. */
@@ -69,6 +71,8 @@ export interface Tables {
     overrun: number;
     /** The highest share of it, in percent, whose use has been announced: 0, 80 or 100. */
     alerted: number;
+    /** Rises with every change of its figures. */
+    version: Generated<number>;
   };
   holds: {
     id: Generated<number>;
@@ -109,8 +113,14 @@ export interface Tables {
     user_id: string;
     key: string;
     request_hash: string;
+    /** Empty while the request is being worked on. */
     response: string;
     at: number;
+    /** Who is working on it; null once it is answered. */
+    claimed_by: string | null;
+    claimed_until: Generated<number>;
+    /** Of the file that came with the request; null for a request without one. */
+    body_sha256: string | null;
   };
   jobs: {
     id: Generated<number>;
@@ -140,6 +150,13 @@ export interface Tables {
     /** When its owner asked for its end. */
     cancel_requested_at: number | null;
     public_json: string;
+    /** As they stand in the public JSON. */
+    title: string;
+    stage: string;
+    failed: number;
+    terminal: number;
+    /** When its files go, as its owner was told; null before that. */
+    expires_at: number | null;
   };
   systems: {
     hpc: string;

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { checkConfig } from '../../src/config/check.ts';
 import { hpcSystems } from '../../src/config/hpc-systems.ts';
-import { jobJson } from '../../src/contract/job.ts';
+import { jobView } from '../../src/contract/job.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { jobRecord } from '../../src/store/jobs.ts';
 import { proveLedger } from '../../src/store/ledger-proof.ts';
@@ -156,7 +156,9 @@ export function killStorm(title: string, options: StormOptions): void {
         for (const row of await db.selectFrom('jobs').selectAll().execute()) {
           const words = systems.get(row.hpc)?.stages;
           assert.ok(words);
-          assert.equal(row.public_json, jobJson(jobRecord(row), words));
+          const { public_json: json, title, stage, terminal, failed } = row;
+          const shown = { json, title, stage, isTerminal: terminal === 1, isFailure: failed === 1 };
+          assert.deepEqual(shown, jobView(jobRecord(row), words));
         }
       } finally {
         await db.destroy();

@@ -39,6 +39,22 @@ describe('the README', () => {
     assert.match(stdout, /^COMPLETED \d+\n$/);
   });
 
+  test('shows how to page, to ask for changes only and to repeat a submission, as it stands', async () => {
+    const script = example('sh', 'Idempotency-Key', server.url);
+    const env = { ...process.env, TOKEN: server.userToken };
+    const run = () => runFile('bash', ['-euc', script], { cwd: folder, env });
+    const me = callerOf(server.url, server.userToken);
+    await run();
+    const submitted = (await me.get<Job[]>('/jobs/hpc_one/')).body.at(-1);
+    assert.ok(submitted);
+    await me.finished(submitted);
+    const { stdout } = await run();
+    assert.match(stdout, /^HTTP\/1.1 200 OK\r\n/);
+    assert.equal((await me.get<Job[]>('/jobs/hpc_one/')).body.at(-1)?.job_id, submitted.job_id);
+    assert.match(readFileSync(join(folder, 'etag'), 'utf8'), /^"[\w-]+"\s*$/);
+    assert.ok(JSON.parse(readFileSync(join(folder, 'jobs.json'), 'utf8')).length > 0);
+  });
+
   test('shows commands that the command line knows', async () => {
     const lines = [...readme.matchAll(/^npm run -s bursar -- (.*)$/gm)].map(([, line = '']) => line.split(' '));
     assert.ok(lines.length >= 4);

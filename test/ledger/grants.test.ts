@@ -304,7 +304,7 @@ describe('every act', () => {
       assertProblem(bare, { status: 400, code: 'idempotency_key_missing', says: /Idempotency-Key/ });
       for (const key of ['', 'two words', 'x'.repeat(201)]) {
         const answer = await admin.send('POST', path, { ...headers, 'idempotency-key': key }, text);
-        assertProblem(answer, { status: 400, code: 'idempotency_key_missing' });
+        assertProblem(answer, { status: 400, code: 'idempotency_key_invalid' });
       }
       assert.equal(await movements(), before);
     });

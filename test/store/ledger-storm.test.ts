@@ -15,7 +15,7 @@ import { findProject, type ProjectRecord } from '../../src/store/projects.ts';
 import { findQuotas } from '../../src/store/quotas.ts';
 import type { Db } from '../../src/store/tables.ts';
 import { inTransaction } from '../../src/store/transaction.ts';
-import { openBooks } from '../support/books.ts';
+import { openBooks, shownAs } from '../support/books.ts';
 
 const users = ['1', '2', '3'] as const;
 const dayMs = 86_400_000;
@@ -44,7 +44,7 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, command, tool: null, entry: null };
     const job = { jobId, owner: user, project, request, units: 1, input: null, acceptedAt: now };
     await inTransaction(db, async (tx) => {
-      const id = await insertJob(tx, job, (number) => `{"id":${number}}`);
+      const id = await insertJob(tx, job, shownAs('QUEUED'));
       const note = { actor: user, reason: 'storm', at: now };
       if (await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note)) throw new Crash();
       if (crash) throw new Crash();
@@ -61,7 +61,7 @@ function end(pick: number, timeSeconds: number, spaceBytes: number, voided: bool
     const outcome = voided ? 'lost' : 'failed';
     const facts = { outcome, reason: '', exitCode: null, startedAt: now, endedAt: now, elapsedSeconds: 1 } as const;
     await inTransaction(db, async (tx) => {
-      await updateStatus(tx, job, { state: 'ended', ...facts }, '{}');
+      await updateStatus(tx, job, { state: 'ended', ...facts }, shownAs('FAILED')());
       const used = { kind: voided ? 'voided' : 'settled', timeSeconds: voided ? 0 : timeSeconds, spaceBytes } as const;
       await settle(tx, job, { ...used, rule: outcome }, { actor: 'bursar', at: now });
       if (crash) throw new Crash();
@@ -75,7 +75,7 @@ function remove(pick: number): Act {
     if (job?.status.state !== 'ended') return;
     const next = { ...job.status, state: 'deleted' } as const;
     await inTransaction(db, async (tx) => {
-      if (!(await updateStatus(tx, job, next, '{}'))) return;
+      if (!(await updateStatus(tx, job, next, shownAs('DELETED')()))) return;
       await freeSpace(tx, job, { actor: job.owner, reason: 'deleted', at: now });
     });
   };

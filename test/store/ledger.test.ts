@@ -12,7 +12,7 @@ import { findProject } from '../../src/store/projects.ts';
 import { findQuotas } from '../../src/store/quotas.ts';
 import type { Db } from '../../src/store/tables.ts';
 import { inTransaction } from '../../src/store/transaction.ts';
-import { openBooks, type TestBooks } from '../support/books.ts';
+import { openBooks, shownAs, type TestBooks } from '../support/books.ts';
 
 let books: TestBooks;
 beforeEach(async () => {
@@ -48,7 +48,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
         input: null,
         acceptedAt: 2,
       };
-      const id = await insertJob(tx, job, (number) => `{"id":${number}}`);
+      const id = await insertJob(tx, job, shownAs('QUEUED'));
       const note = { actor: user, reason: 'test', at: 2 };
       const lack = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
       if (lack !== null) throw new NotHeld();

@@ -15,7 +15,7 @@ import { findQuotas } from '../../src/store/quotas.ts';
 import type { Db } from '../../src/store/tables.ts';
 import { inTransaction } from '../../src/store/transaction.ts';
 import { accountsOf } from '../support/accounts.ts';
-import { openBooks, type TestBooks } from '../support/books.ts';
+import { openBooks, shownAs, type TestBooks } from '../support/books.ts';
 
 // What happens when several want the same at once. On SQLite they queue; on PostgreSQL they meet.
 
@@ -49,7 +49,7 @@ async function newJob(owner: string, timeSeconds: number): Promise<{ id: number;
   return await inTransaction(db, async (tx) => {
     const jobId = `MEET-${jobNumber++}`;
     const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
-    const id = await insertJob(tx, job, (number) => `{"id":${number}}`);
+    const id = await insertJob(tx, job, shownAs('QUEUED'));
     const note = { actor: owner, reason: 'test', at: 2 };
     assert.equal(await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes: 0 }, note), null);
     return { id, attempt: 1 };

@@ -35,3 +35,8 @@ export async function openBooks(members: string[], timeSeconds: number, spaceKb:
     },
   };
 }
+
+/** What callers would see of a job, for tests that are not about that. */
+export function shownAs(stage: string) {
+  return (id = 0) => ({ json: `{"id":${id}}`, title: '', stage, isTerminal: false, isFailure: false });
+}

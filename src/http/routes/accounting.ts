@@ -5,18 +5,23 @@ import { BursarError } from '../../domain/errors.ts';
 import type { JobRequest } from '../../domain/job.ts';
 import type { Actor } from '../../services/actor.ts';
 import type { Destination } from '../../services/destination.ts';
+import type { OnceRequest } from '../../services/idempotency.ts';
 import type { Place } from '../../services/places.ts';
 import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
 import { actorOf } from '../authentication.ts';
 import { formatQuery, sendCsv, wantsCsv } from '../csv-or-json.ts';
+import { keyHeader, onceRequest } from '../idempotency.ts';
+import { epochMs, momentExample } from '../moment.ts';
 import { describe } from '../openapi.ts';
 import { hpcParam, placeOf, projectOf, projectParams } from '../paths.ts';
 import { resource } from '../resource.ts';
-import { readPayload, submissionSchema } from '../submission.ts';
+import { payloadContent, readPayload, submissionSchema } from '../submission.ts';
 
 export interface AccountingServices extends AudienceServices {
   findDestination(actor: Actor, place: Place): Promise<Destination>;
   quote(destination: Destination, request: JobRequest): Static<typeof QuoteSchema>;
+  /** The answer that was given before under the key, if there is one. */
+  readOnce<T>(request: OnceRequest | null, read: () => Promise<T>): Promise<T>;
   statement(
     userId: string,
     place: Required<Place>,
@@ -54,13 +59,18 @@ function quotePaths(app: FastifyInstance, services: AccountingServices): void {
     schema: {
       ...describe('quotas', 'What a job would cost, and whether it would be accepted', { 200: Type.Ref('Quote') }),
       description: 'The same Payload as for a submission. Nothing is held by asking.',
-      headers: Type.Object({ payload: submissionSchema.headers.properties.payload }),
+      headers: Type.Object({ payload: submissionSchema.headers.properties.payload, ...keyHeader }),
       params: Type.Object({ ...params }),
     },
     validatorCompiler: () => () => true,
     handler: async (request: FastifyRequest) => {
-      const destination = await services.findDestination(actorOf(request), placeOf(request));
-      return services.quote(destination, readPayload(request, destination.system));
+      return await services.readOnce(
+        onceRequest(request, () => payloadContent(request)),
+        async () => {
+          const destination = await services.findDestination(actorOf(request), placeOf(request));
+          return services.quote(destination, readPayload(request, destination.system));
+        },
+      );
     },
   });
   resource(app, '/quotes/:hpc/', { POST: quote(hpcParam) });
@@ -116,16 +126,9 @@ function usagePath(app: FastifyInstance, services: AccountingServices, whose: Au
   });
 }
 
-const isoTime = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/;
-
 function moment(name: 'from' | 'to', text: string | undefined) {
   if (text === undefined) return {};
-  const at = isoTime.test(text) ? Date.parse(text) : Number.NaN;
-  // Date.parse takes the 31st of February for the 3rd of March.
-  const isDay =
-    !Number.isNaN(at) && new Date(`${text.slice(0, 10)}T00:00:00Z`).toISOString().startsWith(text.slice(0, 10));
-  if (!isDay) {
-    throw new BursarError('bad_request', `"${name}" is not a time. Write it as 2026-01-31 or 2026-01-31T12:00:00Z.`);
-  }
+  const at = epochMs(text);
+  if (at === undefined) throw new BursarError('bad_request', `"${name}" is not a time. Write it as ${momentExample}.`);
   return { [name]: at };
 }

@@ -20,6 +20,7 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Actor } from '../../services/actor.ts';
 import type { Place } from '../../services/places.ts';
 import { actorOf } from '../authentication.ts';
+import { keyOf, requiredKeyHeader, targetOf } from '../idempotency.ts';
 import { describe } from '../openapi.ts';
 import { hpcParam, placeOf, projectOf, projectParams } from '../paths.ts';
 import { resource } from '../resource.ts';
@@ -114,7 +115,7 @@ function grantRoutes(app: FastifyInstance, services: AdministrationServices): vo
           201: more.answer === undefined ? Type.Array(Type.Ref('Account')) : Type.Ref(more.answer),
         }),
         params: Type.Object({ ...projectParams, ...more.params }),
-        headers: keyHeader,
+        headers: Type.Object(requiredKeyHeader),
         body,
       },
       handler: async (request: FastifyRequest, reply: { code(status: number): unknown }) => {
@@ -159,7 +160,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
       schema: {
         ...describe(tag, 'Create a project', { 201: Type.Ref('Project') }),
         params: Type.Object(hpcParam),
-        headers: keyHeader,
+        headers: Type.Object(requiredKeyHeader),
         body: ProjectBody,
       },
       handler: async (request, reply) => {
@@ -174,7 +175,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
       schema: {
         ...describe(tag, 'Close a project: it takes no more jobs', { 200: Type.Ref('Project') }),
         params: Type.Object(projectParams),
-        headers: keyHeader,
+        headers: Type.Object(requiredKeyHeader),
         body: ReasonBody,
       },
       handler: (request) => services.closeProject(projectOf(request), commandOf(request)),
@@ -207,20 +208,13 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
   });
 }
 
-const keyHeader = Type.Object({
-  'idempotency-key': Type.Optional(
-    Type.String({ description: 'Required. Chosen by you; a repetition with the same key changes nothing.' }),
-  ),
-});
-
 function commandOf<Body>(request: FastifyRequest): Command<Body> {
-  const key = request.headers['idempotency-key'];
-  if (typeof key !== 'string' || !/^[\x21-\x7e]{1,200}$/.test(key)) {
+  const key = keyOf(request);
+  if (key === undefined) {
     throw new BursarError(
       'idempotency_key_missing',
       'Send the header Idempotency-Key with a text of your choice (1 to 200 visible characters), a new one for each act.',
     );
   }
-  const target = `${request.method} ${request.url.split('?', 1)[0]}`;
-  return { actor: actorOf(request), key, target, body: request.body as Body };
+  return { actor: actorOf(request), key, target: targetOf(request), body: request.body as Body };
 }

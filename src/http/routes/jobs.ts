@@ -4,27 +4,52 @@ import type { JobRequest } from '../../domain/job.ts';
 import type { Actor } from '../../services/actor.ts';
 import type { Destination } from '../../services/destination.ts';
 import type { EndedJob } from '../../services/end-job.ts';
+import type { Claim, OnceRequest } from '../../services/idempotency.ts';
 import type { Place } from '../../services/places.ts';
+import type { JobListQuery } from '../../services/read-jobs.ts';
+import type { Versioned } from '../../services/versioned.ts';
+import type { AnswerCache } from '../answer-cache.ts';
 import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
 import { actorOf } from '../authentication.ts';
+import { sendTagged, sendVersioned } from '../conditional.ts';
+import { onceRequest } from '../idempotency.ts';
+import { listQuerySchema, readListQuery } from '../list-query.ts';
 import { describe, sendJson } from '../openapi.ts';
 import { hpcParam, jobIdOf, jobParams, placeOf, projectOf, projectParams } from '../paths.ts';
+import type { RateLimits } from '../rate-limits.ts';
 import { type Handlers, resource } from '../resource.ts';
-import { readSubmission, submissionSchema, type ZipBody, zipBody } from '../submission.ts';
+import { payloadContent, readSubmission, submissionSchema, type ZipBody, zipBody } from '../submission.ts';
 
 export interface JobServices extends AudienceServices {
-  listJobs(owner: string | undefined, place: Place): Promise<string>;
+  listJobs(owner: string | undefined, place: Place, query: JobListQuery): Promise<Versioned>;
   readJob(owner: string | undefined, place: Required<Place>, jobId: string): Promise<string>;
   findDestination(actor: Actor, place: Place): Promise<Destination>;
   endJob(actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob>;
-  submitJob(actor: Actor, destination: Destination, request: JobRequest, body: ZipBody): Promise<string>;
+  submitJob(
+    actor: Actor,
+    destination: Destination,
+    request: JobRequest,
+    body: ZipBody,
+    claim: Claim | null,
+  ): Promise<string>;
+  /** Submits, unless that was done before under the key: then the answer is the first one. */
+  submitOnce(
+    request: OnceRequest | null,
+    body: ZipBody,
+    submit: (claim: Claim | null) => Promise<string>,
+  ): Promise<string>;
 }
 
 const JobList = Type.Array(Type.Ref('Job'), { description: 'The jobs, by ascending id.' });
 const OneJob = Type.Ref('Job');
 
 /** Listing, reading and submitting jobs (4.1 and 4.2 of the interface); for administrators those of others too. */
-export function jobRoutes(app: FastifyInstance, services: JobServices): void {
+export function jobRoutes(
+  app: FastifyInstance,
+  services: JobServices,
+  cache: AnswerCache,
+  limits: Pick<RateLimits, 'upload'>,
+): void {
   const { own, ofUser, everybody } = audiencesOf('jobs', services);
   const submit = (params: typeof hpcParam) => ({
     POST: {
@@ -36,7 +61,7 @@ export function jobRoutes(app: FastifyInstance, services: JobServices): void {
       },
       // The headers are checked by the rules of the domain, which tell more than a schema can.
       validatorCompiler: () => () => true,
-      ...submission(services),
+      ...submission(services, limits),
     },
   });
   const end = {
@@ -55,25 +80,33 @@ export function jobRoutes(app: FastifyInstance, services: JobServices): void {
       },
     },
   };
-  jobPaths(app, services, own, { submit, end });
-  jobPaths(app, services, ofUser);
-  jobPaths(app, services, everybody);
+  jobPaths(app, services, cache, own, { submit, end });
+  jobPaths(app, services, cache, ofUser);
+  jobPaths(app, services, cache, everybody);
 }
 
 function jobPaths(
   app: FastifyInstance,
   services: JobServices,
+  cache: AnswerCache,
   whose: Audience,
   own: { submit?: (params: typeof hpcParam) => Handlers; end?: Handlers } = {},
 ): void {
   const { prefix, tag } = whose;
-  const list = async (request: FastifyRequest, reply: FastifyReply) =>
-    sendJson(reply, 200, await services.listJobs(await whose.ownerOf(request), placeOf(request)));
+  const list = async (request: FastifyRequest, reply: FastifyReply) => {
+    const owner = await whose.ownerOf(request);
+    const jobs = await services.listJobs(owner, placeOf(request), readListQuery(request));
+    return sendVersioned(cache, request, reply, owner, jobs);
+  };
   const listing = (where: string, params: object) => ({
     schema: {
       ...describe(tag, whose.describe(`jobs ${where}`), { 200: JobList }),
+      description: 'All of them, or with `limit` page by page: the header `Link` leads to the next page.',
       params: Type.Object({ ...whose.params, ...params }),
+      querystring: listQuerySchema,
     },
+    // The query is checked by `readListQuery`, which tells more than a schema can.
+    validatorCompiler: () => () => true,
     handler: list,
   });
 
@@ -91,7 +124,7 @@ function jobPaths(
       },
       handler: async (request, reply) => {
         const owner = await whose.ownerOf(request);
-        return sendJson(reply, 200, await services.readJob(owner, projectOf(request), jobIdOf(request)));
+        return sendTagged(request, reply, await services.readJob(owner, projectOf(request), jobIdOf(request)));
       },
     },
     ...own.end,
@@ -99,7 +132,7 @@ function jobPaths(
 }
 
 /** Everything that can be refused by the headers alone is refused before the body is read. */
-function submission(services: JobServices) {
+function submission(services: JobServices, limits: Pick<RateLimits, 'upload'>) {
   const contentTypes = new WeakMap<FastifyRequest, string | undefined>();
   return {
     // The body is a stream of bytes whatever it is called, so its type is hidden from the framework's parsers.
@@ -109,10 +142,19 @@ function submission(services: JobServices) {
     },
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const actor = actorOf(request);
-      const destination = await services.findDestination(actor, placeOf(request));
-      const job = readSubmission(request, destination.system);
-      const body = zipBody(request, contentTypes.get(request));
-      return sendJson(reply, 201, await services.submitJob(actor, destination, job, body));
+      const over = limits.upload(actor.userId);
+      try {
+        const body = zipBody(request, contentTypes.get(request));
+        const once = onceRequest(request, () => payloadContent(request));
+        const json = await services.submitOnce(once, body, async (claim) => {
+          const destination = await services.findDestination(actor, placeOf(request));
+          const job = readSubmission(request, destination.system);
+          return await services.submitJob(actor, destination, job, body, claim);
+        });
+        return sendJson(reply, 201, json);
+      } finally {
+        over();
+      }
     },
   };
 }

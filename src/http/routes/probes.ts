@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import { describe } from '../openapi.ts';
+import type { RateLimits } from '../rate-limits.ts';
 import { resource } from '../resource.ts';
 
 const Alive = Type.Object({ status: Type.Literal('ok') });
@@ -11,7 +12,9 @@ export function probeRoutes(
   app: FastifyInstance,
   readiness: () => Promise<string[]>,
   metrics: () => Promise<string>,
+  limits: Pick<RateLimits, 'stranger'>,
 ): void {
+  app.addHook('onRequest', async (request, reply) => limits.stranger(request, reply, 'probe'));
   resource(app, '/metrics', {
     GET: {
       schema: { hide: true },

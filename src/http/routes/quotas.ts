@@ -1,32 +1,37 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { Place } from '../../services/places.ts';
+import type { Versioned } from '../../services/versioned.ts';
+import type { AnswerCache } from '../answer-cache.ts';
 import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
-import { describe, sendJson } from '../openapi.ts';
+import { sendVersioned } from '../conditional.ts';
+import { describe } from '../openapi.ts';
 import { hpcParam, placeOf, projectOf, projectParams } from '../paths.ts';
 import { resource } from '../resource.ts';
 
 export interface QuotaServices extends AudienceServices {
-  listQuotas(userId: string | undefined, place: Place): Promise<string>;
-  readQuota(userId: string, place: Required<Place>): Promise<string>;
+  listQuotas(userId: string | undefined, place: Place): Promise<Versioned>;
+  readQuota(userId: string, place: Required<Place>): Promise<Versioned>;
 }
 
 const QuotaList = Type.Array(Type.Ref('Quota'), { description: 'The quotas, by descending project.' });
 
 /** One's own quotas (4.3 of the interface); for administrators those of a user (4.4), and of everybody. */
-export function quotaRoutes(app: FastifyInstance, services: QuotaServices): void {
+export function quotaRoutes(app: FastifyInstance, services: QuotaServices, cache: AnswerCache): void {
   const { own, ofUser, everybody } = audiencesOf('quotas', services);
-  for (const whose of [own, ofUser, everybody]) quotaPaths(app, services, whose);
+  for (const whose of [own, ofUser, everybody]) quotaPaths(app, services, cache, whose);
 }
 
-function quotaPaths(app: FastifyInstance, services: QuotaServices, whose: Audience): void {
+function quotaPaths(app: FastifyInstance, services: QuotaServices, cache: AnswerCache, whose: Audience): void {
   const { prefix, tag } = whose;
   const schema = (where: string, params: object, answer: typeof QuotaList | ReturnType<typeof Type.Ref>) => ({
     ...describe(tag, whose.describe(`quotas ${where}`), { 200: answer }),
     params: Type.Object({ ...whose.params, ...params }),
   });
-  const list = async (request: FastifyRequest, reply: FastifyReply) =>
-    sendJson(reply, 200, await services.listQuotas(await whose.ownerOf(request), placeOf(request)));
+  const list = async (request: FastifyRequest, reply: FastifyReply) => {
+    const userId = await whose.ownerOf(request);
+    return sendVersioned(cache, request, reply, userId, await services.listQuotas(userId, placeOf(request)));
+  };
 
   resource(app, prefix, { GET: { schema: schema('on all systems', {}, QuotaList), handler: list } });
   resource(app, `${prefix}:hpc/`, { GET: { schema: schema('on one system', hpcParam, QuotaList), handler: list } });
@@ -35,9 +40,10 @@ function quotaPaths(app: FastifyInstance, services: QuotaServices, whose: Audien
       schema: schema('in one project', projectParams, prefix === '/admin/quotas/' ? QuotaList : Type.Ref('Quota')),
       handler: async (request, reply) => {
         const userId = await whose.ownerOf(request);
+        const place = projectOf(request);
         // Of everybody there are many in a project, of a user there is one.
-        if (userId === undefined) return sendJson(reply, 200, await services.listQuotas(userId, placeOf(request)));
-        return sendJson(reply, 200, await services.readQuota(userId, projectOf(request)));
+        const quotas = userId === undefined ? services.listQuotas(userId, place) : services.readQuota(userId, place);
+        return sendVersioned(cache, request, reply, userId, await quotas);
       },
     },
   });

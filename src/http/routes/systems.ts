@@ -3,7 +3,9 @@ import Type, { type Static } from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
 import type { SystemSchema } from '../../contract/system.ts';
 import type { Actor } from '../../services/actor.ts';
+import type { OnceRequest } from '../../services/idempotency.ts';
 import { actorOf } from '../authentication.ts';
+import { keyHeader, onceRequest } from '../idempotency.ts';
 import { describe } from '../openapi.ts';
 import { hpcParam, placeOf } from '../paths.ts';
 import { resource } from '../resource.ts';
@@ -13,8 +15,8 @@ type System = Static<typeof SystemSchema>;
 export interface SystemServices {
   readSystems(hpc?: string): Promise<System[]>;
   /** Throws unless the actor is an administrator. */
-  pauseSystem(actor: Actor, hpc: string, reason: string): Promise<System[]>;
-  resumeSystem(actor: Actor, hpc: string, reason: string): Promise<System[]>;
+  pauseSystem(actor: Actor, hpc: string, reason: string, request: OnceRequest | null): Promise<System[]>;
+  resumeSystem(actor: Actor, hpc: string, reason: string, request: OnceRequest | null): Promise<System[]>;
 }
 
 /** What the systems take and how they do. */
@@ -46,11 +48,13 @@ export function pauseRoutes(app: FastifyInstance, services: SystemServices): voi
             200: Type.Ref('System'),
           }),
           params: Type.Object(hpcParam),
+          headers: Type.Object(keyHeader),
           body: ReasonBody,
         },
         handler: async (request) => {
           const { reason } = request.body as Static<typeof ReasonBody>;
-          return (await act(actorOf(request), placeOf(request).hpc ?? '', reason))[0];
+          const once = onceRequest(request, () => request.body);
+          return (await act(actorOf(request), placeOf(request).hpc ?? '', reason, once))[0];
         },
       },
     });

@@ -9,34 +9,40 @@ import {
   type WebhookWithSecretSchema,
 } from '../../contract/webhook.ts';
 import type { Actor } from '../../services/actor.ts';
+import type { OnceRequest } from '../../services/idempotency.ts';
 import { type AudienceServices, audiencesOf } from '../audience.ts';
 import { actorOf } from '../authentication.ts';
+import { keyHeader, onceRequest } from '../idempotency.ts';
 import { describe } from '../openapi.ts';
 import { resource } from '../resource.ts';
 
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
 type Delivery = Static<typeof DeliverySchema>;
+/** The request under its key; null where its caller has sent none. */
+type Once = OnceRequest | null;
 
 export interface WebhookServices extends AudienceServices {
   listWebhooks(userId: string | undefined): Promise<Webhook[]>;
   readWebhook(userId: string, id: number): Promise<Webhook>;
-  createWebhook(userId: string, body: Static<typeof WebhookBody>): Promise<WebhookWithSecret>;
+  createWebhook(userId: string, body: Static<typeof WebhookBody>, once: Once): Promise<WebhookWithSecret>;
   changeWebhook(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook>;
   deleteWebhook(userId: string, id: number): Promise<Webhook>;
-  rotateSecret(userId: string, id: number): Promise<WebhookWithSecret>;
-  testWebhook(userId: string, id: number): Promise<Delivery>;
+  rotateSecret(userId: string, id: number, once: Once): Promise<WebhookWithSecret>;
+  testWebhook(userId: string, id: number, once: Once): Promise<Delivery>;
   listDeliveries(userId: string, id: number, limit: number, before: number | undefined): Promise<Delivery[]>;
   readDelivery(userId: string, id: number, delivery: number): Promise<Delivery>;
-  sendAgain(userId: string, id: number, delivery: number): Promise<Delivery>;
-  disableWebhook(actor: Actor, userId: string, id: number, reason: string): Promise<Webhook>;
+  sendAgain(userId: string, id: number, delivery: number, once: Once): Promise<Delivery>;
+  disableWebhook(actor: Actor, userId: string, id: number, reason: string, once: Once): Promise<Webhook>;
 }
 
 const tag = 'webhooks';
 const webhookParams = { webhook_id: Type.String({ description: 'The number of the webhook.' }) };
 const deliveryParams = { ...webhookParams, delivery_id: Type.String({ description: 'The number of the delivery.' }) };
 const Params = Type.Object(webhookParams);
+const KeyHeader = Type.Object(keyHeader);
 
+const onceOf = (request: FastifyRequest) => onceRequest(request, () => request.body ?? null);
 const userOf = (request: FastifyRequest) => actorOf(request).userId;
 /** NaN, which nothing has for a number, where the path has something else. */
 const numberIn = (request: FastifyRequest, name: 'webhook_id' | 'delivery_id') => {
@@ -57,10 +63,12 @@ export function webhookRoutes(app: FastifyInstance, services: WebhookServices): 
       schema: {
         ...describe(tag, 'Have events sent to an address', { 201: Type.Ref('WebhookWithSecret') }),
         description: 'Deliveries are signed as in Standard Webhooks. The secret is shown in this answer only.',
+        headers: KeyHeader,
         body: WebhookBody,
       },
       handler: async (request, reply) => {
-        const webhook = await services.createWebhook(userOf(request), request.body as Static<typeof WebhookBody>);
+        const body = request.body as Static<typeof WebhookBody>;
+        const webhook = await services.createWebhook(userOf(request), body, onceOf(request));
         return reply.code(201).send(webhook);
       },
     },
@@ -90,15 +98,16 @@ export function webhookRoutes(app: FastifyInstance, services: WebhookServices): 
         ...describe(tag, 'Replace the secret of a webhook', { 200: Type.Ref('WebhookWithSecret') }),
         description: 'The one before it signs too, for a day.',
         params: Params,
+        headers: KeyHeader,
       },
-      handler: (request) => services.rotateSecret(userOf(request), webhookIn(request)),
+      handler: (request) => services.rotateSecret(userOf(request), webhookIn(request), onceOf(request)),
     },
   });
   resource(app, '/webhooks/:webhook_id/test/', {
     POST: {
-      schema: { ...describe(tag, 'Send a test', { 202: Type.Ref('Delivery') }), params: Params },
+      schema: { ...describe(tag, 'Send a test', { 202: Type.Ref('Delivery') }), params: Params, headers: KeyHeader },
       handler: async (request, reply) =>
-        reply.code(202).send(await services.testWebhook(userOf(request), webhookIn(request))),
+        reply.code(202).send(await services.testWebhook(userOf(request), webhookIn(request), onceOf(request))),
     },
   });
   deliveryRoutes(app, services);
@@ -138,9 +147,12 @@ function deliveryRoutes(app: FastifyInstance, services: WebhookServices): void {
       schema: {
         ...describe(tag, 'Send a delivery again, under the same id', { 202: Type.Ref('Delivery') }),
         params: Type.Object(deliveryParams),
+        headers: KeyHeader,
       },
-      handler: async (request, reply) =>
-        reply.code(202).send(await services.sendAgain(userOf(request), webhookIn(request), deliveryIn(request))),
+      handler: async (request, reply) => {
+        const ids = [webhookIn(request), deliveryIn(request)] as const;
+        return reply.code(202).send(await services.sendAgain(userOf(request), ...ids, onceOf(request)));
+      },
     },
   });
 }
@@ -164,12 +176,13 @@ export function webhookOversightRoutes(app: FastifyInstance, services: WebhookSe
       schema: {
         ...describe(ofUser.tag, 'Send nothing more to a webhook', { 200: Type.Ref('Webhook') }),
         params: Type.Object({ ...ofUser.params, ...webhookParams }),
+        headers: KeyHeader,
         body: ReasonBody,
       },
       handler: async (request) => {
         const userId = (await ofUser.ownerOf(request)) ?? '';
         const { reason } = request.body as Static<typeof ReasonBody>;
-        return await services.disableWebhook(actorOf(request), userId, webhookIn(request), reason);
+        return await services.disableWebhook(actorOf(request), userId, webhookIn(request), reason, onceOf(request));
       },
     },
   });

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { BursarError } from '../domain/errors.ts';
+import { type RatePolicy, type Spending, spend } from '../domain/rate-limit.ts';
+
+export interface LimitSettings {
+  windowMs: number;
+  userRequests: number;
+  tokenRequests: number;
+  addressRequests: number;
+  uploads: number;
+}
+
+/**
+ * Limits that keep one caller's loop from starving the others. Each instance counts for itself, in memory: they are
+ * a guard, not an account. Every method throws `too_many_requests` when there is no more.
+ */
+export interface RateLimits {
+  /** A request with a valid token: against the limits of its user and of the token. */
+  caller(request: FastifyRequest, reply: FastifyReply, userId: string): void;
+  /** A request without one: against the limit of the address that it comes from. Probes have one of their own. */
+  stranger(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
+  /** A submission that begins to arrive; to be called back when it is over. */
+  upload(userId: string): () => void;
+}
+
+export function createRateLimits(settings: LimitSettings, now: () => number): RateLimits {
+  const { windowMs, uploads } = settings;
+  const user = { name: 'user', quota: settings.userRequests, windowMs };
+  const token = { name: 'token', quota: settings.tokenRequests, windowMs };
+  const address = { name: 'address', quota: settings.addressRequests, windowMs };
+  const quotas = createQuotas(now);
+  const arriving = new Map<string, number>();
+
+  function charge(reply: FastifyReply, spendings: { policy: RatePolicy; key: string }[]): void {
+    const states = spendings.map(({ policy, key }) => ({ policy, key, state: quotas.look(policy, key) }));
+    const tightest = states.reduce((a, b) => (b.state.remaining < a.state.remaining ? b : a));
+    const refusing = states.find(({ state }) => !state.allowed);
+    const { policy, state } = refusing ?? tightest;
+    const policies = spendings.map((spending) => policyText(spending.policy)).join(', ');
+    const resetSeconds = Math.ceil((state.fullAt - now()) / 1000);
+    reply.header('ratelimit-policy', policies);
+    reply.header('ratelimit', `"${policy.name}";r=${state.remaining};t=${resetSeconds}`);
+    if (refusing !== undefined) throw tooMany(policy, state);
+    for (const spent of states) quotas.keep(spent.key, spent.state);
+  }
+
+  return {
+    caller(request, reply, userId) {
+      charge(reply, [
+        { policy: user, key: `user ${userId}` },
+        { policy: token, key: `token ${digest(request.headers.authorization ?? '')}` },
+      ]);
+    },
+    stranger(request, reply, kind = 'address') {
+      charge(reply, [{ policy: address, key: `${kind} ${request.ip}` }]);
+    },
+    upload(userId) {
+      const count = arriving.get(userId) ?? 0;
+      if (count >= uploads) {
+        throw new BursarError(
+          'too_many_requests',
+          `${count} submissions of yours are arriving, which is the most at a time. Wait until one of them is over.`,
+          { transient: true, retryAfterSeconds: 1 },
+        );
+      }
+      arriving.set(userId, count + 1);
+      return () => {
+        const left = (arriving.get(userId) ?? 1) - 1;
+        if (left === 0) arriving.delete(userId);
+        else arriving.set(userId, left);
+      };
+    },
+  };
+}
+
+const mostKept = 50_000;
+
+/** What has been spent, by caller. Whoever has their whole quota back need not be remembered, so memory is bounded. */
+function createQuotas(now: () => number) {
+  const fullAt = new Map<string, number>();
+
+  function makeRoom(): void {
+    for (const [key, at] of fullAt) if (at <= now()) fullAt.delete(key);
+    // More callers at once than are counted: those who were counted first start anew.
+    for (const key of fullAt.keys()) {
+      if (fullAt.size < mostKept) break;
+      fullAt.delete(key);
+    }
+  }
+
+  return {
+    look: (policy: RatePolicy, key: string): Spending => spend(policy, fullAt.get(key) ?? 0, now()),
+    keep(key: string, state: Spending): void {
+      if (fullAt.size >= mostKept && !fullAt.has(key)) makeRoom();
+      fullAt.set(key, state.fullAt);
+    },
+  };
+}
+
+function policyText({ name, quota, windowMs }: RatePolicy): string {
+  return `"${name}";q=${quota};w=${Math.ceil(windowMs / 1000)}`;
+}
+
+function tooMany({ name, quota, windowMs }: RatePolicy, { waitMs }: Spending): BursarError {
+  const whose = { user: 'of one user', token: 'with one token', address: 'without a valid token from one address' }[
+    name
+  ];
+  return new BursarError(
+    'too_many_requests',
+    `That is more than ${quota} requests ${whose} within ${windowMs / 1000} s. Wait for as long as Retry-After says.`,
+    { transient: true, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) },
+  );
+}
+
+/** Tokens are not kept, not even in memory. */
+function digest(authorization: string): string {
+  return createHash('sha256').update(authorization).digest('base64url');
+}

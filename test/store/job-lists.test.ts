@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { hpcSystems } from '../../src/config/hpc-systems.ts';
+import { listJobs } from '../../src/services/read-jobs.ts';
+import { type JobFilter, nextJobs } from '../../src/store/job-lists.ts';
+import { findJob, insertJob, updateStatus } from '../../src/store/jobs.ts';
+import { findProject } from '../../src/store/projects.ts';
+import type { Db } from '../../src/store/tables.ts';
+import { openBooks, shownAs, type TestBooks } from '../support/books.ts';
+import { storeManyJobs } from '../support/many-jobs.ts';
+import { planOf, watchStatements } from '../support/statements.ts';
+
+const place = { hpc: 'sys', project: 'proj' };
+const scopes: JobFilter[] = [{}, { hpc: 'sys' }, place].flatMap((where) => [where, { ...where, owner: '1' }]);
+const filters: JobFilter[] = [
+  {},
+  { stage: 'RUNNING' },
+  { failed: true },
+  { failed: false },
+  { terminal: true },
+  { terminal: false },
+  { since: 9_000_000 },
+  { title: 'title 7' },
+  { stage: 'SUCCESSFUL', title: 'title 7', failed: false, terminal: true, since: 1 },
+];
+
+describe('lists of jobs', () => {
+  let books: TestBooks;
+  before(async () => {
+    books = await openBooks(['1', '2'], 1000, 1000);
+    for (const owner of ['1', '2', '1']) await storeManyJobs(books.db, { ...place, owner, count: 4000 });
+    await sql`analyze`.execute(books.db);
+  });
+  after(() => books.close());
+
+  for (const scope of scopes) {
+    for (const filter of filters) {
+      test(`an index leads to a page of ${JSON.stringify({ ...scope, ...filter })}`, async () => {
+        const { db, statements } = watchStatements(books.db);
+        const jobs = await nextJobs(db, { ...scope, ...filter }, 0, 10);
+        assert.equal(jobs.length, 10);
+        for (const statement of statements) {
+          const { readsAll, sorts, text } = await planOf(books.db, statement);
+          assert.ok(!readsAll, text);
+          // Only jobs that have one title may have to be put in order, which are few.
+          if (filter.title === undefined) assert.ok(!sorts, text);
+        }
+      });
+    }
+  }
+
+  test('a filter finds what it says, and nothing else', async () => {
+    const all = await books.db.selectFrom('jobs').selectAll().orderBy('id').execute();
+    for (const scope of scopes) {
+      for (const filter of filters) {
+        const found = await nextJobs(books.db, { ...scope, ...filter }, 0, all.length);
+        const expected = all.filter(
+          (job) =>
+            (scope.owner === undefined || job.owner === scope.owner) &&
+            (filter.stage === undefined || job.stage === filter.stage) &&
+            (filter.title === undefined || job.title === filter.title) &&
+            (filter.failed === undefined || (job.failed === 1) === filter.failed) &&
+            (filter.terminal === undefined || (job.terminal === 1) === filter.terminal) &&
+            (filter.since === undefined || job.accepted_at >= filter.since),
+        );
+        assert.deepEqual(
+          found.map((job) => job.id),
+          expected.map((job) => job.id),
+        );
+      }
+    }
+  });
+
+  test('a job that was accepted a little later than one with a larger number is not missed by "since"', async () => {
+    const at = 4_000_000_000_000;
+    const numbers = [at + 5000, at + 4000, at + 3000].map((accepted_at, index) => ({
+      accepted_at,
+      id: 11_998 + index,
+    }));
+    for (const { id, accepted_at } of numbers) {
+      await books.db.updateTable('jobs').set({ accepted_at }).where('id', '=', id).execute();
+    }
+    const found = await nextJobs(books.db, { since: at }, 0, 10);
+    assert.deepEqual(
+      found.map((job) => job.id),
+      [11_998, 11_999, 12_000],
+    );
+  });
+
+  test('a page takes as many statements with a hundred jobs stored as with thousands', async () => {
+    const few = await openBooks(['1'], 1000, 1000);
+    try {
+      await storeManyJobs(few.db, { ...place, owner: '1', count: 100 });
+      const counts: number[] = [];
+      for (const { db, config } of [few, books]) {
+        const watch = watchStatements(db);
+        const list = await listJobs(watch.db, hpcSystems(config), '1', place, { limit: 50 });
+        await list.read();
+        counts.push(watch.statements.length);
+      }
+      assert.equal(counts[0], counts[1]);
+    } finally {
+      await few.close();
+    }
+  });
+
+  test('the version of a list takes one look-up, and nothing of the list is read for it', async () => {
+    const watch = watchStatements(books.db);
+    const { version } = await listJobs(watch.db, hpcSystems(books.config), '1', {}, {});
+    assert.equal(version, '8000');
+    assert.equal(watch.statements.length, 1);
+    assert.doesNotMatch(watch.statements[0] ?? '', /"jobs"/);
+  });
+
+  test('a list that fits is read at once, a long one piece by piece', async () => {
+    const watch = watchStatements(books.db);
+    const systems = hpcSystems(books.config);
+    const short = await listJobs(watch.db, systems, '1', {}, { title: 'title 3' });
+    const before = watch.statements.length;
+    const answer = await short.read();
+    assert.equal(watch.statements.length - before, 1);
+    assert.ok('json' in answer);
+    assert.equal(JSON.parse(answer.json).length, 160);
+
+    const long = await (await listJobs(watch.db, systems, undefined, {}, {})).read();
+    assert.ok('pieces' in long);
+    const pieces: string[] = [];
+    for await (const piece of long.pieces) pieces.push(piece);
+    assert.ok(pieces.every((piece) => piece.length < 1_000_000));
+    assert.equal(JSON.parse(pieces.join('')).length, 12_000);
+  });
+});
+
+test('paging shows every job once, while jobs come and change', async () => {
+  const step = fc.oneof(fc.constant('insert'), fc.constant('end'), fc.constant('page'));
+  const run = fc.asyncProperty(
+    fc.integer({ min: 1, max: 12 }),
+    fc.integer({ min: 1, max: 5 }),
+    fc.array(step, { maxLength: 40 }),
+    async (stored, limit, steps) => {
+      const books = await openBooks(['1'], 1000, 1000);
+      try {
+        for (let index = 0; index < stored; index++) await insert(books.db);
+        const seen: number[] = [];
+        let after: number | undefined = 0;
+        const page = async () => {
+          if (after === undefined) return;
+          const list = await listJobs(books.db, hpcSystems(books.config), '1', {}, { after, limit });
+          const answer = await list.read();
+          assert.ok('json' in answer);
+          const ids = JSON.parse(answer.json).map((job: { id: number }) => job.id);
+          assert.ok(ids.length === limit || (ids.length < limit && answer.next === undefined));
+          seen.push(...ids);
+          after = answer.next;
+        };
+        for (const act of steps) {
+          if (act === 'insert') await insert(books.db);
+          else if (act === 'end') await endOne(books.db);
+          else await page();
+        }
+        while (after !== undefined) await page();
+        assert.deepEqual(
+          seen,
+          [...new Set(seen)].sort((a, b) => a - b),
+        );
+        for (let id = 1; id <= stored; id++) assert.ok(seen.includes(id), `job ${id} was missed`);
+      } finally {
+        await books.close();
+      }
+    },
+  );
+  await fc.assert(run, { numRuns: 25 });
+});
+
+let jobNumber = 0;
+
+async function insert(db: Db): Promise<void> {
+  const project = await findProject(db, 'sys', 'proj');
+  assert.ok(project);
+  const command = { kind: 'line', line: 'true' } as const;
+  const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
+  const job = { jobId: `PAGED-${jobNumber++}`, owner: '1', project, request, units: 1, input: null, acceptedAt: 1 };
+  await db.transaction().execute((tx) => insertJob(tx, job, shownAs('QUEUED')));
+}
+
+async function endOne(db: Db): Promise<void> {
+  const row = await db.selectFrom('jobs').select('job_id').where('state', '=', 'accepted').limit(1).executeTakeFirst();
+  const job = row && (await findJob(db, row.job_id));
+  if (!job) return;
+  const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
+  await updateStatus(db, job, { state: 'ended', ...end }, shownAs('FAILED')(job.id));
+}

@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { hpcSystems } from '../../src/config/hpc-systems.ts';
+import { advanceJob } from '../../src/lifecycle/advance.ts';
+import { listQuotas } from '../../src/services/read-quotas.ts';
+import { findAccounts } from '../../src/store/accounts.ts';
+import { addGrant } from '../../src/store/grants.ts';
+import { requestCancellation } from '../../src/store/job-queue.ts';
+import { findJob, insertJob } from '../../src/store/jobs.ts';
+import { reserve } from '../../src/store/ledger.ts';
+import { currentPeriod } from '../../src/store/periods.ts';
+import { findProject } from '../../src/store/projects.ts';
+import type { Db } from '../../src/store/tables.ts';
+import { inTransaction } from '../../src/store/transaction.ts';
+import { jobsVersion, quotasVersion } from '../../src/store/versions.ts';
+import { openBooks, shownAs, type TestBooks } from '../support/books.ts';
+
+let books: TestBooks;
+before(async () => {
+  books = await openBooks(['1', '2'], 1_000_000, 1000);
+});
+after(() => books.close());
+
+async function accountsOf(user: string) {
+  const project = await findProject(books.db, 'sys', 'proj');
+  assert.ok(project);
+  const accounts = await findAccounts(books.db, project.id, (await currentPeriod(books.db, project.id, 2)) ?? 0, user);
+  assert.ok(accounts);
+  return { project, accounts };
+}
+
+async function submit(jobId: string) {
+  const { db } = books;
+  const { project, accounts } = await accountsOf('1');
+  const command = { kind: 'line', line: 'true' } as const;
+  const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
+  const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
+  await db.transaction().execute(async (tx) => {
+    const id = await insertJob(tx, job, shownAs('QUEUED'));
+    const note = { actor: '1', reason: 'test', at: 2 };
+    await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note);
+  });
+}
+
+const jobNow = async (jobId: string) => {
+  const job = await findJob(books.db, jobId);
+  assert.ok(job);
+  return job;
+};
+
+describe('the version of the jobs of a user', () => {
+  test('rises when what they show changes, and only then, and not for others', async () => {
+    const { db, config } = books;
+    const system = hpcSystems(config).get('sys');
+    assert.ok(system);
+    const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
+    const tenure = { check: () => undefined, write: <T>(work: (tx: Db) => Promise<T>) => inTransaction(db, work) };
+    const advance = async (next: Parameters<typeof advanceJob>[3]['next']) =>
+      assert.ok(await advanceJob(tenure, await jobNow('V-1'), system, { next, now: 3 }));
+    const steps: [what: string, act: () => Promise<unknown>][] = [
+      ['accepted', () => submit('V-1')],
+      ['queued', () => advance({ state: 'queued' })],
+      ['wanted away', async () => requestCancellation(db, (await jobNow('V-1')).id, 5)],
+      ['running', () => advance({ state: 'running', startedAt: 2 })],
+      ['ended', () => advance({ state: 'ended', ...end })],
+    ];
+    let json = '';
+    for (const [what, act] of steps) {
+      const before = await jobsVersion(db, '1');
+      await act();
+      const shown = (await jobNow('V-1')).publicJson;
+      assert.equal((await jobsVersion(db, '1')) !== before, shown !== json, what);
+      json = shown;
+    }
+    assert.equal(await jobsVersion(db, '2'), '0');
+    assert.equal(await jobsVersion(db, undefined), await jobsVersion(db, '1'));
+  });
+
+  test('does not rise when the transaction comes to nothing', async () => {
+    const before = await jobsVersion(books.db, '1');
+    const failing = books.db.transaction().execute(async (tx) => {
+      const { project } = await accountsOfIn(tx);
+      const command = { kind: 'line', line: 'true' } as const;
+      const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
+      const job = { jobId: 'V-2', owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
+      await insertJob(tx, job, shownAs('QUEUED'));
+      throw new Error('rolled back');
+    });
+    await assert.rejects(failing, /rolled back/);
+    assert.equal(await jobsVersion(books.db, '1'), before);
+  });
+});
+
+const accountsOfIn = async (db: TestBooks['db']) => {
+  const project = await findProject(db, 'sys', 'proj');
+  assert.ok(project);
+  return { project };
+};
+
+describe('the version of the quotas of a user', () => {
+  test('rises with the cap of the user, with the pool, and not with the cap of another one', async () => {
+    const { db } = books;
+    const { accounts: mine } = await accountsOf('1');
+    const { accounts: theirs } = await accountsOf('2');
+    const grant = (id: number) => addGrant(db, id, 1, 'top_up', { actor: '9', reason: 'test', at: 4 });
+    for (const [account, rises] of [
+      [mine.timeCap, true],
+      [mine.spacePool, true],
+      [theirs.timeCap, false],
+    ] as const) {
+      const before = await quotasVersion(db, '1', 10);
+      const all = await quotasVersion(db, undefined, 10);
+      await grant(account.id);
+      assert.equal((await quotasVersion(db, '1', 10)) !== before, rises);
+      assert.notEqual(await quotasVersion(db, undefined, 10), all);
+    }
+  });
+
+  test('a movement of the pool touches no row but its own', async () => {
+    const { db } = books;
+    const rows = () => db.selectFrom('users').selectAll().orderBy('id').execute();
+    const before = await rows();
+    const { accounts } = await accountsOf('1');
+    await addGrant(db, accounts.timePool.id, 1, 'top_up', { actor: '9', reason: 'test', at: 4 });
+    assert.deepEqual(await rows(), before);
+  });
+
+  test('is not the same before and after a period begins, though nobody has written anything', async () => {
+    const { db, config } = books;
+    const { project } = await accountsOf('1');
+    await db
+      .insertInto('periods')
+      .values({ project_id: project.id, starts_at: 500, ends_at: 600, announced_at: null })
+      .execute();
+    const versions: string[] = [];
+    for (const now of [499, 500, 599, 600]) {
+      versions.push((await listQuotas(db, hpcSystems(config), '1', {}, now)).version);
+    }
+    assert.deepEqual(
+      versions.map((version) => versions.indexOf(version)),
+      [0, 1, 1, 3],
+    );
+  });
+});
