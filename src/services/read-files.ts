@@ -9,8 +9,7 @@ import { zipOf } from '../files/zip-writer.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
 import { jobNamed } from './find-job.ts';
-import type { Place, Systems } from './places.ts';
-import type { Owner } from './read-jobs.ts';
+import type { Owner, Place, Systems } from './places.ts';
 
 export type { ListedFile, OpenFile } from '../files/workspace-reader.ts';
 

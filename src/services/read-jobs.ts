@@ -1,10 +1,7 @@
 import { jobListJson, singleJobJson } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
 import { unknownJob } from './find-job.ts';
-import { checkPlace, type Place, projectNamed, type Systems } from './places.ts';
-
-/** Whose jobs: of one user, or (without one) everybody's, which is for administrators. */
-export type Owner = string | undefined;
+import { checkPlace, type Owner, type Place, projectNamed, type Systems } from './places.ts';
 
 /** The jobs in a place, as the JSON array that is sent. Costs the scheduler nothing. */
 export async function listJobs(db: Db, systems: Systems, owner: Owner, place: Place): Promise<string> {

@@ -3,9 +3,8 @@ import type { LogStream } from '../files/workspace-reader.ts';
 import { findJobState } from '../store/jobs.ts';
 import { jobNamed } from './find-job.ts';
 import type { createLogFeeds, LogSource } from './log-feed.ts';
-import type { Place } from './places.ts';
+import type { Owner, Place } from './places.ts';
 import { type FileDeps, workspacesOf } from './read-files.ts';
-import type { Owner } from './read-jobs.ts';
 
 export type { LogStream } from '../files/workspace-reader.ts';
 
