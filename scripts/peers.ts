@@ -16,19 +16,19 @@ const peers: Peer[] = [
     name: 'Slurm',
     programs: ['munged', 'slurmctld', 'slurmd', 'sbatch', 'setpriv'],
     packages: ['slurm-wlm', 'munge', 'util-linux'],
-    tests: /^test\/(slurm\/|engines\/slurm-(?!parsers)|cli\/doctor-slurm)/,
+    tests: /^test\/(slurm\/|engines\/slurm-(?!parsers)|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: "Slurm's accounting",
     programs: ['slurmdbd', 'mariadbd', 'mariadb-install-db'],
     packages: ['slurmdbd', 'mariadb-server'],
-    tests: /^test\/(engines\/slurm-accounting|cli\/doctor-slurm)/,
+    tests: /^test\/(engines\/slurm-accounting|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: 'OpenSSH',
     programs: ['sshd', 'ssh', 'ssh-keygen'],
     packages: ['openssh-server', 'openssh-client'],
-    tests: /^test\/(shell\/ssh-|files\/remote-|engines\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm)/,
+    tests: /^test\/(shell\/ssh-|files\/remote-|engines\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: 'PostgreSQL',

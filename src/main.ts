@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
+import { type Books, type Role, staleMs, takeBooks } from './books.ts';
 import { hpcSystems } from './config/hpc-systems.ts';
 import type { Config } from './config/schema.ts';
 import { publicStatement } from './contract/ledger.ts';
@@ -10,9 +11,9 @@ import { createSpool } from './files/spool.ts';
 import { closeServer } from './http/close-server.ts';
 import { buildServer } from './http/server.ts';
 import { startAccountant } from './lifecycle/accountant.ts';
-import { forever } from './lifecycle/loop.ts';
 import { sweepSpool } from './lifecycle/recovery.ts';
 import { startLifecycle } from './lifecycle/start.ts';
+import { keepTenure } from './lifecycle/tenure.ts';
 import { families } from './metrics/families.ts';
 import { createMetrics } from './metrics/registry.ts';
 import { refuseOthers } from './services/administration.ts';
@@ -35,9 +36,6 @@ import { readStatement } from './services/statement.ts';
 import { type SubmissionDeps, submitJob } from './services/submit-job.ts';
 import { readTimeline } from './services/timeline.ts';
 import { readUsage } from './services/usage.ts';
-import { openBooks } from './store/database.ts';
-import { lockDatabase, lockDataFolder } from './store/instance-lock.ts';
-import { endAllLeases } from './store/leases.ts';
 import { proveAside } from './store/prove-aside.ts';
 import type { Db } from './store/tables.ts';
 import { makeSystem } from './systems.ts';
@@ -55,48 +53,19 @@ const bytesPerKb = 1000;
 const cancelPatienceMs = 10_000;
 
 /** The composition root: everything is made here, once, and handed to whoever needs it. */
-export async function startBursar(config: Config, log: Logger, version: string): Promise<Bursar> {
-  const books = await takeBooks(config, log);
+export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
+  const books = await takeBooks(config, role);
   try {
-    return await compose(config, books, log, version);
+    return await compose(config, books, role, log, version);
   } catch (error) {
     await books.close();
     throw error;
   }
 }
 
-interface Books {
-  db: Db;
-  close(): Promise<void>;
-}
-
-/** The books, and the right to serve from them, which one server has at a time. */
-async function takeBooks(config: Config, log: Logger): Promise<Books> {
+async function compose(config: Config, books: Books, role: Role, log: Logger, version: string): Promise<Bursar> {
   const dataFolder = resolve(config.data);
-  const unlockFolder = lockDataFolder(dataFolder);
-  const db = await openBooks(config.database, dataFolder);
-  try {
-    const unlockDatabase = await lockDatabase(db, () => {
-      log.fatal({}, 'another Bursar serves from this database now; stopping');
-      process.kill(process.pid, 'SIGTERM');
-    });
-    return {
-      db,
-      close: async () => {
-        await unlockDatabase();
-        await db.destroy();
-        unlockFolder();
-      },
-    };
-  } catch (error) {
-    await db.destroy();
-    throw error;
-  }
-}
-
-async function compose(config: Config, books: Books, log: Logger, version: string): Promise<Bursar> {
-  const dataFolder = resolve(config.data);
-  const { db } = books;
+  const { db, line } = books;
   const now = Date.now;
   const systems = hpcSystems(config);
   const spool = createSpool(join(dataFolder, 'spool'));
@@ -105,12 +74,13 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
 
   await syncProjects(db, config, now());
   await spool.open();
-  await sweepSpool(db, spool, 0);
+  await sweepSpool(db, spool, books.staleAtStartMs);
 
   const metrics = createMetrics(families);
-  const announcements = createAnnouncements();
+  const announcements = createAnnouncements('user', line);
   const announce = announcements.wake;
-  const common = { db, spool, zipLimits, metrics, announce, now, log };
+  const work = createAnnouncements('system', line);
+  const common = { db, spool, zipLimits, staleMs, metrics, announce, now, log };
   const workers = Object.entries(config.systems).flatMap(([name, settings]) => {
     const system = systems.get(name);
     if (system === undefined) return [];
@@ -118,19 +88,22 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     return [{ ...common, ...parts, system, watchMs: settings.watchSeconds * 1000 }];
   });
   const workspacesOf = new Map(workers.map(({ system, workspaces }) => [system.name, workspaces]));
-  // The books are ours alone: nobody else holds what an earlier life held.
-  await endAllLeases(db);
   const holder = `${hostname()}/${process.pid}/${randomUUID()}`;
-  const lifecycle = await startLifecycle(workers, { db, holder, leaseMs: forever, log });
-
-  const accountant = startAccountant({
-    db,
+  const tenures = { db, holder, leaseMs: books.leaseMs, log };
+  const lifecycle = role === 'api' ? undefined : await startLifecycle(workers, tenures);
+  work.onWake((hpc) => lifecycle?.wake(hpc));
+  const calendar = {
     noticeDays: config.ledger.expiryNoticeDays,
     keepEventsDays: config.events.keepDays,
     everyMs: config.ledger.calendarSeconds * 1000,
+    db,
     now,
     log,
-  });
+  };
+  const accountant =
+    role === 'api'
+      ? undefined
+      : keepTenure(tenures, 'calendar', async (tenure) => startAccountant({ ...calendar, tenure }));
   const destinations = {
     db,
     systems,
@@ -144,10 +117,11 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     maxBodyBytes: maxBodyKb * bytesPerKb,
     now,
     newUuid: randomUUID,
-    wake: lifecycle.wake,
+    wake: work.wake,
   };
-  const endings = { db, systems, workspacesOf, now, wake: lifecycle.wake, patienceMs: cancelPatienceMs };
+  const endings = { db, systems, workspacesOf, now, wake: work.wake, patienceMs: cancelPatienceMs };
   const telling = startTelling(config, {
+    sendsWebhooks: role !== 'api',
     db,
     announcements,
     leaseOwner: holder,
@@ -158,6 +132,7 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
   });
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
+    servesCallers: role !== 'worker',
     log,
     version,
     requestTimeoutMs: config.server.requestTimeoutSeconds * 1000,
@@ -205,8 +180,8 @@ async function compose(config: Config, books: Books, log: Logger, version: strin
     async stop() {
       await closeServer(app, config.server.drainSeconds * 1000);
       await telling.stop();
-      await accountant.stop();
-      await lifecycle.stop();
+      await accountant?.stop();
+      await lifecycle?.stop();
       await Promise.all(workers.map(({ shell }) => shell?.close()));
       await books.close();
     },

@@ -11,6 +11,8 @@ import { createResolver } from './webhooks/resolve.ts';
 import { createSender } from './webhooks/send.ts';
 
 export interface TellingDeps {
+  /** Whether this process brings events to webhooks. */
+  sendsWebhooks: boolean;
   db: Db;
   announcements: Announcements;
   /** Names this process in leases. */
@@ -31,21 +33,23 @@ export function startTelling({ events, webhooks }: Pick<Config, 'events' | 'webh
 
   const resolve = createResolver(webhooks);
   const timeoutMs = webhooks.timeoutSeconds * 1000;
-  const courier = startCourier({
-    db,
-    send: createSender({ rules: webhooks, resolve, timeoutMs, userAgent }),
-    leaseOwner,
-    leaseMs: 2 * timeoutMs + 1000,
-    atOnce: webhooks.atOnce,
-    checkMs,
-    retrySeconds: webhooks.retrySeconds,
-    disableAfterMs: webhooks.disableAfterHours * 3_600_000,
-    announce,
-    metrics,
-    now,
-    log,
-  });
-  announcements.onWake(() => courier.wake());
+  const courier = deps.sendsWebhooks
+    ? startCourier({
+        db,
+        send: createSender({ rules: webhooks, resolve, timeoutMs, userAgent }),
+        leaseOwner,
+        leaseMs: 2 * timeoutMs + 1000,
+        atOnce: webhooks.atOnce,
+        checkMs,
+        retrySeconds: webhooks.retrySeconds,
+        disableAfterMs: webhooks.disableAfterHours * 3_600_000,
+        announce,
+        metrics,
+        now,
+        log,
+      })
+    : undefined;
+  announcements.onWake(() => courier?.wake());
 
   return {
     services: {
@@ -57,7 +61,7 @@ export function startTelling({ events, webhooks }: Pick<Config, 'events' | 'webh
     },
     async stop() {
       await feed.stop();
-      await courier.stop();
+      await courier?.stop();
     },
   };
 }

@@ -1,11 +1,12 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Config } from '../config/schema.ts';
-import { runCanary } from '../doctor/canary.ts';
-import { type Finding, finding } from '../doctor/finding.ts';
+import { checkWorkspace, runCanary } from '../doctor/canary.ts';
+import { createChecklist, type Finding } from '../doctor/finding.ts';
 import { checkSlurm } from '../doctor/slurm-checks.ts';
 import { BursarError } from '../domain/errors.ts';
+import type { Shell } from '../shell/shell.ts';
 import { makeSystem } from '../systems.ts';
 import { withBooks } from './books.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -23,50 +24,75 @@ export async function doctor(config: Config, options: DoctorOptions): Promise<vo
   if (system !== undefined && config.systems[system] === undefined) {
     throw new BursarError('system_unknown', `There is no system ${system} in the configuration.`);
   }
-  const report: Record<string, Finding[]> = { bursar: [await checkBooks(config)] };
+  const patienceMs = patienceOf(options) * 1000;
+  const report: Record<string, Finding[]> = { bursar: await checkBooks(config) };
   for (const name of Object.keys(config.systems)) {
-    if (system === undefined || system === name) report[name] = await checkSystem(config, name, options);
+    if (system === undefined || system === name) report[name] = await checkSystem(config, name, options, patienceMs);
   }
   if (options.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   else process.stdout.write(Object.entries(report).map(section).join('\n'));
-  if (
-    Object.values(report)
-      .flat()
-      .some((one) => !one.ok)
-  )
-    process.exitCode = exitCodes.failure;
+  const isWell = Object.values(report).every((findings) => findings.every(({ ok }) => ok));
+  if (!isWell) process.exitCode = exitCodes.failure;
 }
 
-function checkBooks(config: Config): Promise<Finding> {
+function patienceOf({ patience }: DoctorOptions): number {
+  if (/^[1-9]\d{0,5}$/.test(patience)) return Number(patience);
+  throw new BursarError('invalid_argument', '--patience must be a whole number of seconds, such as 120.');
+}
+
+async function checkBooks(config: Config): Promise<Finding[]> {
+  const { check, findings } = createChecklist();
   const fix = 'Give the user that Bursar runs as the right to write to the data folder (BURSAR_DATA).';
-  return finding('the books can be opened and written', fix, () => withBooks(config, async () => resolve(config.data)));
+  await check('the books can be opened and written', fix, () => withBooks(config, async () => resolve(config.data)));
+  return findings;
 }
 
-async function checkSystem(config: Config, name: string, options: DoctorOptions): Promise<Finding[]> {
+async function checkSystem(
+  config: Config,
+  name: string,
+  { canary }: DoctorOptions,
+  patienceMs: number,
+): Promise<Finding[]> {
   const settings = config.systems[name];
   if (settings === undefined) return [];
-  // A local engine has a folder of its own here: the server's may be in use.
+  const { engine: kind } = settings;
+  const { check, findings } = createChecklist();
+  // A server may be running: its local engine's folder, or its ssh connection, is its own.
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
-  const data = settings.engine.kind === 'local' ? folder : resolve(config.data);
-  const parts = makeSystem(name, settings, data, { count: () => undefined });
+  const isOwn = kind.kind === 'slurm' && kind.ssh === undefined;
+  const parts = makeSystem(name, settings, isOwn ? resolve(config.data) : folder, { count: () => undefined });
+  const { shell, workspaces, siteOptions } = parts;
   const engine = parts.createEngine();
   try {
-    const sites = new Map(settings.projects.map((project) => [project.name, parts.siteOptions(project.name)]));
-    const findings =
-      settings.engine.kind === 'slurm' && parts.shell !== null
-        ? await checkSlurm(parts.shell, settings.engine, sites)
-        : [];
-    if (!options.canary || findings.some((one) => !one.ok)) return findings;
-    await engine.open(AbortSignal.timeout(60_000));
-    const patienceMs = Number(options.patience) * 1000;
-    const site = parts.siteOptions(settings.projects[0]?.name ?? '');
-    return [...findings, ...(await runCanary(engine, parts.workspaces, site, patienceMs))];
+    if (kind.kind === 'slurm' && shell !== null) {
+      const sites = new Map(settings.projects.map((project) => [project.name, siteOptions(project.name)]));
+      await checkSlurm(check, shell, kind, sites);
+    }
+    const mine = { engine, workspaces, site: siteOptions(settings.projects[0]?.name ?? ''), ...sight(shell) };
+    if (findings[0]?.ok !== false) await checkWorkspace(check, mine);
+    if (canary && findings.every(({ ok }) => ok)) {
+      await engine.open(AbortSignal.timeout(60_000));
+      await runCanary(check, mine, patienceMs);
+    }
+    return findings;
   } finally {
     await engine.close();
-    await parts.shell?.close();
+    await shell?.close();
     await rm(folder, { recursive: true, force: true });
   }
 }
+
+/** Where the files of jobs are, and how to see the end of one. */
+function sight(shell: Shell | null) {
+  if (shell === null)
+    return { place: 'this host', readEnd: async (path: string) => lastLine(await readFile(path, 'utf8')) };
+  const limits = { timeoutMs: 20_000, maxOutputBytes: 100_000 };
+  const readEnd = async (path: string) =>
+    lastLine((await shell.run(['tail', '-n', '1', path], { ...limits, signal: AbortSignal.timeout(30_000) })).stdout);
+  return { place: shell.place, readEnd };
+}
+
+const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';
 
 function section([name, findings]: [string, Finding[]]): string {
   const lines = findings.map(({ check, ok, detail, fix }) =>

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -46,7 +46,12 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
   program
     .command('serve')
     .description('serve until SIGTERM or SIGINT')
-    .action(async () => (await import('./serve.ts')).serve(config(), version));
+    .addOption(
+      new Option('--role <role>', 'for several Bursars on one PostgreSQL: serve callers, look after systems, or both')
+        .choices(['all', 'api', 'worker'])
+        .default('all'),
+    )
+    .action(async ({ role }) => (await import('./serve.ts')).serve(config(), role, version));
 
   const token = program.command('token').description('create, list and revoke access tokens');
   token

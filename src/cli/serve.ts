@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { pino } from 'pino';
+import type { Role } from '../books.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { type Bursar, startBursar } from '../main.ts';
@@ -9,9 +10,9 @@ import { userIds } from '../store/users.ts';
 import { greeting } from './greeting.ts';
 
 /** Serves until it is told to stop. A second signal does not wait for anything. */
-export async function serve(config: Config, version: string): Promise<void> {
+export async function serve(config: Config, role: Role, version: string): Promise<void> {
   const log = pino({ level: config.log.level, base: null }, pino.destination({ dest: 2, sync: true }));
-  const bursar = await startBursar(config, log, version);
+  const bursar = await startBursar(config, role, log, version);
   try {
     await listen(bursar, config);
   } catch (error) {

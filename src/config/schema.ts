@@ -258,6 +258,7 @@ export const ConfigSchema = Type.Object(
       connections: positive(10, 'PostgreSQL: the most connections that one Bursar opens.'),
       connectTimeoutSeconds: positive(10, 'PostgreSQL: how long a connection may take, or the wait for a free one.'),
       statementTimeoutSeconds: positive(30, 'PostgreSQL: how long one statement may take, waiting for locks included.'),
+      leaseSeconds: positive(5, 'PostgreSQL: how long the systems of a Bursar that is gone wait for another one.'),
     }),
     auth: section('Who may call, beside the holders of tokens that Bursar issues.', {
       oidc: Type.Array(OidcProvider, {

@@ -37,6 +37,8 @@ export interface ServerDeps
     EventServices,
     TimelineServices,
     WebhookServices {
+  /** False for one that only answers whether it is alive and how it does. */
+  servesCallers: boolean;
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
@@ -118,6 +120,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
 
   await registerOpenApi(app, deps.version);
   probeRoutes(app, deps.readiness, deps.metrics);
+  if (!deps.servesCallers) return app;
   await app.register(async (scope) => {
     scope.addHook('onRequest', requireActor(deps.authenticate));
     scope.removeAllContentTypeParsers();

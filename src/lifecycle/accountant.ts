@@ -5,13 +5,15 @@ import { forgetAnswers } from '../store/idempotency.ts';
 import { listMembers } from '../store/members.ts';
 import { markAnnounced, periodsToAnnounce } from '../store/periods.ts';
 import type { Db } from '../store/tables.ts';
-import { inTransaction } from '../store/transaction.ts';
 import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
+import type { Tenure } from './tenure.ts';
 
 const dayMs = 86_400_000;
 
 export interface AccountantDeps {
+  tenure: Tenure;
+  /** For reading; what is written is written by the tenure. */
   db: Db;
   /** How long before the end of a period its members are told. */
   noticeDays: number;
@@ -24,16 +26,16 @@ export interface AccountantDeps {
 
 /** Does what falls due by the calendar: grants expire, their ends are announced, what is old is forgotten. */
 export function startAccountant(deps: AccountantDeps): Loop {
-  const { db, everyMs, now, log } = deps;
+  const { tenure, everyMs, now, log } = deps;
   return startLoop(async () => {
     try {
       await announceEnds(deps);
-      const expired = await inTransaction(db, (tx) => expireEnded(tx, now()));
+      const expired = await tenure.write((tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
-      await forgetAnswers(db, now() - dayMs);
+      await tenure.write((tx) => forgetAnswers(tx, now() - dayMs));
       const before = now() - deps.keepEventsDays * dayMs;
-      await forgetTests(db, before);
-      while (await inTransaction(db, (tx) => forgetEvents(tx, before)));
+      await tenure.write((tx) => forgetTests(tx, before));
+      while (await tenure.write((tx) => forgetEvents(tx, before)));
     } catch (error) {
       log.error({ err: error }, 'accounting by the calendar failed');
     }
@@ -42,10 +44,10 @@ export function startAccountant(deps: AccountantDeps): Loop {
 }
 
 /** Once a period, for every member: who is to tell is decided in the transaction that tells. */
-async function announceEnds({ db, noticeDays, now }: AccountantDeps): Promise<void> {
+async function announceEnds({ tenure, db, noticeDays, now }: AccountantDeps): Promise<void> {
   const at = now();
   for (const period of await periodsToAnnounce(db, at, at + noticeDays * dayMs)) {
-    await inTransaction(db, async (tx) => {
+    await tenure.write(async (tx) => {
       if (!(await markAnnounced(tx, period.id, at))) return;
       const project = await tx
         .selectFrom('projects')

@@ -1,19 +1,20 @@
 import type { Spool } from '../files/spool.ts';
-import { jobsAwaitingInput, jobsWithoutFiles } from '../store/job-queue.ts';
+import { jobsOfInputs, jobsWithoutFiles } from '../store/job-queue.ts';
 import type { Db } from '../store/tables.ts';
 import type { SystemSite } from './system-worker.ts';
 
 /**
- * Sweeps away what an earlier life left in the spool: uploads that broke off, and zips that no job has a use for. Where
- * others work beside us, only what is so old that it cannot be theirs.
+ * Sweeps away what earlier lives left in the spool: uploads that broke off, and zips that no job has a use for. Where
+ * others work beside us, what no job is known for must be so old that it cannot be theirs.
  */
-export async function sweepSpool(db: Db, spool: Spool, olderThanMs: number): Promise<void> {
-  await spool.sweep(olderThanMs);
+export async function sweepSpool(db: Db, spool: Spool, staleMs: number): Promise<void> {
+  await spool.sweep(staleMs);
   // First the files: the job of one that comes in after this look is not missed.
-  const jobIds = await spool.list(olderThanMs);
-  const awaited = await jobsAwaitingInput(db);
+  const jobIds = await spool.list();
+  const stale = new Set(await spool.list(staleMs));
+  const { awaited, known } = await jobsOfInputs(db, jobIds);
   for (const jobId of jobIds) {
-    if (!awaited.has(jobId)) await spool.remove(jobId);
+    if (!awaited.has(jobId) && (known.has(jobId) || stale.has(jobId))) await spool.remove(jobId);
   }
 }
 

@@ -2,7 +2,7 @@ import { openSystem, setSystemStatus } from '../store/systems.ts';
 import { startCanceller } from './canceller.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { duringTenure } from './during-tenure.ts';
-import { sweepWorkspaces } from './recovery.ts';
+import { sweepSpool, sweepWorkspaces } from './recovery.ts';
 import type { SystemSite, SystemWorker } from './system-worker.ts';
 import { keepTenure, type Tenure, type TenureDeps, type Work } from './tenure.ts';
 import { startWatcher } from './watcher.ts';
@@ -48,7 +48,7 @@ async function takeUp(site: SystemSite, tenure: Tenure): Promise<SystemLoops> {
     watcher.wake(worker.watchMs);
     canceller.wake();
   });
-  const sweeping = sweepWorkspaces(worker);
+  const sweeping = sweep(worker);
   return {
     wake() {
       dispatcher.wake();
@@ -60,6 +60,15 @@ async function takeUp(site: SystemSite, tenure: Tenure): Promise<SystemLoops> {
       await worker.engine.close();
     },
   };
+}
+
+/** What an earlier holder left. */
+async function sweep(worker: SystemWorker): Promise<void> {
+  const { db, spool, staleMs, system, log } = worker;
+  await sweepSpool(db, spool, staleMs).catch((error) => {
+    log.warn({ err: error, hpc: system.name }, 'the spool cannot be swept now');
+  });
+  await sweepWorkspaces(worker);
 }
 
 async function open({ engine, system, tenure, now }: SystemWorker): Promise<void> {

@@ -17,6 +17,8 @@ export interface SystemSite {
   workspaces: Workspaces;
   spool: Spool;
   zipLimits: ZipLimits;
+  /** How old a file must be before it is certain that nobody is working on it. */
+  staleMs: number;
   /** Between two looks at the engine, while there is something to wait for. */
   watchMs: number;
   /** At the most. */

@@ -106,9 +106,12 @@ export function keepTenure(
     async stop() {
       stopping = true;
       // It goes on being renewed meanwhile, so that what is under way can be finished.
-      await current?.work.stop();
+      const stopped = current?.work;
+      await stopped?.stop();
       await loop.stop();
       const last = current;
+      // Work that was only being begun when it should stop.
+      if (last?.work !== stopped) await last?.work.stop();
       current = undefined;
       if (last !== undefined) await endLease(db, last.lease).catch(() => undefined);
     },

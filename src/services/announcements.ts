@@ -1,17 +1,31 @@
 /**
- * Word that there is something new for a user in the books. It is given after the commit, and it is only a hint: who gets
- * it looks into the books, and who misses it looks a little later. So another process can pass its own on by any means.
+ * Word that there is something new in the books: for a user, or to do on a system. It is given after the commit, and it
+ * is only a hint: who gets it looks into the books, and who misses it looks a little later.
  */
 export interface Announcements {
-  wake(userId: string): void;
-  onWake(listener: (userId: string) => void): void;
+  wake(name: string): void;
+  onWake(listener: (name: string) => void): void;
 }
 
-export function createAnnouncements(): Announcements {
-  const listeners: ((userId: string) => void)[] = [];
+/** Where else word is passed on, and comes from: other Bursars on the same books. */
+export interface Line {
+  send(topic: string, name: string): void;
+  onWord(listener: (topic: string, name: string) => void): void;
+}
+
+/** Announcements within this process; with a line, to and from the others too. */
+export function createAnnouncements(topic: string, line?: Line): Announcements {
+  const listeners: ((name: string) => void)[] = [];
+  const tell = (name: string) => {
+    for (const listener of listeners) listener(name);
+  };
+  line?.onWord((about, name) => {
+    if (about === topic) tell(name);
+  });
   return {
-    wake: (userId) => {
-      for (const listener of listeners) listener(userId);
+    wake: (name) => {
+      tell(name);
+      line?.send(topic, name);
     },
     onWake: (listener) => {
       listeners.push(listener);

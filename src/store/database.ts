@@ -3,9 +3,10 @@ import { dirname, resolve } from 'node:path';
 import Sqlite from 'better-sqlite3';
 import { CompiledQuery, type Driver, Kysely, PostgresDialect, SqliteDialect } from 'kysely';
 import { parseDatabaseUrl } from '../domain/database-url.ts';
+import { BursarError } from '../domain/errors.ts';
 import { checkServer } from './check-server.ts';
 import { migrate } from './migrations.ts';
-import { openPool } from './postgres.ts';
+import { openPool, type PostgresSettings } from './postgres.ts';
 import type { Db, Tables } from './tables.ts';
 
 export interface DatabaseSettings {
@@ -37,14 +38,19 @@ export async function openBooks(settings: DatabaseSettings, dataFolder: string):
 export function openDatabase(settings: DatabaseSettings, dataFolder: string): Db {
   const address = parseDatabaseUrl(settings.url);
   if (address.kind === 'sqlite') return openSqlite(resolve(dataFolder, address.file));
-  const pool = () =>
-    openPool({
-      address,
-      connections: settings.connections,
-      connectTimeoutMs: settings.connectTimeoutSeconds * 1000,
-      statementTimeoutMs: settings.statementTimeoutSeconds * 1000,
-    });
+  const pool = () => openPool(postgresSettings(settings));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+}
+
+export function postgresSettings(settings: DatabaseSettings): PostgresSettings {
+  const address = parseDatabaseUrl(settings.url);
+  if (address.kind === 'sqlite') throw new BursarError('internal', 'SQLite is not reached through a network.');
+  return {
+    address,
+    connections: settings.connections,
+    connectTimeoutMs: settings.connectTimeoutSeconds * 1000,
+    statementTimeoutMs: settings.statementTimeoutSeconds * 1000,
+  };
 }
 
 function openSqlite(file: string): Db {

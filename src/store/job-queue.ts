@@ -121,8 +121,21 @@ export async function jobsWithoutFiles(db: Db, jobIds: readonly string[]): Promi
   return jobIds.filter((jobId) => !kept.has(jobId));
 }
 
-/** Of these job ids, the ones whose zip is still needed. */
-export async function jobsAwaitingInput(db: Db): Promise<Set<string>> {
-  const rows = await db.selectFrom('jobs').select('job_id').where('state', 'in', toDispatch).execute();
-  return new Set(rows.map((row) => row.job_id));
+/** Of these jobs, which are known, and whose zip is still needed. */
+export async function jobsOfInputs(db: Db, jobIds: readonly string[]) {
+  const known = new Set<string>();
+  const awaited = new Set<string>();
+  // A statement binds a limited number of values.
+  for (let first = 0; first < jobIds.length; first += 1000) {
+    const rows = await db
+      .selectFrom('jobs')
+      .select(['job_id', 'state'])
+      .where('job_id', 'in', jobIds.slice(first, first + 1000))
+      .execute();
+    for (const { job_id, state } of rows) {
+      known.add(job_id);
+      if (toDispatch.includes(state)) awaited.add(job_id);
+    }
+  }
+  return { known, awaited };
 }

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
 import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import type Pg from 'pg';
 import type { PostgresAddress } from '../domain/database-url.ts';
@@ -14,11 +15,23 @@ export interface PostgresSettings {
   statementTimeoutMs: number;
 }
 
+export const processName = `bursar ${hostname()} ${process.pid}`.slice(0, 63);
+
 /** Longer than the server needs to give up by itself: this is for a server that is not there any more. */
 const networkGraceMs = 5000;
 
 /** Between two statements of a transaction nothing is waited for but the other side of the line. */
 const longestPauseMs = 5000;
+
+/** A connection of its own, for whoever listens. The caller ends it. */
+export async function openClient(settings: PostgresSettings): Promise<Pg.Client> {
+  const { default: pg } = await import('pg');
+  const client = new pg.Client(poolConfig(settings, pg));
+  // An error also ends the connection, and that is what is listened for.
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
 
 /** A pool for Kysely. The driver is loaded when the first query is made, so that SQLite does not wait for it. */
 export async function openPool(settings: PostgresSettings): Promise<PostgresPool> {
@@ -63,7 +76,8 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
     max: settings.connections,
     connectionTimeoutMillis: settings.connectTimeoutMs,
     keepAlive: true,
-    application_name: 'bursar',
+    // So that the server's own views tell one Bursar from the other.
+    application_name: processName,
     // So that the server soon misses a Bursar whose machine is gone, and gives up its locks.
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
     ...limits,

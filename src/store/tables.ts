@@ -149,6 +149,8 @@ export interface Tables {
     paused_at: number | null;
     pause_reason: string | null;
   };
+  /** What is true of the whole: the mark of the data folder. */
+  facts: { name: string; value: string };
   leases: {
     name: string;
     /** Who has it, for people who read it. */

@@ -314,7 +314,7 @@ describe('every act', () => {
       const path = `/admin/grants/${project}${suffix}`;
       const first = await act(admin, path, bodyOf(body), key);
       assert.equal(first.status, 201, first.text);
-      const after = movements();
+      const after = await movements();
       const again = await act(admin, path, bodyOf(body), key);
       assert.deepEqual([again.status, again.text], [201, first.text]);
       assert.equal(await movements(), after);

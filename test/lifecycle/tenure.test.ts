@@ -54,6 +54,27 @@ describe('a tenure', () => {
     );
   });
 
+  test('that is only beginning when it should end is ended all the same', async () => {
+    const begun = Promise.withResolvers<void>();
+    const ready = Promise.withResolvers<void>();
+    let stopped = 0;
+    const deps = { db: books.db, holder: 'slow', leaseMs, log: silent };
+    const work = keepTenure(deps, 'work', async () => {
+      begun.resolve();
+      await ready.promise;
+      return {
+        stop: async () => {
+          stopped += 1;
+        },
+      };
+    });
+    await begun.promise;
+    const stopping = work.stop();
+    ready.resolve();
+    await stopping;
+    assert.equal(stopped, 1);
+  });
+
   test('that was taken over is over: its work is stopped, and it writes nothing any more', async () => {
     const first = candidate('first');
     const tenure = await first.tenure();

@@ -75,11 +75,11 @@ test('a schema of a newer Bursar', async () => {
   await assertRefused(url, 1, /has migrations that this Bursar does not know .*Use a newer Bursar/);
 });
 
-test('a second server on the same database, from a folder of its own, is refused with exit code 5', async () => {
+test('a second server on the same database, from a folder of its own, is refused with exit code 3', async () => {
   const url = await postgres.database('shared');
   const first = await startServer({ env: { BURSAR_DATABASE_URL: url } });
   try {
-    await assertRefused(url, 5, /Another Bursar is serving from this database/);
+    await assertRefused(url, 3, /is not the data folder that these books were made with.*mount it here/s);
   } finally {
     await first.dispose();
   }

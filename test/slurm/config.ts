@@ -1,7 +1,7 @@
 import type { SlurmCluster } from '../support/slurm-cluster.ts';
 
 /** A configuration like the shipped one, with hpc_one on a private Slurm. */
-export function slurmConfig(cluster: SlurmCluster, engine: Record<string, unknown> = {}) {
+export function slurmConfig(cluster: Pick<SlurmCluster, 'env'>, engine: Record<string, unknown> = {}) {
   return {
     systems: {
       hpc_one: {

@@ -62,7 +62,7 @@ describe('jobs that a Slurm without accounting does not mention any more', () =>
     await me.send('DELETE', pathOf(job));
     const { stage, failed } = await me.finished(job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
-    assert.equal(existsSync(join(server.data, 'workspaces', job.job_id)), false);
+    await until('nothing of it is left', () => !existsSync(join(server.data, 'workspaces', job.job_id)) || undefined);
     cluster.run('scancel', blocking);
     await me.finished(blocker);
     const used = before - (await me.quota('hpc_one', 'proj_hpc_one_01')).time_left;

@@ -18,6 +18,8 @@ export interface ServerOptions {
   /** A configuration to serve, instead of the shipped one. */
   config?: unknown;
   env?: Record<string, string>;
+  /** One of several on the same books. */
+  role?: 'all' | 'api' | 'worker';
 }
 
 /** A real server: a process of its own, on a free port and a data folder of its own. */
@@ -52,7 +54,10 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     env.BURSAR_CONFIG = `${data}.yaml`;
     writeFileSync(env.BURSAR_CONFIG, stringify(options.config));
   }
-  const child = spawn(process.execPath, [program, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [program, 'serve', ...(options.role ? ['--role', options.role] : [])], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {

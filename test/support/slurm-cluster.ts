@@ -42,6 +42,7 @@ export interface SlurmCluster {
   stopNode(name: string): Promise<void>;
   startNode(name: string): Promise<void>;
   stopMunge(): Promise<void>;
+  startMunge(): Promise<void>;
 }
 
 /**
@@ -66,6 +67,11 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
   const env = { SLURM_CONF: conf };
   const daemons = createDaemons(folder, at('log'), { ...env, MYSQL_UNIX_PORT: databaseSocketOf(folder) });
   const { start, end, run, until } = daemons;
+  const startMunge = async () => {
+    const own = [`--pid-file=${at('munge/pid')}`, `--log-file=${at('munge/log')}`, `--seed-file=${at('munge/seed')}`];
+    start('munged', 'munged', ['-F', `--socket=${at('sock/munge')}`, `--key-file=${at('munge/key')}`, ...own]);
+    await until('munged listens', () => existsSync(at('sock/munge')));
+  };
   const startController = async () => {
     start('slurmctld', 'slurmctld', ['-D', '-i', '-f', conf]);
     await until('slurmctld answers', () => attempt(() => run('scontrol', 'ping').includes('is UP')));
@@ -99,6 +105,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     },
     pauseController: () => daemons.signal('slurmctld', 'SIGSTOP'),
     resumeController: () => daemons.signal('slurmctld', 'SIGCONT'),
+    startMunge,
     stopMunge: () => end('munged', 'SIGTERM'),
     async stopNode(name) {
       await end(name, 'SIGKILL');
@@ -114,9 +121,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     },
   };
   try {
-    const own = [`--pid-file=${at('munge/pid')}`, `--log-file=${at('munge/log')}`, `--seed-file=${at('munge/seed')}`];
-    start('munged', 'munged', ['-F', `--socket=${at('sock/munge')}`, `--key-file=${at('munge/key')}`, ...own]);
-    await until('munged listens', () => existsSync(at('sock/munge')));
+    await startMunge();
     if (database) await startDatabase(folder, daemons);
     await startController();
     await startNodes(nodes);

@@ -1,6 +1,6 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
-import type { EngineJob } from '../engine.ts';
+import type { EngineJob, SiteOptions } from '../engine.ts';
 import { lastWords, type SlurmCommand, unavailable } from './commands.ts';
 import { wrapperScript } from './wrapper.ts';
 
@@ -9,11 +9,7 @@ export function sbatchCommand(job: EngineJob): SlurmCommand {
   const { jobId, site, workspace } = job;
   const options = [
     // The operator's first: of an option that is given twice the last counts.
-    ...(site.extraOptions ?? []),
-    ...option('--partition', site.partition),
-    ...option('--account', site.account),
-    ...option('--qos', site.qos),
-    ...option('--constraint', site.constraint),
+    ...siteArguments(site),
     '--hold',
     '--no-requeue',
     '--parsable',
@@ -29,6 +25,17 @@ export function sbatchCommand(job: EngineJob): SlurmCommand {
     `--time=${Math.max(1, Math.ceil(job.runtimeSeconds / 60))}`,
   ];
   return { argv: ['sbatch', ...options], stdin: wrapperScript(job) };
+}
+
+/** Where the operator wants a job to go. */
+export function siteArguments({ extraOptions = [], partition, account, qos, constraint }: SiteOptions): string[] {
+  return [
+    ...extraOptions,
+    ...option('--partition', partition),
+    ...option('--account', account),
+    ...option('--qos', qos),
+    ...option('--constraint', constraint),
+  ];
 }
 
 const option = (name: string, value: string | undefined) => (value === undefined ? [] : [`${name}=${value}`]);

@@ -1,11 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 
-/** One lease for each system, and with a number that tells its holders apart, instead of one for each job. */
+/** One lease for each system, with a number that tells its holders apart, instead of one for each job; and facts. */
 export const leases = {
   async up(db: Kysely<unknown>): Promise<void> {
     const statements = [
       `create table leases (
          name text primary key, holder text not null, term bigint not null, expires_at bigint not null)`,
+      'create table facts (name text primary key, value text not null)',
       'alter table jobs drop column lease_owner',
       'alter table jobs drop column lease_until',
     ];

@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { parse } from 'yaml';
+import { callerOf, type Job } from '../support/api.ts';
+import { runFile, startServer, type TestServer } from '../support/server.ts';
+import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
+import { startSshd, type TestSshd } from '../support/sshd.ts';
+
+const page = readFileSync(new URL('../../docs/slurm.md', import.meta.url), 'utf8');
+
+function example(language: string, containing: string): string {
+  const blocks = [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))];
+  const block = blocks.map(([, text = '']) => text).find((text) => text.includes(containing));
+  assert.ok(block, `the page has no ${language} block with ${containing}`);
+  return block;
+}
+
+/** Its configuration, its doctor and its first job, on a cluster that has what the page says, at another address. */
+describe('the page about Slurm', () => {
+  let cluster: SlurmCluster;
+  let sshd: TestSshd;
+  let server: TestServer;
+  before(async () => {
+    cluster = await startCluster({
+      nodes: 1,
+      database: true,
+      extraConf: ['PartitionName=standard Nodes=ALL MaxTime=INFINITE State=UP'],
+    });
+    cluster.run('sacctmgr', '-i', 'add', 'qos', 'low');
+    for (const account of ['gateway', 'chemistry']) {
+      cluster.run('sacctmgr', '-i', 'add', 'account', account);
+      cluster.run('sacctmgr', '-i', 'add', 'user', userInfo().username, `account=${account}`);
+    }
+    sshd = await startSshd();
+    const { controlFolder: _, environment: __, ...ssh } = sshd.options;
+    const config = parse(example('yaml', 'kind: slurm'));
+    const here = { ssh, environment: cluster.env, workspaceFolder: join(cluster.folder, 'work') };
+    Object.assign(config.systems.hpc_one.engine, here);
+    server = await startServer({ config });
+  });
+  after(async () => {
+    await server.dispose();
+    await sshd.close();
+    await cluster.stop();
+  });
+
+  test('shows a doctor who finds that cluster well', async () => {
+    const [, args = ''] = /^npm run -s bursar -- (.*)$/m.exec(example('sh', 'doctor')) ?? [];
+    const { stdout } = await server.bursar(...args.split(' '));
+    assert.match(stdout, /✔ account chemistry of proj_hpc_one_02 is open to the service account/);
+    assert.match(stdout, /✔ a canary job runs/);
+  });
+
+  test('shows a first job that runs as it stands', async () => {
+    const script = example('sh', 'curl').replaceAll('http://127.0.0.1:8080', server.url);
+    const { stdout } = await runFile('bash', ['-euc', script], { env: { ...process.env, TOKEN: server.userToken } });
+    const job = await callerOf(server.url, server.userToken).finished(JSON.parse(stdout) as Job);
+    assert.deepEqual([job.title, job.stage], ['First', 'SUCCESSFUL']);
+  });
+});

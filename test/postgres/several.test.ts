@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { callerOf } from '../support/api.ts';
+import { startPostgres, type TestPostgres } from '../support/postgres.ts';
+import { runFile, type ServerOptions, startServer, type TestServer } from '../support/server.ts';
+import { shippedConfig } from '../support/shipped-config.ts';
+import { until } from '../support/until.ts';
+
+describe('several Bursars on one PostgreSQL', () => {
+  const data = mkdtempSync(join(tmpdir(), 'bursar-several-'));
+  const servers: TestServer[] = [];
+  let postgres: TestPostgres;
+  let url: string;
+
+  /** Nobody looks into the books for what others have written: what arrives has been told. */
+  const config = { ...shippedConfig(), database: { leaseSeconds: 1 }, events: { checkSeconds: 3600 } };
+
+  async function start(role: NonNullable<ServerOptions['role']>): Promise<TestServer> {
+    const server = await startServer({ data, role, config, env: { BURSAR_DATABASE_URL: url } });
+    servers.push(server);
+    return server;
+  }
+  const holderOf = async (hpc: string) => {
+    const [row] = await postgres.query<{ holder: string }>(
+      'bursar',
+      "select holder from leases where name = 'system ' || $1 and expires_at > 0",
+      [hpc],
+    );
+    return row?.holder;
+  };
+  const holds = (server: TestServer) => async () => {
+    const holder = await holderOf('hpc_one');
+    return holder?.includes(`/${server.process.pid}/`) || undefined;
+  };
+
+  before(async () => {
+    postgres = await startPostgres();
+    url = await postgres.database('bursar');
+  });
+  after(async () => {
+    await Promise.all(servers.map((server) => server.stop()));
+    await postgres.close();
+    rmSync(data, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
+    rmSync(`${data}.yaml`, { force: true });
+  });
+
+  test('what one accepts another one runs, and readers of both are told at once', async () => {
+    const api = await start('api');
+    const worker = await start('worker');
+    const me = callerOf(api.url, api.userToken);
+    await until('the worker has the system', holds(worker));
+    const stream = await fetch(`${api.url}/events/?after=latest`, {
+      headers: { authorization: `Bearer ${api.userToken}`, accept: 'text/event-stream' },
+      signal: AbortSignal.timeout(120_000),
+    });
+    const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
+    assert.equal(status, 201);
+    let heard = '';
+    for await (const part of stream.body ?? []) {
+      heard += Buffer.from(part).toString();
+      if (heard.includes('event: job.ended')) break;
+    }
+    assert.match(heard, /event: job\.accepted.*event: job\.queued.*event: job\.ended/s);
+    assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
+  });
+
+  test('a worker serves no callers, but says how it does', async () => {
+    const [api, worker] = servers;
+    assert.ok(api && worker);
+    const me = callerOf(worker.url, api.userToken);
+    assert.equal((await me.get('/jobs/')).status, 404);
+    assert.equal((await me.get('/livez')).status, 200);
+    assert.equal((await me.get('/readyz')).status, 200);
+    assert.match((await me.get('/metrics')).text, /bursar_/);
+  });
+
+  test('when the one that has a system dies, the next one takes it over', async () => {
+    const [api, worker] = servers;
+    assert.ok(api && worker);
+    const next = await start('all');
+    assert.equal(await holds(next)(), undefined);
+    await worker.kill();
+    await until('the next one has the system', holds(next));
+    const me = callerOf(api.url, api.userToken);
+    const { body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
+    assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
+  });
+
+  test('one that is told to stop leaves its systems to the next at once', async () => {
+    const [, , first] = servers;
+    assert.ok(first);
+    const second = await start('worker');
+    assert.equal(await first.stop(), 0);
+    await until('the second one has the system', holds(second));
+  });
+
+  test('roles need PostgreSQL: on SQLite they are refused with what to do', async () => {
+    const program = new URL('../../bin/bursar.mjs', import.meta.url).pathname;
+    const folder = mkdtempSync(join(tmpdir(), 'bursar-alone-'));
+    const env = { ...process.env, BURSAR_DATA: folder, BURSAR_PORT: '0' };
+    const refused = runFile(process.execPath, [program, 'serve', '--role', 'worker'], { env });
+    await assert.rejects(refused, ({ stderr }: { stderr: string }) => /docs\/scaling\.md/.test(stderr));
+    rmSync(folder, { recursive: true, force: true });
+  });
+});
