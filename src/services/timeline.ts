@@ -4,8 +4,8 @@ import { type EventRecord, eventsOfJob } from '../store/events.ts';
 import { accountOfJob, type JobAccount } from '../store/job-account.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
-import { jobNamed, type Owner } from './find-job.ts';
-import type { Place, Systems } from './places.ts';
+import { jobNamed } from './find-job.ts';
+import type { Owner, Place, Systems } from './places.ts';
 
 /** What became of a job, from the events and the ledger, as JSON. Somebody else's does not exist for its reader. */
 export async function readTimeline(
