@@ -16,13 +16,19 @@ const peers: Peer[] = [
     name: 'Slurm',
     programs: ['munged', 'slurmctld', 'slurmd', 'sbatch', 'setpriv'],
     packages: ['slurm-wlm', 'munge', 'util-linux'],
-    tests: /^test\/(slurm\/|engines\/slurm-(?!parsers)|cli\/doctor-slurm|docs\/slurm)/,
+    tests: /^test\/(bench\/|slurm\/|engines\/slurm-(?!parsers)|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: "Slurm's accounting",
     programs: ['slurmdbd', 'mariadbd', 'mariadb-install-db'],
     packages: ['slurmdbd', 'mariadb-server'],
     tests: /^test\/(engines\/slurm-accounting|cli\/doctor-slurm|docs\/slurm)/,
+  },
+  {
+    name: 'slurmrestd',
+    programs: ['slurmrestd'],
+    packages: ['slurmrestd', 'slurm-wlm-jwt-plugin'],
+    tests: /^test\/bench\//,
   },
   {
     name: 'OpenSSH',
@@ -35,7 +41,7 @@ const peers: Peer[] = [
     name: 'PostgreSQL',
     programs: ['initdb', 'postgres', 'setpriv', 'openssl'],
     packages: ['postgresql', 'util-linux', 'openssl'],
-    tests: /^test\/postgres\//,
+    tests: /^test\/(bench|postgres)\//,
   },
   {
     name: 'OpenSSL',
@@ -67,6 +73,11 @@ export function canRun(name: string, files: number): boolean {
   const absent = installed(peers.filter((peer) => peer.name === name));
   for (const peer of absent) sayNotRun(peer, files);
   return absent.length === 0;
+}
+
+/** Whether a peer is there, or could be installed. */
+export function isHere(name: string): boolean {
+  return installed(peers.filter((peer) => peer.name === name)).length === 0;
 }
 
 /** Installs what is missing of these; answers what is missing still. */

@@ -15,7 +15,7 @@ import type { SystemWorker } from './system-worker.ts';
  * A round that fails, or that does not mention a job, changes nothing but the age of what is known.
  */
 export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop {
-  const { db, tenure, engine, system, watchMs, idleWatchMs, now, log } = worker;
+  const { db, tenure, engine, system, watchMs, idleWatchMs, metrics, now, log } = worker;
   const missing = createMissingJobs(worker, onReturned);
   let failures = 0;
   let answeredAt = now();
@@ -48,9 +48,12 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
   }
 
   const loop = startLoop(async (signal) => {
+    const begunAt = performance.now();
     try {
       const result = await look(signal);
       if (signal.aborted) return watchMs;
+      metrics.count('bursar_watch_rounds_total', { hpc: system.name });
+      metrics.count('bursar_watch_seconds_total', { hpc: system.name }, (performance.now() - begunAt) / 1000);
       failures = result.trouble === null ? 0 : failures + 1;
       if (failures === 0) answeredAt = now();
       await show(result);

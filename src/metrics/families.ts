@@ -1,6 +1,8 @@
 /** What is measured. */
 export const families = {
   bursar_scheduler_commands_total: { type: 'counter', help: 'Commands sent to the scheduler of a system.' },
+  bursar_watch_rounds_total: { type: 'counter', help: 'Rounds of following the jobs of a system.' },
+  bursar_watch_seconds_total: { type: 'counter', help: 'Seconds that these rounds took, the books included.' },
   bursar_jobs: { type: 'gauge', help: 'Jobs of a system that are not finished, by state.' },
   bursar_jobs_missing: { type: 'gauge', help: 'Jobs that a system has not mentioned for a long time.' },
   bursar_system_up: { type: 'gauge', help: 'Whether a system answers: 1 up, 0.5 degraded, 0 down.' },

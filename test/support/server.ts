@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,6 +18,8 @@ export interface ServerOptions {
   /** A configuration to serve, instead of the shipped one. */
   config?: unknown;
   env?: Record<string, string>;
+  /** Where its log goes, instead of into memory. */
+  logFile?: string;
   /** One of several on the same books. */
   role?: 'all' | 'api' | 'worker';
 }
@@ -56,20 +58,21 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   }
   const child = spawn(process.execPath, [program, 'serve', ...(options.role ? ['--role', options.role] : [])], {
     env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')],
   });
   let stdout = '';
   let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
   });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
   const exited = once(child, 'exit');
 
+  const log = () => (options.logFile === undefined ? stderr : readFileSync(options.logFile, 'utf8'));
   while (!/serves (http:\S+)[^\n]*\n/.test(stdout)) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server did not start:\n${stderr}`);
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server did not start:\n${log()}`);
     await sleep(10);
   }
   // On a first start the tokens follow the first line in the same write.
@@ -88,7 +91,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
     adminToken: tokenOf('administrator'),
     userToken: tokenOf('user'),
     stdout: () => stdout,
-    stderr: () => stderr,
+    stderr: log,
     token: async (user, ...more) => (await bursar('token', 'create', '--user', user, ...more)).stdout.trim(),
     bursar,
     stop: () => end('SIGTERM'),

@@ -1,0 +1,35 @@
+import type { Benchmark } from './benchmark.ts';
+import { besideSlurmrestd } from './benchmarks/beside-slurmrestd.ts';
+import { footprint } from './benchmarks/footprint.ts';
+import { jobEnd } from './benchmarks/job-end.ts';
+import { largeFiles } from './benchmarks/large-files.ts';
+import { listChanged } from './benchmarks/list-changed.ts';
+import { listUnchanged } from './benchmarks/list-unchanged.ts';
+import { longList } from './benchmarks/long-list.ts';
+import { manyStored } from './benchmarks/many-stored.ts';
+import { notModified } from './benchmarks/not-modified.ts';
+import { oneJob } from './benchmarks/one-job.ts';
+import { quotas } from './benchmarks/quotas.ts';
+import { schedulerCommands } from './benchmarks/scheduler-commands.ts';
+import { submit } from './benchmarks/submit.ts';
+import { submitPostgres } from './benchmarks/submit-postgres.ts';
+import { watcherTick } from './benchmarks/watcher-tick.ts';
+
+/** In the order of the table. */
+export const benchmarks: readonly Benchmark[] = [
+  oneJob,
+  listUnchanged,
+  listChanged,
+  notModified,
+  quotas,
+  submit,
+  submitPostgres,
+  manyStored,
+  longList,
+  largeFiles,
+  besideSlurmrestd,
+  schedulerCommands,
+  watcherTick,
+  jobEnd,
+  footprint,
+];

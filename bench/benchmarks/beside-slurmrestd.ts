@@ -1,0 +1,40 @@
+import type { Benchmark } from '../benchmark.ts';
+import { reader, startBursar } from '../bursar.ts';
+import { fillBooks } from '../fill.ts';
+import { queueJobs, slurmConfig } from '../slurm-queue.ts';
+import { startSlurmrestd } from '../slurmrestd.ts';
+
+export const besideSlurmrestd: Benchmark = {
+  name: 'slurmrestd',
+  peers: ['Slurm', 'slurmrestd'],
+  async run(bench) {
+    const { seconds, queuedJobs } = bench.size;
+    const slurmrestd = await startSlurmrestd(bench);
+    const queued = queueJobs(bench, slurmrestd.cluster, queuedJobs);
+    const bursar = await startBursar(bench, { config: slurmConfig(slurmrestd.cluster, 1) });
+    const filling = { jobs: queued.length, ownerOf: () => reader, engineJobs: queued };
+    const jobs = fillBooks(bursar.books, { ...filling, statusOf: () => ({ state: 'queued' }) });
+    const load = { connections: 16, seconds, status: 200 };
+    const ours = (paths: string[]) => () =>
+      bench.loader.rate({ ...load, url: bursar.url, headers: bursar.auth, paths });
+    const theirs = (paths: string[]) => () =>
+      bench.loader.rate({ ...load, url: slurmrestd.url, headers: slurmrestd.auth, paths });
+    const count = queuedJobs.toLocaleString('en');
+    await bench.compare({
+      what: `GET one job, with ${count} in Slurm`,
+      yardstick: 'slurmrestd GET one job',
+      unit: 'requests/s',
+      bar: { atLeast: 8 },
+      ours: ours(jobs.map(({ path }) => path)),
+      theirs: theirs(queued.map(({ ref }) => `/slurm/v0.0.38/job/${ref}`)),
+    });
+    await bench.compare({
+      what: `GET ${count} jobs`,
+      yardstick: 'slurmrestd GET jobs',
+      unit: 'requests/s',
+      bar: { atLeast: 50 },
+      ours: ours(['/jobs/']),
+      theirs: theirs(['/slurm/v0.0.38/jobs']),
+    });
+  },
+};

@@ -1,0 +1,60 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Bench, Benchmark } from '../benchmark.ts';
+import { type BenchedBursar, startBursar, startWithJobs } from '../bursar.ts';
+import { forgetPeak, memoryMb, peakMemoryMb } from '../processes.ts';
+
+async function ready({ url }: BenchedBursar): Promise<void> {
+  const { status } = await fetch(`${url}/readyz`);
+  if (status !== 200) throw new Error(`/readyz answered ${status}`);
+}
+
+async function startAgain(bench: Bench, data: string): Promise<{ bursar: BenchedBursar; seconds: number }> {
+  const begunAt = performance.now();
+  const bursar = await startBursar(bench, { data });
+  await ready(bursar);
+  return { bursar, seconds: (performance.now() - begunAt) / 1000 };
+}
+
+export const footprint: Benchmark = {
+  name: 'footprint',
+  async run(bench) {
+    const first = await startWithJobs(bench, 100);
+    const { data, auth } = first.bursar;
+    let bursar = first.bursar;
+    await bench.measure({
+      what: 'start to ready',
+      yardstick: '',
+      unit: 's',
+      bar: { aim: 0.7 },
+      async ours() {
+        await bursar.stop();
+        const again = await startAgain(bench, data);
+        bursar = again.bursar;
+        return again.seconds;
+      },
+    });
+    await bench.measure({
+      what: 'memory at rest',
+      yardstick: '',
+      unit: 'MB',
+      bar: { aim: 90 },
+      async ours() {
+        if (bench.size.seconds !== null) await sleep(1000);
+        return memoryMb(bursar.pid);
+      },
+    });
+    await bench.measure({
+      what: 'memory under load',
+      yardstick: '',
+      unit: 'MB',
+      bar: { aim: 160 },
+      async ours() {
+        forgetPeak(bursar.pid);
+        const paths = ['/jobs/', '/quotas/', ...first.jobs.map(({ path }) => path)];
+        const { seconds } = bench.size;
+        await bench.loader.rate({ url: bursar.url, paths, headers: auth, connections: 100, seconds, status: 200 });
+        return peakMemoryMb(bursar.pid);
+      },
+    });
+  },
+};

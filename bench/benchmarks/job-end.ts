@@ -1,0 +1,60 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { callerOf } from '../../test/support/api.ts';
+import { openStream } from '../../test/support/event-stream.ts';
+import { until } from '../../test/support/until.ts';
+import { zipOf } from '../../test/support/zip.ts';
+import type { Benchmark } from '../benchmark.ts';
+import { startBursar } from '../bursar.ts';
+import { slurmConfig, startSlurm } from '../slurm-queue.ts';
+import { quantile } from '../spread.ts';
+
+const watchSeconds = 1;
+/** Jobs end all over the interval, and write down when. */
+const script = '#!/bin/bash\nsleep 1.$((RANDOM % 1000 + 1000))\ndate +%s%3N > end\n';
+
+export const jobEnd: Benchmark = {
+  name: 'job-end',
+  peers: ['Slurm'],
+  async run(bench) {
+    const cluster = await startSlurm(bench, { nodes: 2 });
+    const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
+    const me = callerOf(bursar.url, bursar.userToken);
+    const stream = await openStream(bursar.url, bursar.userToken);
+    bench.defer(stream.drop);
+    const zip = await zipOf({ 'run.sh': script });
+    const endOf = ({ job_id }: { job_id: string }) =>
+      Number(readFileSync(join(bursar.data, 'workspaces', job_id, 'files', 'end'), 'utf8'));
+    const delays: number[] = [];
+
+    await bench.measure({
+      what: 'end of a Slurm job to the event at a listener, 95th percentile',
+      yardstick: `the poll interval, ${watchSeconds} s`,
+      unit: 's',
+      bar: { atMost: watchSeconds + 0.5 },
+      async ours() {
+        const seen = new Map<string, number>();
+        const wanted = new Set<string>();
+        for (let n = 0; n < bench.size.endingJobs; n++)
+          wanted.add((await me.submit('/jobs/hpc_one/', { command: 'bash run.sh', runtime: 0.1 }, zip)).body.job_id);
+        await until('the ends of all jobs', () => {
+          for (const { type, job } of stream.events())
+            if (type === 'job.ended' && job && wanted.has(job.job_id) && !seen.has(job.job_id))
+              seen.set(job.job_id, Date.now());
+          return seen.size === wanted.size || undefined;
+        });
+        const round = [...seen].map(([job_id, at]) => (at - endOf({ job_id })) / 1000);
+        delays.push(...round);
+        return quantile(
+          round.sort((a, b) => a - b),
+          0.95,
+        );
+      },
+      verdictOf: () =>
+        quantile(
+          delays.sort((a, b) => a - b),
+          0.95,
+        ),
+    });
+  },
+};

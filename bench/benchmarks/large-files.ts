@@ -1,0 +1,105 @@
+import { createReadStream, createWriteStream, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { ZipFile } from 'yazl';
+import { callerOf, type Job } from '../../test/support/api.ts';
+import type { Bench, Benchmark } from '../benchmark.ts';
+import { type BenchedBursar, startBursar } from '../bursar.ts';
+import { temporaryFolder } from '../folders.ts';
+import { forgetPeak, memoryMb, peakMemoryMb } from '../processes.ts';
+import { readAll } from '../read-all.ts';
+import { bareHttp } from '../yardsticks.ts';
+
+const payload = { command: 'true', runtime: 1, title: 'large' };
+
+/** A zip with one large file in it, as it is; compressed it would not be large. */
+async function largeZip(bench: Bench): Promise<string> {
+  const folder = temporaryFolder(bench, 'large');
+  const content = join(folder, 'large.dat');
+  writeFileSync(content, '');
+  truncateSync(content, bench.size.fileMb * 1_000_000);
+  const zip = new ZipFile();
+  zip.addFile(content, 'large.dat', { compress: false });
+  zip.end();
+  await pipeline(zip.outputStream, createWriteStream(join(folder, 'large.zip')));
+  return join(folder, 'large.zip');
+}
+
+async function upload({ url, auth }: BenchedBursar, file: string): Promise<Job> {
+  const headers = {
+    ...auth,
+    'content-disposition': 'attachment; filename=large.zip',
+    'content-length': statSync(file).size,
+    payload: JSON.stringify(payload),
+  };
+  const outgoing = request(`${url}/jobs/hpc_one/`, { method: 'POST', headers, agent: false });
+  const answered = new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+    outgoing.once('response', resolve).once('error', reject);
+  });
+  await pipeline(createReadStream(file, { highWaterMark: 1_000_000 }), outgoing);
+  const response = await answered;
+  const body = await text(response);
+  if (response.statusCode !== 201) throw new Error(`the upload was refused: ${body}`);
+  return JSON.parse(body) as Job;
+}
+
+export const largeFiles: Benchmark = {
+  name: 'large-files',
+  async run(bench) {
+    const gb = bench.size.fileMb / 1000;
+    const zip = await largeZip(bench);
+    const bursar = await startBursar(bench);
+    const me = callerOf(bursar.url, bursar.userToken);
+    let last: Job | undefined;
+    const filesOf = (job: Job) => `/files/hpc_one/${job.project_name}/${job.job_id}/`;
+
+    await bench.measure({
+      what: `${gb} GB upload`,
+      yardstick: 'memory before',
+      unit: 'MB',
+      bar: { atMost: 64 },
+      async ours() {
+        // One of them is enough on the disk, and unpacking the last one must not disturb.
+        if (last !== undefined) await me.send('DELETE', `/jobs/hpc_one/${last.project_name}/${last.job_id}/`);
+        const before = memoryMb(bursar.pid);
+        forgetPeak(bursar.pid);
+        last = await upload(bursar, zip);
+        const more = peakMemoryMb(bursar.pid) - before;
+        await me.finished(last);
+        return more;
+      },
+    });
+    if (last === undefined) return;
+
+    const path = `${filesOf(last)}large.dat`;
+    const { pid } = bursar;
+    const bare = await bareHttp(bench, { cat: join(bursar.data, 'workspaces', last.job_id, 'files', 'large.dat') });
+    const rate = async (url: string, headers: Record<string, string>) => {
+      const begunAt = performance.now();
+      const bytes = await readAll(url, headers);
+      return bytes / 1000 / (performance.now() - begunAt);
+    };
+    await bench.compare({
+      what: `${gb} GB download`,
+      yardstick: 'cat through a bare node:http',
+      unit: 'MB/s',
+      bar: { atLeast: 0.7 },
+      ours: () => rate(bursar.url + path, bursar.auth),
+      theirs: () => rate(bare, {}),
+    });
+    await bench.measure({
+      what: `${gb} GB download`,
+      yardstick: 'memory before',
+      unit: 'MB',
+      bar: { atMost: 64 },
+      async ours() {
+        const before = memoryMb(pid);
+        forgetPeak(pid);
+        await rate(bursar.url + path, bursar.auth);
+        return peakMemoryMb(pid) - before;
+      },
+    });
+  },
+};

@@ -1,0 +1,66 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type ServerOptions, startServer, type TestServer } from '../test/support/server.ts';
+import { shippedConfig } from '../test/support/shipped-config.ts';
+import type { Bench } from './benchmark.ts';
+import { fillBooks, type StoredJob } from './fill.ts';
+import { temporaryFolder } from './folders.ts';
+import { pin, serverProcessor } from './processes.ts';
+
+/** Far beyond what any benchmark asks for: they measure what Bursar can do, not what it lets one caller do. */
+const limits = { userRequests: 1e9, tokenRequests: 1e9, addressRequests: 1e9, uploads: 1e6 };
+const grant = { timeSeconds: 1e10, spaceKb: 1e10 };
+
+/** The user whose token is printed at the first start. */
+export const reader = '301330';
+
+export interface BenchedBursar extends TestServer {
+  pid: number | undefined;
+  /** The headers of the reader. */
+  auth: Record<string, string>;
+  /** The SQLite file. */
+  books: string;
+}
+
+/** A real server on a data folder of its own, on the processor that the yardsticks have too; its log goes to a file. */
+export async function startBursar(bench: Bench, options: ServerOptions = {}): Promise<BenchedBursar> {
+  const data = options.data ?? mkdtempSync(join(tmpdir(), 'bursar-bench-'));
+  const config = { limits, ...(options.config ?? ampleConfig()) };
+  const profiling = bench.profileFolder && {
+    NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${resolve(bench.profileFolder)}`,
+  };
+  const env = { ...options.env, ...profiling };
+  const server = await startServer({ ...options, env, data, config, logFile: join(data, 'server.log') });
+  bench.defer(server.dispose);
+  pin(server.process.pid, serverProcessor);
+  const auth = { authorization: `Bearer ${server.userToken}` };
+  return { ...server, pid: server.process.pid, auth, books: join(data, 'bursar.db') };
+}
+
+/** One whose reader has so many jobs. */
+export async function startWithJobs(bench: Bench, jobs: number): Promise<{ bursar: BenchedBursar; jobs: StoredJob[] }> {
+  const bursar = await startBursar(bench);
+  return { bursar, jobs: fillBooks(bursar.books, { jobs, ownerOf: () => reader }) };
+}
+
+/** The shipped configuration, with grants that no benchmark can use up. */
+export function ampleConfig() {
+  const config = shippedConfig();
+  for (const system of Object.values(config.systems)) for (const project of system.projects) project.grant = grant;
+  return config;
+}
+
+/**
+ * The same, with hpc_one on a Slurm whose commands never end: what is submitted stays where it is, and nothing but the
+ * submission is measured.
+ */
+export function stalledConfig(bench: Bench) {
+  const folder = temporaryFolder(bench, 'stalled');
+  for (const name of ['squeue', 'sbatch', 'scancel', 'scontrol', 'sacct'])
+    writeFileSync(join(folder, name), '#!/bin/sh\nexec sleep 100000\n', { mode: 0o755 });
+  const config = ampleConfig();
+  const environment = { PATH: `${folder}:/usr/bin:/bin` };
+  const engine = { kind: 'slurm', environment, accounting: 'none', commandTimeoutSeconds: 3600 };
+  return { ...config, systems: { ...config.systems, hpc_one: { ...config.systems.hpc_one, engine } } };
+}

@@ -1,0 +1,14 @@
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
+
+/** Reads an answer to its end and drops it; how many bytes it had. */
+export async function readAll(url: string, headers: Record<string, string>): Promise<number> {
+  const [response] = (await once(get(url, { headers, agent: false }), 'response')) as [IncomingMessage];
+  if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}`);
+  let bytes = 0;
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+  });
+  await once(response, 'end');
+  return bytes;
+}

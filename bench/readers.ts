@@ -1,0 +1,23 @@
+import { enrolUser } from '../src/services/enrolment.ts';
+import { issueToken } from '../src/services/tokens.ts';
+import { withDatabase } from '../test/support/database.ts';
+import type { BenchedBursar } from './bursar.ts';
+
+export interface Reader {
+  userId: string;
+  token: string;
+}
+
+/** Further users of a Bursar on SQLite, each with a token. */
+export async function newReaders({ data }: BenchedBursar, count: number): Promise<Reader[]> {
+  return await withDatabase(data, async (db) => {
+    const readers: Reader[] = [];
+    for (let index = 0; index < count; index++) {
+      const userId = String(400_000 + index);
+      await enrolUser(db, userId, 'user', Date.now());
+      const token = await issueToken(db, { userId, name: 'bench', admin: false, expiresAt: null }, Date.now());
+      readers.push({ userId, token });
+    }
+    return readers;
+  });
+}

@@ -1,0 +1,47 @@
+import { type Comparison, type Measurement, meets, type Row } from './benchmark.ts';
+import { type Spread, spreadOf } from './spread.ts';
+
+interface Rounds {
+  benchmark: string;
+  rounds: number;
+  say(text: string): void;
+}
+
+/** Both sides in turn, so that what else the machine does hits them alike; each round gives one ratio. */
+export async function compare({ benchmark, rounds, say }: Rounds, comparison: Comparison): Promise<Row> {
+  const { what, yardstick, unit, bar } = comparison;
+  const ours: number[] = [];
+  const theirs: number[] = [];
+  const ratios: number[] = [];
+  // Neither side is measured while it is still being compiled.
+  if (rounds > 1) for (const side of [comparison.theirs, comparison.ours]) await side();
+  for (let round = 1; round <= rounds; round++) {
+    // Who goes first changes, so that neither always finds what the other one left.
+    const sides = round % 2 === 1 ? (['theirs', 'ours'] as const) : (['ours', 'theirs'] as const);
+    const got = { ours: 0, theirs: 0 };
+    for (const side of sides) got[side] = await comparison[side]();
+    ours.push(got.ours);
+    theirs.push(got.theirs);
+    ratios.push(got.ours / got.theirs);
+    say(`${what}: round ${round} of ${rounds}: ${(got.ours / got.theirs).toFixed(2)} × the yardstick`);
+  }
+  const figure = spreadOf(ratios);
+  const met = meets(figure.median, bar);
+  const sides = { ours: spreadOf(ours), theirs: spreadOf(theirs) };
+  return { benchmark, what, yardstick, unit, ...sides, figure, figureUnit: '×', bar, met };
+}
+
+export async function measure({ benchmark, rounds, say }: Rounds, measurement: Measurement): Promise<Row> {
+  const { what, yardstick, unit, bar, verdictOf } = measurement;
+  const values: number[] = [];
+  for (let round = 1; round <= rounds; round++) {
+    const value = await measurement.ours();
+    values.push(value);
+    say(`${what}: round ${round} of ${rounds}: ${value.toFixed(2)} ${unit}`);
+  }
+  const ours = spreadOf(values);
+  const sorted = [...values].sort((a, b) => a - b);
+  const figure: Spread = verdictOf === undefined ? ours : { ...ours, median: verdictOf(sorted) };
+  const met = meets(figure.median, bar);
+  return { benchmark, what, yardstick, unit, ours, theirs: null, figure, figureUnit: unit, bar, met };
+}

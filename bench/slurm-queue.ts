@@ -1,0 +1,36 @@
+import { randomUUID } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ClusterOptions, type SlurmCluster, startCluster } from '../test/support/slurm-cluster.ts';
+import type { Bench } from './benchmark.ts';
+import { ampleConfig } from './bursar.ts';
+
+/** A real Slurm, with jobs that wait in its queue for as long as any benchmark takes. */
+export async function startSlurm(bench: Bench, options: ClusterOptions = {}): Promise<SlurmCluster> {
+  const cluster = await startCluster({ nodes: 1, ...options });
+  bench.defer(cluster.stop);
+  return cluster;
+}
+
+/** Puts jobs into the queue, named as Bursar names its own; answers their names and ids. */
+export function queueJobs(bench: Bench, cluster: SlurmCluster, count: number): { name: string; ref: string }[] {
+  bench.say(`queueing ${count.toLocaleString('en')} jobs`);
+  const names = join(cluster.folder, 'names');
+  writeFileSync(names, Array.from({ length: count }, () => `${randomUUID().toUpperCase()}\n`).join(''));
+  // Not held: those Bursar would release.
+  const sbatch = 'sbatch -Q --begin=now+10hours -n 1 -t 60 -o /dev/null --wrap true -J';
+  cluster.run('bash', '-c', `xargs -P 4 -n 1 ${sbatch} < ${names}`);
+  const lines = cluster.run('squeue', '-h', '-t', 'all', '-o', '%i %j').trim().split('\n');
+  return lines.map((line) => {
+    const [ref = '', name = ''] = line.split(' ');
+    return { ref, name };
+  });
+}
+
+/** The shipped configuration, with hpc_one on the cluster and one interval for the watcher all the time. */
+export function slurmConfig(cluster: SlurmCluster, watchSeconds: number) {
+  const config = ampleConfig();
+  const engine = { kind: 'slurm', environment: cluster.env, accounting: 'completion' };
+  const hpc_one = { ...config.systems.hpc_one, engine, watchSeconds, idleWatchSeconds: watchSeconds };
+  return { ...config, systems: { ...config.systems, hpc_one } };
+}

@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { callerOf } from '../test/support/api.ts';
+import { zipOf } from '../test/support/zip.ts';
+import type { Bench } from './benchmark.ts';
+import type { BenchedBursar } from './bursar.ts';
+import { temporaryFolder } from './folders.ts';
+import type { Load } from './load.ts';
+
+const payload = { command: 'sbatch run.sh', node_number: '1', core_number: '4', runtime: '0.5', title: 'bench' };
+const path = '/jobs/hpc_one/';
+export const clients = 16;
+
+/** A zip of 10 kB: a script, and what cannot be compressed. */
+export async function smallZip(bench: Bench): Promise<string> {
+  const file = join(temporaryFolder(bench, 'zip'), 'job.zip');
+  writeFileSync(file, await zipOf({ 'run.sh': '#!/bin/sh\nsleep 1\n', 'input.dat': randomBytes(9_600) }));
+  return file;
+}
+
+/** One submission, as the load consists of. */
+export async function submitOne({ url, userToken }: BenchedBursar, zip: Uint8Array): Promise<void> {
+  const { status, text } = await callerOf(url, userToken).submit(path, payload, zip);
+  if (status !== 201) throw new Error(`a submission was refused: ${text}`);
+}
+
+export function submissionLoad(bench: Bench, bursar: BenchedBursar, zipFile: string): Load {
+  const disposition = { 'content-disposition': 'attachment; filename=job.zip' };
+  return {
+    url: bursar.url,
+    paths: [path],
+    method: 'POST',
+    headers: { ...bursar.auth, ...disposition, payload: JSON.stringify(payload) },
+    bodyFile: zipFile,
+    connections: clients,
+    seconds: bench.size.seconds,
+    status: 201,
+  };
+}

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import type { Report } from '../../bench/report.ts';
+
+const program = fileURLToPath(new URL('../../bench/main.ts', import.meta.url));
+
+test('every benchmark runs at its smallest size, without judging, and reports what it measured', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-bench-test-'));
+  const out = join(folder, 'results.json');
+  const child = spawn(process.execPath, [program, '--smoke', '--out', out], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  const [code] = await once(child, 'exit');
+  assert.equal(code, 0, output);
+  const { rows, judged, notRun } = JSON.parse(readFileSync(out, 'utf8')) as Report;
+  rmSync(folder, { recursive: true });
+  assert.equal(judged, false);
+  assert.deepEqual(notRun, {});
+  assert.equal(rows.length, 21);
+  for (const { what, figure } of rows) {
+    assert.ok(Number.isFinite(figure.median), `${what}: ${JSON.stringify(figure)}`);
+    assert.ok(output.includes(`| ${what}`), `the table has no line for ${what}`);
+  }
+});
