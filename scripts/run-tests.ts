@@ -10,8 +10,12 @@ import { canRun, runnable } from './peers.ts';
 const onBoth =
   /^test\/(store\/|lifecycle\/|http\/contract-|ledger\/(race|classic-faults)\.|events\/(stream|expiry)|webhooks\/delivery)/;
 
+/** They take minutes, most of which they wait for: begun first, they end with the others. */
+const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|gigabyte|large/.test(file);
+
 const named = process.argv.slice(2);
-const files = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')).sort());
+const found = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')).sort());
+const files = [...found.filter(isLong), ...found.filter((file) => !isLong(file))];
 const only = process.env.BURSAR_TEST_DATABASE;
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
@@ -32,7 +36,7 @@ process.on('exit', () => {
 
 async function runAll(these: string[], settings: Record<string, string>): Promise<void> {
   const env = { ...process.env, ...settings };
-  const results = run({ files: these, env, concurrency: Math.max(2, availableParallelism()), timeout: 600_000 });
+  const results = run({ files: these, env, concurrency: availableParallelism() + 2, timeout: 900_000 });
   results.on('test:summary', ({ file, counts: summary }) => {
     if (file !== undefined) return;
     // `failed` is there, though the types do not know it.

@@ -1,13 +1,15 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { makeSystem } from '../composition/systems.ts';
 import type { Config } from '../config/schema.ts';
 import { checkWorkspace, runCanary } from '../doctor/canary.ts';
 import { createChecklist, type Finding } from '../doctor/finding.ts';
 import { checkSlurm } from '../doctor/slurm-checks.ts';
+import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { Shell } from '../shell/shell.ts';
-import { makeSystem } from '../systems.ts';
+import { checkDataFolder } from '../store/data-folder.ts';
 import { withBooks } from './books.ts';
 import { exitCodes } from './exit-codes.ts';
 
@@ -44,6 +46,14 @@ async function checkBooks(config: Config): Promise<Finding[]> {
   const { check, findings } = createChecklist();
   const fix = 'Give the user that Bursar runs as the right to write to the data folder (BURSAR_DATA).';
   await check('the books can be opened and written', fix, () => withBooks(config, async () => resolve(config.data)));
+  if (parseDatabaseUrl(config.database.url).kind === 'postgres' && findings.every(({ ok }) => ok)) {
+    const share = 'Mount the folder that the other Bursars use, and name it with BURSAR_DATA. See docs/scaling.md.';
+    await check('the data folder is the one that all Bursars share', share, async () => {
+      const folder = resolve(config.data);
+      await withBooks(config, (db) => checkDataFolder(db, folder));
+      return folder;
+    });
+  }
   return findings;
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type { Role } from '../books.ts';
+import type { Role } from '../composition/books.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { type Bursar, startBursar } from '../main.ts';

@@ -1,4 +1,5 @@
 import type { BigIntStats } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
@@ -23,10 +24,14 @@ export function createLocalReader(root: string): WorkspaceReader {
     return (stats: BigIntStats) => isInside(identityOf(stats));
   };
 
-  async function openInside(home: string, path: readonly Name[], isInside = insideOf(home)) {
+  async function openInside(home: string, path: readonly Name[]) {
     const folder = await openFolder(home, path.slice(0, -1));
     if (folder === undefined) return undefined;
-    const file = await openRegular(folder, path.at(-1) ?? '').finally(() => folder.close());
+    return await openOwn(folder, path.at(-1) ?? '', insideOf(home)).finally(() => folder.close());
+  }
+
+  async function openOwn(folder: FileHandle, name: Name, isInside: ReturnType<typeof insideOf>) {
+    const file = await openRegular(folder, name);
     if (file === undefined || (await isInside(file.stats))) return file;
     await file.handle.close();
     return undefined;
@@ -43,8 +48,8 @@ export function createLocalReader(root: string): WorkspaceReader {
     }
   }
 
-  async function openContent(home: string, names: readonly Name[], isInside: ReturnType<typeof insideOf>) {
-    const file = await openInside(home, names, isInside);
+  async function openContent({ folder, names }: Found, isInside: ReturnType<typeof insideOf>) {
+    const file = await openOwn(folder, names.at(-1) ?? '', isInside);
     return file && readBytes(file.handle, 0, Number(file.stats.size), false);
   }
 
@@ -77,9 +82,9 @@ export function createLocalReader(root: string): WorkspaceReader {
     },
 
     async *archive(jobId, folder, signal) {
-      const home = homeOf(jobId);
-      const isInside = insideOf(home);
-      for await (const { names, stats } of walk(jobId, folder, signal)) {
+      const isInside = insideOf(homeOf(jobId));
+      for await (const found of walk(jobId, folder, signal)) {
+        const { names, stats } = found;
         const entry = {
           path: pathOfNames(names),
           modifiedAt: fileTime(Number(stats.mtimeMs)),
@@ -87,7 +92,7 @@ export function createLocalReader(root: string): WorkspaceReader {
         };
         if (stats.isDirectory()) yield { ...entry, kind: 'folder' };
         else {
-          yield { ...entry, kind: 'file', size: Number(stats.size), open: () => openContent(home, names, isInside) };
+          yield { ...entry, kind: 'file', size: Number(stats.size), open: () => openContent(found, isInside) };
         }
       }
     },

@@ -1,5 +1,5 @@
 import type { BigIntStats } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { type FileHandle, lstat } from 'node:fs/promises';
 import { maxDepth } from '../domain/file-path.ts';
 import { type FolderEntry, readFolder } from './read-folder.ts';
 import { ifThere, openFolder, pathOf } from './safe-open.ts';
@@ -8,6 +8,8 @@ export interface Found {
   /** From the home on. Bytes: by text a name that is not UTF-8 cannot be found again. */
   names: Buffer[];
   stats: BigIntStats;
+  /** The folder that it is in; open until the next is asked for. */
+  folder: FileHandle;
 }
 
 /**
@@ -21,7 +23,7 @@ export async function* walkInside(home: string, top: readonly string[]): AsyncGe
     if (folder === undefined) continue;
     try {
       for await (const { name, stats } of entriesOf(Buffer.from(await pathOf(folder)))) {
-        const found = { names: [...names, name], stats };
+        const found = { names: [...names, name], stats, folder };
         if (stats.isDirectory() && names.length < maxDepth) folders.push(found.names);
         if (stats.isDirectory() || stats.isFile()) yield found;
       }

@@ -3,6 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Versioned } from '../services/versioned.ts';
 import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
 import { nextLink } from './list-query.ts';
+import { isAmong } from './preconditions.ts';
 
 /** Raised when the same version of the same thing is written in another way than before. */
 const format = '1';
@@ -56,11 +57,4 @@ function isKnown(request: FastifyRequest, reply: FastifyReply, tag: string): boo
   if (!isAmong(tag, request.headers['if-none-match'])) return false;
   reply.code(304).send();
   return true;
-}
-
-/** Tags are compared as RFC 9110 asks for reading: a weak one (`W/`) will do, and `*` stands for any. */
-function isAmong(tag: string, header: string | undefined): boolean {
-  if (header === undefined) return false;
-  if (header.trim() === '*') return true;
-  return header.matchAll(/"[\x21\x23-\x7e\x80-\xff]*"/g).some(([known]) => known === tag);
 }

@@ -10,11 +10,7 @@ export const httpDate = (ms: number) => new Date(ms).toUTCString();
 
 /** Whether the caller has it already: 304 (RFC 9110, 13.1.2 and 13.1.3). */
 export function isUnchanged(headers: IncomingHttpHeaders, { etag, modifiedAt }: Validators): boolean {
-  const tags = headers['if-none-match'];
-  if (tags !== undefined) {
-    const opaque = (tag: string) => tag.replace(/^W\//, '');
-    return tags.trim() === '*' || (tags.match(/(?:W\/)?"[^"]*"/g) ?? []).some((tag) => opaque(tag) === opaque(etag));
-  }
+  if (headers['if-none-match'] !== undefined) return isAmong(etag, headers['if-none-match']);
   const since = Date.parse(headers['if-modified-since'] ?? '');
   return Math.floor(modifiedAt / 1000) * 1000 <= since;
 }
@@ -24,4 +20,12 @@ export function mayContinue(ifRange: string | undefined, { etag, modifiedAt }: V
   if (ifRange === undefined) return true;
   if (etag.startsWith('W/')) return false;
   return ifRange.startsWith('"') ? ifRange === etag : ifRange === httpDate(modifiedAt);
+}
+
+/** Tags are compared as RFC 9110 asks for reading: a weak one (`W/`) will do, and `*` stands for any. */
+export function isAmong(tag: string, header: string | undefined): boolean {
+  if (header === undefined) return false;
+  if (header.trim() === '*') return true;
+  const opaque = tag.replace(/^W\//, '');
+  return header.matchAll(/"[\x21\x23-\x7e\x80-\xff]*"/g).some(([known]) => known === opaque);
 }

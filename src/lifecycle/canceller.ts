@@ -2,13 +2,14 @@ import { jobsToCancel } from '../store/job-queue.ts';
 import { idleMs, type Loop, startLoop } from './loop.ts';
 import type { SystemWorker } from './system-worker.ts';
 
-const againMs = 10_000;
+/** At the least; a system that is looked at less often is also asked less often. */
+const againMs = 2000;
 
 /**
  * Passes on to the engine what owners want to end. The watcher sees the end, like any other; until it has, the wish is
  * repeated now and then, which is harmless.
  */
-export function startCanceller({ db, system, engine, log }: SystemWorker): Loop {
+export function startCanceller({ db, system, engine, idleWatchMs, log }: SystemWorker): Loop {
   return startLoop(async (signal) => {
     const jobIds = await jobsToCancel(db, system.name).catch((error) => {
       log.error({ err: error, hpc: system.name }, 'cancelling failed');
@@ -22,6 +23,6 @@ export function startCanceller({ db, system, engine, log }: SystemWorker): Loop 
         log.warn({ err: error, hpc: system.name, jobId }, 'job not cancelled yet');
       }
     }
-    return jobIds.length > 0 ? againMs : idleMs;
+    return jobIds.length > 0 ? Math.max(againMs, idleWatchMs) : idleMs;
   });
 }

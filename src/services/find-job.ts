@@ -1,10 +1,7 @@
 import { BursarError } from '../domain/errors.ts';
 import { findJob, type JobRecord } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
-import { type Place, projectNamed, type Systems } from './places.ts';
-
-/** Whose jobs: of one user, or (without one) everybody's, which is for administrators. */
-export type Owner = string | undefined;
+import { type Owner, type Place, projectNamed, type Systems } from './places.ts';
 
 /** The job that a path names. Somebody else's does not exist for its reader. */
 export async function jobNamed(

@@ -5,6 +5,9 @@ import type { Db } from '../store/tables.ts';
 
 export type Systems = ReadonlyMap<string, HpcSystem>;
 
+/** Whose jobs: of one user, or (without one) everybody's, which is for administrators. */
+export type Owner = string | undefined;
+
 /** The place that a path names: all systems, one system, or one project of a system. */
 export interface Place {
   hpc?: string;

@@ -8,9 +8,8 @@ import type { Workspaces } from '../files/workspaces.ts';
 import { zipOf } from '../files/zip-writer.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
-import type { Owner } from './find-job.ts';
 import { jobNamed } from './find-job.ts';
-import type { Place, Systems } from './places.ts';
+import type { Owner, Place, Systems } from './places.ts';
 
 export type { ListedFile, OpenFile } from '../files/workspace-reader.ts';
 

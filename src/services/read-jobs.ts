@@ -2,8 +2,8 @@ import { BursarError } from '../domain/errors.ts';
 import { type JobFilter, type JobPage, nextJobs, singleJobJson } from '../store/job-lists.ts';
 import type { Db } from '../store/tables.ts';
 import { jobsVersion } from '../store/versions.ts';
-import { type Owner, unknownJob } from './find-job.ts';
-import { checkPlace, type Place, projectNamed, type Systems, systemNamed } from './places.ts';
+import { unknownJob } from './find-job.ts';
+import { checkPlace, type Owner, type Place, projectNamed, type Systems, systemNamed } from './places.ts';
 import type { JsonAnswer, Versioned } from './versioned.ts';
 
 /** Which of the jobs in a place; without a limit, all that come after. */

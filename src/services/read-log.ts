@@ -1,10 +1,9 @@
 import { isTerminal } from '../domain/job.ts';
 import type { LogStream } from '../files/workspace-reader.ts';
 import { findJobState } from '../store/jobs.ts';
-import type { Owner } from './find-job.ts';
 import { jobNamed } from './find-job.ts';
 import type { createLogFeeds, LogSource } from './log-feed.ts';
-import type { Place } from './places.ts';
+import type { Owner, Place } from './places.ts';
 import { type FileDeps, workspacesOf } from './read-files.ts';
 
 export type { LogStream } from '../files/workspace-reader.ts';

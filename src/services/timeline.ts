@@ -1,12 +1,11 @@
-import { jobJson } from '../contract/job.ts';
 import { isoTime } from '../contract/ledger.ts';
 import { type TimelineStep, timelineJson } from '../contract/timeline.ts';
 import { type EventRecord, eventsOfJob } from '../store/events.ts';
 import { accountOfJob, type JobAccount } from '../store/job-account.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import type { Db } from '../store/tables.ts';
-import { jobNamed, type Owner } from './find-job.ts';
-import { type Place, type Systems, systemNamed } from './places.ts';
+import { jobNamed } from './find-job.ts';
+import type { Owner, Place, Systems } from './places.ts';
 
 /** What became of a job, from the events and the ledger, as JSON. Somebody else's does not exist for its reader. */
 export async function readTimeline(
@@ -21,7 +20,7 @@ export async function readTimeline(
   const events = await eventsOfJob(db, job.id);
   const refunded = account.refunds.reduce((total, { seconds }) => total + seconds, 0);
   const entries = [...events.map((event) => stepOf(event, account)), ...account.refunds.map(refundStep)];
-  return timelineJson(jobJson(job, systemNamed(systems, place.hpc).stages), {
+  return timelineJson(job.publicJson, {
     asked_seconds: account.heldSeconds,
     used_seconds: usedSeconds(job),
     charged_seconds: account.resolution && account.resolution.timeSeconds - refunded,

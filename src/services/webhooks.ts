@@ -14,7 +14,7 @@ import { insertEvent } from '../store/events.ts';
 import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
 import {
-  countWebhooks,
+  countWebhook,
   deleteWebhook,
   disableWebhook,
   enableWebhook,
@@ -84,7 +84,7 @@ export function webhookDesk(deps: WebhookDeps) {
       const secret = newSecret();
       const { events: kinds, description = '' } = body;
       return await once(db, request, now(), async (tx) => {
-        if ((await countWebhooks(tx, userId)) >= deps.mostPerUser) {
+        if (!(await countWebhook(tx, userId, deps.mostPerUser))) {
           const message = `You have ${deps.mostPerUser} webhooks, which is the most that one may have. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
         }
@@ -113,7 +113,7 @@ export function webhookDesk(deps: WebhookDeps) {
     async deleteWebhook(userId: string, id: number): Promise<Webhook> {
       return await inTransaction(db, async (tx) => {
         const webhook = await owned(tx, userId, id);
-        await deleteWebhook(tx, id);
+        await deleteWebhook(tx, webhook);
         return publicWebhook(webhook);
       });
     },

@@ -31,6 +31,11 @@ export async function checkDataFolder(db: Db, dataFolder: string): Promise<void>
   );
 }
 
+/** Lets the next Bursar that starts on these books bring a folder of its own. */
+export async function forgetDataFolder(db: Db): Promise<void> {
+  await db.deleteFrom('facts').where('name', '=', fact).execute();
+}
+
 async function markInBooks(db: Db): Promise<string | undefined> {
   const row = await db.selectFrom('facts').select('value').where('name', '=', fact).executeTakeFirst();
   return row?.value;

@@ -40,13 +40,14 @@ export async function insertEvents(db: Db, userIds: readonly string[], event: Om
       .updateTable('users')
       .set((eb) => ({ event_seq: eb('event_seq', '+', 1) }))
       .where('id', 'in', userIds.slice(first, first + 1000))
-      .returning(['id', 'event_seq'])
+      .returning(['id', 'event_seq', 'webhooks'])
       .execute();
     if (numbered.length === 0) continue;
     const rows = numbered.map(({ id, event_seq: seq }) => {
       return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: text, at, forgotten: 0 };
     });
     const inserted = await db.insertInto('events').values(rows).returning('id').execute();
+    if (numbered.every(({ webhooks }) => webhooks === 0)) continue;
     await queueDeliveries(
       db,
       inserted.map(({ id }) => id),

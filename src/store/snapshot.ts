@@ -3,8 +3,10 @@ import { join, resolve } from 'node:path';
 import { sql } from 'kysely';
 import { BursarError } from '../domain/errors.ts';
 import { copyTables, countRows } from './copy-tables.ts';
+import { forgetDataFolder } from './data-folder.ts';
 import { openBooks, openDatabase } from './database.ts';
 import { dialectOf } from './dialect.ts';
+import { endAllLeases } from './leases.ts';
 import { type LedgerProof, proveLedger } from './ledger-proof.ts';
 import { schemaOf } from './migrations.ts';
 import type { Db } from './tables.ts';
@@ -33,6 +35,7 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
   try {
     if (dialectOf(db).name === 'sqlite') await sql`vacuum into ${partial}`.execute(db);
     else await copyToFile(db, partial);
+    await withFile(partial, forgetSurroundings);
     const snapshot = await withFile(partial, summarize);
     await putInPlace(partial, file);
     return snapshot;
@@ -40,6 +43,12 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
     await rm(partial, { force: true });
     throw error;
   }
+}
+
+/** Whoever starts from a snapshot has a data folder of their own, and nobody holds anything in it. */
+async function forgetSurroundings(db: Db): Promise<void> {
+  await forgetDataFolder(db);
+  await endAllLeases(db);
 }
 
 /** One snapshot of PostgreSQL's own, which no writer waits for. */

@@ -18,6 +18,8 @@ export interface Tables {
     event_seq: Generated<number>;
     /** The number of the last event that has been forgotten. */
     events_forgotten: Generated<number>;
+    /** How many webhooks the user has. */
+    webhooks: Generated<number>;
   };
   identities: { issuer: string; subject: string; user_id: string };
   tokens: {

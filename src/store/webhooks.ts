@@ -23,7 +23,22 @@ export interface NewWebhook {
   createdAt: number;
 }
 
-/** Undefined when the user has one of that address already. */
+/**
+ * Counts one more webhook of a user, if that is not too many; false and no change otherwise. The count spares events of
+ * users without any the search for them.
+ */
+export async function countWebhook(db: Db, userId: string, most: number): Promise<boolean> {
+  const row = await db
+    .updateTable('users')
+    .set((eb) => ({ webhooks: eb('webhooks', '+', 1) }))
+    .where('id', '=', userId)
+    .where('webhooks', '<', most)
+    .returning('id')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Undefined when the user has one of that address already. The caller has counted it. */
 export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<number | undefined> {
   const row = await db
     .insertInto('webhooks')
@@ -51,15 +66,6 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<number
 async function insertSubscriptions(db: Db, id: number, kinds: readonly string[]): Promise<void> {
   const rows = [...new Set(kinds)].map((kind) => ({ webhook_id: id, kind }));
   await db.insertInto('subscriptions').values(rows).execute();
-}
-
-export async function countWebhooks(db: Db, userId: string): Promise<number> {
-  const { count } = await db
-    .selectFrom('webhooks')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('user_id', '=', userId)
-    .executeTakeFirstOrThrow();
-  return Number(count);
 }
 
 /** Those of a user, or (without one) everybody's. */
@@ -113,7 +119,12 @@ export async function updateWebhook(db: Db, id: number, { url, description, kind
 }
 
 /** With all that belongs to it. What is on its way arrives, and nobody notes it. */
-export async function deleteWebhook(db: Db, id: number): Promise<void> {
+export async function deleteWebhook(db: Db, { id, userId }: Pick<WebhookRecord, 'id' | 'userId'>): Promise<void> {
+  await db
+    .updateTable('users')
+    .set((eb) => ({ webhooks: eb('webhooks', '-', 1) }))
+    .where('id', '=', userId)
+    .execute();
   await db.deleteFrom('deliveries').where('webhook_id', '=', id).execute();
   await db.deleteFrom('subscriptions').where('webhook_id', '=', id).execute();
   await db.deleteFrom('webhooks').where('id', '=', id).execute();

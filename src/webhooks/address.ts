@@ -54,10 +54,10 @@ function isWithin(ip: ipaddr.IPv4 | ipaddr.IPv6, network: string): boolean {
   return ip.kind() === base.kind() && ip.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits);
 }
 
-export function notPublic(address: string): string {
-  return `${address} is not a public address. Use one that can be reached from the internet, or ask the operator.`;
+export function notPublic(what: string): string {
+  return `${what} is not a public address. Use one that can be reached from the internet, or ask the operator.`;
 }
 
-export function refused(why: string, cause?: unknown): BursarError {
-  return new BursarError('webhook_refused', `Events cannot be sent there. ${why}`, { cause });
+export function refused(why: string): BursarError {
+  return new BursarError('webhook_refused', `Events cannot be sent there. ${why}`);
 }

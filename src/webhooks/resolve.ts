@@ -28,7 +28,8 @@ export function createResolver(options: ResolveOptions): ResolveAddress {
     const addresses = await lookUp(host, options.nameServers, signal);
     // All of them: a name that leads to a private address as well is not to be trusted with its public one.
     const bad = addresses.find(({ address }) => !isAllowed(address, options));
-    if (bad !== undefined) throw refused(`${host} leads to ${bad.address}. ${notPublic(bad.address)}`);
+    // Not where it leads: names of the inside are nobody's business.
+    if (bad !== undefined) throw refused(notPublic(`What ${host} leads to`));
     return addresses;
   };
 }
@@ -45,9 +46,15 @@ async function lookUp(host: string, nameServers: readonly string[], signal: Abor
       ...(six.status === 'fulfilled' ? six.value : []).map((address) => ({ address, family: 6 as const })),
     ];
     if (found.length > 0) return found;
-    const cause = four.status === 'rejected' ? four.reason : undefined;
-    throw refused(`The name ${host} was not found (${cause?.code ?? 'no address'}). Check it.`, cause);
+    throw refused(notFound(host, four.status === 'rejected' ? four.reason : undefined));
   } finally {
     signal.removeEventListener('abort', cancel);
   }
+}
+
+function notFound(host: string, { code = 'ENODATA' }: NodeJS.ErrnoException = new Error()): string {
+  const isUnknown = code === 'ENOTFOUND' || code === 'ENODATA';
+  return isUnknown
+    ? `There is no host of the name ${host}. Check it.`
+    : `${host} cannot be looked up (${code}). Try again.`;
 }

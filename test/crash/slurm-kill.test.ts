@@ -22,8 +22,8 @@ async function disturbController(round: number): Promise<void> {
 killStorm('a server in front of Slurm that is killed again and again, the controller too', {
   rounds: 60,
   clients: 2,
-  livesMs: 1500,
-  everyMs: 150,
+  livesMs: 1000,
+  everyMs: 300,
   config: () => slurmConfig(cluster),
   disturb: disturbController,
   before: async () => {

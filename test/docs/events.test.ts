@@ -31,7 +31,7 @@ describe('what is written about events', () => {
   });
 
   test('the README shows a stream by curl that tells what has happened', async () => {
-    const curl = spawn('bash', ['-c', `exec ${example('sh', 'curl -N', server.url)}`], { env });
+    const curl = spawn('bash', ['-c', `exec ${example('sh', '8080/events/ -H', server.url)}`], { env });
     let text = '';
     curl.stdout.setEncoding('utf8').on('data', (part: string) => {
       text += part;

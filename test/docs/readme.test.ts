@@ -5,8 +5,11 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { callerOf, type Job } from '../support/api.ts';
+import { pathOf } from '../support/jobs.ts';
 import { example, readme } from '../support/readme.ts';
 import { runFile, startServer, type TestServer } from '../support/server.ts';
+import { contentsOf } from '../support/unzip.ts';
+import { zipOf } from '../support/zip.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -54,6 +57,26 @@ describe('the README', () => {
     assert.match(readFileSync(join(folder, 'etag'), 'utf8'), /^"[\w-]+"\s*$/);
     assert.ok(JSON.parse(readFileSync(join(folder, 'jobs.json'), 'utf8')).length > 0);
   });
+
+  for (const [language, containing] of [
+    ['sh', '?archive=zip'],
+    ['python', 'iter_content'],
+  ] as const) {
+    test(`shows in ${language} how to get the results, as it stands`, async () => {
+      const me = callerOf(server.url, server.userToken);
+      const zip = await zipOf({ 'run.sh': '#!/bin/sh\necho begun; sleep 1; echo done\n' });
+      const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
+      const env = { ...process.env, TOKEN: server.userToken, JOB: pathOf(job).replace(/^\/jobs\/|\/$/g, '') };
+      const program = language === 'sh' ? ['bash', '-euc'] : ['python3', '-c'];
+      const argv = [...program.slice(1), example(language, containing, server.url)];
+      const { stdout } = await runFile(program[0] ?? '', argv, { cwd: folder, env });
+      assert.match(stdout, /^begun\ndone\n/);
+      assert.match(stdout, /run\.sh/);
+      if (language === 'python') return;
+      assert.match(readFileSync(join(folder, 'result.sh'), 'utf8'), /echo begun/);
+      assert.ok((await contentsOf(readFileSync(join(folder, 'results.zip')))).has('run.sh'));
+    });
+  }
 
   test('shows commands that the command line knows', async () => {
     const lines = [...readme.matchAll(/^npm run -s bursar -- (.*)$/gm)].map(([, line = '']) => line.split(' '));

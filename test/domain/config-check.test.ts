@@ -241,6 +241,17 @@ describe('a parameter of a tool', () => {
   });
 });
 
+test('webhooks are told networks and name servers by their addresses', () => {
+  const faultsOf = (webhooks: object) => Object.keys(faults({ ...smallest(), webhooks }));
+  assert.deepEqual(faultsOf({ allowNetworks: ['10.0.0.0/8', 'fd00::/8'], nameServers: ['1.1.1.1', '[::1]:53'] }), []);
+  for (const network of ['10.0.0.1', '10.0.0.0/33', 'example.org', '', '::/129']) {
+    assert.deepEqual(faultsOf({ allowNetworks: [network] }), ['webhooks.allowNetworks'], network);
+  }
+  for (const server of ['dns.example.org', '1.1.1.1:x', '']) {
+    assert.deepEqual(faultsOf({ nameServers: [server] }), ['webhooks.nameServers'], server);
+  }
+});
+
 test('the type of a checked configuration is the type of the schema', () => {
   const config: Config = checkConfig(smallest(), 'test');
   assert.equal(config.systems.hpc_one?.kind, 'batch');

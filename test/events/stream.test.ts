@@ -3,6 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { type EventStream, openStream, type PublicEvent } from '../support/event-stream.ts';
 import { gate, inStage, letGo, pathOf, seenThrough, submitLine } from '../support/jobs.ts';
+import { assertCleanLog } from '../support/logs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
@@ -176,6 +177,7 @@ describe('whose events', () => {
     await keeper.finished((await submitLine(keeper, '/jobs/hpc_one/', 'true')).body);
     await stream.ended;
     assert.deepEqual(stream.events(), []);
+    assert.equal((await openStream(server.url, token)).status, 401);
   });
 
   test('no token, no stream; too many streams of one user are refused, and others have theirs', async () => {
@@ -209,5 +211,6 @@ describe('a server that stops', () => {
     const [ended] = await again.arrived(1);
     assert.deepEqual([ended?.id, ended?.type, ended?.job?.job_id], [next + 1, 'job.ended', job.job_id]);
     again.drop();
+    await assertCleanLog(server, [token]);
   });
 });

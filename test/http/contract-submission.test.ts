@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer, Caller, Job } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
 import { exampleRequest, filesOfJobs, type Life, liveThrough, submitLine } from '../support/jobs.ts';
@@ -43,6 +44,12 @@ async function whatIsKept() {
   await until('the end of all jobs', async () => {
     const { body: jobs } = await me.get<Job[]>('/jobs/');
     return jobs.every((job) => job.terminal_stage) || undefined;
+  });
+  // The files of a job that never ran are removed just after its end is in the books.
+  await until('the files are at rest', async () => {
+    const before = String(filesOfJobs(server));
+    await sleep(200);
+    return before === String(filesOfJobs(server)) || undefined;
   });
   return {
     jobs: (await me.get('/jobs/')).text,

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { callerOf } from '../support/api.ts';
+import { bursar } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { runFile, type ServerOptions, startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
@@ -95,6 +96,17 @@ describe('several Bursars on one PostgreSQL', () => {
     const second = await start('worker');
     assert.equal(await first.stop(), 0);
     await until('the second one has the system', holds(second));
+  });
+
+  test('the doctor tells a folder that all of them share from one that is not theirs', async () => {
+    const other = mkdtempSync(join(tmpdir(), 'bursar-other-'));
+    const env = { BURSAR_DATABASE_URL: url };
+    const well = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: data });
+    assert.match(well.stdout, /✔ the data folder is the one that all Bursars share/);
+    const { code, stdout } = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: other });
+    assert.equal(code, 1);
+    assert.match(stdout, /✖ the data folder is the one that all Bursars share: .*\n {6}→ Mount the folder/);
+    rmSync(other, { recursive: true, force: true });
   });
 
   test('roles need PostgreSQL: on SQLite they are refused with what to do', async () => {

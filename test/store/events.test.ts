@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { deliveryQueues, leaseDelivery, noteAttempt } from '../../src/store/delivery-queue.ts';
 import { eventRange, eventsAfter, insertEvent, insertEvents } from '../../src/store/events.ts';
 import { inTransaction } from '../../src/store/transaction.ts';
-import { disableWebhook, insertWebhook } from '../../src/store/webhooks.ts';
+import { countWebhook, disableWebhook, insertWebhook } from '../../src/store/webhooks.ts';
 import { openBooks, type TestBooks } from '../support/books.ts';
 
 // Events are numbered in the order of their commits, and deliveries are one sender's at a time: on both databases.
@@ -71,7 +71,10 @@ describe('the numbers of events', () => {
 describe('deliveries', () => {
   const lease = (owner: string, now: number) => ({ owner, now, until: now + 100 });
   const webhook = (userId: string, url: string, kinds: string[]) =>
-    insertWebhook(books.db, { userId, url, description: '', kinds, secret: 'whsec_', createdAt: 1 });
+    inTransaction(books.db, async (tx) => {
+      assert.ok(await countWebhook(tx, userId, 10));
+      return await insertWebhook(tx, { userId, url, description: '', kinds, secret: 'whsec_', createdAt: 1 });
+    });
 
   test('are queued with their event, for the webhooks of its user that want it', async () => {
     const [all, some, none] = [

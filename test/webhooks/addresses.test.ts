@@ -213,7 +213,7 @@ describe('a name', () => {
     const webhook = await register(me, `http://moved.test:${allowed.port}/`);
     const delivery = await tested(me, webhook);
     assert.deepEqual([delivery.state, delivery.last_status], ['failed', null]);
-    assert.match(delivery.last_error ?? '', /leads to 127\.0\.0\.1/);
+    assert.match(delivery.last_error ?? '', /What moved\.test leads to is not a public address/);
     assert.deepEqual(victim.received, []);
   });
 

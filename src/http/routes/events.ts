@@ -101,7 +101,12 @@ function stream(
   follow: (over: AbortSignal) => AsyncIterable<TellableEvent>,
 ): FastifyReply {
   async function* frames(over: AbortSignal): AsyncGenerator<ServerSentEvent> {
-    for await (const { id, type, json } of follow(over)) yield { id: String(id), event: type, data: json };
+    try {
+      for await (const { id, type, json } of follow(over)) yield { id: String(id), event: type, data: json };
+    } catch (error) {
+      // What the client may not have any more, such as a token that was revoked: it is told why when it comes again.
+      if (!(error instanceof BursarError)) throw error;
+    }
   }
   return sendEvents(reply, closing, frames, heartbeatMs);
 }

@@ -9,6 +9,7 @@ export function eventsAndWebhooks(dialect: Dialect) {
   const statements = [
     'alter table users add column event_seq bigint not null default 0',
     'alter table users add column events_forgotten bigint not null default 0',
+    'alter table users add column webhooks integer not null default 0',
     'alter table events add column seq bigint not null default 0',
     'alter table events add column job_json text',
     'alter table events add column forgotten integer not null default 0',

@@ -1,15 +1,15 @@
 import { resolve } from 'node:path';
-import type { Config } from './config/schema.ts';
-import { parseDatabaseUrl } from './domain/database-url.ts';
-import { BursarError } from './domain/errors.ts';
-import { forever } from './lifecycle/loop.ts';
-import { checkDataFolder } from './store/data-folder.ts';
-import { openBooks } from './store/database.ts';
-import { freeHeldKeys } from './store/idempotency.ts';
-import { lockDataFolder } from './store/instance-lock.ts';
-import { endAllLeases } from './store/leases.ts';
-import { type DatabaseLine, openLine } from './store/line.ts';
-import type { Db } from './store/tables.ts';
+import type { Config } from '../config/schema.ts';
+import { parseDatabaseUrl } from '../domain/database-url.ts';
+import { BursarError } from '../domain/errors.ts';
+import { forever } from '../lifecycle/loop.ts';
+import { checkDataFolder } from '../store/data-folder.ts';
+import { openBooks } from '../store/database.ts';
+import { freeHeldKeys } from '../store/idempotency.ts';
+import { lockDataFolder } from '../store/instance-lock.ts';
+import { endAllLeases } from '../store/leases.ts';
+import { type DatabaseLine, openLine } from '../store/line.ts';
+import type { Db } from '../store/tables.ts';
 
 /** `api` serves callers, `worker` looks after the systems, `all` does both. */
 export type Role = 'all' | 'api' | 'worker';

@@ -1,15 +1,15 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { SystemConfig } from './config/schema.ts';
-import type { Engine, SiteOptions } from './engines/engine.ts';
-import { createLocalEngine } from './engines/local/engine.ts';
-import { createSlurmEngine } from './engines/slurm/engine.ts';
-import { createRemoteWorkspaces } from './files/remote-workspaces.ts';
-import { createWorkspaces, type Workspaces } from './files/workspaces.ts';
-import type { Metrics } from './metrics/registry.ts';
-import { createLocalShell } from './shell/local-shell.ts';
-import type { Shell } from './shell/shell.ts';
-import { createSshShell } from './shell/ssh-shell.ts';
+import type { SystemConfig } from '../config/schema.ts';
+import type { Engine, SiteOptions } from '../engines/engine.ts';
+import { createLocalEngine } from '../engines/local/engine.ts';
+import { createSlurmEngine } from '../engines/slurm/engine.ts';
+import { createRemoteWorkspaces } from '../files/remote-workspaces.ts';
+import { createWorkspaces, type Workspaces } from '../files/workspaces.ts';
+import type { Metrics } from '../metrics/registry.ts';
+import { createLocalShell } from '../shell/local-shell.ts';
+import type { Shell } from '../shell/shell.ts';
+import { createSshShell } from '../shell/ssh-shell.ts';
 
 /** What an HPC system is made of, by its configuration. */
 export interface SystemParts {

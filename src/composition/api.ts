@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto';
+import type { FastifyInstance } from 'fastify';
+import { publicStatement } from '../contract/ledger.ts';
+import { closeServer } from '../http/close-server.ts';
+import { buildServer, type ServerDeps } from '../http/server.ts';
+import { refuseOthers } from '../services/administration.ts';
+import { administrationDesk } from '../services/administration-desk.ts';
+import { authenticate } from '../services/authenticate.ts';
+import { findDestination } from '../services/destination.ts';
+import { endJob } from '../services/end-job.ts';
+import { createEventFeed } from '../services/event-feed.ts';
+import { fileDesk } from '../services/file-desk.ts';
+import { readOnce } from '../services/idempotency.ts';
+import { createLogFeeds } from '../services/log-feed.ts';
+import { measure } from '../services/measure.ts';
+import { createOidcVerifier } from '../services/oidc.ts';
+import { pauseSystem } from '../services/pause-system.ts';
+import { publicQuote } from '../services/quote.ts';
+import { followEvents, pollEvents, startingPoint } from '../services/read-events.ts';
+import { listJobs, readJob } from '../services/read-jobs.ts';
+import { checkAdministrator, listQuotas, readQuota } from '../services/read-quotas.ts';
+import { readSystems } from '../services/read-systems.ts';
+import { readStatement } from '../services/statement.ts';
+import { submitJob } from '../services/submit-job.ts';
+import { submitOnce } from '../services/submit-once.ts';
+import { readTimeline } from '../services/timeline.ts';
+import { readUsage } from '../services/usage.ts';
+import { webhookDesk } from '../services/webhooks.ts';
+import { proveAside } from '../store/prove-aside.ts';
+import type { Db } from '../store/tables.ts';
+import type { Parts } from './parts.ts';
+
+const cancelPatienceMs = 10_000;
+
+/** What answers callers; one that does not serve them only answers whether it is alive and how it does. */
+export async function startApi(
+  parts: Parts,
+  servesCallers: boolean,
+): Promise<{ app: FastifyInstance; stop(): Promise<void> }> {
+  const { config, db, announcements, metrics, now, log, version } = parts;
+  const { events, limits, server } = config;
+  const feed = createEventFeed({
+    db,
+    announcements,
+    checkMs: events.checkSeconds * 1000,
+    listenersPerUser: events.listenersPerUser,
+    log,
+  });
+  const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
+  const app = await buildServer({
+    servesCallers,
+    log,
+    version,
+    requestTimeoutMs: server.requestTimeoutSeconds * 1000,
+    limits: { ...limits, windowMs: limits.windowSeconds * 1000 },
+    authenticate: (authorization) => authenticate(authentication, authorization),
+    readiness: () => readiness(db),
+    metrics: async () => {
+      await measure(db, metrics);
+      return metrics.text();
+    },
+    onAnswer: (method, status) => metrics.count('bursar_http_requests_total', { method, status: String(status) }),
+    heartbeatMs: events.heartbeatSeconds * 1000,
+    startingPoint: startingPoint.bind(null, { db, feed }),
+    followEvents: followEvents.bind(null, { db, feed }),
+    pollEvents: pollEvents.bind(null, { db, feed }),
+    ...jobDesk(parts),
+    ...accountDesk(parts),
+    ...systemDesk(parts),
+    ...administrationDesk(db, parts.systems, now),
+    ...fileDesk({ ...parts, feeds: createLogFeeds(metrics) }),
+    ...webhookDesk({
+      db,
+      rules: config.webhooks,
+      resolve: parts.resolveReceiver,
+      mostPerUser: config.webhooks.perUser,
+      now,
+      announce: announcements.wake,
+    }),
+  });
+  return {
+    app,
+    async stop() {
+      await closeServer(app, server.drainSeconds * 1000);
+      await feed.stop();
+    },
+  };
+}
+
+/** A part of what the routes need. */
+type Services<Name extends keyof ServerDeps> = Pick<ServerDeps, Name>;
+
+function jobDesk(
+  parts: Parts,
+): Services<
+  'listJobs' | 'readJob' | 'readTimeline' | 'findDestination' | 'submitJob' | 'submitOnce' | 'endJob' | 'readOnce'
+> {
+  const { db, systems, announcements, work, now } = parts;
+  const submission = { ...parts, newUuid: randomUUID, wake: work.wake };
+  const endings = { ...parts, wake: work.wake, patienceMs: cancelPatienceMs };
+  return {
+    listJobs: (owner, place, query) => listJobs(db, systems, owner, place, query),
+    readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
+    readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
+    findDestination: (actor, place) => findDestination(destinationsOf(parts), actor, place),
+    submitJob: async (actor, destination, request, body, claim) => {
+      const json = await submitJob(submission, actor, destination, request, body, claim);
+      announcements.wake(actor.userId);
+      return json;
+    },
+    submitOnce: (request, body, submit) => submitOnce(submission, request, body, submit),
+    endJob: async (actor, place, jobId) => {
+      const ended = await endJob(endings, actor, place, jobId);
+      announcements.wake(actor.userId);
+      return ended;
+    },
+    readOnce: (request, read) => readOnce(db, request, now(), read),
+  };
+}
+
+function accountDesk({
+  config,
+  db,
+  systems,
+  dataFolder,
+  now,
+}: Parts): Services<
+  'listQuotas' | 'readQuota' | 'refuseOthers' | 'quote' | 'statement' | 'usage' | 'proveLedger' | 'checkAdministrator'
+> {
+  return {
+    listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
+    readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
+    refuseOthers,
+    quote: publicQuote,
+    statement: async (userId, place, { from = 0, to = now() + 1 }) =>
+      publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
+    usage: (userId) => readUsage(db, userId),
+    proveLedger: () => proveAside(config.database, dataFolder),
+    checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
+  };
+}
+
+function systemDesk(parts: Parts): Services<'readSystems' | 'pauseSystem' | 'resumeSystem'> {
+  const destinations = destinationsOf(parts);
+  const { now } = parts;
+  return {
+    readSystems: (hpc) => readSystems(destinations, hpc),
+    pauseSystem: (actor, hpc, reason, request) =>
+      pauseSystem(destinations, actor, hpc, { at: now(), reason }, reason, request),
+    resumeSystem: (actor, hpc, reason, request) => pauseSystem(destinations, actor, hpc, null, reason, request),
+  };
+}
+
+const destinationsOf = ({ config, db, systems, now }: Parts) => ({
+  db,
+  systems,
+  defaultProject: (hpc: string) => config.systems[hpc]?.projects[0]?.name ?? '',
+  now,
+});
+
+/** A system that is down keeps nobody from submitting to it: only the books must be there. */
+async function readiness(db: Db): Promise<string[]> {
+  const books = await db
+    .selectFrom('users')
+    .select('id')
+    .limit(1)
+    .execute()
+    .catch(() => null);
+  return books === null ? ['the database does not answer'] : [];
+}
