@@ -2,6 +2,7 @@ import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { enrolUser } from '../services/enrolment.ts';
 import { issueToken } from '../services/tokens.ts';
+import { passWord } from '../store/line.ts';
 import { listTokens, revokeToken, type TokenRecord } from '../store/tokens.ts';
 import { withBooks } from './books.ts';
 import { durationMs } from './duration.ts';
@@ -56,7 +57,11 @@ export async function showTokens(config: Config, options: { user?: string; json:
 export async function revoke(config: Config, id: string): Promise<void> {
   if (!/^\d{1,15}$/.test(id))
     throw new BursarError('invalid_argument', 'Name the token by its number, see "token list".');
-  const known = await withBooks(config, (db) => revokeToken(db, Number(id), Date.now()));
+  const known = await withBooks(config, async (db) => {
+    const isKnown = await revokeToken(db, Number(id), Date.now());
+    await passWord(db, [`token ${id}`]);
+    return isKnown;
+  });
   if (!known) throw new BursarError('not_found', `There is no token ${id}.`);
   process.stdout.write(`Token ${id} is revoked.\n`);
 }

@@ -5,6 +5,7 @@ import { closeServer } from '../http/close-server.ts';
 import { buildServer, type ServerDeps } from '../http/server.ts';
 import { refuseOthers } from '../services/administration.ts';
 import { administrationDesk } from '../services/administration-desk.ts';
+import { createAnnouncements } from '../services/announcements.ts';
 import { authenticate } from '../services/authenticate.ts';
 import { findDestination } from '../services/destination.ts';
 import { endJob } from '../services/end-job.ts';
@@ -20,6 +21,7 @@ import { followEvents, pollEvents, startingPoint } from '../services/read-events
 import { listJobs, readJob } from '../services/read-jobs.ts';
 import { checkAdministrator, listQuotas, readQuota } from '../services/read-quotas.ts';
 import { readSystems } from '../services/read-systems.ts';
+import { type FindToken, rememberTokens } from '../services/recent-tokens.ts';
 import { readStatement } from '../services/statement.ts';
 import { submitJob } from '../services/submit-job.ts';
 import { submitOnce } from '../services/submit-once.ts';
@@ -28,6 +30,7 @@ import { readUsage } from '../services/usage.ts';
 import { webhookDesk } from '../services/webhooks.ts';
 import { proveAside } from '../store/prove-aside.ts';
 import type { Db } from '../store/tables.ts';
+import { tokenByHash } from '../store/tokens.ts';
 import type { Parts } from './parts.ts';
 
 const cancelPatienceMs = 10_000;
@@ -46,7 +49,7 @@ export async function startApi(
     listenersPerUser: events.listenersPerUser,
     log,
   });
-  const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
+  const authentication = { db, findToken: tokensOf(parts), oidc: createOidcVerifier(config.auth.oidc), now };
   const app = await buildServer({
     servesCallers,
     log,
@@ -87,6 +90,15 @@ export async function startApi(
   };
 }
 
+/** How tokens are found: on books that others share too, with a short memory. */
+function tokensOf({ db, books, now }: Parts): FindToken {
+  const find: FindToken = (hash) => tokenByHash(db, hash);
+  if (books.line === undefined) return find;
+  const tokens = rememberTokens(find, now);
+  createAnnouncements('token', books.line).onWake((id) => tokens.forget(Number(id)));
+  return tokens.find;
+}
+
 /** A part of what the routes need. */
 type Services<Name extends keyof ServerDeps> = Pick<ServerDeps, Name>;
 
@@ -99,7 +111,7 @@ function jobDesk(
   const submission = { ...parts, newUuid: randomUUID, wake: work.wake };
   const endings = { ...parts, wake: work.wake, patienceMs: cancelPatienceMs };
   return {
-    listJobs: (owner, place, query) => listJobs(db, systems, owner, place, query),
+    listJobs: (owner, place, query, known) => listJobs(db, systems, owner, place, query, known),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
     readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinationsOf(parts), actor, place),
@@ -128,8 +140,8 @@ function accountDesk({
   'listQuotas' | 'readQuota' | 'refuseOthers' | 'quote' | 'statement' | 'usage' | 'proveLedger' | 'checkAdministrator'
 > {
   return {
-    listQuotas: (userId, place) => listQuotas(db, systems, userId, place, now()),
-    readQuota: (userId, place) => readQuota(db, systems, userId, place, now()),
+    listQuotas: (userId, place, known) => listQuotas(db, systems, userId, place, now(), known),
+    readQuota: (userId, place, known) => readQuota(db, systems, userId, place, now(), known),
     refuseOthers,
     quote: publicQuote,
     statement: async (userId, place, { from = 0, to = now() + 1 }) =>

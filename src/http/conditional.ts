@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Versioned } from '../services/versioned.ts';
+import type { JsonAnswer, Versioned } from '../services/versioned.ts';
 import type { AnswerCache, KeptAnswer } from './answer-cache.ts';
 import { nextLink } from './list-query.ts';
 import { isAmong } from './preconditions.ts';
@@ -9,38 +9,41 @@ import { isAmong } from './preconditions.ts';
 const format = '1';
 
 /**
- * Sends what has a version, unless the caller has it already (304) or it was built before: then it is not read at all.
- * The version was read first, so an answer is never older than its tag says.
+ * Sends what has a version, unless the caller has it already (304). What was sent before is read again only when its
+ * version is not the same any more; that and the reading are one look, so an answer is never older than its tag says.
  */
 export async function sendVersioned(
   cache: AnswerCache,
   request: FastifyRequest,
   reply: FastifyReply,
   owner: string | undefined,
-  { version, read }: Versioned,
+  read: (knownVersion: string | undefined) => Promise<Versioned>,
 ): Promise<FastifyReply> {
-  const tag = tagOf([format, owner ?? 'everybody', request.url, version].join(' '));
-  if (isKnown(request, reply, tag)) return reply;
+  const subject = `${owner ?? 'everybody'} ${request.url}`;
+  const kept = cache.get(subject);
+  const { version, answer } = await read(kept?.version);
+  const current = answer === null && kept !== undefined ? kept : keptAnswer(request, subject, version, answer);
+  if (current !== kept) cache.put(subject, current);
+  if (isKnown(request, reply, current.tag)) return reply;
   reply.header('content-type', 'application/json');
-  const kept = cache.get(tag);
-  if (kept !== undefined) return sendKept(reply, kept);
-  const answer = await read();
-  if ('pieces' in answer) return reply.send(ReadableStream.from(bytesOf(answer.pieces)));
+  if (current.link !== null) reply.header('link', current.link);
+  if (current.body !== null) return reply.send(current.body);
+  // It is long. Who is known to have it does not make us read it; anybody else does.
+  const long = answer ?? (await read(undefined)).answer;
+  return reply.send(long !== null && 'pieces' in long ? ReadableStream.from(bytesOf(long.pieces)) : long?.json);
+}
+
+function keptAnswer(request: FastifyRequest, subject: string, version: string, answer: JsonAnswer | null): KeptAnswer {
+  const tag = tagOf(`${format} ${subject} ${version}`);
+  if (answer === null || 'pieces' in answer) return { version, tag, body: null, link: null };
   const link = answer.next === undefined ? null : nextLink(request, answer.next);
-  const built = { body: Buffer.from(answer.json), link };
-  cache.put(tag, built);
-  return sendKept(reply, built);
+  return { version, tag, body: Buffer.from(answer.json), link };
 }
 
 /** Sends JSON that had to be read anyway, unless the caller has it already. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
   if (isKnown(request, reply, tagOf(json))) return reply;
   return reply.header('content-type', 'application/json').send(Buffer.from(json));
-}
-
-function sendKept(reply: FastifyReply, { body, link }: KeptAnswer): FastifyReply {
-  if (link !== null) reply.header('link', link);
-  return reply.send(body);
 }
 
 async function* bytesOf(pieces: AsyncIterable<string>): AsyncGenerator<Buffer> {

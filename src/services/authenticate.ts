@@ -1,15 +1,16 @@
 import { BursarError } from '../domain/errors.ts';
 import type { Db } from '../store/tables.ts';
-import { tokenByHash } from '../store/tokens.ts';
 import { inTransaction } from '../store/transaction.ts';
 import { insertIdentity, insertUser, unusedUserId, userOfIdentity } from '../store/users.ts';
 import type { Actor, Caller } from './actor.ts';
 import { enrolInTransaction } from './enrolment.ts';
 import type { Identity, OidcVerifier } from './oidc.ts';
+import type { FindToken } from './recent-tokens.ts';
 import { hashOf } from './tokens.ts';
 
 export interface AuthenticationDeps {
   db: Db;
+  findToken: FindToken;
   oidc: OidcVerifier;
   now(): number;
 }
@@ -33,8 +34,8 @@ function bearerToken(authorization: string | undefined): string {
   return token;
 }
 
-async function byOwnToken({ db, now }: AuthenticationDeps, tokenHash: string): Promise<Actor | undefined> {
-  const record = await tokenByHash(db, tokenHash);
+async function byOwnToken({ findToken, now }: AuthenticationDeps, tokenHash: string): Promise<Actor | undefined> {
+  const record = await findToken(tokenHash);
   if (record === undefined) return undefined;
   if (record.revokedAt !== null)
     throw new BursarError('token_invalid', 'This token has been revoked. Ask for a new one.');

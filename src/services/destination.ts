@@ -1,18 +1,16 @@
 import { BursarError } from '../domain/errors.ts';
 import type { HpcSystem } from '../domain/system.ts';
-import { type AccountSet, findAccounts } from '../store/accounts.ts';
-import { findMember, type MemberRecord } from '../store/members.ts';
-import { currentPeriod } from '../store/periods.ts';
-import { findProject, type ProjectRecord } from '../store/projects.ts';
-import { pauseOf } from '../store/systems.ts';
+import { type AccountSet, currentAccounts } from '../store/accounts.ts';
+import type { ProjectRecord } from '../store/projects.ts';
+import { findStanding, type Standing } from '../store/standing.ts';
 import type { Db } from '../store/tables.ts';
 import type { Actor } from './actor.ts';
-import { type Place, projectNamed, type Systems, systemNamed } from './places.ts';
+import { type Place, type Systems, systemNamed, unknownProject } from './places.ts';
 
 /** Where a submission goes, checked before anything of its body is read. */
 export interface Destination {
   system: HpcSystem;
-  project: ProjectRecord;
+  project: Pick<ProjectRecord, 'id' | 'hpc' | 'name'>;
   accounts: AccountSet;
 }
 
@@ -32,35 +30,31 @@ export async function findDestination(
 ): Promise<Destination> {
   const { db, systems, now } = deps;
   const system = systemNamed(systems, hpc);
-  const project = await projectNamed(db, systems, hpc, projectName ?? deps.defaultProject(hpc));
-  refuseNonMembers(project, await findMember(db, actor.userId, project.id));
-  await refuseWhilePaused(db, hpc);
-  const period = await currentPeriod(db, project.id, now());
-  const accounts = period && (await findAccounts(db, project.id, period, actor.userId));
-  if (!accounts)
+  const standing = await findStanding(db, actor.userId, hpc, projectName ?? deps.defaultProject(hpc));
+  if (standing === undefined) throw unknownProject(hpc);
+  const { project, pause } = standing;
+  refuseNonMembers(standing);
+  if (pause !== null) {
+    const message = `${hpc} takes no jobs for now: ${pause}. Try again later.`;
+    throw new BursarError('system_paused', message, { transient: true });
+  }
+  const accounts = await currentAccounts(db, project.id, actor.userId, now());
+  if (accounts === undefined)
     throw new BursarError('no_grant', `${project.name} has no grant of time for now. Ask an administrator for one.`);
   return { system, project, accounts };
 }
 
-async function refuseWhilePaused(db: Db, hpc: string): Promise<void> {
-  const pause = await pauseOf(db, hpc);
-  if (pause === null) return;
-  throw new BursarError('system_paused', `${hpc} takes no jobs for now: ${pause}. Try again later.`, {
-    transient: true,
-  });
-}
-
 /** Throws when the caller may not submit to the project any more. */
-export async function checkMember(db: Db, actor: Actor, { hpc, name }: ProjectRecord): Promise<void> {
-  const project = await findProject(db, hpc, name);
-  if (project !== undefined) refuseNonMembers(project, await findMember(db, actor.userId, project.id));
+export async function checkMember(db: Db, actor: Actor, { hpc, name }: Destination['project']): Promise<void> {
+  const standing = await findStanding(db, actor.userId, hpc, name);
+  if (standing !== undefined) refuseNonMembers(standing);
 }
 
-function refuseNonMembers(project: ProjectRecord, member: MemberRecord | undefined): void {
+function refuseNonMembers({ project, member }: Standing): void {
   const because = member?.reason ? `: ${member.reason}` : '';
   if (project.closedAt !== null)
     throw new BursarError('project_closed', `${project.name} is closed. Use another project.`);
-  if (member === undefined || member.status === 'removed') {
+  if (member === null || member.status === 'removed') {
     throw new BursarError(
       'not_a_member',
       `You are not a member of ${project.name}, so you cannot submit to it${because}. Ask an administrator to add you.`,

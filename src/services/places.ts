@@ -26,15 +26,22 @@ export function systemNamed(systems: Systems, hpc: string): HpcSystem {
 export async function projectNamed(db: Db, systems: Systems, hpc: string, name: string): Promise<ProjectRecord> {
   systemNamed(systems, hpc);
   const project = await findProject(db, hpc, name);
-  if (project === undefined) {
-    throw new BursarError('project_unknown', `${hpc} has no project of that name. GET /quotas/${hpc}/ lists yours.`);
-  }
+  if (project === undefined) throw unknownProject(hpc);
   return project;
+}
+
+export function unknownProject(hpc: string): BursarError {
+  return new BursarError('project_unknown', `${hpc} has no project of that name. GET /quotas/${hpc}/ lists yours.`);
 }
 
 /** Throws when the place does not exist. */
 export async function checkPlace(db: Db, systems: Systems, place: Place): Promise<void> {
-  if (place.hpc === undefined) return;
-  if (place.project === undefined) systemNamed(systems, place.hpc);
-  else await projectNamed(db, systems, place.hpc, place.project);
+  checkSystem(systems, place);
+  const { hpc, project } = place;
+  if (hpc !== undefined && project !== undefined) await projectNamed(db, systems, hpc, project);
+}
+
+/** The part of it that no database need be asked for. */
+export function checkSystem(systems: Systems, { hpc }: Place): void {
+  if (hpc !== undefined) systemNamed(systems, hpc);
 }

@@ -1,10 +1,9 @@
 import { BursarError } from '../domain/errors.ts';
 import { type JobFilter, type JobPage, nextJobs, singleJobJson } from '../store/job-lists.ts';
 import type { Db } from '../store/tables.ts';
-import { jobsVersion } from '../store/versions.ts';
 import { unknownJob } from './find-job.ts';
-import { checkPlace, type Owner, type Place, projectNamed, type Systems, systemNamed } from './places.ts';
-import type { JsonAnswer, Versioned } from './versioned.ts';
+import { checkPlace, checkSystem, type Owner, type Place, projectNamed, type Systems, systemNamed } from './places.ts';
+import type { Versioned } from './versioned.ts';
 
 /** Which of the jobs in a place; without a limit, all that come after. */
 export interface JobListQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project'> {
@@ -17,33 +16,32 @@ export interface JobListQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project
 const mostAtOnce = 1000;
 const jobsInPiece = 200;
 
-/** The jobs in a place. Costs the scheduler nothing. */
+/** The jobs in a place, unless they are of the version that is known. Costs the scheduler nothing. */
 export async function listJobs(
   db: Db,
   systems: Systems,
   owner: Owner,
   place: Place,
   { after = 0, limit, ...query }: JobListQuery,
+  knownVersion: string | undefined,
 ): Promise<Versioned> {
-  await checkPlace(db, systems, place);
+  checkSystem(systems, place);
   checkStage(systems, place, query.stage);
   const filter = { ...(owner === undefined ? {} : { owner }), ...place, ...query };
-  return { version: await jobsVersion(db, owner), read: () => readList(db, filter, after, limit) };
-}
-
-async function readList(db: Db, filter: JobFilter, after: number, limit: number | undefined): Promise<JsonAnswer> {
-  const most = limit ?? mostAtOnce;
-  const page = await nextJobs(db, filter, after, most);
-  const isWhole = page.count < most || (await nextJobs(db, filter, page.last, 1)).count === 0;
-  if (isWhole) return { json: `[${page.json}]` };
-  if (limit === undefined) return { pieces: allJobs(db, filter, page) };
-  return { json: `[${page.json}]`, next: page.last };
+  const page = await nextJobs(db, filter, after, limit ?? mostAtOnce, knownVersion);
+  const { version, json, count, last, more } = page;
+  if (version === knownVersion) return { version, answer: null };
+  // Where there are jobs, there is a project.
+  if (count === 0) await checkPlace(db, systems, place);
+  if (!more) return { version, answer: { json: `[${json}]` } };
+  if (limit === undefined) return { version, answer: { pieces: allJobs(db, filter, page) } };
+  return { version, answer: { json: `[${json}]`, next: last } };
 }
 
 /** Reads on only when what it has read is taken, so that a slow reader of a long list costs no memory. */
 async function* allJobs(db: Db, filter: JobFilter, first: JobPage): AsyncGenerator<string> {
   yield `[${first.json}`;
-  for (let page = first; page.count > 0; ) {
+  for (let page = first; page.more; ) {
     page = await nextJobs(db, filter, page.last, jobsInPiece);
     if (page.count > 0) yield `,${page.json}`;
   }

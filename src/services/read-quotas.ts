@@ -1,47 +1,74 @@
 import { quotaJson } from '../contract/quota.ts';
 import { BursarError } from '../domain/errors.ts';
-import { findMember } from '../store/members.ts';
-import { findQuotas } from '../store/quotas.ts';
+import { findQuotas, type QuotaRow, quotaRows, quotasOf, versionOf } from '../store/quotas.ts';
 import type { Db } from '../store/tables.ts';
 import { userExists } from '../store/users.ts';
 import { quotasVersion } from '../store/versions.ts';
 import type { Actor } from './actor.ts';
 import { refuseOthers } from './administration.ts';
-import { checkPlace, type Place, projectNamed, type Systems } from './places.ts';
+import { checkPlace, checkSystem, type Place, type Systems } from './places.ts';
 import type { Versioned } from './versioned.ts';
 
-/** Quotas in a place, of one user or (without one) of everybody, as the JSON array that is sent. */
+/** Quotas in a place, of one user or (without one) of everybody, as a JSON array; unless the version is known. */
 export async function listQuotas(
   db: Db,
   systems: Systems,
   userId: string | undefined,
   place: Place,
   now: number,
+  knownVersion: string | undefined,
 ): Promise<Versioned> {
-  await checkPlace(db, systems, place);
-  const read = async () => {
-    const quotas = await findQuotas(db, { ...(userId === undefined ? {} : { userId }), ...place }, now);
-    return { json: `[${quotas.map(quotaJson).join(',')}]` };
-  };
-  return { version: await quotasVersion(db, userId, now), read };
+  if (userId === undefined) return await listAll(db, systems, place, now, knownVersion);
+  checkSystem(systems, place);
+  const rows = await quotaRows(db, { userId, ...place }, now);
+  // Where there are quotas, there is a project.
+  if (rows.length === 0) await checkPlace(db, systems, place);
+  return versioned(rows, knownVersion, (jsons) => `[${jsons}]`);
 }
 
-/** A user's quota in one project, as JSON. */
+/** Of everybody there are many: first a look whether any has changed. */
+async function listAll(
+  db: Db,
+  systems: Systems,
+  place: Place,
+  now: number,
+  knownVersion: string | undefined,
+): Promise<Versioned> {
+  await checkPlace(db, systems, place);
+  const version = await quotasVersion(db, now);
+  if (version === knownVersion) return { version, answer: null };
+  return { version, answer: { json: `[${(await findQuotas(db, place, now)).map(quotaJson).join(',')}]` } };
+}
+
+/** A user's quota in one project, as JSON; unless the version is known. */
 export async function readQuota(
   db: Db,
   systems: Systems,
   userId: string,
   place: Required<Place>,
   now: number,
+  knownVersion: string | undefined,
 ): Promise<Versioned> {
-  const project = await projectNamed(db, systems, place.hpc, place.project);
-  if ((await findMember(db, userId, project.id)) === undefined)
+  checkSystem(systems, place);
+  const rows = await quotaRows(db, { userId, ...place }, now);
+  if (rows.length === 0) {
+    await checkPlace(db, systems, place);
     throw new BursarError(
       'quota_unknown',
       `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
     );
-  const read = async () => ({ json: (await findQuotas(db, { userId, ...place }, now)).map(quotaJson).join() });
-  return { version: await quotasVersion(db, userId, now), read };
+  }
+  return versioned(rows, knownVersion, (jsons) => jsons);
+}
+
+function versioned(
+  rows: readonly QuotaRow[],
+  knownVersion: string | undefined,
+  jsonOf: (jsons: string) => string,
+): Versioned {
+  const version = versionOf(rows);
+  if (version === knownVersion) return { version, answer: null };
+  return { version, answer: { json: jsonOf(quotasOf(rows).map(quotaJson).join(',')) } };
 }
 
 /** Lets administrators through to a user who exists. */

@@ -11,9 +11,9 @@ import { type HpcSystem, newJobId } from '../domain/system.ts';
 import type { Spool, Upload } from '../files/spool.ts';
 import { readStart } from '../files/unzip.ts';
 import { inspectZip, type ZipLimits } from '../files/zip-directory.ts';
-import { insertEvent } from '../store/events.ts';
+import type { Amounts } from '../store/accounts.ts';
 import { insertJob, type NewJob } from '../store/jobs.ts';
-import { type Amounts, reserve } from '../store/ledger.ts';
+import { reserve } from '../store/ledger.ts';
 import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
 import type { Actor } from './actor.ts';
@@ -130,20 +130,12 @@ async function recordJob(
   return await inTransaction(deps.db, async (tx) => {
     // Somebody may have been banned, or the project closed, while the zip was on its way.
     await checkMember(tx, actor, project);
-    const id = await insertJob(tx, newJob, shown);
+    const told = { ...jobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds };
+    const { id, json } = await insertJob(tx, newJob, shown, told);
     const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
     const note = { actor: userId, reason: `submission of ${job.jobId}`, at: now };
     const lack = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
     if (lack !== null) throw quotaExceeded(lack, longestRuntime(destination, job.request, lack));
-    const { json } = shown(id);
-    await insertEvent(tx, {
-      userId,
-      job: id,
-      jobJson: json,
-      kind: 'job.accepted',
-      data: { ...jobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds },
-      at: now,
-    });
     await answer(tx, json);
     return json;
   });

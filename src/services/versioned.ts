@@ -1,8 +1,8 @@
 /** JSON to be sent: as one text, with the record number that the next page comes after; or, when it is long, in pieces. */
 export type JsonAnswer = { json: string; next?: number } | { pieces: AsyncIterable<string> };
 
-/** An answer whose version is known before it is read: for who has that version already it need not be read. */
+/** What has a version, as one look found it; null in place of the answer when the version is the one that was known. */
 export interface Versioned {
   version: string;
-  read(): Promise<JsonAnswer>;
+  answer: JsonAnswer | null;
 }

@@ -1,5 +1,8 @@
+import { type ExpressionBuilder, sql } from 'kysely';
 import { type AccountFigures, available, type Movement, noMovement } from '../domain/settlement.ts';
-import { prepared, type Value } from './prepared.ts';
+import { dialectOf } from './dialect.ts';
+import { periodsAt } from './periods.ts';
+import { prepared, preparedInsert, type Value } from './prepared.ts';
 import type { Db, EntryKind, Resource, Tables } from './tables.ts';
 
 export interface Account extends AccountFigures {
@@ -68,13 +71,8 @@ export async function openAccount(
   return id;
 }
 
-const accountsOf = prepared((db, value: Value<{ projectId: number; periodId: number; userId: string }>) =>
-  db
-    .selectFrom('accounts')
-    .select(columns)
-    .where('project_id', '=', value('projectId'))
-    .where('holder', 'in', [poolHolder, value('userId')])
-    .where('period_id', 'in', [noPeriod, value('periodId')]),
+const accountsIn = prepared((db, value: Value<{ projectId: number; periodId: number; userId: string }>) =>
+  accountsOf(db, value('projectId'), value('userId')).where('period_id', 'in', [noPeriod, value('periodId')]),
 );
 
 /** The accounts of a user in a period of a project; undefined for who is no member. */
@@ -84,13 +82,43 @@ export async function findAccounts(
   periodId: number,
   userId: string,
 ): Promise<AccountSet | undefined> {
-  const rows = await accountsOf(db, { projectId, periodId, userId });
-  const pick = (holder: string, resource: Resource) =>
-    rows.find((row) => row.holder === holder && row.resource === resource);
-  const timePool = pick(poolHolder, 'time');
-  const timeCap = pick(userId, 'time');
-  const spacePool = pick(poolHolder, 'space');
-  const spaceCap = pick(userId, 'space');
+  return accountSet(await accountsIn(db, { projectId, periodId, userId }));
+}
+
+const accountsAt = prepared((db, value: Value<{ projectId: number; userId: string; now: number }>) =>
+  accountsOf(db, value('projectId'), value('userId')).where((eb) =>
+    eb.or([
+      eb('period_id', '=', noPeriod),
+      eb('period_id', 'in', periodsAt(db, value('projectId'), value('now')).select('id')),
+    ]),
+  ),
+);
+
+/** The same for the period that it is now; undefined also when there is none. */
+export async function currentAccounts(
+  db: Db,
+  projectId: number,
+  userId: string,
+  now: number,
+): Promise<AccountSet | undefined> {
+  return accountSet(await accountsAt(db, { projectId, userId, now }));
+}
+
+function accountsOf(db: Db, projectId: number, userId: string) {
+  return db
+    .selectFrom('accounts')
+    .select(columns)
+    .where('project_id', '=', projectId)
+    .where('holder', 'in', [poolHolder, userId]);
+}
+
+function accountSet(accounts: readonly Account[]): AccountSet | undefined {
+  const pick = (resource: Resource, isPool: boolean) =>
+    accounts.find((account) => account.resource === resource && (account.holder === poolHolder) === isPool);
+  const timePool = pick('time', true);
+  const timeCap = pick('time', false);
+  const spacePool = pick('space', true);
+  const spaceCap = pick('space', false);
   return timePool && timeCap && spacePool && spaceCap && { timePool, timeCap, spacePool, spaceCap };
 }
 
@@ -119,12 +147,54 @@ export async function moveIfAvailable(
 
 const moveWithin = prepared((db, value: Value<Movement & { accountId: number; amount: number }>) =>
   movement(db, value)
-    .where((eb) => {
-      const taken = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
-      return eb(eb(eb.ref('granted'), '-', eb.parens(taken)), '>=', value('amount'));
-    })
+    .where((eb) => eb(availableIn(eb), '>=', value('amount')))
     .returning(columns),
 );
+
+/** What a job may use of time and space at the most. */
+export interface Amounts {
+  timeSeconds: number;
+  spaceBytes: number;
+}
+
+/** Holds the amounts on those of a job's accounts that have so much, and answers with these as they are then. */
+export async function holdIfAvailable(db: Db, accounts: AccountSet, amounts: Amounts): Promise<readonly Account[]> {
+  const { timePool, timeCap, spacePool, spaceCap } = accounts;
+  return await hold(db, {
+    timePool: timePool.id,
+    timeCap: timeCap.id,
+    spacePool: spacePool.id,
+    spaceCap: spaceCap.id,
+    ...amounts,
+  });
+}
+
+const hold = prepared((db, value: Value<Record<keyof AccountSet, number> & Amounts>) => {
+  const amount = sql<number>`case resource when 'time' then cast(${value('timeSeconds')} as bigint)
+    else cast(${value('spaceBytes')} as bigint) end`;
+  return db
+    .updateTable('accounts')
+    .set((eb) => ({ held: eb('held', '+', amount), version: eb('version', '+', 1) }))
+    .where('id', 'in', lockedInOrder(db, [value('timePool'), value('timeCap'), value('spacePool'), value('spaceCap')]))
+    .where((eb) => eb(availableIn(eb), '>=', amount))
+    .returning(columns);
+});
+
+/** Time before space, and the pool before the cap: always in this order, so that no two transactions wait for each other. */
+function lockedInOrder(db: Db, ids: readonly number[]) {
+  const accounts = db
+    .selectFrom('accounts as in_order')
+    .select('in_order.id')
+    .where('in_order.id', 'in', ids)
+    .orderBy('in_order.resource', 'desc')
+    .orderBy('in_order.holder');
+  return dialectOf(db).locksRows ? accounts.forNoKeyUpdate() : accounts;
+}
+
+function availableIn(eb: ExpressionBuilder<Tables, 'accounts'>) {
+  const taken = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
+  return eb(eb.ref('granted'), '-', eb.parens(taken));
+}
 
 function movement(db: Db, by: Value<Movement & { accountId: number }>) {
   return db
@@ -147,33 +217,29 @@ export interface Moved {
 
 /** Appends to the history of accounts. */
 export async function insertEntries(db: Db, moved: readonly Moved[], note: EntryNote): Promise<void> {
-  for (const { movement, after } of moved)
-    await append(db, {
-      account_id: after.id,
-      ...noMovement,
-      ...movement,
-      available_after: available(after),
-      ...note,
-    });
+  const rows = moved.map(({ movement, after }) => ({
+    account_id: after.id,
+    ...noMovement,
+    ...movement,
+    available_after: available(after),
+    ...note,
+  }));
+  await append(db, rows);
 }
 
-type EntryColumns = Omit<Tables['entries'], 'id'>;
-
-const append = prepared((db, value: Value<EntryColumns>) =>
-  db.insertInto('entries').values({
-    account_id: value('account_id'),
-    kind: value('kind'),
-    granted: value('granted'),
-    held: value('held'),
-    posted: value('posted'),
-    overrun: value('overrun'),
-    available_after: value('available_after'),
-    job: value('job'),
-    actor: value('actor'),
-    reason: value('reason'),
-    at: value('at'),
-  }),
-);
+const append = preparedInsert('entries', [
+  'account_id',
+  'kind',
+  'granted',
+  'held',
+  'posted',
+  'overrun',
+  'available_after',
+  'job',
+  'actor',
+  'reason',
+  'at',
+]);
 
 /** The same for one. */
 export async function insertEntry(db: Db, movement: Partial<Movement>, after: Account, note: EntryNote): Promise<void> {

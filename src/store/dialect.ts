@@ -26,6 +26,8 @@ export interface Dialect {
   foreignKeys(db: Db): Promise<{ child: string; parent: string }[]>;
   /** All rows of a table, so many at a time. On PostgreSQL the handle must be a transaction. */
   readTable(db: Db, table: string, size: number): AsyncIterable<Row[]>;
+  /** An expression that takes the next record number of a table. On SQLite it is taken by inserting it. */
+  nextNumber(table: string): string;
   /** The record number that a table gave last; 0 where it gave none. */
   lastNumber(db: Db, table: string): Promise<number>;
   setLastNumber(db: Db, table: string, number: number): Promise<void>;
@@ -62,6 +64,7 @@ const sqlite: Dialect = {
       last = rows.at(-1)?.rowid_ ?? last;
     }
   },
+  nextNumber: (table) => `(select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = '${table}')`,
   async lastNumber(db, table) {
     const { rows } = await sql<{ seq: number }>`select seq from sqlite_sequence where name = ${table}`.execute(db);
     return rows[0]?.seq ?? 0;
@@ -110,6 +113,7 @@ const postgres: Dialect = {
     }
     await sql`close all_rows`.execute(db);
   },
+  nextNumber: (table) => `nextval(pg_get_serial_sequence('${table}', 'id'))`,
   async lastNumber(db, table) {
     const { rows } = await sql<{ last: number | null }>`
       select pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass) as last`.execute(db);

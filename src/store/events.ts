@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { EventKind } from '../domain/event.ts';
+import { preparedInsert } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export interface NewEvent {
@@ -32,38 +33,58 @@ export async function insertEvent(db: Db, { userId, ...event }: NewEvent): Promi
 
 /** The same event for several users. */
 export async function insertEvents(db: Db, userIds: readonly string[], event: Omit<NewEvent, 'userId'>): Promise<void> {
-  const { job, jobJson, kind, data, at } = event;
-  const text = JSON.stringify(data);
   // A statement binds a limited number of values; a project can have more members than that.
   for (let first = 0; first < userIds.length; first += 1000) {
     const numbered = await db
       .updateTable('users')
       .set((eb) => ({ event_seq: eb('event_seq', '+', 1) }))
       .where('id', 'in', userIds.slice(first, first + 1000))
-      .returning(['id', 'event_seq', 'webhooks'])
+      .returning(numberedColumns)
       .execute();
-    if (numbered.length === 0) continue;
-    const rows = numbered.map(({ id, event_seq: seq }) => {
-      return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: text, at, forgotten: 0 };
-    });
-    const inserted = await db.insertInto('events').values(rows).returning('id').execute();
-    if (numbered.every(({ webhooks }) => webhooks === 0)) continue;
-    await queueDeliveries(
-      db,
-      inserted.map(({ id }) => id),
-    );
+    if (numbered.length > 0) await insertNumbered(db, numbered, event);
   }
 }
 
-/** Every event goes to the webhooks of its user that want it: part of the same transaction, so that none is left out. */
-async function queueDeliveries(db: Db, eventIds: readonly number[]): Promise<void> {
+/** A user whose next event has its number. */
+interface NumberedUser {
+  id: string;
+  seq: number;
+  webhooks: number;
+}
+
+export const numberedColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
+
+/** The same, where the numbers are taken. */
+export async function insertNumbered(
+  db: Db,
+  users: readonly NumberedUser[],
+  { job, jobJson, kind, data, at }: Omit<NewEvent, 'userId'>,
+): Promise<void> {
+  const same = { job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, forgotten: 0 };
+  const rows = users.map(({ id, seq }) => ({ user_id: id, seq, ...same }));
+  if (rows.length === 1) await insertOne(db, rows);
+  else await db.insertInto('events').values(rows).execute();
+  const told = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
+  if (told.length > 0) await queueDeliveries(db, told);
+}
+
+const insertOne = preparedInsert('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'forgotten']);
+
+/**
+ * The last event of each of these users goes to those of their webhooks that want it: part of the same transaction, so
+ * that none is left out.
+ */
+async function queueDeliveries(db: Db, userIds: readonly string[]): Promise<void> {
   await db
     .insertInto('deliveries')
     .columns(['webhook_id', 'event_id', 'state', 'created_at', 'due_at', 'tries', 'lease_until'])
     .expression((eb) =>
       eb
-        .selectFrom('events')
-        .innerJoin('webhooks', 'webhooks.user_id', 'events.user_id')
+        .selectFrom('users')
+        .innerJoin('events', (join) =>
+          join.onRef('events.user_id', '=', 'users.id').onRef('events.seq', '=', 'users.event_seq'),
+        )
+        .innerJoin('webhooks', 'webhooks.user_id', 'users.id')
         .innerJoin('subscriptions', 'subscriptions.webhook_id', 'webhooks.id')
         .select([
           'webhooks.id',
@@ -74,7 +95,7 @@ async function queueDeliveries(db: Db, eventIds: readonly number[]): Promise<voi
           sql.lit(0).as('tries'),
           sql.lit(0).as('lease'),
         ])
-        .where('events.id', 'in', eventIds)
+        .where('users.id', 'in', userIds)
         .where('webhooks.disabled_at', 'is', null)
         .where((on) =>
           on.or([on('subscriptions.kind', '=', '*'), on('subscriptions.kind', '=', on.ref('events.kind'))]),

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { prepared, type Value } from './prepared.ts';
+import { byShape, remembered, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 /** Whose jobs, and where. */
@@ -22,66 +22,114 @@ export interface JobFilter extends JobScope {
 
 /** Some jobs of a list, in their order. */
 export interface JobPage {
+  /** The version of the jobs whose list it is, as `versions.ts` tells; all else is of that version. */
+  version: string;
   /** Their public JSON, with commas between them. */
   json: string;
   count: number;
   /** The record number of the last one; 0 without any. */
   last: number;
+  /** Whether there are more of them. */
+  more: boolean;
 }
 
 /** A job that got its number before another one was accepted by so much later at the most, by the clocks of all hosts. */
 const clockSlackMs = 60_000;
 
 /**
- * The next jobs of a list, by ascending record number, after the one named, put together by the database. Each kind of
- * list has an index that is in this order, so that a page costs the same however many jobs are stored.
+ * The next jobs of a list, by ascending record number, after the one named, put together by the database in one look.
+ * Each kind of list has an index that is in this order, so that a page costs the same however many jobs are stored.
+ * A page of the version that is known already comes without jobs.
  */
-export async function nextJobs(db: Db, filter: JobFilter, after: number, most: number): Promise<JobPage> {
-  const { owner, hpc, project, stage, failed, terminal, since, title } = filter;
-  const first = since === undefined ? 0 : await firstSince(db, since);
-  if (first === null) return { json: '', count: 0, last: 0 };
-  let query = db
-    .selectFrom('jobs')
-    .select(['id', 'public_json as json'])
-    .where('id', '>', Math.max(after, first - 1));
-  if (owner !== undefined) query = query.where('owner', '=', owner);
-  // Few jobs pass these filters, and they have indexes of their own. The place is then looked at job by job: as an
-  // expression, so that the planner does not take the index of the place, and looks at the filter job by job.
-  const isRare = stage !== undefined || title !== undefined || failed === true || terminal === false;
-  const column = (name: 'hpc' | 'project_name') =>
-    isRare ? sql<string>`${sql.ref(name)} || ''` : sql.ref<string>(name);
-  if (hpc !== undefined) query = query.where(column('hpc'), '=', hpc);
-  if (project !== undefined) query = query.where(column('project_name'), '=', project);
-  if (stage !== undefined) query = query.where('stage', '=', stage);
-  if (title !== undefined) query = query.where('title', '=', title);
-  // Written out, not bound: only so does the planner know that the index of these few jobs will do.
-  if (failed !== undefined) query = query.where('failed', '=', sql.lit(failed ? 1 : 0));
-  if (terminal !== undefined) query = query.where('terminal', '=', sql.lit(terminal ? 1 : 0));
-  if (since !== undefined) query = query.where('accepted_at', '>=', since);
-  const { json, count, last } = await db
-    .selectFrom(query.orderBy('id').limit(most).as('page'))
-    // Both databases take the rows as they come, which is in the order of the page.
-    .select(sql<string | null>`string_agg(json, ',')`.as('json'))
-    .select((eb) => [eb.fn.countAll().as('count'), eb.fn.max<number | null>('id').as('last')])
-    .executeTakeFirstOrThrow();
-  return { json: json ?? '', count: Number(count), last: last ?? 0 };
+export async function nextJobs(
+  db: Db,
+  filter: JobFilter,
+  after: number,
+  most: number,
+  knownVersion = '-1',
+): Promise<JobPage> {
+  const { failed: _failed, terminal: _terminal, ...values } = filter;
+  const [row] = await pagesOf(shapeOf(filter))(db, { ...values, after, most, known: Number(knownVersion) });
+  if (row === undefined) throw new Error('an aggregate gives one row');
+  return {
+    version: String(row.version ?? 0),
+    json: row.json ?? '',
+    count: Number(row.count),
+    last: row.last ?? 0,
+    more: row.next !== null,
+  };
+}
+
+/** What a list is filtered by; and of what is one of two, which of them: there is an index for each. */
+type Shape = { [Field in keyof JobFilter]: JobFilter[Field] extends boolean | undefined ? boolean : true };
+
+function shapeOf(filter: JobFilter): string {
+  return JSON.stringify(filter, (_field, value) =>
+    typeof value === 'object' || typeof value === 'boolean' ? value : true,
+  );
+}
+
+interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
+  after: number;
+  most: number;
+  known: number;
+}
+
+const pagesOf = byShape((text: string) => {
+  const shape = JSON.parse(text) as Shape;
+  return remembered((db, value: Value<PageValues>) => {
+    const version = shape.owner
+      ? db.selectFrom('users').select('jobs_version as version').where('id', '=', value('owner'))
+      : db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobs_version').as('version'));
+    const jobs = () => filteredJobs(db, shape, value);
+    const page = jobs()
+      .select(['id', 'public_json as json'])
+      .where('id', '>', value('after'))
+      .orderBy('id')
+      .limit(value('most'));
+    const read = db
+      .selectFrom(page.as('page'))
+      // Both databases take the rows as they come, which is in the order of the page.
+      .select(sql<string | null>`string_agg(json, ',')`.as('json'))
+      .select((eb) => [eb.fn.countAll().as('count'), eb.fn.max<number | null>('id').as('last')])
+      .where(version, '<>', value('known'));
+    return db
+      .selectFrom(read.as('read'))
+      .select(['json', 'count', 'last', version.as('version')])
+      .select((eb) => [
+        // In their order, so that the next one is found by the index.
+        jobs().select('id').where('id', '>', eb.ref('read.last')).orderBy('id').limit(1).as('next'),
+      ]);
+  });
+});
+
+function filteredJobs(db: Db, shape: Shape, value: Value<PageValues>) {
+  let query = db.selectFrom('jobs');
+  if (shape.owner) query = query.where('owner', '=', value('owner'));
+  if (shape.hpc) query = query.where('hpc', '=', value('hpc'));
+  if (shape.project) query = query.where('project_name', '=', value('project'));
+  if (shape.stage) query = query.where('stage', '=', value('stage'));
+  if (shape.title) query = query.where('title', '=', value('title'));
+  if (shape.failed !== undefined) query = query.where('failed', '=', sql.lit(shape.failed ? 1 : 0));
+  if (shape.terminal !== undefined) query = query.where('terminal', '=', sql.lit(shape.terminal ? 1 : 0));
+  if (shape.since) {
+    const since = value('since');
+    query = query.where('accepted_at', '>=', since).where('id', '>=', firstSince(db, since));
+  }
+  return query;
 }
 
 /**
- * Where to begin, or null when there is no such job: numbers are given in the order of time, but for the slack, so older
- * jobs need not be looked at.
+ * The number to begin with; null, which nothing compares with, when there is no such job. Numbers are given in the order
+ * of time, but for the slack, so older jobs need not be looked at.
  */
-async function firstSince(db: Db, since: number): Promise<number | null> {
+function firstSince(db: Db, since: number) {
   const accepted = db.selectFrom('jobs').where('accepted_at', '>=', since);
   const earliest = accepted.select((eb) => eb(eb.fn.min('accepted_at'), '+', clockSlackMs).as('at'));
-  const { id } = await accepted
-    .select((eb) => eb.fn.min<number | null>('id').as('id'))
-    .where('accepted_at', '<=', earliest)
-    .executeTakeFirstOrThrow();
-  return id;
+  return accepted.select((eb) => eb.fn.min<number>('id').as('id')).where('accepted_at', '<=', earliest);
 }
 
-const byJobId = prepared((db, value: Value<{ jobId: string }>) =>
+const byJobId = remembered((db, value: Value<{ jobId: string }>) =>
   db
     .selectFrom('jobs')
     .select(['owner', 'hpc', 'project_name as project', 'public_json as json'])

@@ -1,5 +1,8 @@
+import { sql } from 'kysely';
 import type { JobEnd, JobRequest, JobState, JobStatus } from '../domain/job.ts';
-import { prepared, type Value } from './prepared.ts';
+import { dialectOf } from './dialect.ts';
+import { insertNumbered, type NewEvent, numberedColumns } from './events.ts';
+import { prepared, preparedInsert, type Value } from './prepared.ts';
 import type { Db, Tables } from './tables.ts';
 import { raiseJobsVersion } from './versions.ts';
 
@@ -44,88 +47,81 @@ export interface NewJob {
   acceptedAt: number;
 }
 
-/** Inserts an accepted job. What callers see, which carries the number that the database gives it, is written with it. */
-export async function insertJob(db: Db, job: NewJob, shown: (id: number) => ShownJob): Promise<number> {
-  // Before the job has its number: so the jobs of one user become visible in the order of their numbers.
-  await raiseJobsVersion(db, job.owner);
-  const [row] = await insertAccepted(db, {
-    jobId: job.jobId,
+/**
+ * Inserts an accepted job, and the event that tells of it. What callers see, which carries the number that the database
+ * gives the job, is written with it.
+ */
+export async function insertJob(
+  db: Db,
+  job: NewJob,
+  shown: (id: number) => ShownJob,
+  eventData: NewEvent['data'],
+): Promise<{ id: number; json: string }> {
+  const [numbers] = await takeNumbers(db, { owner: job.owner });
+  if (numbers === undefined) throw new Error(`there is no user ${job.owner}`);
+  const { jobNumber: id, ...owner } = numbers;
+  const view = shown(id);
+  const row = {
+    id,
+    job_id: job.jobId,
     owner: job.owner,
-    projectId: job.project.id,
+    project_id: job.project.id,
     hpc: job.project.hpc,
-    projectName: job.project.name,
+    project_name: job.project.name,
     request: JSON.stringify(job.request),
     units: job.units,
-    sha256: job.input?.sha256 ?? null,
-    bytes: job.input?.bytes ?? 0,
-    unpackedBytes: job.input?.unpackedBytes ?? 0,
-    acceptedAt: job.acceptedAt,
-    title: job.request.title,
-  });
-  if (row === undefined) throw new Error('a job that was inserted has a number');
-  const { json, stage } = shown(row.id);
-  await showAccepted(db, { id: row.id, json, stage });
-  return row.id;
+    input_sha256: job.input?.sha256 ?? null,
+    input_bytes: job.input?.bytes ?? 0,
+    unpacked_bytes: job.input?.unpackedBytes ?? 0,
+    state: 'accepted' as const,
+    attempt: 1,
+    accepted_at: job.acceptedAt,
+    due_at: job.acceptedAt,
+    tries: 0,
+    ...shownColumns(view),
+  };
+  await insertAccepted(db, [row]);
+  const event = { job: id, jobJson: view.json, kind: 'job.accepted' as const, data: eventData, at: job.acceptedAt };
+  await insertNumbered(db, [owner], event);
+  return { id, json: view.json };
 }
 
-interface AcceptedColumns {
-  jobId: string;
-  owner: string;
-  projectId: number;
-  hpc: string;
-  projectName: string;
-  request: string;
-  units: number;
-  sha256: string | null;
-  bytes: number;
-  unpackedBytes: number;
-  acceptedAt: number;
-  title: string;
-}
-
-const insertAccepted = prepared((db, value: Value<AcceptedColumns>) =>
+/**
+ * Takes the numbers of a job and of its first event, for one who has a new version of jobs from now on. The row of the
+ * owner stays locked until the commit: so the jobs of one user become visible in the order of their numbers.
+ */
+const takeNumbers = prepared((db, value: Value<{ owner: string }>) =>
   db
-    .insertInto('jobs')
-    .values({
-      job_id: value('jobId'),
-      owner: value('owner'),
-      project_id: value('projectId'),
-      hpc: value('hpc'),
-      project_name: value('projectName'),
-      request: value('request'),
-      units: value('units'),
-      input_sha256: value('sha256'),
-      input_bytes: value('bytes'),
-      unpacked_bytes: value('unpackedBytes'),
-      state: 'accepted',
-      outcome: null,
-      reason: null,
-      exit_code: null,
-      started_at: null,
-      ended_at: null,
-      elapsed_seconds: null,
-      engine_ref: null,
-      attempt: 1,
-      accepted_at: value('acceptedAt'),
-      due_at: value('acceptedAt'),
-      tries: 0,
-      cancel_requested_at: null,
-      public_json: '',
-      title: value('title'),
-      stage: '',
-      failed: 0,
-      terminal: 0,
-      expires_at: null,
-    })
-    .returning('id'),
+    .updateTable('users')
+    .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1), event_seq: eb('event_seq', '+', 1) }))
+    .where('id', '=', value('owner'))
+    .returning(numberedColumns)
+    .returning(sql<number>`${sql.raw(dialectOf(db).nextNumber('jobs'))}`.as('jobNumber')),
 );
 
-const showAccepted = prepared((db, value: Value<{ id: number; json: string; stage: string }>) =>
-  db
-    .updateTable('jobs')
-    .set({ public_json: value('json'), stage: value('stage') })
-    .where('id', '=', value('id')),
-);
+const insertAccepted = preparedInsert('jobs', [
+  'id',
+  'job_id',
+  'owner',
+  'project_id',
+  'hpc',
+  'project_name',
+  'request',
+  'units',
+  'input_sha256',
+  'input_bytes',
+  'unpacked_bytes',
+  'state',
+  'attempt',
+  'accepted_at',
+  'due_at',
+  'tries',
+  'public_json',
+  'title',
+  'stage',
+  'terminal',
+  'failed',
+]);
 
 function shownColumns({ json, title, stage, isTerminal, isFailure }: ShownJob) {
   return { public_json: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };

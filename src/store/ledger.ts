@@ -3,15 +3,16 @@ import type { Lack } from '../domain/shortage.ts';
 import {
   type Account,
   type AccountSet,
+  type Amounts,
   type EntryNote,
+  holdIfAvailable,
   insertEntries,
   insertEntry,
   type Moved,
   moveFigures,
-  moveIfAvailable,
 } from './accounts.ts';
-import { prepared, type Value } from './prepared.ts';
-import type { Db, Resource, Tables } from './tables.ts';
+import { preparedInsert } from './prepared.ts';
+import type { Db, Resource } from './tables.ts';
 import { announceThreshold } from './thresholds.ts';
 
 /**
@@ -19,16 +20,11 @@ import { announceThreshold } from './thresholds.ts';
  * Every change comes with the entry that explains it. All of it runs inside the caller's transaction: half of it never
  * happened.
  */
-export interface Amounts {
-  timeSeconds: number;
-  spaceBytes: number;
-}
-
 type Note = Omit<EntryNote, 'kind' | 'job'>;
 
 /**
- * Holds what a job may use at the most, pool first and then cap. When it answers with a shortage the caller must roll
- * back: holds of the accounts before the one that was too small stand in the transaction.
+ * Holds what a job may use at the most. When it answers with a shortage the caller must roll back: what the other
+ * accounts hold stands in the transaction.
  */
 export async function reserve(
   db: Db,
@@ -37,21 +33,21 @@ export async function reserve(
   amounts: Amounts,
   note: Note,
 ): Promise<Lack | null> {
-  // Always in this order, so that no two transactions wait for each other.
   const sides = [
     [accounts.timePool, amounts.timeSeconds, 'pool'],
     [accounts.timeCap, amounts.timeSeconds, 'cap'],
     [accounts.spacePool, amounts.spaceBytes, 'pool'],
     [accounts.spaceCap, amounts.spaceBytes, 'cap'],
   ] as const;
+  const changed = await holdIfAvailable(db, accounts, amounts);
   const moved: Moved[] = [];
   for (const [{ id, resource }, held, account] of sides) {
-    const after = await moveIfAvailable(db, id, { held }, held);
+    const after = changed.find((one) => one.id === id);
     if (after === undefined) return await lackOf(db, accounts, resource, held, account);
     moved.push({ movement: { held }, after });
   }
   await insertEntries(db, moved, { ...note, job: job.id, kind: 'reserve' });
-  await insertHold(db, {
+  const hold = {
     job: job.id,
     attempt: job.attempt,
     time_pool: accounts.timePool.id,
@@ -61,23 +57,22 @@ export async function reserve(
     time_seconds: amounts.timeSeconds,
     space_bytes: amounts.spaceBytes,
     created_at: note.at,
-  });
+  };
+  await insertHold(db, [hold]);
   return null;
 }
 
-const insertHold = prepared((db, value: Value<Omit<Tables['holds'], 'id'>>) =>
-  db.insertInto('holds').values({
-    job: value('job'),
-    attempt: value('attempt'),
-    time_pool: value('time_pool'),
-    time_cap: value('time_cap'),
-    space_pool: value('space_pool'),
-    space_cap: value('space_cap'),
-    time_seconds: value('time_seconds'),
-    space_bytes: value('space_bytes'),
-    created_at: value('created_at'),
-  }),
-);
+const insertHold = preparedInsert('holds', [
+  'job',
+  'attempt',
+  'time_pool',
+  'time_cap',
+  'space_pool',
+  'space_cap',
+  'time_seconds',
+  'space_bytes',
+  'created_at',
+]);
 
 /** What there is of the smaller of pool and cap: of the larger one the caller has no use. */
 async function lackOf(

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from 'pg';
 import { type DatabaseSettings, postgresSettings } from './database.ts';
+import { dialectOf } from './dialect.ts';
 import { openClient } from './postgres.ts';
 import type { Db } from './tables.ts';
 
@@ -60,8 +61,7 @@ export function openLine(db: Db, settings: DatabaseSettings): DatabaseLine {
     sending = undefined;
     const words = [...waiting];
     waiting.clear();
-    const notices = sql.join(words.map((word) => sql`pg_notify(${channel}, ${`${self} ${word}`})`));
-    await sql`select ${notices}`.execute(db).catch(() => undefined);
+    await passWord(db, words, self).catch(() => undefined);
   }
 
   let listening = listen();
@@ -82,4 +82,11 @@ export function openLine(db: Db, settings: DatabaseSettings): DatabaseLine {
       await client?.end().catch(() => undefined);
     },
   };
+}
+
+/** Passes word (topic and name) on to all who listen; on a database that nobody else can be on, it does nothing. */
+export async function passWord(db: Db, words: readonly string[], from = '-'): Promise<void> {
+  if (dialectOf(db).name !== 'postgres') return;
+  const notices = sql.join(words.map((word) => sql`pg_notify(${channel}, ${`${from} ${word}`})`));
+  await sql`select ${notices}`.execute(db);
 }

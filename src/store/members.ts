@@ -1,4 +1,3 @@
-import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export type MemberStatus = 'active' | 'removed' | 'banned';
@@ -11,16 +10,13 @@ export interface MemberRecord {
   since: number;
 }
 
-const memberOf = prepared((db, value: Value<{ userId: string; projectId: number }>) =>
-  db
+export async function findMember(db: Db, userId: string, projectId: number): Promise<MemberRecord | undefined> {
+  const row = await db
     .selectFrom('memberships')
     .selectAll()
-    .where('user_id', '=', value('userId'))
-    .where('project_id', '=', value('projectId')),
-);
-
-export async function findMember(db: Db, userId: string, projectId: number): Promise<MemberRecord | undefined> {
-  const [row] = await memberOf(db, { userId, projectId });
+    .where('user_id', '=', userId)
+    .where('project_id', '=', projectId)
+    .executeTakeFirst();
   return row && memberRecord(row);
 }
 

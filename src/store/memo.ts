@@ -28,11 +28,17 @@ export function rememberReads(db: Db, reader: Database): void {
     },
     get: (version, key) => (version === current ? kept.get(key) : undefined),
     put(version, key, rows) {
-      if (version !== current) return;
+      if (version !== current || !isSmall(rows)) return;
       if (kept.size >= mostKept) kept.clear();
       kept.set(key, rows);
     },
   });
+}
+
+/** What takes room, such as a page of a list, is rather read again than kept. */
+function isSmall(rows: Rows): boolean {
+  const isShort = (value: unknown) => typeof value !== 'string' || value.length <= 2000;
+  return rows.length <= 50 && rows.every((row) => Object.values(row as object).every(isShort));
 }
 
 /** Undefined for a transaction, which sees what nobody else does, and for databases that cannot tell of changes. */

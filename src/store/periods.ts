@@ -1,4 +1,3 @@
-import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 /**
@@ -33,17 +32,28 @@ export async function endPeriod(db: Db, id: number, endsAt: number): Promise<voi
 
 /** The periods of a project that have not ended, the first one first. */
 export async function openPeriods(db: Db, projectId: number, now: number): Promise<PeriodRecord[]> {
-  const periods = (await periodsOf(db, { projectId })).map(periodRecord);
-  return periods.filter(({ endsAt }) => endsAt === null || endsAt > now);
+  const rows = await db
+    .selectFrom('periods')
+    .selectAll()
+    .where('project_id', '=', projectId)
+    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
+    .orderBy('starts_at')
+    .execute();
+  return rows.map(periodRecord);
 }
-
-const periodsOf = prepared((db, value: Value<{ projectId: number }>) =>
-  db.selectFrom('periods').selectAll().where('project_id', '=', value('projectId')).orderBy('starts_at'),
-);
 
 /** The period that new holds are taken from. */
 export async function currentPeriod(db: Db, projectId: number, now: number): Promise<number | undefined> {
-  return (await openPeriods(db, projectId, now)).find((period) => period.startsAt <= now)?.id;
+  return (await periodsAt(db, projectId, now).select('id').executeTakeFirst())?.id;
+}
+
+/** At any moment there is one at most. */
+export function periodsAt(db: Db, projectId: number, now: number) {
+  return db
+    .selectFrom('periods')
+    .where('project_id', '=', projectId)
+    .where('starts_at', '<=', now)
+    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]));
 }
 
 /** Periods that end before a moment and whose members have not been told. */

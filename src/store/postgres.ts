@@ -5,6 +5,7 @@ import type Pg from 'pg';
 import type { PostgresAddress } from '../domain/database-url.ts';
 import { BursarError } from '../domain/errors.ts';
 import { inOurWords, isLost } from './postgres-errors.ts';
+import { nameOf } from './prepared.ts';
 
 export interface PostgresSettings {
   address: PostgresAddress;
@@ -118,7 +119,9 @@ function guarded(client: Pg.PoolClient): PostgresPoolClient {
     // A connection that is gone has rolled back; what happened before is what the caller should hear of.
     if (lost && text === 'rollback') return { command: 'ROLLBACK', rowCount: 0, rows: [] };
     try {
-      return (await client.query(text, [...values])) as PostgresQueryResult<unknown>;
+      const name = nameOf(text);
+      const query = { text, values: [...values], ...(name === undefined ? {} : { name }) };
+      return (await client.query(query)) as PostgresQueryResult<unknown>;
     } catch (error) {
       lost ||= isLost(error);
       throw inOurWords(error);

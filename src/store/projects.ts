@@ -1,4 +1,3 @@
-import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export interface ProjectRecord {
@@ -14,12 +13,13 @@ export interface ProjectRecord {
 
 export type NewProject = Pick<ProjectRecord, 'hpc' | 'name' | 'autoJoin' | 'grant' | 'createdAt'>;
 
-const byName = prepared((db, value: Value<{ hpc: string; name: string }>) =>
-  db.selectFrom('projects').selectAll().where('hpc', '=', value('hpc')).where('name', '=', value('name')),
-);
-
 export async function findProject(db: Db, hpc: string, name: string): Promise<ProjectRecord | undefined> {
-  const [row] = await byName(db, { hpc, name });
+  const row = await db
+    .selectFrom('projects')
+    .selectAll()
+    .where('hpc', '=', hpc)
+    .where('name', '=', name)
+    .executeTakeFirst();
   return row && projectRecord(row);
 }
 

@@ -1,5 +1,6 @@
 import type { AccountFigures } from '../domain/settlement.ts';
 import { poolHolder } from './accounts.ts';
+import { byShape, remembered, type Value } from './prepared.ts';
 import type { Db, Resource } from './tables.ts';
 
 export interface QuotaRecord {
@@ -17,35 +18,45 @@ export interface QuotaFilter {
   project?: string;
 }
 
-/** Quotas, one a membership, by descending project and then by user, in one query. */
+/** Quotas, one a membership, by descending project and then by user. */
 export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRecord[]> {
-  let query = db
-    .selectFrom('memberships')
-    .innerJoin('projects', 'projects.id', 'memberships.project_id')
-    .innerJoin('accounts', 'accounts.project_id', 'projects.id')
-    .leftJoin('periods', 'periods.id', 'accounts.period_id')
-    .select(['memberships.id', 'memberships.user_id', 'projects.id as project_id', 'projects.hpc', 'projects.name'])
-    .select(['accounts.holder', 'accounts.resource'])
-    .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
-    .where((eb) => eb.or([eb('periods.id', 'is', null), eb('periods.starts_at', '<=', now)]))
-    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', now)]))
-    .orderBy('projects.id', 'desc')
-    .orderBy('memberships.id');
-  if (filter.userId === undefined) {
-    query = query.where((eb) =>
-      eb.or([eb('accounts.holder', '=', poolHolder), eb('accounts.holder', '=', eb.ref('memberships.user_id'))]),
-    );
-  } else {
-    // Said twice, so that the accounts are found by their key instead of among those of all members.
-    query = query
-      .where('memberships.user_id', '=', filter.userId)
-      .where('accounts.holder', 'in', [poolHolder, filter.userId]);
-  }
-  if (filter.hpc !== undefined) query = query.where('projects.hpc', '=', filter.hpc);
-  if (filter.project !== undefined) query = query.where('projects.name', '=', filter.project);
+  return quotasOf(await quotaRows(db, filter, now));
+}
 
+/** What an account contributes to a quota. */
+export interface QuotaRow extends AccountFigures {
+  id: number;
+  user_id: string;
+  project_id: number;
+  hpc: string;
+  name: string;
+  account: number;
+  version: number;
+  holder: string;
+  resource: Resource;
+  /** Null for what is not of a period. */
+  starts_at: number | null;
+  ends_at: number | null;
+}
+
+const hourMs = 3_600_000;
+
+/** What the quotas are made of at a moment, in one look. */
+export async function quotaRows(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRow[]> {
+  const shape = Object.keys(filter).sort().join(' ');
+  // By the hour, so that the same rows can be had again: those of each moment are among them.
+  const rows = await rowsOf(shape)(db, { ...filter, hour: now - (now % hourMs) });
+  return rows.filter(({ starts_at, ends_at }) => (starts_at ?? 0) <= now && (ends_at === null || ends_at > now));
+}
+
+/** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */
+export function versionOf(rows: readonly QuotaRow[]): string {
+  return rows.map(({ account, version }) => `${account}.${version}`).join(' ');
+}
+
+export function quotasOf(rows: readonly QuotaRow[]): QuotaRecord[] {
   const quotas = new Map<number, QuotaRecord>();
-  for (const row of await query.execute()) {
+  for (const row of rows) {
     const quota = quotas.get(row.id) ?? emptyQuota(row);
     quotas.set(row.id, quota);
     const { granted, held, posted, overrun } = row;
@@ -54,13 +65,36 @@ export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Prom
   return [...quotas.values()];
 }
 
-interface QuotaRow {
-  id: number;
-  user_id: string;
-  project_id: number;
-  hpc: string;
-  name: string;
-}
+const rowsOf = byShape((shape: string) =>
+  remembered((db, value: Value<QuotaFilter & { hour: number }>) => {
+    let query = db
+      .selectFrom('memberships')
+      .innerJoin('projects', 'projects.id', 'memberships.project_id')
+      .innerJoin('accounts', 'accounts.project_id', 'projects.id')
+      .leftJoin('periods', 'periods.id', 'accounts.period_id')
+      .select(['memberships.id', 'memberships.user_id', 'projects.id as project_id', 'projects.hpc', 'projects.name'])
+      .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
+      .select(['periods.starts_at', 'periods.ends_at'])
+      .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
+      .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('hour'))]))
+      .orderBy('projects.id', 'desc')
+      .orderBy('memberships.id');
+    const fields = shape.split(' ');
+    if (fields.includes('userId')) {
+      // Said twice, so that the accounts are found by their key instead of among those of all members.
+      query = query
+        .where('memberships.user_id', '=', value('userId'))
+        .where('accounts.holder', 'in', [poolHolder, value('userId')]);
+    } else {
+      query = query.where((eb) =>
+        eb.or([eb('accounts.holder', '=', poolHolder), eb('accounts.holder', '=', eb.ref('memberships.user_id'))]),
+      );
+    }
+    if (fields.includes('hpc')) query = query.where('projects.hpc', '=', value('hpc'));
+    if (fields.includes('project')) query = query.where('projects.name', '=', value('project'));
+    return query;
+  }),
+);
 
 function emptyQuota(row: QuotaRow): QuotaRecord {
   const none = { granted: 0, held: 0, posted: 0, overrun: 0 };

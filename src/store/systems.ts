@@ -1,5 +1,4 @@
 import type { SystemStatus } from '../domain/health.ts';
-import { prepared, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export interface SystemRecord {
@@ -45,16 +44,6 @@ export async function setSystemPause(db: Db, hpc: string, pause: { at: number; r
     .set({ paused_at: pause?.at ?? null, pause_reason: pause?.reason ?? null })
     .where('hpc', '=', hpc)
     .execute();
-}
-
-/** Why a system takes no submissions; null when it does. */
-const pauseByName = prepared((db, value: Value<{ hpc: string }>) =>
-  db.selectFrom('systems').select('pause_reason').where('hpc', '=', value('hpc')),
-);
-
-export async function pauseOf(db: Db, hpc: string): Promise<string | null> {
-  const [row] = await pauseByName(db, { hpc });
-  return row?.pause_reason ?? null;
 }
 
 /** How many jobs wait and run on each system. */

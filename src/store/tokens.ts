@@ -1,4 +1,4 @@
-import { prepared, type Value } from './prepared.ts';
+import { remembered, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 export interface NewToken {
@@ -39,7 +39,7 @@ export async function insertToken(db: Db, token: NewToken): Promise<number> {
   return row.id;
 }
 
-const byHash = prepared((db, value: Value<{ hash: string }>) => selectTokens(db).where('hash', '=', value('hash')));
+const byHash = remembered((db, value: Value<{ hash: string }>) => selectTokens(db).where('hash', '=', value('hash')));
 
 export async function tokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {
   const [row] = await byHash(db, { hash });

@@ -31,7 +31,7 @@ async function endedJob(db: Db): Promise<void> {
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
   await db.transaction().execute(async (tx) => {
-    const id = await insertJob(tx, job, shownAs('QUEUED'));
+    const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
     await reserve(
       tx,
       { id, attempt: 1 },

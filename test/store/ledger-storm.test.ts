@@ -44,7 +44,7 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, command, tool: null, entry: null };
     const job = { jobId, owner: user, project, request, units: 1, input: null, acceptedAt: now };
     await inTransaction(db, async (tx) => {
-      const id = await insertJob(tx, job, shownAs('QUEUED'));
+      const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
       const note = { actor: user, reason: 'storm', at: now };
       if (await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note)) throw new Crash();
       if (crash) throw new Crash();

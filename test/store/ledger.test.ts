@@ -48,7 +48,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
         input: null,
         acceptedAt: 2,
       };
-      const id = await insertJob(tx, job, shownAs('QUEUED'));
+      const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
       const note = { actor: user, reason: 'test', at: 2 };
       const lack = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
       if (lack !== null) throw new NotHeld();

@@ -49,7 +49,7 @@ async function newJob(owner: string, timeSeconds: number): Promise<{ id: number;
   return await inTransaction(db, async (tx) => {
     const jobId = `MEET-${jobNumber++}`;
     const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
-    const id = await insertJob(tx, job, shownAs('QUEUED'));
+    const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
     const note = { actor: owner, reason: 'test', at: 2 };
     assert.equal(await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes: 0 }, note), null);
     return { id, attempt: 1 };
@@ -168,9 +168,10 @@ describe('transactions that meet', () => {
   test('strangers who are seen for the first time at once become different users, and one of them only one', async () => {
     const identity = (subject: string) => ({ issuer: 'https://idp', subject, userId: null, admin: false });
     const oidc = { verify: async (token: string) => identity(token) };
+    const findToken = async () => undefined;
     const subjects = ['a', 'b', 'c', 'd', 'a', 'b', 'c', 'd'];
     const actors = await Promise.all(
-      subjects.map((subject) => authenticate({ db, oidc, now: () => 5 }, `Bearer ${subject}`)),
+      subjects.map((subject) => authenticate({ db, findToken, oidc, now: () => 5 }, `Bearer ${subject}`)),
     );
     const ids = actors.map(({ userId }) => userId);
     assert.equal(new Set(ids).size, 4);

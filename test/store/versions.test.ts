@@ -3,16 +3,17 @@ import { after, before, describe, test } from 'node:test';
 import { hpcSystems } from '../../src/config/hpc-systems.ts';
 import { advanceJob } from '../../src/lifecycle/advance.ts';
 import { listQuotas } from '../../src/services/read-quotas.ts';
-import { findAccounts } from '../../src/store/accounts.ts';
+import { findAccounts, openAccount } from '../../src/store/accounts.ts';
 import { addGrant } from '../../src/store/grants.ts';
+import { nextJobs } from '../../src/store/job-lists.ts';
 import { requestCancellation } from '../../src/store/job-queue.ts';
 import { findJob, insertJob } from '../../src/store/jobs.ts';
 import { reserve } from '../../src/store/ledger.ts';
-import { currentPeriod } from '../../src/store/periods.ts';
+import { currentPeriod, insertPeriod } from '../../src/store/periods.ts';
 import { findProject } from '../../src/store/projects.ts';
 import type { Db } from '../../src/store/tables.ts';
 import { inTransaction } from '../../src/store/transaction.ts';
-import { jobsVersion, quotasVersion } from '../../src/store/versions.ts';
+import { quotasVersion } from '../../src/store/versions.ts';
 import { openBooks, shownAs, type TestBooks } from '../support/books.ts';
 
 let books: TestBooks;
@@ -36,7 +37,7 @@ async function submit(jobId: string) {
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
   await db.transaction().execute(async (tx) => {
-    const id = await insertJob(tx, job, shownAs('QUEUED'));
+    const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
     const note = { actor: '1', reason: 'test', at: 2 };
     await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note);
   });
@@ -47,6 +48,9 @@ const jobNow = async (jobId: string) => {
   assert.ok(job);
   return job;
 };
+
+const jobsVersion = async (db: Db, owner: string | undefined) =>
+  (await nextJobs(db, owner === undefined ? {} : { owner }, 0, 1)).version;
 
 describe('the version of the jobs of a user', () => {
   test('rises when what they show changes, and only then, and not for others', async () => {
@@ -83,7 +87,7 @@ describe('the version of the jobs of a user', () => {
       const command = { kind: 'line', line: 'true' } as const;
       const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
       const job = { jobId: 'V-2', owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
-      await insertJob(tx, job, shownAs('QUEUED'));
+      await insertJob(tx, job, shownAs('QUEUED'), {});
       throw new Error('rolled back');
     });
     await assert.rejects(failing, /rolled back/);
@@ -97,6 +101,9 @@ const accountsOfIn = async (db: TestBooks['db']) => {
   return { project };
 };
 
+const versionOf = async (user: string, now: number) =>
+  (await listQuotas(books.db, hpcSystems(books.config), user, {}, now, undefined)).version;
+
 describe('the version of the quotas of a user', () => {
   test('rises with the cap of the user, with the pool, and not with the cap of another one', async () => {
     const { db } = books;
@@ -108,11 +115,11 @@ describe('the version of the quotas of a user', () => {
       [mine.spacePool, true],
       [theirs.timeCap, false],
     ] as const) {
-      const before = await quotasVersion(db, '1', 10);
-      const all = await quotasVersion(db, undefined, 10);
+      const before = await versionOf('1', 10);
+      const all = await quotasVersion(db, 10);
       await grant(account.id);
-      assert.equal((await quotasVersion(db, '1', 10)) !== before, rises);
-      assert.notEqual(await quotasVersion(db, undefined, 10), all);
+      assert.equal((await versionOf('1', 10)) !== before, rises);
+      assert.notEqual(await quotasVersion(db, 10), all);
     }
   });
 
@@ -126,19 +133,19 @@ describe('the version of the quotas of a user', () => {
   });
 
   test('is not the same before and after a period begins, though nobody has written anything', async () => {
-    const { db, config } = books;
+    const { db } = books;
     const { project } = await accountsOf('1');
-    await db
-      .insertInto('periods')
-      .values({ project_id: project.id, starts_at: 500, ends_at: 600, announced_at: null })
-      .execute();
-    const versions: string[] = [];
+    const periodId = await insertPeriod(db, project.id, 500, 600);
+    await openAccount(db, { projectId: project.id, holder: '1', resource: 'time', periodId });
+    const own: string[] = [];
+    const all: string[] = [];
     for (const now of [499, 500, 599, 600]) {
-      versions.push((await listQuotas(db, hpcSystems(config), '1', {}, now)).version);
+      own.push(await versionOf('1', now));
+      all.push(await quotasVersion(db, now));
     }
-    assert.deepEqual(
-      versions.map((version) => versions.indexOf(version)),
-      [0, 1, 1, 3],
-    );
+    // For the user it is then what it was before the period; among all, one that has ended is told from one to come.
+    const firstOf = (versions: string[]) => versions.map((version) => versions.indexOf(version));
+    assert.deepEqual(firstOf(own), [0, 1, 1, 0]);
+    assert.deepEqual(firstOf(all), [0, 1, 1, 3]);
   });
 });

@@ -21,7 +21,12 @@ import { type Handlers, resource } from '../resource.ts';
 import { payloadContent, readSubmission, submissionSchema, type ZipBody, zipBody } from '../submission.ts';
 
 export interface JobServices extends AudienceServices {
-  listJobs(owner: string | undefined, place: Place, query: JobListQuery): Promise<Versioned>;
+  listJobs(
+    owner: string | undefined,
+    place: Place,
+    query: JobListQuery,
+    knownVersion: string | undefined,
+  ): Promise<Versioned>;
   readJob(owner: string | undefined, place: Required<Place>, jobId: string): Promise<string>;
   findDestination(actor: Actor, place: Place): Promise<Destination>;
   endJob(actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob>;
@@ -95,8 +100,9 @@ function jobPaths(
   const { prefix, tag } = whose;
   const list = async (request: FastifyRequest, reply: FastifyReply) => {
     const owner = await whose.ownerOf(request);
-    const jobs = await services.listJobs(owner, placeOf(request), readListQuery(request));
-    return sendVersioned(cache, request, reply, owner, jobs);
+    const place = placeOf(request);
+    const query = readListQuery(request);
+    return sendVersioned(cache, request, reply, owner, (known) => services.listJobs(owner, place, query, known));
   };
   const listing = (where: string, params: object) => ({
     schema: {

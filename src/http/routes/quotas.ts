@@ -10,8 +10,8 @@ import { hpcParam, placeOf, projectOf, projectParams } from '../paths.ts';
 import { resource } from '../resource.ts';
 
 export interface QuotaServices extends AudienceServices {
-  listQuotas(userId: string | undefined, place: Place): Promise<Versioned>;
-  readQuota(userId: string, place: Required<Place>): Promise<Versioned>;
+  listQuotas(userId: string | undefined, place: Place, knownVersion: string | undefined): Promise<Versioned>;
+  readQuota(userId: string, place: Required<Place>, knownVersion: string | undefined): Promise<Versioned>;
 }
 
 const QuotaList = Type.Array(Type.Ref('Quota'), { description: 'The quotas, by descending project.' });
@@ -30,7 +30,8 @@ function quotaPaths(app: FastifyInstance, services: QuotaServices, cache: Answer
   });
   const list = async (request: FastifyRequest, reply: FastifyReply) => {
     const userId = await whose.ownerOf(request);
-    return sendVersioned(cache, request, reply, userId, await services.listQuotas(userId, placeOf(request)));
+    const place = placeOf(request);
+    return sendVersioned(cache, request, reply, userId, (known) => services.listQuotas(userId, place, known));
   };
 
   resource(app, prefix, { GET: { schema: schema('on all systems', {}, QuotaList), handler: list } });
@@ -42,8 +43,9 @@ function quotaPaths(app: FastifyInstance, services: QuotaServices, cache: Answer
         const userId = await whose.ownerOf(request);
         const place = projectOf(request);
         // Of everybody there are many in a project, of a user there is one.
-        const quotas = userId === undefined ? services.listQuotas(userId, place) : services.readQuota(userId, place);
-        return sendVersioned(cache, request, reply, userId, await quotas);
+        return sendVersioned(cache, request, reply, userId, (known) =>
+          userId === undefined ? services.listQuotas(userId, place, known) : services.readQuota(userId, place, known),
+        );
       },
     },
   });
