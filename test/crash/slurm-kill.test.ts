@@ -24,6 +24,8 @@ killStorm('a server in front of Slurm that is killed again and again, the contro
   clients: 2,
   livesMs: 1000,
   everyMs: 300,
+  // A controller that is killed can forget that a job has run, and then calls it a failure of the node.
+  alsoRight: ['node_failed'],
   config: () => slurmConfig(cluster),
   disturb: disturbController,
   before: async () => {
