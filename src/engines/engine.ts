@@ -1,4 +1,4 @@
-import type { JobCommand } from '../domain/job.ts';
+import type { JobCommand, JobEnd } from '../domain/job.ts';
 import type { Observation } from '../domain/transition.ts';
 
 /** Where a job's files are, as absolute paths on the engine's side. */
@@ -39,9 +39,9 @@ export interface MissingJob {
 
 /**
  * `unbegun`: nothing of the job has run, and nothing will once its workspace is gone. `forgotten`: nor was it ended; its
- * system certainly lost it, and it may be submitted anew.
+ * system certainly lost it, and it may be submitted anew. An end is what the job left itself.
  */
-export type Trace = 'unbegun' | 'forgotten';
+export type Trace = 'unbegun' | 'forgotten' | JobEnd;
 
 export interface EngineHealth {
   ok: boolean;
@@ -80,7 +80,7 @@ export interface Engine {
 
   /**
    * What can be found out about jobs that the engine should have and does not mention, in a few commands however many
-   * they are. A job without a trace may have begun.
+   * they are. A job without a trace may have begun, and may still run.
    */
   trace(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, Trace>>;
 

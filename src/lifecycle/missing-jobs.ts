@@ -5,11 +5,14 @@ import type { SystemWorker } from './system-worker.ts';
 /** Looks in a row that must not mention a job before its system is thought to have lost it. */
 const looksUntilLost = 3;
 const lostAfterMs = 10_000;
+/** It may still run, and leave its end later. */
+const examineEveryMs = 30_000;
 
 interface Missing {
   since: number;
   looks: number;
-  /** What was known of its owner's wishes when it was last looked for: once is enough while they do not change. */
+  /** When it was last looked for, and what was known of its owner's wishes then. */
+  examinedAt: number;
   examined: 'no' | 'wanted' | 'unwanted';
 }
 
@@ -17,17 +20,26 @@ interface Missing {
  * Minds the jobs that an engine should have and does not mention. That is no end, and changes no state: after the
  * configured time it is told to the operator. Only a job that certainly never began goes back to the dispatcher: to be
  * submitted again, where its system lost it (a controller that is killed can forget what it has just accepted); to be
- * ended, where its owner does not want it any more.
+ * ended, where its owner does not want it any more. And one that left its end itself has ended.
  */
 export function createMissingJobs(worker: SystemWorker, onReturned: () => void) {
   const { db, tenure, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
   const missing = new Map<string, Missing>();
   const alarmed = new Set<string>();
 
-  async function examine(due: ReadonlyMap<string, string>, unwanted: ReadonlySet<string>, signal: AbortSignal) {
+  async function examine(
+    due: ReadonlyMap<string, string>,
+    unwanted: ReadonlySet<string>,
+    signal: AbortSignal,
+  ): Promise<Observation[]> {
+    const ended: Observation[] = [];
     const jobs = [...due].map(([jobId, ref]) => [jobId, { ref, workspace: workspaces.pathsOf(jobId) }] as const);
     for (const [jobId, trace] of await engine.trace(new Map(jobs), signal)) {
       const ref = due.get(jobId) ?? '';
+      if (typeof trace === 'object') {
+        ended.push({ jobId, ref, kind: 'finished', ...trace });
+        continue;
+      }
       if (trace !== 'forgotten' && !unwanted.has(jobId)) continue;
       if (!(await tenure.write((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
       log.warn({ hpc: system.name, jobId, ref, trace }, 'the system lost this job before it began');
@@ -35,8 +47,11 @@ export function createMissingJobs(worker: SystemWorker, onReturned: () => void) 
     }
     for (const jobId of due.keys()) {
       const entry = missing.get(jobId);
-      if (entry !== undefined) entry.examined = unwanted.has(jobId) ? 'unwanted' : 'wanted';
+      if (entry === undefined) continue;
+      entry.examined = unwanted.has(jobId) ? 'unwanted' : 'wanted';
+      entry.examinedAt = now();
     }
+    return ended;
   }
 
   function raiseAlarm(jobId: string, { since }: Missing): void {
@@ -46,8 +61,12 @@ export function createMissingJobs(worker: SystemWorker, onReturned: () => void) 
   }
 
   return {
-    /** Takes note of one look that succeeded. */
-    async note(expected: ReadonlyMap<string, string>, observations: readonly Observation[], signal: AbortSignal) {
+    /** Takes note of one look that succeeded, and answers with the ends that were found where nobody told of them. */
+    async note(
+      expected: ReadonlyMap<string, string>,
+      observations: readonly Observation[],
+      signal: AbortSignal,
+    ): Promise<Observation[]> {
       const mentioned = new Set(observations.map((observation) => observation.jobId));
       const absent = new Map([...expected].filter(([jobId]) => !mentioned.has(jobId)));
       for (const jobId of missing.keys()) {
@@ -58,16 +77,17 @@ export function createMissingJobs(worker: SystemWorker, onReturned: () => void) 
       const unwanted = new Set(absent.size > 0 ? await jobsToCancel(db, system.name) : []);
       const due = new Map<string, string>();
       for (const [jobId, ref] of absent) {
-        const entry = missing.get(jobId) ?? { since: now(), looks: 0, examined: 'no' };
+        const entry = missing.get(jobId) ?? { since: now(), looks: 0, examined: 'no', examinedAt: 0 };
         const wish = unwanted.has(jobId) ? 'unwanted' : 'wanted';
         entry.looks += 1;
         missing.set(jobId, entry);
         raiseAlarm(jobId, entry);
-        if (entry.looks < looksUntilLost || now() - entry.since < lostAfterMs || entry.examined === wish) continue;
+        if (entry.looks < looksUntilLost || now() - entry.since < lostAfterMs) continue;
+        if (entry.examined === wish && now() - entry.examinedAt < examineEveryMs) continue;
         due.set(jobId, ref);
       }
       metrics.set('bursar_jobs_missing', { hpc: system.name }, alarmed.size);
-      if (due.size > 0) await examine(due, unwanted, signal);
+      return due.size > 0 ? await examine(due, unwanted, signal) : [];
     },
   };
 }

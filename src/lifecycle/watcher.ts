@@ -29,7 +29,8 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
       const observations = await engine.observe(expected, signal);
       const tookMs = now() - begunAt;
       if (await record(worker, observations, signal)) changedAt = now();
-      await missing.note(expected, observations, signal);
+      const ends = await missing.note(expected, observations, signal);
+      if (await record(worker, ends, signal)) changedAt = now();
       return { tookMs, trouble: null, jobs: expected.size };
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'watching failed');

@@ -24,6 +24,8 @@ killStorm('a server in front of Slurm that is killed again and again, the contro
   clients: 2,
   livesMs: 1000,
   everyMs: 300,
+  // A controller that is killed can forget that a job has run: it gives it up, or starts it again.
+  alsoRight: /^a node that it ran on failed|^Slurm forgot that it had begun/,
   config: () => slurmConfig(cluster),
   disturb: disturbController,
   before: async () => {

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { JobEnd } from '../../src/domain/job.ts';
 import type { EngineJob } from '../../src/engines/engine.ts';
 import { drive } from './engine-harness.ts';
-import { hold, line, runsOf } from './jobs.ts';
+import { hold, line, release, runsOf } from './jobs.ts';
 import { eventually, never, untilRunning } from './observing.ts';
 import { type SlurmHarness, slurmHarness } from './slurm-harness.ts';
 
@@ -95,6 +95,24 @@ describe('jobs that have left the queue, by sacct', () => {
     assert.deepEqual([launch.outcome, launch.startedAt, launch.elapsedSeconds], ['node_failed', null, 0]);
     assert.deepEqual([preempted.outcome, preempted.reason.includes('PREEMPTED')], ['preempted', true]);
     assert.equal(winner.outcome, 'succeeded');
+  });
+
+  test('a job that is started again while it runs, and one that has ended', async () => {
+    const { engine, newJob } = harness;
+    const first = await submitted(hold);
+    await untilRunning(engine, first.job.jobId);
+    const startAgain = async () => {
+      const again = { ...(await newJob()), workspace: first.job.workspace };
+      return await endOf(again, await drive(engine).submit(again, never));
+    };
+    await eventually('it runs', async () => (await runsOf(first.job)) === 1);
+    const early = await startAgain();
+    assert.deepEqual([early.outcome, early.startedAt, early.elapsedSeconds], ['node_failed', null, 0]);
+    assert.match(early.reason, /^Slurm forgot that it had begun and started it again/);
+    await release(first.job);
+    assert.equal((await endOf(first.job, first.ref)).outcome, 'succeeded');
+    assert.equal((await startAgain()).outcome, 'succeeded');
+    assert.equal(await runsOf(first.job), 1);
   });
 
   test('out of time', async () => {

@@ -3,7 +3,7 @@ import { appendFile } from 'node:fs/promises';
 import { describe } from 'node:test';
 import type { Engine, EngineJob } from '../../src/engines/engine.ts';
 import { drive } from './engine-harness.ts';
-import { count, hold, runsOf } from './jobs.ts';
+import { count, hold, line, release, runsOf } from './jobs.ts';
 import { eventually, never, untilFinished } from './observing.ts';
 import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 
@@ -36,18 +36,42 @@ describe('a job that Slurm does not mention any more', () => {
     assert.deepEqual(await Promise.all([held, pending].map(runsOf)), [0, 0]);
   });
 
-  slurmTest('it ran: it has no trace, and none where its workspace is out of reach', silent, async (harness) => {
+  slurmTest(
+    'it ran: it left its end, and nothing is known where its workspace is out of reach',
+    silent,
+    async (harness) => {
+      const { engine, newJob, cluster } = harness;
+      const [ran, lost] = [await newJob(count), await newJob(count)];
+      const first = await drive(engine).submit(ran, never);
+      const second = await engine.submit(lost, never);
+      await untilFinished(engine, ran.jobId);
+      await untilGone(harness, ran);
+      await cluster.wipeController();
+      const end = await traceOf(engine, ran, first);
+      assert.ok(typeof end === 'object');
+      assert.deepEqual([end.outcome, end.exitCode], ['succeeded', 0]);
+      assert.ok(end.startedAt !== null && end.endedAt >= end.startedAt && end.elapsedSeconds >= 1);
+      assert.equal(await traceOf(engine, lost, second), 'forgotten');
+      const unreachable = { ...lost, workspace: { ...lost.workspace, directory: '/nowhere/files' } };
+      assert.equal(await traceOf(engine, unreachable, second), undefined);
+    },
+  );
+
+  slurmTest('it leaves its end when it comes to it, also by a signal', silent, async (harness) => {
     const { engine, newJob, cluster } = harness;
-    const [ran, lost] = [await newJob(count), await newJob(count)];
-    const first = await drive(engine).submit(ran, never);
-    const second = await engine.submit(lost, never);
-    await untilFinished(engine, ran.jobId);
-    await untilGone(harness, ran);
+    const [held, killed] = [await newJob(hold), await newJob(line('sleep 1; kill -SEGV $$'))];
+    const refs = [await drive(engine).submit(held, never), await drive(engine).submit(killed, never)] as const;
+    await eventually('it runs', async () => (await runsOf(held)) === 1);
+    await untilFinished(engine, killed.jobId);
+    await untilGone(harness, killed);
+    assert.equal(await traceOf(engine, held, refs[0]), undefined);
+    const end = await traceOf(engine, killed, refs[1]);
+    assert.ok(typeof end === 'object');
+    assert.deepEqual([end.outcome, end.reason], ['failed', 'killed by SIGSEGV']);
+    await release(held);
+    await untilFinished(engine, held.jobId);
     await cluster.wipeController();
-    assert.equal(await traceOf(engine, ran, first), undefined);
-    assert.equal(await traceOf(engine, lost, second), 'forgotten');
-    const unreachable = { ...lost, workspace: { ...lost.workspace, directory: '/nowhere/files' } };
-    assert.equal(await traceOf(engine, unreachable, second), undefined);
+    assert.equal(((await traceOf(engine, held, refs[0])) as { outcome: string }).outcome, 'succeeded');
   });
 
   slurmTest('the controller has yet to give its id to anybody: it was forgotten', silent, async (harness) => {

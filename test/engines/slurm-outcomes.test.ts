@@ -44,6 +44,7 @@ describe('ends that Slurm gives to jobs', () => {
     const job = await newJob(hold);
     await drive(engine).submit(job, never);
     await untilRunning(engine, job.jobId);
+    await eventually('it has begun', async () => (await runsOf(job)) === 1);
     await cluster.stopNode('n1');
     const end = await untilFinished(engine, job.jobId);
     assert.equal(end.outcome, 'node_failed');
@@ -147,9 +148,14 @@ describe('what a job in Slurm finds', () => {
     await eventually('it runs', async () => (await runsOf(again)) === 1);
     const twin = await newJob(hold);
     await drive(engine).submit({ ...twin, workspace: again.workspace }, never);
-    assert.equal((await untilFinished(engine, twin.jobId)).outcome, 'failed');
+    const { outcome, reason } = await untilFinished(engine, twin.jobId);
+    assert.equal(outcome, 'node_failed');
+    assert.match(reason, /^Slurm forgot that it had begun and started it again, which was prevented/);
     await release(again);
     assert.equal((await untilFinished(engine, again.jobId)).outcome, 'succeeded');
+    const late = await newJob(hold);
+    await drive(engine).submit({ ...late, workspace: again.workspace }, never);
+    assert.equal((await untilFinished(engine, late.jobId)).outcome, 'succeeded');
     assert.equal(await runsOf(again), 1);
     assert.match(await readFile(again.workspace.stderr, 'utf8'), /runs only once/);
   });

@@ -26,6 +26,10 @@ const isWaiting = new Set([
 ]);
 const isRunning = new Set(['RUNNING', 'COMPLETING', 'SUSPENDED', 'STOPPED', 'SIGNALING', 'STAGE_OUT', 'RESIZING']);
 
+/** What it did is in its files, but nobody knows how it ended. */
+const startedTwice =
+  'Slurm forgot that it had begun and started it again, which was prevented: see its files for what it did';
+
 type Verdict = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
 
 /** The outcome comes from the state: the exit code of a job that Slurm has ended may be anything. */
@@ -37,11 +41,11 @@ function judge(state: string, job: SlurmJob): Verdict | null {
   });
   switch (state) {
     case 'COMPLETED':
-      return { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
+      return succeeded;
     case 'FAILED':
-      return job.exit === 'unstarted'
-        ? verdict('node_failed', 'Slurm could not start it')
-        : (judgeExit(job.exit) ?? verdict('failed', 'it failed'));
+      if (job.exit === 'unstarted') return verdict('node_failed', 'Slurm could not start it');
+      if (job.exit === 'again') return verdict('node_failed', startedTwice);
+      return judgeExit(job.exit) ?? verdict('failed', 'it failed');
     case 'TIMEOUT':
       return verdict('timed_out', 'it reached its time limit');
     case 'DEADLINE':
@@ -64,7 +68,7 @@ function judge(state: string, job: SlurmJob): Verdict | null {
 }
 
 /** A reason of the job's own. Slurm's says nothing more: a job that a signal killed is a `JobLaunchFailure` too. */
-function judgeExit({ code, signal }: Exclude<SlurmExit, 'unstarted'>): Verdict | null {
+function judgeExit({ code, signal }: Exclude<SlurmExit, string>): Verdict | null {
   if (signal > 0) return { outcome: 'failed', reason: `killed by ${signalName(signal)}`, exitCode: null };
   // bash uses these two for itself, and every job is started by one.
   if (code === 127) return failed('command not found (exit code 127): stderr says which', code);
@@ -72,6 +76,13 @@ function judgeExit({ code, signal }: Exclude<SlurmExit, 'unstarted'>): Verdict |
   return code > 0 ? failed(`exit code ${code}`, code) : null;
 }
 
+/** The end of a job by what a shell says of it: 128 and more for a signal. */
+export function judgeCode(code: number): Verdict {
+  const exit = code > 128 && code < 160 ? { code: 0, signal: code - 128 } : { code, signal: 0 };
+  return judgeExit(exit) ?? succeeded;
+}
+
+const succeeded: Verdict = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
 const failed = (reason: string, exitCode: number): Verdict => ({ outcome: 'failed', reason, exitCode });
 
 function signalName(signal: number): string {
@@ -81,7 +92,7 @@ function signalName(signal: number): string {
 function usage(job: SlurmJob, now: number): Pick<JobEnd, 'startedAt' | 'endedAt' | 'elapsedSeconds' | 'allocation'> {
   const endedAt = job.endedAt ?? now;
   // A job that never got a node has a time of start all the same: that of its end.
-  if (job.nodeList === '' || job.startedAt === null || job.exit === 'unstarted') {
+  if (job.nodeList === '' || job.startedAt === null || typeof job.exit === 'string') {
     return { startedAt: null, endedAt, elapsedSeconds: 0 };
   }
   return {

@@ -1,5 +1,8 @@
-/** How a job's batch script ended. `unstarted`: Slurm could not even start it. */
-export type SlurmExit = { code: number; signal: number } | 'unstarted';
+/** How a job's batch script ended. `unstarted`: Slurm could not even start it. `again`: it had been started before. */
+export type SlurmExit = { code: number; signal: number } | 'unstarted' | 'again';
+
+/** The signal that a job ends by when it is started again: one of the real-time signals, which kill no ordinary program. */
+export const startedAgain = 47;
 
 /** A job, as squeue or sacct tells of it. Times are epoch milliseconds; null where there is none (yet). */
 export interface SlurmJob {
@@ -41,6 +44,7 @@ export function parseText(text: string): string {
  */
 export function exitOfStatus(status: number): SlurmExit {
   const [code, signal] = [status >> 8, status & 0x7f];
+  if (code === 0 && signal === startedAgain) return 'again';
   return code > 0 && signal > 0 ? 'unstarted' : { code, signal };
 }
 
@@ -50,5 +54,6 @@ export function exitOfStatus(status: number): SlurmExit {
  */
 export function parseExit(text: string): SlurmExit {
   const [code = 0, signal = 0] = text.split(':').map(Number);
+  if (code === 0 && signal === startedAgain) return 'again';
   return signal >= 32 && signal < 65 ? 'unstarted' : { code, signal };
 }

@@ -1,6 +1,7 @@
+import type { JobEnd } from '../../domain/job.ts';
 import type { MissingJob, Trace } from '../engine.ts';
 import { chunked, outputOf, type RunCommand, type SlurmCommand } from './commands.ts';
-import { observationOf } from './observation.ts';
+import { judgeCode, observationOf } from './observation.ts';
 import { parseMemory, showConfigCommand } from './scontrol.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { parseSqueueById, squeueByIdCommand } from './squeue.ts';
@@ -47,32 +48,44 @@ export function createTraces(run: RunCommand, now: () => number): Traces {
     },
 
     async find(missing, signal) {
+      const traces = new Map<string, Trace>();
       const unbegun: [string, MissingJob][] = [];
       for (const part of chunked([...missing], 200)) {
         const folders = part.map(([, { workspace }]) => workspace.directory);
-        const indices = outputOf('bash', await run(unbegunCommand(folders), signal))
-          .split('\n')
-          .filter(Boolean);
-        unbegun.push(...indices.flatMap((index) => part.slice(Number(index), Number(index) + 1)));
+        for (const line of outputOf('bash', await run(lookCommand(folders), signal)).split('\n')) {
+          const [index = '', ...end] = line.split(' ');
+          const job = index === '' ? undefined : part[Number(index)];
+          if (job === undefined) continue;
+          if (end.length === 0) unbegun.push(job);
+          else traces.set(job[0], endOf(end.map(Number)));
+        }
       }
-      const traces = new Map<string, Trace>(unbegun.map(([jobId]) => [jobId, 'unbegun']));
+      for (const [jobId] of unbegun) traces.set(jobId, 'unbegun');
       if (unbegun.length > 0) for (const jobId of await forgotten(unbegun, signal)) traces.set(jobId, 'forgotten');
       return traces;
     },
   };
 }
 
+function endOf([code = 0, began = 0, ended = 0]: readonly number[]): JobEnd {
+  const elapsedSeconds = Math.max(1, ended - began);
+  return { ...judgeCode(code), startedAt: began * 1000, endedAt: Math.max(began, ended) * 1000, elapsedSeconds };
+}
+
 /**
- * The wrapper makes a folder before anything else of a job runs, and runs nothing when it is there. A file system that is
- * out of reach shows neither that nor the workspace: then nobody knows.
+ * The wrapper makes a folder before anything else of a job runs, and runs nothing when it is there; how it ended it writes
+ * into it. A file system that is out of reach shows neither that nor the workspace: then nobody knows.
  */
 const look = `
 index=0
 for folder; do
-  if [ -d "$folder" ] && [ ! -e "$folder.started" ]; then echo "$index"; fi
+  if [ -d "$folder" ]; then
+    if [ ! -e "$folder.started" ]; then echo "$index"
+    elif [ -e "$folder.started/end" ]; then echo "$index $(cat "$folder.started/end")"; fi
+  fi
   index=$((index + 1))
 done`;
 
-function unbegunCommand(folders: readonly string[]): SlurmCommand {
+function lookCommand(folders: readonly string[]): SlurmCommand {
   return { argv: ['bash', '-c', look, 'bursar', ...folders] };
 }
