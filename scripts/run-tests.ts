@@ -1,7 +1,8 @@
 // Runs the tests, or those whose files are named, and closes with a line that counts them. What is about the books or
 // the contract runs twice: on SQLite, and on a PostgreSQL that is started for it. BURSAR_TEST_DATABASE names one alone.
 import { globSync } from 'node:fs';
-import { availableParallelism } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
@@ -35,7 +36,8 @@ process.on('exit', () => {
 });
 
 async function runAll(these: string[], settings: Record<string, string>): Promise<void> {
-  const env = { ...process.env, ...settings };
+  // What one test has compiled, the others need not: it is a third of the time that each takes to start.
+  const env = { NODE_COMPILE_CACHE: join(tmpdir(), 'bursar-tests-compiled'), ...process.env, ...settings };
   const results = run({ files: these, env, concurrency: availableParallelism() + 2, timeout: 900_000 });
   results.on('test:summary', ({ file, counts: summary }) => {
     if (file !== undefined) return;

@@ -14,6 +14,8 @@ export interface PostgresProxy {
   breakNextCommit(fault: Fault): void;
   /** Resolves once it has happened. */
   broken(): Promise<void>;
+  /** How often something was asked and waited for, on all connections so far. */
+  roundTrips(): number;
   /** Lets connections through again. */
   comeBack(): void;
   close(): Promise<void>;
@@ -24,6 +26,7 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
   let fault: Fault | null = null;
   let away = false;
   let happened = Promise.withResolvers<void>();
+  let asked = 0;
 
   const server = createServer((client) => {
     if (away) return void client.destroy();
@@ -40,7 +43,9 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
       });
     }
     upstream.on('data', (data) => client.write(data));
+    const questions = countQuestions();
     client.on('data', (data) => {
+      asked += questions(data);
       if (fault === null || !/commit\0/i.test(data.toString('latin1'))) return void upstream.write(data);
       const what = fault;
       fault = null;
@@ -74,6 +79,7 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
       happened = Promise.withResolvers();
     },
     broken: () => happened.promise,
+    roundTrips: () => asked,
     comeBack: () => {
       away = false;
     },
@@ -82,5 +88,27 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
       server.close();
       await once(server, 'close');
     },
+  };
+}
+
+/**
+ * Counts what a client waits for an answer to: a simple query, or the Sync after which the server answers all that came
+ * before it. The very first message has no type.
+ */
+function countQuestions(): (data: Buffer) => number {
+  let rest = Buffer.alloc(0);
+  let isFirst = true;
+  return (data) => {
+    rest = Buffer.concat([rest, data]);
+    let count = 0;
+    for (;;) {
+      const typeBytes = isFirst ? 0 : 1;
+      if (rest.length < typeBytes + 4) return count;
+      const end = typeBytes + rest.readUInt32BE(typeBytes);
+      if (rest.length < end) return count;
+      if (!isFirst && (rest[0] === 0x51 || rest[0] === 0x53)) count++;
+      isFirst = false;
+      rest = rest.subarray(end);
+    }
   };
 }
