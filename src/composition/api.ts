@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { publicStatement } from '../contract/ledger.ts';
 import { closeServer } from '../http/close-server.ts';
 import { buildServer, type ServerDeps } from '../http/server.ts';
+import type { Metrics } from '../metrics/registry.ts';
 import { refuseOthers } from '../services/administration.ts';
 import { administrationDesk } from '../services/administration-desk.ts';
 import { createAnnouncements } from '../services/announcements.ts';
@@ -28,6 +29,7 @@ import { submitOnce } from '../services/submit-once.ts';
 import { readTimeline } from '../services/timeline.ts';
 import { readUsage } from '../services/usage.ts';
 import { webhookDesk } from '../services/webhooks.ts';
+import { booksVersionOf } from '../store/memo.ts';
 import { proveAside } from '../store/prove-aside.ts';
 import type { Db } from '../store/tables.ts';
 import { tokenByHash } from '../store/tokens.ts';
@@ -62,7 +64,8 @@ export async function startApi(
       await measure(db, metrics);
       return metrics.text();
     },
-    onAnswer: (method, status) => metrics.count('bursar_http_requests_total', { method, status: String(status) }),
+    onAnswer: answerCounter(metrics),
+    booksVersion: booksVersionOf(db),
     heartbeatMs: events.heartbeatSeconds * 1000,
     startingPoint: startingPoint.bind(null, { db, feed }),
     followEvents: followEvents.bind(null, { db, feed }),
@@ -87,6 +90,17 @@ export async function startApi(
       await closeServer(app, server.drainSeconds * 1000);
       await feed.stop();
     },
+  };
+}
+
+function answerCounter(metrics: Metrics): (method: string, status: number) => void {
+  const counters = new Map<string, () => void>();
+  return (method, status) => {
+    const key = `${method} ${status}`;
+    const count =
+      counters.get(key) ?? metrics.counter('bursar_http_requests_total', { method, status: String(status) });
+    counters.set(key, count);
+    count();
   };
 }
 

@@ -8,6 +8,7 @@ const actors = new WeakMap<FastifyRequest, Actor>();
 export function requireActor(
   authenticate: (authorization: string | undefined) => Promise<Caller>,
   limits: Pick<RateLimits, 'caller' | 'stranger'>,
+  introduce: (request: FastifyRequest, caller: Caller) => void,
 ) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const caller = await authenticate(request.headers.authorization).catch((error) => {
@@ -16,6 +17,7 @@ export function requireActor(
     });
     limits.caller(reply, caller);
     actors.set(request, caller);
+    introduce(request, caller);
   };
 }
 

@@ -21,7 +21,8 @@ export async function sendVersioned(
 ): Promise<FastifyReply> {
   const subject = `${owner ?? 'everybody'} ${request.url}`;
   const kept = cache.get(subject);
-  const { version, answer } = await read(kept?.version);
+  const { version, answer, goodUntil = Number.POSITIVE_INFINITY } = await read(kept?.version);
+  reply.goodUntil = goodUntil;
   const current = answer === null && kept !== undefined ? kept : keptAnswer(request, subject, version, answer);
   if (current !== kept) cache.put(subject, current);
   if (isKnown(request, reply, current.tag)) return reply;
@@ -42,6 +43,7 @@ function keptAnswer(request: FastifyRequest, subject: string, version: string, a
 
 /** Sends JSON that had to be read anyway, unless the caller has it already. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
+  reply.goodUntil = Number.POSITIVE_INFINITY;
   if (isKnown(request, reply, tagOf(json))) return reply;
   return reply.header('content-type', 'application/json').send(Buffer.from(json));
 }

@@ -5,14 +5,19 @@ import type { FastifyBaseLogger } from 'fastify';
 import { BursarError } from '../domain/errors.ts';
 import { problemOf } from './problem.ts';
 
+const lingerMs = 1000;
+
 /**
  * Answers what never became a request, or broke off while being one: headers too large, not HTTP, too slow. A
  * response that is under way on the same connection, to a request that arrived whole, goes first.
  */
 export function connectionErrors(log: FastifyBaseLogger) {
   const underWay = new WeakMap<Socket, ServerResponse>();
+  const answered = new WeakSet<Socket>();
 
   function answer(error: NodeJS.ErrnoException, socket: Socket): void {
+    // The rest of what was refused.
+    if (answered.has(socket)) return;
     const response = underWay.get(socket);
     if (response !== undefined && !response.writableFinished && response.req.complete) {
       response.once('close', () => socket.destroySoon());
@@ -33,7 +38,11 @@ export function connectionErrors(log: FastifyBaseLogger) {
       `x-request-id: ${requestId}`,
       'connection: close',
     ];
-    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => socket.destroySoon());
+    answered.add(socket);
+    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+    // Who is still sending when the connection is closed would hear of that, and not read the answer.
+    const closing = setTimeout(() => socket.destroy(), lingerMs);
+    socket.once('close', () => clearTimeout(closing));
   }
 
   function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {

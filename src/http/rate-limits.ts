@@ -18,6 +18,8 @@ export interface LimitSettings {
 export interface RateLimits {
   /** A request with a valid token: against the limits of its user and of the token. */
   caller(reply: FastifyReply, caller: Pick<Caller, 'userId' | 'tokenHash'>): void;
+  /** The same, answering with the headers that tell of it; null, and nothing spent, when there is no more. */
+  spend(caller: Pick<Caller, 'userId' | 'tokenHash'>): Record<string, string> | null;
   /** A request without one: against the limit of the address that it comes from. Probes have one of their own. */
   stranger(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
   /** A submission that begins to arrive; to be called back when it is over. */
@@ -34,27 +36,39 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
   const quotas = createQuotas(now);
   const arriving = new Map<string, number>();
 
-  function charge(reply: FastifyReply, policies: string, spendings: { policy: RatePolicy; key: string }[]): void {
+  function look(policies: string, spendings: { policy: RatePolicy; key: string }[]) {
     const states = spendings.map(({ policy, key }) => ({ policy, key, state: quotas.look(policy, key) }));
-    const tightest = states.reduce((a, b) => (b.state.remaining < a.state.remaining ? b : a));
     const refusing = states.find(({ state }) => !state.allowed);
-    const { policy, state } = refusing ?? tightest;
-    const resetSeconds = Math.ceil((state.fullAt - now()) / 1000);
-    reply.header('ratelimit-policy', policies);
-    reply.header('ratelimit', `"${policy.name}";r=${state.remaining};t=${resetSeconds}`);
-    if (refusing !== undefined) throw tooMany(policy, state);
+    const told = refusing ?? states.reduce((a, b) => (b.state.remaining < a.state.remaining ? b : a));
+    const resetSeconds = Math.ceil((told.state.fullAt - now()) / 1000);
+    const ratelimit = `"${told.policy.name}";r=${told.state.remaining};t=${resetSeconds}`;
+    return { states, refusing, headers: { 'ratelimit-policy': policies, ratelimit } };
+  }
+
+  function charge(reply: FastifyReply, { states, refusing, headers }: ReturnType<typeof look>): void {
+    reply.headers(headers);
+    if (refusing !== undefined) throw tooMany(refusing.policy, refusing.state);
     for (const spent of states) quotas.keep(spent.key, spent.state);
   }
 
+  const lookAtCaller = ({ userId, tokenHash }: Pick<Caller, 'userId' | 'tokenHash'>) =>
+    look(callerPolicies, [
+      { policy: user, key: `user ${userId}` },
+      { policy: token, key: `token ${tokenHash}` },
+    ]);
+
   return {
-    caller(reply, { userId, tokenHash }) {
-      charge(reply, callerPolicies, [
-        { policy: user, key: `user ${userId}` },
-        { policy: token, key: `token ${tokenHash}` },
-      ]);
+    caller(reply, caller) {
+      charge(reply, lookAtCaller(caller));
+    },
+    spend(caller) {
+      const { states, refusing, headers } = lookAtCaller(caller);
+      if (refusing !== undefined) return null;
+      for (const spent of states) quotas.keep(spent.key, spent.state);
+      return headers;
     },
     stranger(request, reply, kind = 'address') {
-      charge(reply, addressPolicy, [{ policy: address, key: `${kind} ${request.ip}` }]);
+      charge(reply, look(addressPolicy, [{ policy: address, key: `${kind} ${request.ip}` }]));
     },
     upload(userId) {
       const count = arriving.get(userId) ?? 0;

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -16,6 +17,7 @@ import { drain } from './drain.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
 import { problemOf } from './problem.ts';
 import { createRateLimits, type LimitSettings } from './rate-limits.ts';
+import { createRepeatedReads } from './repeated-reads.ts';
 import { type AccountingServices, accountingRoutes } from './routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from './routes/administration.ts';
 import { type EventServices, eventRoutes } from './routes/events.ts';
@@ -46,6 +48,8 @@ export interface ServerDeps
   requestTimeoutMs: number;
   limits: LimitSettings;
   authenticate(authorization: string | undefined): Promise<Caller>;
+  /** Another value after every commit to the books; undefined where nobody can tell. */
+  booksVersion: (() => unknown) | undefined;
   /** The text for whoever collects metrics. */
   metrics(): Promise<string>;
   /** Told of every answer. */
@@ -61,6 +65,21 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
   const answers = createAnswerCache(answerCacheBytes);
   const limits = createRateLimits(deps.limits, () => performance.now());
+  const onAnswered = (method: string, url: string, status: number, reqId: string, ms: number) => {
+    deps.onAnswer(method, status);
+    const path = loggablePath(url);
+    deps.log.info({ reqId, method, path, status, ms: Math.round(ms * 10) / 10 }, 'request served');
+  };
+  const repeated = createRepeatedReads({
+    booksVersion: deps.booksVersion,
+    limits,
+    now: Date.now,
+    requestId: requestIdOf,
+    onAnswered: ({ url = '' }, response, id, ms) => {
+      connections.track(response);
+      onAnswered('GET', url, response.statusCode, id, ms);
+    },
+  });
   const app = fastify({
     loggerInstance: deps.log,
     // A request without Host is refused below, in the same form as every other.
@@ -73,10 +92,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     ajv: { customOptions: { removeAdditional: false, allErrors: true, coerceTypes: true } },
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
-    genReqId: (request) => {
-      const given = request.headers['x-request-id'];
-      return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
-    },
+    genReqId: requestIdOf,
     clientErrorHandler: connections.answer,
     frameworkErrors: (error, request, reply) => {
       // What cannot be decoded names nothing that is here.
@@ -89,7 +105,9 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
 
   // Hooks that wait for nothing call back: an async one costs every request a turn more.
+  app.decorateReply('goodUntil', 0);
   app.addHook('onRequest', (request, reply, done) => {
+    repeated.begin(request);
     connections.track(reply.raw);
     reply.header('x-request-id', request.id);
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
@@ -97,23 +115,14 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     done(new BursarError('bad_request', 'The header Host is missing. Send it, as HTTP/1.1 asks.') as Error);
   });
   app.addHook('onResponse', (request, reply, done) => {
-    deps.onAnswer(request.method, reply.statusCode);
-    deps.log.info(
-      {
-        reqId: request.id,
-        method: request.method,
-        path: loggablePath(request.url),
-        status: reply.statusCode,
-        ms: Math.round(reply.elapsedTime * 10) / 10,
-      },
-      'request served',
-    );
+    onAnswered(request.method, request.url, reply.statusCode, request.id, reply.elapsedTime);
     done();
   });
-  app.addHook('onSend', (_request, reply, payload, done) => {
+  app.addHook('onSend', (request, reply, payload, done) => {
     // JSON has no charset, and the interface shows none; the framework would add one.
     const type = reply.getHeader('content-type');
     if (type === 'application/json; charset=utf-8') reply.header('content-type', 'application/json');
+    repeated.keep(request, reply, payload);
     done(null, payload);
   });
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
@@ -130,6 +139,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
 
   // What is sent is text already. Making serialisers of all the schemas would take a good part of the start.
   app.setSerializerCompiler(() => JSON.stringify);
+  repeated.overtake(app.server);
   prepareToClose(app);
   app.server.on('checkExpectation', connections.refuseExpectation);
 
@@ -137,7 +147,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   await app.register(async (scope) => probeRoutes(scope, deps.readiness, deps.metrics, limits));
   if (!deps.servesCallers) return app;
   await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits, repeated.introduce));
     scope.removeAllContentTypeParsers();
     scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
     jobRoutes(scope, deps, answers, limits);
@@ -150,16 +160,21 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     eventRoutes(scope, deps);
   });
   await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits, repeated.introduce));
     administrationRoutes(scope, deps);
     pauseRoutes(scope, deps);
     webhookOversightRoutes(scope, deps);
   });
   await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate, limits));
+    scope.addHook('onRequest', requireActor(deps.authenticate, limits, repeated.introduce));
     webhookRoutes(scope, deps);
   });
   return app;
+}
+
+function requestIdOf({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
 }
 
 function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {

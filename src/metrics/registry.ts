@@ -2,6 +2,8 @@
 export interface Metrics {
   /** Adds to a number that only grows. */
   count(name: string, labels?: Labels, by?: number): void;
+  /** The same for one that is counted again and again, by one each time. */
+  counter(name: string, labels: Labels): () => void;
   /** Sets a number that goes up and down. */
   set(name: string, labels: Labels, value: number): void;
   text(): string;
@@ -29,6 +31,11 @@ export function createMetrics(families: Readonly<Record<string, Family>>): Metri
       const series = seriesOf(name);
       const key = labelText(labels);
       series.set(key, (series.get(key) ?? 0) + by);
+    },
+    counter(name, labels) {
+      const series = seriesOf(name);
+      const key = labelText(labels);
+      return () => series.set(key, (series.get(key) ?? 0) + 1);
     },
     set(name, labels, value) {
       seriesOf(name).set(labelText(labels), value);

@@ -2,7 +2,7 @@ import { BursarError } from '../domain/errors.ts';
 import type { Db } from '../store/tables.ts';
 import { inTransaction } from '../store/transaction.ts';
 import { insertIdentity, insertUser, unusedUserId, userOfIdentity } from '../store/users.ts';
-import type { Actor, Caller } from './actor.ts';
+import type { Caller } from './actor.ts';
 import { enrolInTransaction } from './enrolment.ts';
 import type { Identity, OidcVerifier } from './oidc.ts';
 import type { FindToken } from './recent-tokens.ts';
@@ -15,12 +15,14 @@ export interface AuthenticationDeps {
   now(): number;
 }
 
+type Standing = Omit<Caller, 'tokenHash'>;
+
 /** The caller behind the value of an Authorization header: by a token of Bursar's own, or of an OpenID provider. */
 export async function authenticate(deps: AuthenticationDeps, authorization: string | undefined): Promise<Caller> {
   const token = bearerToken(authorization);
   const tokenHash = hashOf(token);
-  const actor = (await byOwnToken(deps, tokenHash)) ?? (await byIdentity(deps, await deps.oidc.verify(token)));
-  return { ...actor, tokenHash };
+  const caller = (await byOwnToken(deps, tokenHash)) ?? (await byIdentity(deps, await deps.oidc.verify(token)));
+  return { ...caller, tokenHash };
 }
 
 function bearerToken(authorization: string | undefined): string {
@@ -34,7 +36,7 @@ function bearerToken(authorization: string | undefined): string {
   return token;
 }
 
-async function byOwnToken({ findToken, now }: AuthenticationDeps, tokenHash: string): Promise<Actor | undefined> {
+async function byOwnToken({ findToken, now }: AuthenticationDeps, tokenHash: string): Promise<Standing | undefined> {
   const record = await findToken(tokenHash);
   if (record === undefined) return undefined;
   if (record.revokedAt !== null)
@@ -42,10 +44,10 @@ async function byOwnToken({ findToken, now }: AuthenticationDeps, tokenHash: str
   if (record.expiresAt !== null && record.expiresAt <= now()) {
     throw new BursarError('token_invalid', 'This token has expired. Ask for a new one.');
   }
-  return { userId: record.userId, admin: record.admin };
+  return { userId: record.userId, admin: record.admin, goodUntil: record.expiresAt ?? Number.POSITIVE_INFINITY };
 }
 
-async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefined): Promise<Actor> {
+async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefined): Promise<Standing> {
   if (identity === undefined)
     throw new BursarError(
       'token_invalid',
@@ -53,7 +55,7 @@ async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefin
     );
   const { issuer, subject, admin } = identity;
   const known = await userOfIdentity(deps.db, issuer, subject);
-  return { userId: known ?? (await atFirstSight(deps, identity)), admin };
+  return { userId: known ?? (await atFirstSight(deps, identity)), admin, goodUntil: 0 };
 }
 
 /** Creates the user of a new identity. Two requests may come to this at once: the second one finds the first's. */

@@ -20,10 +20,10 @@ export async function listQuotas(
 ): Promise<Versioned> {
   if (userId === undefined) return await listAll(db, systems, place, now, knownVersion);
   checkSystem(systems, place);
-  const rows = await quotaRows(db, { userId, ...place }, now);
+  const found = await quotaRows(db, { userId, ...place }, now);
   // Where there are quotas, there is a project.
-  if (rows.length === 0) await checkPlace(db, systems, place);
-  return versioned(rows, knownVersion, (jsons) => `[${jsons}]`);
+  if (found.rows.length === 0) await checkPlace(db, systems, place);
+  return versioned(found, knownVersion, (jsons) => `[${jsons}]`);
 }
 
 /** Of everybody there are many: first a look whether any has changed. */
@@ -36,8 +36,10 @@ async function listAll(
 ): Promise<Versioned> {
   await checkPlace(db, systems, place);
   const version = await quotasVersion(db, now);
-  if (version === knownVersion) return { version, answer: null };
-  return { version, answer: { json: `[${(await findQuotas(db, place, now)).map(quotaJson).join(',')}]` } };
+  // When the next period begins or ends would take another look.
+  const goodUntil = 0;
+  if (version === knownVersion) return { version, goodUntil, answer: null };
+  return { version, goodUntil, answer: { json: `[${(await findQuotas(db, place, now)).map(quotaJson).join(',')}]` } };
 }
 
 /** A user's quota in one project, as JSON; unless the version is known. */
@@ -50,25 +52,25 @@ export async function readQuota(
   knownVersion: string | undefined,
 ): Promise<Versioned> {
   checkSystem(systems, place);
-  const rows = await quotaRows(db, { userId, ...place }, now);
-  if (rows.length === 0) {
+  const found = await quotaRows(db, { userId, ...place }, now);
+  if (found.rows.length === 0) {
     await checkPlace(db, systems, place);
     throw new BursarError(
       'quota_unknown',
       `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
     );
   }
-  return versioned(rows, knownVersion, (jsons) => jsons);
+  return versioned(found, knownVersion, (jsons) => jsons);
 }
 
 function versioned(
-  rows: readonly QuotaRow[],
+  { rows, goodUntil }: { rows: readonly QuotaRow[]; goodUntil: number },
   knownVersion: string | undefined,
   jsonOf: (jsons: string) => string,
 ): Versioned {
   const version = versionOf(rows);
-  if (version === knownVersion) return { version, answer: null };
-  return { version, answer: { json: jsonOf(quotasOf(rows).map(quotaJson).join(',')) } };
+  if (version === knownVersion) return { version, goodUntil, answer: null };
+  return { version, goodUntil, answer: { json: jsonOf(quotasOf(rows).map(quotaJson).join(',')) } };
 }
 
 /** Lets administrators through to a user who exists. */

@@ -5,4 +5,6 @@ export type JsonAnswer = { json: string; next?: number } | { pieces: AsyncIterab
 export interface Versioned {
   version: string;
   answer: JsonAnswer | null;
+  /** Until when it is so unless somebody writes to the books, in epoch milliseconds; for ever if left out. */
+  goodUntil?: number;
 }

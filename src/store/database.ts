@@ -65,7 +65,8 @@ function openSqlite(file: string): Db {
   writer.pragma('busy_timeout = 10000');
   const reader = new Sqlite(file, { readonly: true });
   reader.pragma('busy_timeout = 10000');
-  const db = new Kysely<Tables>({ dialect: new ReaderAndWriter({ writer, reader }) });
-  rememberReads(db, reader);
+  let onWrite = () => {};
+  const db = new Kysely<Tables>({ dialect: new ReaderAndWriter({ writer, reader, onWrite: () => onWrite() }) });
+  onWrite = rememberReads(db, reader);
   return db;
 }

@@ -14,16 +14,26 @@ export interface Memo {
 const memos = new WeakMap<Db, Memo>();
 const mostKept = 2000;
 
-/** On SQLite, to ask whether anything has changed costs a fraction of any query. */
-export function rememberReads(db: Db, reader: Database): void {
+/**
+ * On SQLite, to ask whether anything has changed costs a fraction of any query, and it is asked once for all that comes in
+ * one turn of the event loop. Answers with what is to be called when this process itself has written.
+ */
+export function rememberReads(db: Db, reader: Database): () => void {
   const dataVersion = reader.prepare('pragma data_version').pluck();
   const kept = new Map<string, Rows>();
   let current: unknown;
+  let isAsked = false;
+  const askAgain = () => {
+    isAsked = false;
+  };
   memos.set(db, {
     version() {
+      if (isAsked) return current;
       const version = dataVersion.get();
       if (version !== current) kept.clear();
       current = version;
+      isAsked = true;
+      setImmediate(askAgain);
       return version;
     },
     get: (version, key) => (version === current ? kept.get(key) : undefined),
@@ -33,6 +43,7 @@ export function rememberReads(db: Db, reader: Database): void {
       kept.set(key, rows);
     },
   });
+  return askAgain;
 }
 
 /** What takes room, such as a page of a list, is rather read again than kept. */
@@ -44,4 +55,9 @@ function isSmall(rows: Rows): boolean {
 /** Undefined for a transaction, which sees what nobody else does, and for databases that cannot tell of changes. */
 export function memoOf(db: Db): Memo | undefined {
   return memos.get(db);
+}
+
+/** Gives another value after every commit, by whomever; undefined for databases that cannot tell of changes. */
+export function booksVersionOf(db: Db): (() => unknown) | undefined {
+  return memos.get(db)?.version;
 }

@@ -20,7 +20,7 @@ export interface QuotaFilter {
 
 /** Quotas, one a membership, by descending project and then by user. */
 export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRecord[]> {
-  return quotasOf(await quotaRows(db, filter, now));
+  return quotasOf((await quotaRows(db, filter, now)).rows);
 }
 
 /** What an account contributes to a quota. */
@@ -41,12 +41,20 @@ export interface QuotaRow extends AccountFigures {
 
 const hourMs = 3_600_000;
 
-/** What the quotas are made of at a moment, in one look. */
-export async function quotaRows(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRow[]> {
+/** What the quotas are made of at a moment, in one look; and when the next period begins or ends. */
+export async function quotaRows(
+  db: Db,
+  filter: QuotaFilter,
+  now: number,
+): Promise<{ rows: QuotaRow[]; goodUntil: number }> {
   const shape = Object.keys(filter).sort().join(' ');
   // By the hour, so that the same rows can be had again: those of each moment are among them.
   const rows = await rowsOf(shape)(db, { ...filter, hour: now - (now % hourMs) });
-  return rows.filter(({ starts_at, ends_at }) => (starts_at ?? 0) <= now && (ends_at === null || ends_at > now));
+  const changes = rows.flatMap(({ starts_at, ends_at }) => [starts_at ?? 0, ends_at ?? 0]).filter((at) => at > now);
+  return {
+    rows: rows.filter(({ starts_at, ends_at }) => (starts_at ?? 0) <= now && (ends_at === null || ends_at > now)),
+    goodUntil: Math.min(Number.POSITIVE_INFINITY, ...changes),
+  };
 }
 
 /** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */

@@ -13,6 +13,8 @@ import {
 interface Handles {
   writer: Database;
   reader: Database;
+  /** Called after every write. */
+  onWrite(): void;
 }
 
 /**
@@ -51,7 +53,12 @@ class ReaderAndWriterDriver implements Driver {
 
   constructor(handles: Handles) {
     this.#handles = handles;
-    this.#write = statementsOf(handles.writer);
+    const write = statementsOf(handles.writer);
+    this.#write = (query) => {
+      const result = write(query);
+      handles.onWrite();
+      return result;
+    };
     this.#read = statementsOf(handles.reader);
   }
 

@@ -81,7 +81,7 @@ test('files on a host that is reached over ssh go too, if not at once then when 
     const kinds = await db.selectFrom('events').select('kind').orderBy('id').execute();
     assert.deepEqual(
       kinds.map(({ kind }) => kind),
-      ['job.expiring', 'job.deleted'],
+      ['job.accepted', 'job.expiring', 'job.deleted'],
     );
   } finally {
     await shell.close();
