@@ -26,6 +26,11 @@ export interface RateLimits {
   upload(userId: string): () => void;
 }
 
+interface Spendable {
+  policy: RatePolicy;
+  key: string;
+}
+
 export function createRateLimits(settings: LimitSettings, now: () => number): RateLimits {
   const { windowMs, uploads } = settings;
   const user = { name: 'user', quota: settings.userRequests, windowMs };
@@ -36,34 +41,43 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
   const quotas = createQuotas(now);
   const arriving = new Map<string, number>();
 
-  function look(policies: string, spendings: { policy: RatePolicy; key: string }[]) {
+  /** What one more request does to the quotas that it counts for, and the headers that tell of it. */
+  function look(policies: string, spendings: readonly Spendable[]) {
     const states = spendings.map(({ policy, key }) => ({ policy, key, state: quotas.look(policy, key) }));
-    const refusing = states.find(({ state }) => !state.allowed);
-    const told = refusing ?? states.reduce((a, b) => (b.state.remaining < a.state.remaining ? b : a));
+    let [told] = states;
+    for (const one of states) {
+      const isTighter = told === undefined || one.state.remaining < told.state.remaining;
+      if (told === undefined || (told.state.allowed && (isTighter || !one.state.allowed))) told = one;
+    }
+    if (told === undefined) throw new Error('a request counts for something');
     const resetSeconds = Math.ceil((told.state.fullAt - now()) / 1000);
     const ratelimit = `"${told.policy.name}";r=${told.state.remaining};t=${resetSeconds}`;
-    return { states, refusing, headers: { 'ratelimit-policy': policies, ratelimit } };
+    return { states, told, headers: { 'ratelimit-policy': policies, ratelimit } };
   }
 
-  function charge(reply: FastifyReply, { states, refusing, headers }: ReturnType<typeof look>): void {
+  function charge(reply: FastifyReply, { states, told, headers }: ReturnType<typeof look>): void {
     reply.headers(headers);
-    if (refusing !== undefined) throw tooMany(refusing.policy, refusing.state);
+    if (!told.state.allowed) throw tooMany(told.policy, told.state);
     for (const spent of states) quotas.keep(spent.key, spent.state);
   }
 
-  const lookAtCaller = ({ userId, tokenHash }: Pick<Caller, 'userId' | 'tokenHash'>) =>
-    look(callerPolicies, [
-      { policy: user, key: `user ${userId}` },
-      { policy: token, key: `token ${tokenHash}` },
-    ]);
+  const ofCallers = new WeakMap<object, readonly Spendable[]>();
+  function lookAtCaller(caller: Pick<Caller, 'userId' | 'tokenHash'>) {
+    const spendings = ofCallers.get(caller) ?? [
+      { policy: user, key: `user ${caller.userId}` },
+      { policy: token, key: `token ${caller.tokenHash}` },
+    ];
+    ofCallers.set(caller, spendings);
+    return look(callerPolicies, spendings);
+  }
 
   return {
     caller(reply, caller) {
       charge(reply, lookAtCaller(caller));
     },
     spend(caller) {
-      const { states, refusing, headers } = lookAtCaller(caller);
-      if (refusing !== undefined) return null;
+      const { states, told, headers } = lookAtCaller(caller);
+      if (!told.state.allowed) return null;
       for (const spent of states) quotas.keep(spent.key, spent.state);
       return headers;
     },

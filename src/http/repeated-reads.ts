@@ -2,13 +2,15 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../services/actor.ts';
+import type { Answered } from './access-log.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 /** An answer as it went out, but for what is said of each request anew. */
 interface SentAnswer {
   status: number;
   headers: Record<string, string>;
-  body: Buffer;
+  /** What is short is a text: it goes out with the headers in one piece. */
+  body: Buffer | string;
   goodUntil: number;
 }
 
@@ -20,10 +22,11 @@ export interface RepeatedReadsDeps {
   now(): number;
   requestId(request: IncomingMessage): string;
   /** Told of every answer that is given here. */
-  onAnswered(request: IncomingMessage, response: ServerResponse, id: string, ms: number): void;
+  onAnswered(answered: Answered, response: ServerResponse): void;
 }
 
 const mostBytes = 32_000_000;
+const mostInOnePiece = 8192;
 const noBody = Buffer.alloc(0);
 
 /**
@@ -60,9 +63,11 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
     const spent = limits.spend(speaker.caller);
     if (spent === null) return false;
     const id = requestId(request);
-    response.writeHead(known.status, { ...known.headers, 'x-request-id': id, ...spent });
-    response.end(known.body);
-    onAnswered(request, response, id, performance.now() - begunAt);
+    const { status, headers: fixed, body } = known;
+    response.writeHead(status, { ...fixed, 'x-request-id': id, ...spent });
+    response.end(body);
+    const ms = performance.now() - begunAt;
+    onAnswered({ requestId: id, method: 'GET', url: request.url ?? '', status, ms }, response);
     return true;
   }
 
@@ -102,7 +107,8 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
       bytes += size;
       const { status, headers } = asSent(reply, body);
       const goodUntil = Math.min(reply.goodUntil, speaker.caller.goodUntil);
-      sent.set(keyOf(request.raw, speaker.caller), { status, headers, body, goodUntil });
+      const short = body.length <= mostInOnePiece ? body.toString() : body;
+      sent.set(keyOf(request.raw, speaker.caller), { status, headers, body: short, goodUntil });
     },
   };
 }

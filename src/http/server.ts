@@ -9,6 +9,7 @@ import fastify, {
 } from 'fastify';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import type { Caller } from '../services/actor.ts';
+import { type Answered, accessLog } from './access-log.ts';
 import { createAnswerCache } from './answer-cache.ts';
 import { requireActor } from './authentication.ts';
 import { prepareToClose } from './close-server.ts';
@@ -65,19 +66,19 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
   const answers = createAnswerCache(answerCacheBytes);
   const limits = createRateLimits(deps.limits, () => performance.now());
-  const onAnswered = (method: string, url: string, status: number, reqId: string, ms: number) => {
-    deps.onAnswer(method, status);
-    const path = loggablePath(url);
-    deps.log.info({ reqId, method, path, status, ms: Math.round(ms * 10) / 10 }, 'request served');
+  const logAnswer = accessLog(deps.log);
+  const onAnswered = (answered: Answered) => {
+    deps.onAnswer(answered.method, answered.status);
+    logAnswer(answered);
   };
   const repeated = createRepeatedReads({
     booksVersion: deps.booksVersion,
     limits,
     now: Date.now,
     requestId: requestIdOf,
-    onAnswered: ({ url = '' }, response, id, ms) => {
+    onAnswered: (answered, response) => {
       connections.track(response);
-      onAnswered('GET', url, response.statusCode, id, ms);
+      onAnswered(answered);
     },
   });
   const app = fastify({
@@ -115,7 +116,8 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     done(new BursarError('bad_request', 'The header Host is missing. Send it, as HTTP/1.1 asks.') as Error);
   });
   app.addHook('onResponse', (request, reply, done) => {
-    onAnswered(request.method, request.url, reply.statusCode, request.id, reply.elapsedTime);
+    const { id: requestId, method, url } = request;
+    onAnswered({ requestId, method, url, status: reply.statusCode, ms: reply.elapsedTime });
     done();
   });
   app.addHook('onSend', (request, reply, payload, done) => {
@@ -172,9 +174,13 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   return app;
 }
 
+/** Of this process, and counted: no two requests anywhere have the same. */
+const requestIds = `${randomUUID().slice(0, 13)}-`;
+let requests = 0;
+
 function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id'];
-  return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : randomUUID();
+  return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : requestIds + ++requests;
 }
 
 function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
@@ -213,10 +219,4 @@ function fieldError(problem: NonNullable<FastifyError['validation']>[number]): F
   if (additionalProperty !== undefined) return { field, message: 'is not a known field' };
   if (allowedValues !== undefined) return { field, message: `must be one of ${allowedValues.join(', ')}` };
   return { field, message: problem.message ?? 'is not valid' };
-}
-
-/** No query, and nothing that looks like a token that somebody put into a path. */
-function loggablePath(url: string): string {
-  const [path = ''] = url.split('?', 1);
-  return path.slice(0, 500).replace(/bursar_[\w-]+|eyJ[\w.-]+/g, '***');
 }
