@@ -11,7 +11,5 @@ if (major < 22 || (major === 22 && minor < 18)) {
 // Compiled code is kept between runs: it halves the time to start.
 const { enableCompileCache } = await import('node:module');
 enableCompileCache();
-const { setFlagsFromString } = await import('node:v8');
-setFlagsFromString('--semi-space-growth-factor=1');
 const { runCommandLine } = await import('../src/cli/program.ts');
 await runCommandLine(process.argv);

@@ -43,22 +43,28 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
 
   /** What one more request does to the quotas that it counts for, and the headers that tell of it. */
   function look(policies: string, spendings: readonly Spendable[]) {
-    const states = spendings.map(({ policy, key }) => ({ policy, key, state: quotas.look(policy, key) }));
-    let [told] = states;
-    for (const one of states) {
-      const isTighter = told === undefined || one.state.remaining < told.state.remaining;
-      if (told === undefined || (told.state.allowed && (isTighter || !one.state.allowed))) told = one;
+    const states: Spending[] = [];
+    let told: { policy: RatePolicy; state: Spending } | undefined;
+    for (const { policy, key } of spendings) {
+      const state = quotas.look(policy, key);
+      states.push(state);
+      // The tightest of them, or the first one that refuses.
+      if (told?.state.allowed === false) continue;
+      if (told === undefined || !state.allowed || state.remaining < told.state.remaining) told = { policy, state };
     }
     if (told === undefined) throw new Error('a request counts for something');
     const resetSeconds = Math.ceil((told.state.fullAt - now()) / 1000);
     const ratelimit = `"${told.policy.name}";r=${told.state.remaining};t=${resetSeconds}`;
-    return { states, told, headers: { 'ratelimit-policy': policies, ratelimit } };
+    const spend = () => {
+      for (const [index, state] of states.entries()) quotas.keep(spendings[index]?.key ?? '', state);
+    };
+    return { told, spend, headers: { 'ratelimit-policy': policies, ratelimit } };
   }
 
-  function charge(reply: FastifyReply, { states, told, headers }: ReturnType<typeof look>): void {
+  function charge(reply: FastifyReply, { told, spend, headers }: ReturnType<typeof look>): void {
     reply.headers(headers);
     if (!told.state.allowed) throw tooMany(told.policy, told.state);
-    for (const spent of states) quotas.keep(spent.key, spent.state);
+    spend();
   }
 
   const ofCallers = new WeakMap<object, readonly Spendable[]>();
@@ -76,9 +82,9 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
       charge(reply, lookAtCaller(caller));
     },
     spend(caller) {
-      const { states, told, headers } = lookAtCaller(caller);
+      const { told, spend, headers } = lookAtCaller(caller);
       if (!told.state.allowed) return null;
-      for (const spent of states) quotas.keep(spent.key, spent.state);
+      spend();
       return headers;
     },
     stranger(request, reply, kind = 'address') {

@@ -22,7 +22,7 @@ export interface RepeatedReadsDeps {
   now(): number;
   requestId(request: IncomingMessage): string;
   /** Told of every answer that is given here. */
-  onAnswered(answered: Answered, response: ServerResponse): void;
+  onAnswered(answered: Answered): void;
 }
 
 const mostBytes = 32_000_000;
@@ -67,7 +67,7 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
     response.writeHead(status, { ...fixed, 'x-request-id': id, ...spent });
     response.end(body);
     const ms = performance.now() - begunAt;
-    onAnswered({ requestId: id, method: 'GET', url: request.url ?? '', status, ms }, response);
+    onAnswered({ requestId: id, method: 'GET', url: request.url ?? '', status, ms });
     return true;
   }
 

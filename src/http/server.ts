@@ -76,10 +76,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     limits,
     now: Date.now,
     requestId: requestIdOf,
-    onAnswered: (answered, response) => {
-      connections.track(response);
-      onAnswered(answered);
-    },
+    onAnswered,
   });
   const app = fastify({
     loggerInstance: deps.log,

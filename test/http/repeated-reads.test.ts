@@ -1,0 +1,142 @@
+import assert from 'node:assert/strict';
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { queryBooks } from '../support/database.ts';
+import { pathOf } from '../support/jobs.ts';
+import { logLines } from '../support/logs.ts';
+import { startServer, type TestServer } from '../support/server.ts';
+import { shippedConfig } from '../support/shipped-config.ts';
+
+interface Said {
+  status: number;
+  headers: IncomingHttpHeaders;
+  text: string;
+}
+
+// The same question again and again, on one connection: from the second time on it is answered without being worked on.
+describe('a read that is repeated on a connection', () => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  let server: TestServer;
+  let me: Caller;
+  let job: Job;
+
+  before(async () => {
+    const config = { ...shippedConfig(), limits: { windowSeconds: 3600, userRequests: 500, tokenRequests: 100 } };
+    server = await startServer({ config });
+    me = callerOf(server.url, server.userToken);
+    job = (await me.submit('/jobs/hpc_one/', { command: 'true' })).body;
+    await me.finished(job);
+  });
+  after(async () => {
+    agent.destroy();
+    await server.dispose();
+  });
+
+  const get = (path: string, token: string, headers: Record<string, string> = {}, method = 'GET') =>
+    new Promise<Said>((resolve, reject) => {
+      const sent = request(`${server.url}${path}`, {
+        agent,
+        method,
+        headers: { authorization: `Bearer ${token}`, ...headers },
+      });
+      sent.once('error', reject).once('response', async (answer) => {
+        let text = '';
+        for await (const chunk of answer.setEncoding('utf8')) text += chunk;
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
+      });
+      sent.end();
+    });
+  const repeat = async (path: string, token: string, headers?: Record<string, string>) => {
+    const answers = [await get(path, token, headers), await get(path, token, headers), await get(path, token, headers)];
+    return answers as [Said, Said, Said];
+  };
+  const tokenIdOf = async (user: string) => {
+    const { stdout } = await server.bursar('token', 'list', '--user', user, '--json');
+    return String((JSON.parse(stdout) as { id: number }[]).at(-1)?.id);
+  };
+
+  test('has the same answer, but for its own identifier and what is left of the limit', async () => {
+    for (const path of [pathOf(job), '/jobs/', '/jobs/?limit=1', '/quotas/', '/quotas/hpc_one/proj_hpc_one_01/']) {
+      const [first, ...others] = await repeat(path, server.userToken);
+      const fixed = ({ status, headers, text }: Said) => {
+        const { date: _date, 'x-request-id': _id, ratelimit: _left, ...rest } = headers;
+        return { status, headers: rest, text };
+      };
+      assert.equal(first.status, 200);
+      for (const other of others) assert.deepEqual(fixed(other), fixed(first));
+      const ids = [first, ...others].map(({ headers }) => headers['x-request-id']);
+      assert.equal(new Set(ids).size, 3);
+      const left = [first, ...others].map(({ headers }) => Number(/r=(\d+)/.exec(String(headers.ratelimit))?.[1]));
+      assert.deepEqual(left, [left[0], Number(left[0]) - 1, Number(left[0]) - 2]);
+      const tag = String(first.headers.etag);
+      for (const { status, text } of await repeat(path, server.userToken, { 'if-none-match': tag }))
+        assert.deepEqual([status, text], [304, '']);
+    }
+  });
+
+  test('is logged and counted like any other', async () => {
+    const count = async () =>
+      Number(/requests_total\{method="GET",status="200"\} (\d+)/.exec((await me.get('/metrics')).text)?.[1]);
+    const before = await count();
+    const answers = await repeat('/jobs/', server.userToken, { 'x-request-id': 'again-and-again' });
+    assert.deepEqual(
+      answers.map(({ headers }) => headers['x-request-id']),
+      Array(3).fill('again-and-again'),
+    );
+    assert.ok((await count()) >= before + 3);
+    const lines = (await logLines(server)).filter(({ reqId }) => reqId === 'again-and-again');
+    assert.equal(lines.length, 3);
+  });
+
+  test('tells of a change at once, whoever made it', async () => {
+    await repeat('/jobs/', server.userToken);
+    await repeat(pathOf(job), server.userToken);
+    const changed = JSON.stringify({ ...job, title: 'changed' });
+    await queryBooks(server.data, 'update jobs set public_json = ? where job_id = ?', [changed, job.job_id]);
+    await queryBooks(server.data, 'update users set jobs_version = jobs_version + 1 where id = ?', [job.owner]);
+    assert.equal((await get(pathOf(job), server.userToken)).text, changed);
+    assert.equal((await get('/jobs/', server.userToken)).text, `[${changed}]`);
+    await me.submit('/jobs/hpc_one/', { command: 'true' });
+    assert.equal(JSON.parse((await get('/jobs/', server.userToken)).text).length, 2);
+  });
+
+  test('is for who asked it first: the next speaker on the connection has their own answer, or none', async () => {
+    const other = await server.token('4242');
+    await repeat('/jobs/', server.userToken);
+    assert.equal((await get('/jobs/', other)).text, '[]');
+    assert.equal((await get(pathOf(job), other)).status, 404);
+    assert.equal((await get('/jobs/', 'nobody')).status, 401);
+    assert.equal((await get('/jobs/', server.userToken, {}, 'HEAD')).text, '');
+    assert.equal((await get('/jobs/', server.userToken, {}, 'DELETE')).status, 405);
+  });
+
+  test('is refused once its token is revoked, or has expired', async () => {
+    const revoked = await server.token('4343');
+    assert.deepEqual(
+      (await repeat('/jobs/', revoked)).map(({ status }) => status),
+      [200, 200, 200],
+    );
+    await server.bursar('token', 'revoke', await tokenIdOf('4343'));
+    assert.equal((await get('/jobs/', revoked)).status, 401);
+
+    const short = await server.token('4444');
+    const until = Date.now() + 5000;
+    await queryBooks(server.data, "update tokens set expires_at = ? where user_id = '4444'", [until]);
+    assert.deepEqual(
+      (await repeat('/jobs/', short)).map(({ status }) => status),
+      [200, 200, 200],
+    );
+    await sleep(Math.max(0, until - Date.now()));
+    assert.equal((await get('/jobs/', short)).status, 401);
+  });
+
+  test('counts for the limits', async () => {
+    const token = await server.token('4545');
+    const statuses: number[] = [];
+    for (let n = 0; n < 105; n++) statuses.push((await get('/jobs/', token)).status);
+    assert.deepEqual(new Set(statuses.slice(0, 100)), new Set([200]));
+    assert.equal(statuses.at(-1), 429);
+  });
+});
