@@ -1,10 +1,17 @@
+import { sql } from 'kysely';
 import type { JobState } from '../domain/job.ts';
 import { type JobRecord, jobRecord } from './jobs.ts';
 import type { Db } from './tables.ts';
 
 /** What the lifecycle looks for: jobs to submit, to follow, to cancel, and the files that nobody has a use for. */
 const toDispatch: JobState[] = ['accepted', 'submitting'];
-const unfinished: JobState[] = ['accepted', 'submitting', 'queued', 'running'];
+
+/**
+ * The conditions of the indexes that hold only these jobs, word for word: a database takes such an index for a query that
+ * repeats them. Otherwise each look would go through all jobs that ever ended.
+ */
+export const unfinished = sql<boolean>`state in ('accepted', 'submitting', 'queued', 'running')`;
+const toCancel = sql<boolean>`cancel_requested_at is not null and state in ('submitting', 'queued', 'running')`;
 
 /**
  * Takes up the jobs of a system that are due to be submitted, except those that are in hand. This is also the stored
@@ -35,7 +42,7 @@ export async function nextDueAt(db: Db, hpc: string, inHand: readonly number[]):
 }
 
 function waiting(db: Db, hpc: string, inHand: readonly number[]) {
-  const query = db.selectFrom('jobs').where('hpc', '=', hpc).where('state', 'in', toDispatch);
+  const query = db.selectFrom('jobs').where('hpc', '=', hpc).where(unfinished).where('state', 'in', toDispatch);
   return inHand.length === 0 ? query : query.where('id', 'not in', inHand);
 }
 
@@ -63,6 +70,7 @@ export async function jobsInEngine(db: Db, hpc: string): Promise<Map<string, str
     .selectFrom('jobs')
     .select(['job_id', 'engine_ref'])
     .where('hpc', '=', hpc)
+    .where(unfinished)
     .where('state', 'in', ['queued', 'running'])
     .execute();
   return new Map(rows.map((row) => [row.job_id, row.engine_ref ?? '']));
@@ -79,7 +87,7 @@ export async function unfinishedJobs(db: Db, hpc: string): Promise<Map<string, U
     .selectFrom('jobs')
     .select(['job_id', 'state', 'engine_ref as engineRef'])
     .where('hpc', '=', hpc)
-    .where('state', 'in', unfinished)
+    .where(unfinished)
     .execute();
   return new Map(rows.map((row) => [row.job_id, row]));
 }
@@ -90,7 +98,7 @@ export async function requestCancellation(db: Db, id: number, now: number): Prom
     .updateTable('jobs')
     .set((eb) => ({ cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(now)) }))
     .where('id', '=', id)
-    .where('state', 'in', unfinished)
+    .where(unfinished)
     .execute();
 }
 
@@ -100,7 +108,7 @@ export async function jobsToCancel(db: Db, hpc: string): Promise<string[]> {
     .selectFrom('jobs')
     .select('job_id')
     .where('hpc', '=', hpc)
-    .where('cancel_requested_at', 'is not', null)
+    .where(toCancel)
     .where('state', 'in', ['queued', 'running'])
     .execute();
   return rows.map((row) => row.job_id);

@@ -1,4 +1,5 @@
 import type { SystemStatus } from '../domain/health.ts';
+import { unfinished } from './job-queue.ts';
 import type { Db } from './tables.ts';
 
 export interface SystemRecord {
@@ -51,7 +52,7 @@ export async function countJobs(db: Db): Promise<Map<string, { queued: number; r
   const rows = await db
     .selectFrom('jobs')
     .select(['hpc', 'state', (eb) => eb.fn.countAll().as('jobs')])
-    .where('state', 'in', ['accepted', 'submitting', 'queued', 'running'])
+    .where(unfinished)
     .groupBy(['hpc', 'state'])
     .execute();
   const counts = new Map<string, { queued: number; running: number }>();
