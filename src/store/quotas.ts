@@ -50,11 +50,11 @@ export async function quotaRows(
   const shape = Object.keys(filter).sort().join(' ');
   // By the hour, so that the same rows can be had again: those of each moment are among them.
   const rows = await rowsOf(shape)(db, { ...filter, hour: now - (now % hourMs) });
-  const changes = rows.flatMap(({ starts_at, ends_at }) => [starts_at ?? 0, ends_at ?? 0]).filter((at) => at > now);
-  return {
-    rows: rows.filter(({ starts_at, ends_at }) => (starts_at ?? 0) <= now && (ends_at === null || ends_at > now)),
-    goodUntil: Math.min(Number.POSITIVE_INFINITY, ...changes),
-  };
+  let goodUntil = Number.POSITIVE_INFINITY;
+  for (const { starts_at, ends_at } of rows)
+    for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) goodUntil = Math.min(goodUntil, at);
+  const isNow = ({ starts_at, ends_at }: QuotaRow) => (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
+  return { rows: rows.filter(isNow), goodUntil };
 }
 
 /** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */
@@ -75,32 +75,33 @@ export function quotasOf(rows: readonly QuotaRow[]): QuotaRecord[] {
 
 const rowsOf = byShape((shape: string) =>
   remembered((db, value: Value<QuotaFilter & { hour: number }>) => {
-    let query = db
-      .selectFrom('memberships')
-      .innerJoin('projects', 'projects.id', 'memberships.project_id')
-      .innerJoin('accounts', 'accounts.project_id', 'projects.id')
-      .leftJoin('periods', 'periods.id', 'accounts.period_id')
-      .select(['memberships.id', 'memberships.user_id', 'projects.id as project_id', 'projects.hpc', 'projects.name'])
-      .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
-      .select(['periods.starts_at', 'periods.ends_at'])
-      .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
-      .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('hour'))]))
-      .orderBy('projects.id', 'desc')
-      .orderBy('memberships.id');
     const fields = shape.split(' ');
-    if (fields.includes('userId')) {
-      // Said twice, so that the accounts are found by their key instead of among those of all members.
-      query = query
-        .where('memberships.user_id', '=', value('userId'))
-        .where('accounts.holder', 'in', [poolHolder, value('userId')]);
-    } else {
-      query = query.where((eb) =>
-        eb.or([eb('accounts.holder', '=', poolHolder), eb('accounts.holder', '=', eb.ref('memberships.user_id'))]),
-      );
-    }
-    if (fields.includes('hpc')) query = query.where('projects.hpc', '=', value('hpc'));
-    if (fields.includes('project')) query = query.where('projects.name', '=', value('project'));
-    return query;
+    const accountsOfMembers = () => {
+      let query = db
+        .selectFrom('memberships')
+        .innerJoin('projects', 'projects.id', 'memberships.project_id')
+        .innerJoin('accounts', 'accounts.project_id', 'projects.id')
+        .leftJoin('periods', 'periods.id', 'accounts.period_id')
+        .select([
+          'memberships.id as id',
+          'memberships.user_id',
+          'projects.id as project_id',
+          'projects.hpc',
+          'projects.name',
+        ])
+        .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
+        .select(['periods.starts_at', 'periods.ends_at'])
+        .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
+        .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('hour'))]));
+      if (fields.includes('userId')) query = query.where('memberships.user_id', '=', value('userId'));
+      if (fields.includes('hpc')) query = query.where('projects.hpc', '=', value('hpc'));
+      if (fields.includes('project')) query = query.where('projects.name', '=', value('project'));
+      return query;
+    };
+    // Apart, so that each is found by the key of accounts: asked for together, each member would be held against all.
+    const pools = accountsOfMembers().where('accounts.holder', '=', poolHolder);
+    const caps = accountsOfMembers().whereRef('accounts.holder', '=', 'memberships.user_id');
+    return pools.unionAll(caps).orderBy('project_id', 'desc').orderBy('id');
   }),
 );
 
