@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { appendFile } from 'node:fs/promises';
+import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { describe } from 'node:test';
 import type { Engine, EngineJob } from '../../src/engines/engine.ts';
 import { drive } from './engine-harness.ts';
@@ -72,6 +72,38 @@ describe('a job that Slurm does not mention any more', () => {
     await untilFinished(engine, held.jobId);
     await cluster.wipeController();
     assert.equal(((await traceOf(engine, held, refs[0])) as { outcome: string }).outcome, 'succeeded');
+  });
+
+  slurmTest('what it left is not whole: that tells nothing, and of no other job', silent, async (harness) => {
+    const { engine, newJob } = harness;
+    const [ran, other] = [await newJob(count), await newJob(count)];
+    const refs = [await drive(engine).submit(ran, never), await drive(engine).submit(other, never)] as const;
+    for (const job of [ran, other]) await untilFinished(engine, job.jobId);
+    for (const job of [ran, other]) await untilGone(harness, job);
+    await rm(`${other.workspace.directory}.started/end`);
+    const missing = new Map([
+      [ran.jobId, { ref: refs[0], workspace: ran.workspace }],
+      [other.jobId, { ref: refs[1], workspace: other.workspace }],
+    ]);
+    for (const text of [
+      '',
+      '\n',
+      '0',
+      '0 1',
+      'zero 1 2\n',
+      '0 1 2 3\n',
+      '-1 1 2\n',
+      ' 0 1 2\n',
+      'x\n1 0 1 2\n',
+      '1e3 1 2\n',
+    ]) {
+      await writeFile(`${ran.workspace.directory}.started/end`, text);
+      assert.deepEqual(await engine.trace(missing, never), new Map(), JSON.stringify(text));
+    }
+    await writeFile(`${ran.workspace.directory}.started/end`, '3 10 12\n1 0 1 2\n');
+    const found = await engine.trace(missing, never);
+    assert.deepEqual([...found.keys()], [ran.jobId]);
+    assert.equal((found.get(ran.jobId) as { reason: string }).reason, 'exit code 3');
   });
 
   slurmTest('the controller has yet to give its id to anybody: it was forgotten', silent, async (harness) => {

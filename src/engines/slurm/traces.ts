@@ -53,11 +53,12 @@ export function createTraces(run: RunCommand, now: () => number): Traces {
       for (const part of chunked([...missing], 200)) {
         const folders = part.map(([, { workspace }]) => workspace.directory);
         for (const line of outputOf('bash', await run(lookCommand(folders), signal)).split('\n')) {
-          const [index = '', ...end] = line.split(' ');
-          const job = index === '' ? undefined : part[Number(index)];
+          const [, index, code, began, ended] = /^(\d+)(?: (\d{1,3}) (\d{1,10}) (\d{1,10}))?$/.exec(line) ?? [];
+          const job = part[Number(index)];
+          // What is not whole was never written: a machine that lost its power can leave an empty file.
           if (job === undefined) continue;
-          if (end.length === 0) unbegun.push(job);
-          else traces.set(job[0], endOf(end.map(Number)));
+          if (code === undefined) unbegun.push(job);
+          else traces.set(job[0], endOf(Number(code), Number(began), Number(ended)));
         }
       }
       for (const [jobId] of unbegun) traces.set(jobId, 'unbegun');
@@ -67,7 +68,7 @@ export function createTraces(run: RunCommand, now: () => number): Traces {
   };
 }
 
-function endOf([code = 0, began = 0, ended = 0]: readonly number[]): JobEnd {
+function endOf(code: number, began: number, ended: number): JobEnd {
   const elapsedSeconds = Math.max(1, ended - began);
   return { ...judgeCode(code), startedAt: began * 1000, endedAt: Math.max(began, ended) * 1000, elapsedSeconds };
 }
@@ -81,7 +82,7 @@ index=0
 for folder; do
   if [ -d "$folder" ]; then
     if [ ! -e "$folder.started" ]; then echo "$index"
-    elif [ -e "$folder.started/end" ]; then echo "$index $(cat "$folder.started/end")"; fi
+    elif IFS= read -r end < "$folder.started/end"; then echo "$index $end"; fi 2> /dev/null
   fi
   index=$((index + 1))
 done`;

@@ -31,7 +31,9 @@ cd -- "$directory" || fail 'the folder of the job cannot be used'
 if ! mkdir -- "$directory.started"; then
   [ -d "$directory.started" ] || fail 'the folder that says that the job has begun cannot be made'
   echo 'bursar: the job has been started before, and runs only once' >&2
-  if read -r code _ < "$directory.started/end"; then finish "$code"; fi
+  code=
+  { read -r code _ < "$directory.started/end"; } 2> /dev/null
+  case $code in '' | *[!0-9]*) ;; *) finish "$code" ;; esac
   # That this is no fault of the job's, a signal of our own tells.
   kill -${startedAgain} $$
 fi
