@@ -1,3 +1,4 @@
+import type { JobEnd } from '../domain/job.ts';
 import type { Observation } from '../domain/transition.ts';
 import { jobsToCancel, returnToDispatcher } from '../store/job-queue.ts';
 import type { SystemWorker } from './system-worker.ts';
@@ -14,6 +15,12 @@ interface Missing {
   /** When it was last looked for, and what was known of its owner's wishes then. */
   examinedAt: number;
   examined: 'no' | 'wanted' | 'unwanted';
+}
+
+/** A job knows by which signal it died, and not who sent it. */
+function endOfUnwanted(end: JobEnd): JobEnd {
+  const isKilled = end.outcome === 'failed' && end.exitCode === null;
+  return isKilled ? { ...end, outcome: 'cancelled', reason: `cancelled (${end.reason})` } : end;
 }
 
 /**
@@ -37,7 +44,7 @@ export function createMissingJobs(worker: SystemWorker, onReturned: () => void) 
     for (const [jobId, trace] of await engine.trace(new Map(jobs), signal)) {
       const ref = due.get(jobId) ?? '';
       if (typeof trace === 'object') {
-        ended.push({ jobId, ref, kind: 'finished', ...trace });
+        ended.push({ jobId, ref, kind: 'finished', ...(unwanted.has(jobId) ? endOfUnwanted(trace) : trace) });
         continue;
       }
       if (trace !== 'forgotten' && !unwanted.has(jobId)) continue;

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { queryBooks } from '../support/database.ts';
 import { pathOf } from '../support/jobs.ts';
 import { logLines } from '../support/logs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -68,6 +69,29 @@ describe('jobs that a Slurm without accounting does not mention any more', () =>
     const used = before - (await me.quota('hpc_one', 'proj_hpc_one_01')).time_left;
     assert.ok(used > 0 && used < 1800 * 16, `${used} seconds are more than those of the one job that ran`);
     assert.equal(cluster.run('squeue', '-h', '-t', 'all', '-n', job.job_id), '');
+  });
+
+  test('ended while Bursar was away, and out of the queue: its end is what it left itself', async () => {
+    const [wanted, unwanted] = [await submit('sleep 2; exit 3'), await submit('sleep 600')];
+    const ref = await refOf(unwanted);
+    await until('it runs', async () => (await me.get<Job>(pathOf(unwanted))).body.stage === 'RUNNING' || undefined);
+    await server.stop();
+    // As if its owner had asked for it in the last moment.
+    await queryBooks(server.data, 'update jobs set cancel_requested_at = 1 where job_id = ?', [unwanted.job_id]);
+    cluster.run('scancel', ref);
+    await until('the queue is empty', () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%i') === '' || undefined);
+    await start(server.data);
+    const [failed, cancelled] = [await me.finished(wanted), await me.finished(unwanted)];
+    assert.deepEqual([failed.failed, cancelled.stage, cancelled.failed], [true, 'CANCELED', false]);
+    const rows = await queryBooks<{ reason: string }>(
+      server.data,
+      'select reason from jobs where job_id in (?, ?) order by id',
+      [wanted.job_id, unwanted.job_id],
+    );
+    assert.deepEqual(
+      rows.map(({ reason }) => reason),
+      ['exit code 3', 'cancelled by its owner (killed by SIGTERM)'],
+    );
   });
 
   test('forgotten by a controller that was killed: it is submitted again, and runs once', async () => {
