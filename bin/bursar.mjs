@@ -1,5 +1,9 @@
 #!/usr/bin/env node
-// Plain JavaScript, so that any Node can say what is wrong. The rest is TypeScript, which Node runs as it is.
+// Plain JavaScript, so that any Node can say what is wrong. The rest is TypeScript, which Node runs as it is where it
+// was not built.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   console.error(
@@ -11,5 +15,7 @@ if (major < 22 || (major === 22 && minor < 18)) {
 // Compiled code is kept between runs: it halves the time to start.
 const { enableCompileCache } = await import('node:module');
 enableCompileCache();
-const { runCommandLine } = await import('../src/cli/program.ts');
+const { builtFrom } = await import('./built.mjs');
+const built = join(builtFrom(), 'program.js');
+const { runCommandLine } = await import(existsSync(built) ? built : '../src/cli/program.ts');
 await runCommandLine(process.argv);

@@ -1,10 +1,11 @@
 // Runs before every npm script, on whatever Node the machine has: installs the dependencies where they are missing
-// or out of date. Among them is the Node that everything else runs on.
+// or out of date, among them the Node that everything else runs on; and builds the program.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build } from './build.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const stamp = join(root, 'node_modules', '.installed-lock');
@@ -25,3 +26,5 @@ if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
   }
   writeFileSync(stamp, lock);
 }
+
+await build();

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
+import { build } from './build.mjs';
 import { canRun, runnable } from './peers.ts';
 
 const onBoth =
@@ -14,6 +15,8 @@ const onBoth =
 /** They take minutes, most of which they wait for: begun first, they end with the others. */
 const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|gigabyte|large/.test(file);
 
+// The servers that tests start are built from the sources as they are now.
+await build();
 const named = process.argv.slice(2);
 const found = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')).sort());
 const files = [...found.filter(isLong), ...found.filter((file) => !isLong(file))];

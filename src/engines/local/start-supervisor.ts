@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { JobLimits } from './ending.ts';
 import { supervisorEnvironment } from './environment.ts';
@@ -20,7 +20,8 @@ export interface SupervisorOptions {
  * nor does it keep this process alive.
  */
 export function startSupervisor({ folder, cacheFolder, limits, onClaim, onGone }: SupervisorOptions): void {
-  const script = fileURLToPath(import.meta.resolve('./supervisor.ts'));
+  // Beside this file, and built like it.
+  const script = fileURLToPath(new URL(`./supervisor${extname(import.meta.url)}`, import.meta.url));
   const args = ['--disable-warning=ExperimentalWarning', script, folder, JSON.stringify(limits)];
   const env = supervisorEnvironment(cacheFolder);
   try {
