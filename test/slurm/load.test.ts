@@ -11,6 +11,8 @@ const few = 10;
 const many = 2000;
 const readers = 50;
 
+const watchSeconds = 1;
+
 /** Each fills the whole cluster for longer than the test: the first runs, all others wait. */
 const payload = { command: 'sleep 3000', node_number: 2, core_number: 16, runtime: 1 };
 
@@ -21,7 +23,9 @@ const payload = { command: 'sleep 3000', node_number: 2, core_number: 16, runtim
 function config(cluster: SlurmCluster) {
   const { hpc_one } = slurmConfig(cluster).systems;
   const projects = [{ name: 'proj_hpc_one_01', grant: { timeSeconds: 1_000_000_000 } }];
-  return { systems: { hpc_one: { ...hpc_one, projects, watchSeconds: 1, idleWatchSeconds: 1 } } };
+  // All readers are one user here, who would be told to slow down.
+  const limits = { userRequests: 1_000_000, tokenRequests: 1_000_000 };
+  return { limits, systems: { hpc_one: { ...hpc_one, projects, watchSeconds, idleWatchSeconds: watchSeconds } } };
 }
 
 describe('the commands that a scheduler gets in a minute', () => {
@@ -64,13 +68,15 @@ describe('the commands that a scheduler gets in a minute', () => {
     return Object.fromEntries([...lines].map(([, name, count]) => [name, Number(count)]));
   }
 
-  /** How often each command is run in a minute. */
-  async function ofOneMinute(): Promise<Record<string, number>> {
+  /** How often each command is run in a minute; and how many rounds there is time for in it, as it really passed. */
+  async function ofOneMinute(): Promise<{ counts: Record<string, number>; rounds: number }> {
+    const begunAt = performance.now();
     const before = await commands();
     await sleep(60_000);
     const now = await commands();
+    const rounds = (performance.now() - begunAt) / (watchSeconds * 1000);
     const counts = Object.entries(now).map(([name, count]) => [name, count - (before[name] ?? 0)] as const);
-    return Object.fromEntries(counts.filter(([, count]) => count > 0));
+    return { counts: Object.fromEntries(counts.filter(([, count]) => count > 0)), rounds };
   }
 
   async function readUntil(over: AbortSignal, job: Job): Promise<number> {
@@ -100,8 +106,10 @@ describe('the commands that a scheduler gets in a minute', () => {
     over.abort();
     const reads = (await Promise.all(reading)).reduce((sum, count) => sum + count, 0);
     assert.ok(reads > 1000, `only ${reads} reads`);
-    assert.deepEqual([Object.keys(withFew), Object.keys(withMany)], [['squeue'], ['squeue']]);
-    // A round more or less: it depends on the moment at which the minute begins.
-    assert.ok(Number(withMany.squeue) <= Number(withFew.squeue) + 2, JSON.stringify({ withFew, withMany }));
+    // On a busy machine there are fewer rounds, in either minute. More than one command a round there never is.
+    for (const { counts, rounds } of [withFew, withMany]) {
+      assert.deepEqual(Object.keys(counts), ['squeue']);
+      assert.ok(Number(counts.squeue) <= rounds + 1, JSON.stringify({ withFew, withMany }));
+    }
   });
 });
