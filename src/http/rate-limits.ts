@@ -18,8 +18,8 @@ export interface LimitSettings {
 export interface RateLimits {
   /** A request with a valid token: against the limits of its user and of the token. */
   caller(reply: FastifyReply, caller: Pick<Caller, 'userId' | 'tokenHash'>): void;
-  /** The same, answering with the headers that tell of it; null, and nothing spent, when there is no more. */
-  spend(caller: Pick<Caller, 'userId' | 'tokenHash'>): Record<string, string> | null;
+  /** The same, answering with the names and values of the headers that tell of it; null, and nothing spent, for no more. */
+  spend(caller: Pick<Caller, 'userId' | 'tokenHash'>): readonly string[] | null;
   /** A request without one: against the limit of the address that it comes from. Probes have one of their own. */
   stranger(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
   /** A submission that begins to arrive; to be called back when it is over. */
@@ -41,30 +41,26 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
   const quotas = createQuotas(now);
   const arriving = new Map<string, number>();
 
-  /** What one more request does to the quotas that it counts for, and the headers that tell of it. */
-  function look(policies: string, spendings: readonly Spendable[]) {
-    const states: Spending[] = [];
-    let told: { policy: RatePolicy; state: Spending } | undefined;
-    for (const { policy, key } of spendings) {
-      const state = quotas.look(policy, key);
-      states.push(state);
-      // The tightest of them, or the first one that refuses.
-      if (told?.state.allowed === false) continue;
-      if (told === undefined || !state.allowed || state.remaining < told.state.remaining) told = { policy, state };
-    }
-    if (told === undefined) throw new Error('a request counts for something');
-    const resetSeconds = Math.ceil((told.state.fullAt - now()) / 1000);
-    const ratelimit = `"${told.policy.name}";r=${told.state.remaining};t=${resetSeconds}`;
-    const spend = () => {
-      for (const [index, state] of states.entries()) quotas.keep(spendings[index]?.key ?? '', state);
-    };
-    return { told, spend, headers: { 'ratelimit-policy': policies, ratelimit } };
+  /** What one more request does to the quotas that it counts for, and what it is told of them. */
+  function look(spendings: readonly Spendable[]) {
+    const at = now();
+    const states = spendings.map(({ policy, key }) => quotas.look(policy, key, at));
+    const tightest = tightestOf(states);
+    const [policy, state] = [spendings[tightest]?.policy, states[tightest]];
+    if (policy === undefined || state === undefined) throw new Error('a request counts for something');
+    const resetSeconds = Math.ceil((state.fullAt - at) / 1000);
+    return { spendings, states, policy, state, told: `"${policy.name}";r=${state.remaining};t=${resetSeconds}` };
   }
 
-  function charge(reply: FastifyReply, { told, spend, headers }: ReturnType<typeof look>): void {
-    reply.headers(headers);
-    if (!told.state.allowed) throw tooMany(told.policy, told.state);
-    spend();
+  function keep({ spendings, states }: ReturnType<typeof look>): void {
+    for (let index = 0; index < states.length; index++)
+      quotas.keep(spendings[index]?.key ?? '', states[index]?.fullAt ?? 0);
+  }
+
+  function charge(reply: FastifyReply, policies: string, found: ReturnType<typeof look>): void {
+    reply.header('ratelimit-policy', policies).header('ratelimit', found.told);
+    if (!found.state.allowed) throw tooMany(found.policy, found.state);
+    keep(found);
   }
 
   const ofCallers = new WeakMap<object, readonly Spendable[]>();
@@ -74,21 +70,21 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
       { policy: token, key: `token ${caller.tokenHash}` },
     ];
     ofCallers.set(caller, spendings);
-    return look(callerPolicies, spendings);
+    return look(spendings);
   }
 
   return {
     caller(reply, caller) {
-      charge(reply, lookAtCaller(caller));
+      charge(reply, callerPolicies, lookAtCaller(caller));
     },
     spend(caller) {
-      const { told, spend, headers } = lookAtCaller(caller);
-      if (!told.state.allowed) return null;
-      spend();
-      return headers;
+      const found = lookAtCaller(caller);
+      if (!found.state.allowed) return null;
+      keep(found);
+      return ['ratelimit-policy', callerPolicies, 'ratelimit', found.told];
     },
     stranger(request, reply, kind = 'address') {
-      charge(reply, look(addressPolicy, [{ policy: address, key: `${kind} ${request.ip}` }]));
+      charge(reply, addressPolicy, look([{ policy: address, key: `${kind} ${request.ip}` }]));
     },
     upload(userId) {
       const count = arriving.get(userId) ?? 0;
@@ -125,12 +121,22 @@ function createQuotas(now: () => number) {
   }
 
   return {
-    look: (policy: RatePolicy, key: string): Spending => spend(policy, fullAt.get(key) ?? 0, now()),
-    keep(key: string, state: Spending): void {
+    look: (policy: RatePolicy, key: string, at: number): Spending => spend(policy, fullAt.get(key) ?? 0, at),
+    keep(key: string, at: number): void {
       if (fullAt.size >= mostKept && !fullAt.has(key)) makeRoom();
-      fullAt.set(key, state.fullAt);
+      fullAt.set(key, at);
     },
   };
+}
+
+/** Which of them has least left, or is the first that refuses. */
+function tightestOf(states: readonly Spending[]): number {
+  const refusing = states.findIndex(({ allowed }) => !allowed);
+  if (refusing >= 0) return refusing;
+  let tightest = 0;
+  for (const [index, { remaining }] of states.entries())
+    if (remaining < (states[tightest]?.remaining ?? 0)) tightest = index;
+  return tightest;
 }
 
 function policyText({ name, quota, windowMs }: RatePolicy): string {

@@ -8,7 +8,8 @@ import type { RateLimits } from './rate-limits.ts';
 /** An answer as it went out, but for what is said of each request anew. */
 interface SentAnswer {
   status: number;
-  headers: Record<string, string>;
+  /** Names and values in turn, which Node writes fastest. */
+  headers: readonly string[];
   /** What is short is a text: it goes out with the headers in one piece. */
   body: Buffer | string;
   goodUntil: number;
@@ -20,9 +21,28 @@ export interface RepeatedReadsDeps {
   limits: Pick<RateLimits, 'spend'>;
   /** In epoch milliseconds, as tokens and periods end. */
   now(): number;
-  requestId(request: IncomingMessage): string;
+  /** The name of a request, which its caller may have given. */
+  requestId(given: string | string[] | undefined): string;
   /** Told of every answer that is given here. */
   onAnswered(answered: Answered): void;
+}
+
+/** What the headers of a request say that matters here. */
+interface Head {
+  raw: readonly string[];
+  authorization: string | undefined;
+  ifNoneMatch: string;
+  requestId: string | string[] | undefined;
+  /** As a read has them: with a host, without a body. */
+  isPlain: boolean;
+}
+
+interface Connection {
+  /** Of the last request: the next one mostly has the same, and need not be read anew. */
+  head: Head;
+  /** Who spoke last, and how they said who they are. */
+  caller: Caller;
+  authorization: string;
 }
 
 const mostBytes = 32_000_000;
@@ -35,12 +55,13 @@ const noBody = Buffer.alloc(0);
  * not have it any more has lost the right by a commit, or at a time that is known beforehand.
  */
 export function createRepeatedReads({ booksVersion, limits, now, requestId, onAnswered }: RepeatedReadsDeps) {
-  const sent = new Map<string, SentAnswer>();
+  /** By token, and by what was asked. */
+  const sent = new Map<string, Map<string, SentAnswer>>();
   let bytes = 0;
   let version: unknown;
-  /** Who spoke last on a connection, and how they said who they are. */
-  const speakers = new WeakMap<Socket, { authorization: string; caller: Caller }>();
-  const begun = new WeakMap<FastifyRequest, unknown>();
+  const connections = new WeakMap<Socket, Connection>();
+  /** What the books were when a request came in, and whose it is. */
+  const begun = new WeakMap<FastifyRequest, { version: unknown; caller?: Caller }>();
 
   function forgetWhatWasBefore(): void {
     const current = booksVersion?.();
@@ -51,23 +72,22 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
   }
 
   function answer(request: IncomingMessage, response: ServerResponse): boolean {
-    const { headers, socket } = request;
-    const speaker = speakers.get(socket);
-    if (speaker === undefined || request.method !== 'GET' || speaker.authorization !== headers.authorization)
-      return false;
-    if (headers.host === undefined || 'content-length' in headers || 'transfer-encoding' in headers) return false;
+    const connection = connections.get(request.socket);
+    if (connection === undefined || request.method !== 'GET') return false;
+    if (!isSame(connection.head.raw, request.rawHeaders)) connection.head = headOf(request);
+    const { head, caller } = connection;
+    if (!head.isPlain || head.authorization !== connection.authorization) return false;
     forgetWhatWasBefore();
-    const known = sent.get(keyOf(request, speaker.caller));
+    const known = sent.get(caller.tokenHash)?.get(questionOf(request.url, head));
     if (known === undefined || known.goodUntil <= now()) return false;
     const begunAt = performance.now();
-    const spent = limits.spend(speaker.caller);
+    const spent = limits.spend(caller);
     if (spent === null) return false;
-    const id = requestId(request);
-    const { status, headers: fixed, body } = known;
-    response.writeHead(status, { ...fixed, 'x-request-id': id, ...spent });
+    const id = requestId(head.requestId);
+    const { status, headers, body } = known;
+    response.writeHead(status, [...headers, 'x-request-id', id, ...spent]);
     response.end(body);
-    const ms = performance.now() - begunAt;
-    onAnswered({ requestId: id, method: 'GET', url: request.url ?? '', status, ms });
+    onAnswered({ requestId: id, method: 'GET', url: request.url ?? '', status, ms: performance.now() - begunAt });
     return true;
   }
 
@@ -86,42 +106,66 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
 
     /** Takes note of the books before anything is read for a request. */
     begin(request: FastifyRequest): void {
-      if (booksVersion !== undefined && request.method === 'GET') begun.set(request, booksVersion());
+      if (booksVersion !== undefined && request.method === 'GET') begun.set(request, { version: booksVersion() });
     },
 
     /** Takes note of who is calling. */
-    introduce({ raw, headers }: FastifyRequest, caller: Caller): void {
-      if (headers.authorization !== undefined && booksVersion !== undefined)
-        speakers.set(raw.socket, { authorization: headers.authorization, caller });
+    introduce(request: FastifyRequest, caller: Caller): void {
+      const { raw, headers } = request;
+      if (headers.authorization === undefined || booksVersion === undefined) return;
+      // Not that of the connection: where requests are sent without waiting for answers, the next one may be another’s.
+      const it = begun.get(request);
+      if (it !== undefined) it.caller = caller;
+      connections.set(raw.socket, { head: headOf(raw), caller, authorization: headers.authorization });
     },
 
     /** Keeps an answer that is about to be sent, if it holds until some time. */
     keep(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
-      const speaker = speakers.get(request.raw.socket);
       const body = payload ?? noBody;
-      if (speaker === undefined || reply.goodUntil === 0 || !Buffer.isBuffer(body)) return;
-      if (!begun.has(request) || begun.get(request) !== booksVersion?.()) return;
+      const { version: seen, caller } = begun.get(request) ?? {};
+      if (caller === undefined || reply.goodUntil === 0 || !Buffer.isBuffer(body)) return;
+      if (seen !== booksVersion?.()) return;
       forgetWhatWasBefore();
       const size = body.length + request.url.length + 1000;
       if (bytes + size > mostBytes) return;
       bytes += size;
       const { status, headers } = asSent(reply, body);
-      const goodUntil = Math.min(reply.goodUntil, speaker.caller.goodUntil);
+      const { tokenHash } = caller;
+      const goodUntil = Math.min(reply.goodUntil, caller.goodUntil);
       const short = body.length <= mostInOnePiece ? body.toString() : body;
-      sent.set(keyOf(request.raw, speaker.caller), { status, headers, body: short, goodUntil });
+      const answers = sent.get(tokenHash) ?? new Map<string, SentAnswer>();
+      sent.set(tokenHash, answers);
+      answers.set(questionOf(request.url, headOf(request.raw)), { status, headers, body: short, goodUntil });
     },
   };
 }
 
-/** What an answer depends on, beside the books. */
-function keyOf({ url, headers }: IncomingMessage, { tokenHash }: Caller): string {
-  return `${tokenHash} ${url} ${headers['if-none-match'] ?? ''}`;
+function headOf({ rawHeaders, headers }: IncomingMessage): Head {
+  return {
+    raw: rawHeaders,
+    authorization: headers.authorization,
+    ifNoneMatch: headers['if-none-match'] ?? '',
+    requestId: headers['x-request-id'],
+    isPlain: headers.host !== undefined && !('content-length' in headers) && !('transfer-encoding' in headers),
+  };
+}
+
+function isSame(one: readonly string[], other: readonly string[]): boolean {
+  if (one.length !== other.length) return false;
+  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false;
+  return true;
+}
+
+/** What an answer depends on, beside the books and the caller. */
+function questionOf(url: string | undefined, { ifNoneMatch }: Head): string {
+  return ifNoneMatch === '' ? `${url}` : `${url} ${ifNoneMatch}`;
 }
 
 function asSent(reply: FastifyReply, body: Buffer): Pick<SentAnswer, 'status' | 'headers'> {
   const { 'x-request-id': _id, ratelimit: _left, 'ratelimit-policy': _policy, ...headers } = reply.getHeaders();
   const length = reply.statusCode === 304 ? {} : { 'content-length': String(body.length) };
-  return { status: reply.statusCode, headers: { ...(headers as Record<string, string>), ...length } };
+  const all = Object.entries({ ...(headers as Record<string, string>), ...length });
+  return { status: reply.statusCode, headers: all.flat() };
 }
 
 declare module 'fastify' {

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -90,7 +89,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     ajv: { customOptions: { removeAdditional: false, allErrors: true, coerceTypes: true } },
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
-    genReqId: requestIdOf,
+    genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
     clientErrorHandler: connections.answer,
     frameworkErrors: (error, request, reply) => {
       // What cannot be decoded names nothing that is here.
@@ -175,8 +174,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
 const requestIds = `${randomUUID().slice(0, 13)}-`;
 let requests = 0;
 
-function requestIdOf({ headers }: IncomingMessage): string {
-  const given = headers['x-request-id'];
+function requestIdOf(given: string | string[] | undefined): string {
   return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : requestIds + ++requests;
 }
 

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
@@ -110,6 +111,19 @@ describe('a read that is repeated on a connection', () => {
     assert.equal((await get('/jobs/', 'nobody')).status, 401);
     assert.equal((await get('/jobs/', server.userToken, {}, 'HEAD')).text, '');
     assert.equal((await get('/jobs/', server.userToken, {}, 'DELETE')).status, 405);
+  });
+
+  test('is of its own caller, also where another one speaks before it is answered', async () => {
+    const other = await server.token('4646');
+    const text = (path: string, token: string, more = '') =>
+      `GET ${path} HTTP/1.1\r\nHost: bursar\r\nAuthorization: Bearer ${token}\r\n${more}\r\n`;
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
+    socket.write(text(pathOf(job), server.userToken) + text('/jobs/', other, 'Connection: close\r\n'));
+    let answers = '';
+    for await (const chunk of socket.setEncoding('utf8')) answers += chunk;
+    assert.deepEqual(answers.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 200']);
+    assert.equal((await get('/jobs/', other)).text, '[]');
+    assert.equal((await get(pathOf(job), other)).status, 404);
   });
 
   test('is refused once its token is revoked, or has expired', async () => {
