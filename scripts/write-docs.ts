@@ -1,7 +1,8 @@
 // Writes the reference pages that are made from the code. With --check it only compares, and fails when one is stale.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ConfigSchema, engineSchemas } from '../src/config/schema.ts';
+import { ConfigSchema } from '../src/config/schema.ts';
+import { engineSchemas } from '../src/config/system-schema.ts';
 import { errorReference } from '../src/http/error-reference.ts';
 
 interface Node {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import type { SystemConfig } from '../config/schema.ts';
+import type { SystemConfig } from '../config/system-schema.ts';
 import type { Engine, SiteOptions } from '../engines/engine.ts';
 import { createLocalEngine } from '../engines/local/engine.ts';
 import { createSlurmEngine } from '../engines/slurm/engine.ts';

@@ -4,7 +4,8 @@ import { closest } from 'fastest-levenshtein';
 import ipaddr from 'ipaddr.js';
 import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError, type FieldError } from '../domain/errors.ts';
-import { type Config, ConfigSchema, engineSchemas } from './schema.ts';
+import { type Config, ConfigSchema } from './schema.ts';
+import { engineSchemas } from './system-schema.ts';
 import { parameterFault } from './tool-parameters.ts';
 
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true });

@@ -1,4 +1,4 @@
-import type { SlurmEngineConfig } from '../config/schema.ts';
+import type { SlurmEngineConfig } from '../config/system-schema.ts';
 import type { SiteOptions } from '../engines/engine.ts';
 import { createRunCommand, lastWords } from '../engines/slurm/commands.ts';
 import { parsePing } from '../engines/slurm/scontrol.ts';

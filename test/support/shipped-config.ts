@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import type { Config, LocalEngineConfig, SystemConfig } from '../../src/config/schema.ts';
+import type { Config } from '../../src/config/schema.ts';
+import type { LocalEngineConfig, SystemConfig } from '../../src/config/system-schema.ts';
 
 /** The shipped systems are all on local engines. */
 export type ShippedConfig = Omit<Config, 'systems'> & {
