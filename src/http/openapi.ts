@@ -92,7 +92,8 @@ export async function registerOpenApi(
       routePrefix: '/docs',
       staticCSP: true,
       transformStaticCSP: withoutUpgrade,
-      theme: { title: 'Bursar' },
+      // Without the bar that would have one explore other interfaces.
+      theme: { title: 'Bursar', css: [{ filename: 'bursar.css', content: '.swagger-ui .topbar { display: none }' }] },
     });
     scope.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
     scope.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
