@@ -1,5 +1,5 @@
 import { type Look, statusAfter } from '../domain/health.ts';
-import { pollInterval } from '../domain/poll-interval.ts';
+import { pauseAfterLook, pollInterval } from '../domain/poll-interval.ts';
 import { isNews, type Observation, transition } from '../domain/transition.ts';
 import { type UnfinishedJob, unfinishedAmong, unfinishedJobs } from '../store/job-queue.ts';
 import { findJob } from '../store/jobs.ts';
@@ -10,6 +10,9 @@ import { type Loop, startLoop } from './loop.ts';
 import { createMissingJobs } from './missing-jobs.ts';
 import { release } from './release.ts';
 import type { SystemWorker } from './system-worker.ts';
+
+/** So many looks in a row must be slow before the engine is thought to be. */
+const looksUntilSlow = 3;
 
 /**
  * Follows the jobs of one system: one batched look at the engine a round, however many jobs and readers there are.
@@ -22,6 +25,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
     const before = await unfinishedJobs(db, system.name);
     return { before, expected: jobsInEngine(before) };
   });
+  const lastTookMs: number[] = [];
   let failures = 0;
   let answeredAt = now();
   let changedAt = now();
@@ -53,7 +57,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
     shown = status;
   }
 
-  const loop = startLoop(async (signal) => {
+  const loop = startLoop(async (signal, dueAt) => {
     const begunAt = performance.now();
     try {
       const result = await look(signal);
@@ -63,9 +67,11 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
       failures = result.trouble === null ? 0 : failures + 1;
       if (failures === 0) answeredAt = now();
       await show(result);
-      const quietMs = now() - changedAt;
-      const { jobs, tookMs } = result;
-      return pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, jobs, quietMs, failures, tookMs });
+      lastTookMs.push(result.tookMs);
+      if (lastTookMs.length > looksUntilSlow) lastTookMs.shift();
+      const facts = { jobs: result.jobs, quietMs: now() - changedAt, failures, tookMs: lastTookMs };
+      const intervalMs = pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, ...facts });
+      return pauseAfterLook(intervalMs, { sinceDueMs: performance.now() - dueAt, failures });
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'watching failed');
       return watchMs;
