@@ -21,7 +21,9 @@ const payload = { command: 'sleep 3000', node_number: 2, core_number: 16, runtim
 function config(cluster: SlurmCluster) {
   const { hpc_one } = slurmConfig(cluster).systems;
   const projects = [{ name: 'proj_hpc_one_01', grant: { timeSeconds: 1_000_000_000 } }];
-  return { systems: { hpc_one: { ...hpc_one, projects, watchSeconds: 1, idleWatchSeconds: 1 } } };
+  // The readers share one token, and read as fast as they are answered.
+  const limits = { userRequests: 1e6, tokenRequests: 1e6 };
+  return { limits, systems: { hpc_one: { ...hpc_one, projects, watchSeconds: 1, idleWatchSeconds: 1 } } };
 }
 
 describe('the commands that a scheduler gets in a minute', () => {
