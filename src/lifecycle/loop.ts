@@ -11,11 +11,14 @@ export interface Loop {
   stop(): Promise<void>;
 }
 
-/** Runs rounds one after the other, never two at a time. A round answers how many milliseconds the next may wait. */
-export function startLoop(round: (signal: AbortSignal) => Promise<number>): Loop {
+/**
+ * Runs rounds one after the other, never two at a time. A round answers how many milliseconds the next may wait. It is
+ * told when it was due itself, by `performance.now()`: a busy process begins it later.
+ */
+export function startLoop(round: (signal: AbortSignal, dueAt: number) => Promise<number>): Loop {
   const stopping = new AbortController();
   /** When the next round starts, by the clock that nobody sets. */
-  let dueAt = 0;
+  let dueAt = performance.now();
   let rearm: (() => void) | undefined;
 
   const untilDue = () =>
@@ -35,9 +38,10 @@ export function startLoop(round: (signal: AbortSignal) => Promise<number>): Loop
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
+      const thisDueAt = dueAt;
       dueAt = Number.POSITIVE_INFINITY;
       rearm = undefined;
-      wake(await round(stopping.signal));
+      wake(await round(stopping.signal, thisDueAt));
       if (!stopping.signal.aborted) await untilDue();
     }
   }

@@ -74,8 +74,10 @@ export function createMissingJobs(worker: SystemWorker, onReturned: () => void) 
       observations: readonly Observation[],
       signal: AbortSignal,
     ): Promise<Observation[]> {
-      const mentioned = new Set(observations.map((observation) => observation.jobId));
-      const absent = new Map([...expected].filter(([jobId]) => !mentioned.has(jobId)));
+      const mentioned = new Set<string>();
+      for (const { jobId } of observations) mentioned.add(jobId);
+      const absent = new Map<string, string>();
+      for (const [jobId, ref] of expected) if (!mentioned.has(jobId)) absent.set(jobId, ref);
       for (const jobId of missing.keys()) {
         if (absent.has(jobId)) continue;
         missing.delete(jobId);

@@ -1,14 +1,18 @@
 import { type Look, statusAfter } from '../domain/health.ts';
-import { pollInterval } from '../domain/poll-interval.ts';
+import { pauseAfterLook, pollInterval } from '../domain/poll-interval.ts';
 import { isNews, type Observation, transition } from '../domain/transition.ts';
-import { jobsInEngine, type UnfinishedJob, unfinishedJobs } from '../store/job-queue.ts';
+import { type UnfinishedJob, unfinishedAmong, unfinishedJobs } from '../store/job-queue.ts';
 import { findJob } from '../store/jobs.ts';
+import { whenChanged } from '../store/memo.ts';
 import { setSystemStatus } from '../store/systems.ts';
 import { advanceJob } from './advance.ts';
 import { type Loop, startLoop } from './loop.ts';
 import { createMissingJobs } from './missing-jobs.ts';
 import { release } from './release.ts';
 import type { SystemWorker } from './system-worker.ts';
+
+/** So many looks in a row must be slow before the engine is thought to be. */
+const looksUntilSlow = 3;
 
 /**
  * Follows the jobs of one system: one batched look at the engine a round, however many jobs and readers there are.
@@ -17,20 +21,25 @@ import type { SystemWorker } from './system-worker.ts';
 export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop {
   const { db, tenure, engine, system, watchMs, idleWatchMs, metrics, now, log } = worker;
   const missing = createMissingJobs(worker, onReturned);
+  const readBooks = whenChanged(db, async () => {
+    const before = await unfinishedJobs(db, system.name);
+    return { before, expected: jobsInEngine(before) };
+  });
+  const lastTookMs: number[] = [];
   let failures = 0;
   let answeredAt = now();
   let changedAt = now();
   let shown = '';
 
   async function look(signal: AbortSignal): Promise<Look & { jobs: number }> {
-    const expected = await jobsInEngine(db, system.name);
+    const { before, expected } = await readBooks();
     const begunAt = now();
     try {
       const observations = await engine.observe(expected, signal);
       const tookMs = now() - begunAt;
-      if (await record(worker, observations, signal)) changedAt = now();
+      if (await record(worker, before, observations, signal)) changedAt = now();
       const ends = await missing.note(expected, observations, signal);
-      if (await record(worker, ends, signal)) changedAt = now();
+      if (await record(worker, before, ends, signal)) changedAt = now();
       return { tookMs, trouble: null, jobs: expected.size };
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'watching failed');
@@ -48,7 +57,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
     shown = status;
   }
 
-  const loop = startLoop(async (signal) => {
+  const loop = startLoop(async (signal, dueAt) => {
     const begunAt = performance.now();
     try {
       const result = await look(signal);
@@ -58,9 +67,11 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
       failures = result.trouble === null ? 0 : failures + 1;
       if (failures === 0) answeredAt = now();
       await show(result);
-      const quietMs = now() - changedAt;
-      const { jobs, tookMs } = result;
-      return pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, jobs, quietMs, failures, tookMs });
+      lastTookMs.push(result.tookMs);
+      if (lastTookMs.length > looksUntilSlow) lastTookMs.shift();
+      const facts = { jobs: result.jobs, quietMs: now() - changedAt, failures, tookMs: lastTookMs };
+      const intervalMs = pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, ...facts });
+      return pauseAfterLook(intervalMs, { sinceDueMs: performance.now() - dueAt, failures });
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'watching failed');
       return watchMs;
@@ -74,17 +85,49 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
   return { ...loop, wake };
 }
 
+/** What the books say of jobs that have not ended, by their ids. */
+type Books = ReadonlyMap<string, UnfinishedJob>;
+
+/** The jobs that the engine has, with its own ids of them. */
+function jobsInEngine(books: Books): Map<string, string> {
+  const jobs = new Map<string, string>();
+  for (const [jobId, { state, engineRef }] of books)
+    if (state === 'queued' || state === 'running') jobs.set(jobId, engineRef ?? '');
+  return jobs;
+}
+
+/**
+ * Whether something follows from an observation, by what the books said before the look. Of thousands of jobs that is so
+ * for a few, and only these are looked up again. Where the books have changed since, the next look shows it: a job that they
+ * did not have then is in the dispatcher's hands.
+ */
+function isOfUse(known: UnfinishedJob | undefined, observation: Observation): boolean {
+  if (known === undefined) return observation.kind === 'finished';
+  if (known.engineRef !== observation.ref) return true;
+  return isNews(known.state, observation) || (observation.kind === 'queued' && observation.held);
+}
+
 /** True when something has changed. */
-async function record(worker: SystemWorker, observations: Observation[], signal: AbortSignal): Promise<boolean> {
-  if (observations.length === 0) return false;
+async function record(
+  worker: SystemWorker,
+  before: Books,
+  observations: readonly Observation[],
+  signal: AbortSignal,
+): Promise<boolean> {
   const { db, system, engine, log } = worker;
+  const useful = observations.filter((observation) => isOfUse(before.get(observation.jobId), observation));
+  if (useful.length === 0) return false;
   // Read after the look at the engine: whoever is missing here has ended.
-  const jobs = await unfinishedJobs(db, system.name);
+  const jobs = await unfinishedAmong(
+    db,
+    system.name,
+    useful.map(({ jobId }) => jobId),
+  );
   const settled: string[] = [];
   const held = new Map<string, string>();
   const strays: string[] = [];
   let changed = false;
-  for (const observation of observations) {
+  for (const observation of useful) {
     const { jobId, ref, kind } = observation;
     const job = jobs.get(jobId);
     try {

@@ -64,18 +64,6 @@ export async function returnToDispatcher(db: Db, jobId: string, engineRef: strin
   return row !== undefined;
 }
 
-/** The jobs of a system that its engine has, with the engine's ids. */
-export async function jobsInEngine(db: Db, hpc: string): Promise<Map<string, string>> {
-  const rows = await db
-    .selectFrom('jobs')
-    .select(['job_id', 'engine_ref'])
-    .where('hpc', '=', hpc)
-    .where(unfinished)
-    .where('state', 'in', ['queued', 'running'])
-    .execute();
-  return new Map(rows.map((row) => [row.job_id, row.engine_ref ?? '']));
-}
-
 export interface UnfinishedJob {
   state: JobState;
   engineRef: string | null;
@@ -83,13 +71,27 @@ export interface UnfinishedJob {
 
 /** The jobs of a system that have not ended, by their public identifiers: no more of them than each look needs. */
 export async function unfinishedJobs(db: Db, hpc: string): Promise<Map<string, UnfinishedJob>> {
-  const rows = await db
-    .selectFrom('jobs')
-    .select(['job_id', 'state', 'engine_ref as engineRef'])
-    .where('hpc', '=', hpc)
-    .where(unfinished)
-    .execute();
-  return new Map(rows.map((row) => [row.job_id, row]));
+  return new Map((await unfinishedRows(db, hpc).execute()).map((row) => [row.job_id, row]));
+}
+
+/** The same, of these jobs. */
+export async function unfinishedAmong(
+  db: Db,
+  hpc: string,
+  jobIds: readonly string[],
+): Promise<Map<string, UnfinishedJob>> {
+  const jobs = new Map<string, UnfinishedJob>();
+  // A statement binds a limited number of values.
+  for (let first = 0; first < jobIds.length; first += 1000) {
+    const some = jobIds.slice(first, first + 1000);
+    for (const row of await unfinishedRows(db, hpc).where('job_id', 'in', some).execute()) jobs.set(row.job_id, row);
+  }
+  return jobs;
+}
+
+function unfinishedRows(db: Db, hpc: string) {
+  const columns = ['job_id', 'state', 'engine_ref as engineRef'] as const;
+  return db.selectFrom('jobs').select(columns).where('hpc', '=', hpc).where(unfinished);
 }
 
 /** Notes that its owner wants a job to end; for one that has ended it changes nothing. */

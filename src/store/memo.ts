@@ -61,3 +61,16 @@ export function memoOf(db: Db): Memo | undefined {
 export function booksVersionOf(db: Db): (() => unknown) | undefined {
   return memos.get(db)?.version;
 }
+
+/** The same read again and again, of more than the memo keeps: it is repeated only when somebody has written since. */
+export function whenChanged<T>(db: Db, read: () => Promise<T>): () => Promise<T> {
+  const version = booksVersionOf(db);
+  if (version === undefined) return read;
+  let last: { version: unknown; answer: T } | undefined;
+  return async () => {
+    // Asked for before the read: what is committed in between is read again, and never missed.
+    const current = version();
+    if (last === undefined || last.version !== current) last = { version: current, answer: await read() };
+    return last.answer;
+  };
+}

@@ -119,7 +119,7 @@ describe('what a job in Slurm finds', () => {
     const { directory, stdout } = job.workspace;
     assert.equal(await readFile(stdout, 'utf8'), `6\n${directory}\n3(x2)\n0077\n`);
     const env = await readFile(join(directory, 'env'), 'utf8');
-    assert.doesNotMatch(env, /SBATCH_|SECRET|SLURM_TIME_FORMAT/);
+    assert.doesNotMatch(env, /SBATCH_|SECRET|SLURM_TIME_FORMAT|\0TZ=/);
     for (const [name, value] of Object.entries({ NODES: 2, CORES_PER_NODE: 3, RUNTIME_SECONDS: 60, JOB_ID: job.jobId }))
       assert.ok(env.includes(`BURSAR_${name}=${value}\0`), name);
     assert.ok(env.includes(`\0HOME=${directory}\0`) && env.includes(`TMPDIR=${directory}.tmp\0`));

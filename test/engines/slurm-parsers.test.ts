@@ -12,9 +12,9 @@ import { quote } from '../../src/engines/slurm/wrapper.ts';
 const id = '6B2D1F1E-8C65-4A0B-9A0E-1C5A0E6A7B11';
 const at = 1_794_712_926;
 
-/** As Slurm 22.05.8 prints it: `State|Reason|exit_code|StartTime|EndTime|TimeUsed|NodeList|NumNodes|NumCPUs`. */
-function seen(row: string) {
-  const [job] = parseSqueue(`7|${row}|${id}|\n`);
+/** As Slurm 22.05.8 prints it: `State|Reason|exit_code|StartTime|EndTime|NodeList|NumNodes|NumCPUs`. */
+function seen(row: string, used = '0:00') {
+  const [job] = parseSqueue(`${used}|7|${row}|${id}|\n`);
   assert.ok(job !== undefined);
   const none = { jobId: id, ref: '7', words: '', kind: null };
   const { jobId: _jobId, ref: _ref, words: _words, ...rest } = observationOf(job, 1) ?? none;
@@ -23,20 +23,20 @@ function seen(row: string) {
 
 describe('what squeue says', () => {
   test('of jobs that are not over', () => {
-    assert.deepEqual(seen('PENDING|JobHeldUser|0|N/A|N/A|0:00||1|1'), { kind: 'queued', held: true });
-    assert.deepEqual(seen('PENDING|JobHeldAdmin|0|N/A|N/A|0:00||1|1'), { kind: 'queued', held: false });
-    assert.deepEqual(seen('PENDING|Resources|0|N/A|N/A|0:00||1|1'), { kind: 'queued', held: false });
-    assert.deepEqual(seen(`CONFIGURING|None|0|${at}|NONE|0:02|n1|1|1`), { kind: 'queued', held: false });
+    assert.deepEqual(seen('PENDING|JobHeldUser|0|N/A|N/A||1|1'), { kind: 'queued', held: true });
+    assert.deepEqual(seen('PENDING|JobHeldAdmin|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
+    assert.deepEqual(seen('PENDING|Resources|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
+    assert.deepEqual(seen(`CONFIGURING|None|0|${at}|NONE|n1|1|1`), { kind: 'queued', held: false });
     for (const state of ['RUNNING', 'COMPLETING', 'SUSPENDED'])
-      assert.deepEqual(seen(`${state}|None|0|${at}|NONE|0:02|n1|1|1`), { kind: 'running', startedAt: at * 1000 });
-    assert.deepEqual(seen(`EXPEDITING|None|0|${at}|NONE|0:02|n1|1|1`), { kind: null });
+      assert.deepEqual(seen(`${state}|None|0|${at}|NONE|n1|1|1`), { kind: 'running', startedAt: at * 1000 });
+    assert.deepEqual(seen(`EXPEDITING|None|0|${at}|NONE|n1|1|1`), { kind: null });
   });
 
   test('is kept in its own words', () => {
-    const words = (row: string) => parseSqueue(`7|${row}|${id}|\n`).map((job) => observationOf(job, 1)?.words);
-    assert.deepEqual(words('PENDING|Resources|0|N/A|N/A|0:00||1|1'), ['PENDING, Resources']);
-    assert.deepEqual(words(`RUNNING|None|0|${at}|NONE|0:02|n1|1|1`), ['RUNNING']);
-    assert.deepEqual(words(`TIMEOUT|TimeLimit|15|${at}|${at}|0:02|n1|1|1`), ['TIMEOUT, TimeLimit']);
+    const words = (row: string) => parseSqueue(`0:02|7|${row}|${id}|\n`).map((job) => observationOf(job, 1)?.words);
+    assert.deepEqual(words('PENDING|Resources|0|N/A|N/A||1|1'), ['PENDING, Resources']);
+    assert.deepEqual(words(`RUNNING|None|0|${at}|NONE|n1|1|1`), ['RUNNING']);
+    assert.deepEqual(words(`TIMEOUT|TimeLimit|15|${at}|${at}|n1|1|1`), ['TIMEOUT, TimeLimit']);
   });
 
   test('of jobs that ran', () => {
@@ -66,20 +66,20 @@ describe('what squeue says', () => {
       allocation: { nodes: 2, cores: 6 },
     };
     for (const [row, outcome, reason, exitCode] of rows) {
-      const end = seen(`${row}|${at}|${at + 3723}|1:02:03|n[1-2]|2|6`);
+      const end = seen(`${row}|${at}|${at + 3723}|n[1-2]|2|6`, '1:02:03');
       assert.deepEqual(end, { kind: 'finished', outcome, reason, exitCode, ...usage });
     }
   });
 
   test('of jobs that never ran', () => {
     const unused = { exitCode: null, startedAt: null, endedAt: at * 1000, elapsedSeconds: 0 };
-    assert.deepEqual(seen(`CANCELLED|JobHeldUser|0|${at}|${at}|0:00||1|1`), {
+    assert.deepEqual(seen(`CANCELLED|JobHeldUser|0|${at}|${at}||1|1`), {
       kind: 'finished',
       outcome: 'cancelled',
       reason: 'cancelled (CANCELLED, JobHeldUser)',
       ...unused,
     });
-    assert.deepEqual(seen(`FAILED|JobLaunchFailure|4021|${at}|${at}|0:00|n1|1|1`), {
+    assert.deepEqual(seen(`FAILED|JobLaunchFailure|4021|${at}|${at}|n1|1|1`), {
       kind: 'finished',
       outcome: 'node_failed',
       reason: 'Slurm could not start it (FAILED, JobLaunchFailure)',
@@ -88,8 +88,8 @@ describe('what squeue says', () => {
   });
 
   test('of jobs with odd names, and what is no job at all', () => {
-    const row = `FAILED|None|0|${at}|${at}|0:00|n1|1|1`;
-    const names = parseSqueue(`3|${row}|a|b,c|\nslurm_load_jobs: hm\n\n5_2|${row}|array|\n4|${row}|d|`);
+    const row = `FAILED|None|0|${at}|${at}|n1|1|1`;
+    const names = parseSqueue(`0:00|3|${row}|a|b,c|\nslurm_load_jobs: hm\n\n0:00|5_2|${row}|array|\n0:00|4|${row}|d|`);
     assert.deepEqual(
       names.map(({ ref, name }) => [ref, name]),
       [

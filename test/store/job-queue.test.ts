@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
-import { claimDueJobs, jobsInEngine, jobsToCancel, nextDueAt, unfinishedJobs } from '../../src/store/job-queue.ts';
+import { claimDueJobs, jobsToCancel, nextDueAt, unfinishedJobs } from '../../src/store/job-queue.ts';
 import { countJobs } from '../../src/store/systems.ts';
 import type { Db } from '../../src/store/tables.ts';
 import { openBooks, type TestBooks } from '../support/books.ts';
@@ -22,7 +22,6 @@ describe('what the lifecycle looks for', () => {
   const looks: [what: string, look: (db: Db) => Promise<unknown>][] = [
     ['jobs to submit', (db) => claimDueJobs(db, 'sys', { now: 0, most: 10, inHand: [] })],
     ['when the next one is due', (db) => nextDueAt(db, 'sys', [])],
-    ['jobs to follow', (db) => jobsInEngine(db, 'sys')],
     ['jobs that have not ended', (db) => unfinishedJobs(db, 'sys')],
     ['jobs to cancel', (db) => jobsToCancel(db, 'sys')],
     ['how many there are', (db) => countJobs(db)],

@@ -23,7 +23,8 @@ const maxOutputBytes = 32 * 1024 * 1024;
 /**
  * Options of Slurm's commands also come from the environment, where a site may have set some. One of them that hides
  * a job would make it run twice, so that only what is in the argv counts. Times are asked for as seconds since 1970:
- * Slurm prints local ones, without the zone.
+ * Slurm prints local ones, without the zone. The zone is named, though it is the usual one: where it is not, the C library
+ * looks at its file again for each time that it prints, a fifth of the time that squeue takes for thousands of jobs.
  */
 const clean = [
   'conf=$' + '{SLURM_CONF-}',
@@ -31,8 +32,9 @@ const clean = [
   '[ -z "$conf" ] || export SLURM_CONF="$conf"',
   'umask 077',
 ].join('; ');
-const forReading = `${clean}; export SLURM_TIME_FORMAT=%s; exec "$@"`;
-/** Without the format of times, which the job would inherit. */
+const zone = 'export TZ="$' + '{TZ-:/etc/localtime}"';
+const forReading = `${clean}; ${zone}; export SLURM_TIME_FORMAT=%s; exec "$@"`;
+/** Without the zone and the format of times, which the job would inherit. */
 const forSubmitting = `${clean}; exec "$@"`;
 
 export function createRunCommand({ shell, commandTimeoutMs, onCommand }: CommandOptions): RunCommand {

@@ -4,14 +4,14 @@ import type { Engine, EngineJob } from '../engine.ts';
 import { createLeftQueue } from './accounting.ts';
 import { type CommandOptions, chunked, createRunCommand, isJobName, outputOf } from './commands.ts';
 import { gathered } from './gathered.ts';
-import { observationOf } from './observation.ts';
+import { createQueueReader, type QueueEntry } from './queue-reader.ts';
 import type { Accounting } from './sacct.ts';
 import { parseSbatch, sbatchCommand } from './sbatch.ts';
 import { checkScancel, scancelById, scancelByName } from './scancel.ts';
 import { checkRelease, parsePing, pingCommand, releaseCommand } from './scontrol.ts';
 import { checkScript, scriptCheckCommand } from './script-check.ts';
 import type { SlurmJob } from './slurm-job.ts';
-import { parseSqueue, squeueCommand } from './squeue.ts';
+import { squeueCommand } from './squeue.ts';
 import { createTraces } from './traces.ts';
 import { createTurns } from './turns.ts';
 
@@ -29,6 +29,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const run = createRunCommand(options);
   const leftQueue = createLeftQueue(options.accounting, run, now);
   const traces = createTraces(run, now);
+  const readQueue = createQueueReader(now);
   const inTurn = createTurns();
   /** Names by id, as last observed: ids are told to `discard` without them. */
   let observed = new Map<string, string>();
@@ -38,13 +39,13 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   let answeredAt: number | null = null;
 
   /** All jobs of Bursar's that Slurm has, by their ids, lowest first. */
-  const squeue = gathered(async (_, signal): Promise<SlurmJob[]> => {
-    const jobs = parseSqueue(outputOf('squeue', await run(squeueCommand(), signal)));
+  const squeue = gathered(async (_, signal): Promise<QueueEntry[]> => {
+    const queue = readQueue(outputOf('squeue', await run(squeueCommand(), signal)));
     answeredAt = now();
-    traces.note(jobs);
-    return jobs.filter(({ name }) => isJobName(name)).sort((a, b) => Number(a.ref) - Number(b.ref));
+    traces.note(queue);
+    return queue.sort((a, b) => Number(a.job.ref) - Number(b.job.ref));
   });
-  const list = (signal: AbortSignal) => squeue(undefined, signal);
+  const list = async (signal: AbortSignal) => (await squeue(undefined, signal)).map(({ job }) => job);
 
   const release = gathered(async (asked: ReadonlyMap<string, string>[], signal) => {
     const wanted = new Map(asked.flatMap((refs) => [...refs]));
@@ -96,16 +97,20 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     },
 
     async observe(expected, signal) {
-      const jobs = await list(signal);
-      observed = new Map(jobs.map(({ ref, name }) => [ref, name]));
+      const queue = await squeue(undefined, signal);
+      observed = new Map();
+      for (const { job } of queue) observed.set(job.ref, job.name);
       for (const ref of forgotten) if (!observed.has(ref)) forgotten.delete(ref);
-      const missing = new Map([...expected].filter(([jobId, ref]) => observed.get(ref) !== jobId));
-      const seen = jobs.flatMap((job) => observationOf(job, now()) ?? []);
-      const current = seen.filter(({ kind, jobId, ref }) => {
-        if (kind !== 'finished') return true;
+      const missing = new Map<string, string>();
+      for (const [jobId, ref] of expected) if (observed.get(ref) !== jobId) missing.set(jobId, ref);
+      const current: Observation[] = [];
+      for (const { observation } of queue) {
+        if (observation === null) continue;
+        const { kind, jobId, ref } = observation;
         // What is over under another id than the expected one was a stray, and needs no discarding any more.
-        return !forgotten.has(ref) && (expected.get(jobId) ?? ref) === ref;
-      });
+        const isDone = kind === 'finished' && (forgotten.has(ref) || (expected.get(jobId) ?? ref) !== ref);
+        if (!isDone) current.push(observation);
+      }
       finished = current.filter(({ kind }) => kind === 'finished');
       return current.concat(await leftQueue.look(missing, signal));
     },

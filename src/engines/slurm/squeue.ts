@@ -3,13 +3,14 @@ import { outputOf, type SlurmCommand } from './commands.ts';
 import { exitOfStatus, parseElapsed, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 const fields = [
+  // The first one: it changes from look to look, and nothing else of a line does while a job waits or runs.
+  'TimeUsed',
   'JobID',
   'State',
   'Reason',
   'exit_code',
   'StartTime',
   'EndTime',
-  'TimeUsed',
   'NodeList',
   'NumNodes',
   'NumCPUs',
@@ -35,23 +36,28 @@ export function parseSqueueById(result: RunResult): SlurmJob[] {
   return parseSqueue(outputOf('squeue', result));
 }
 
-/** A line that is not understood tells nothing. */
 export function parseSqueue(output: string): SlurmJob[] {
-  return output.split('\n').flatMap((line) => {
-    const [ref, state, reason, status, start, end, used, nodeList, nodes, cores, ...name] = line.split('|');
-    if (ref === undefined || !/^\d+$/.test(ref) || state === undefined || cores === undefined) return [];
-    return {
-      ref,
-      name: name.join('|').replace(/\|\s*$/, ''),
-      state,
-      reason: parseText(reason ?? ''),
-      exit: exitOfStatus(Number(status)),
-      startedAt: parseTime(start ?? ''),
-      endedAt: parseTime(end ?? ''),
-      elapsedSeconds: parseElapsed(used ?? ''),
-      nodeList: parseText(nodeList ?? ''),
-      nodes: Number(nodes),
-      cores: Number(cores),
-    };
-  });
+  return output.split('\n').flatMap((line) => parseSqueueLine(line) ?? []);
 }
+
+/** A line that is not understood tells nothing. */
+export function parseSqueueLine(line: string): SlurmJob | null {
+  const [used, ref, state, reason, status, start, end, nodeList, nodes, cores, ...name] = line.split('|');
+  if (ref === undefined || !/^\d+$/.test(ref) || state === undefined || cores === undefined) return null;
+  return {
+    ref,
+    name: name.join('|').replace(/\|\s*$/, ''),
+    state,
+    reason: parseText(reason ?? ''),
+    exit: exitOfStatus(Number(status)),
+    startedAt: parseTime(start ?? ''),
+    endedAt: parseTime(end ?? ''),
+    elapsedSeconds: parseElapsed(used ?? ''),
+    nodeList: parseText(nodeList ?? ''),
+    nodes: Number(nodes),
+    cores: Number(cores),
+  };
+}
+
+/** What a line says, but for the time that its job has used so far: that is of interest only when the job is over. */
+export const withoutTimeUsed = (line: string) => line.slice(line.indexOf('|'));

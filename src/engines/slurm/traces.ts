@@ -1,15 +1,15 @@
 import type { JobEnd } from '../../domain/job.ts';
 import type { MissingJob, Trace } from '../engine.ts';
 import { chunked, outputOf, type RunCommand, type SlurmCommand } from './commands.ts';
-import { judgeCode, observationOf } from './observation.ts';
+import { judgeCode } from './observation.ts';
+import type { QueueEntry } from './queue-reader.ts';
 import { parseMemory, showConfigCommand } from './scontrol.ts';
-import type { SlurmJob } from './slurm-job.ts';
 import { parseSqueueById, squeueByIdCommand } from './squeue.ts';
 
 /** Finds out what has become of jobs that Slurm should have and does not mention. */
 export interface Traces {
   /** Takes note of what is in the queue. */
-  note(jobs: readonly SlurmJob[]): void;
+  note(queue: readonly QueueEntry[]): void;
   find(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, Trace>>;
 }
 
@@ -40,10 +40,11 @@ export function createTraces(run: RunCommand, now: () => number): Traces {
   }
 
   return {
-    note(jobs) {
-      for (const job of jobs) {
-        if (observationOf(job, now())?.kind === 'finished') seenAt.delete(job.ref);
-        else seenAt.set(job.ref, now());
+    note(queue) {
+      const at = now();
+      for (const { job, observation } of queue) {
+        if (observation?.kind === 'finished') seenAt.delete(job.ref);
+        else seenAt.set(job.ref, at);
       }
     },
 
