@@ -5,6 +5,7 @@ import { sql } from 'kysely';
 import { hpcSystems } from '../../src/config/hpc-systems.ts';
 import { createKeptLists } from '../../src/services/kept-lists.ts';
 import { listJobs } from '../../src/services/read-jobs.ts';
+import { changedJobs } from '../../src/store/job-changes.ts';
 import { type JobFilter, type JobPage, nextJobs } from '../../src/store/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../src/store/jobs.ts';
 import { findProject } from '../../src/store/projects.ts';
@@ -65,6 +66,20 @@ describe('lists of jobs', () => {
       });
     }
   }
+
+  test('an index leads to the jobs that have changed, and to nothing where too many have', async () => {
+    const { db, statements } = watchStatements(books.db);
+    const { version, jobs } = await changedJobs(db, '1', '7990');
+    assert.deepEqual(
+      [version, jobs?.map(({ id }) => id).sort()],
+      ['8000', Array.from({ length: 10 }, (_, n) => 11_991 + n)],
+    );
+    assert.deepEqual(await changedJobs(db, '1', '10'), { version: '8000', jobs: undefined });
+    for (const statement of statements) {
+      const { text } = await planOf(books.db, statement);
+      assert.match(text, /jobs_by_version/);
+    }
+  });
 
   test('a filter finds what it says, and nothing else', async () => {
     const all = await books.db.selectFrom('jobs').selectAll().orderBy('id').execute();
