@@ -44,7 +44,9 @@ export function fillBooks(
   const insertUser = books.prepare(
     "insert into users (id, role, created_at) values (?, 'user', 0) on conflict do nothing",
   );
-  const raise = books.prepare('update users set jobs_version = jobs_version + 1 where id = ?');
+  const raise = books
+    .prepare('update users set jobs_version = jobs_version + 1 where id = ? returning jobs_version')
+    .pluck();
   const { last } = books.prepare('select coalesce(max(id), 0) as last from jobs').get() as { last: number };
   const now = Date.now();
 
@@ -67,9 +69,8 @@ export function fillBooks(
         ...{ outcome: ended ? status.outcome : null, reason: ended ? status.reason : null },
         ...{ startedAt: ended ? acceptedAt : null, endedAt: ended ? status.endedAt : null },
         ...{ ref: engineJobs?.[index]?.ref ?? String(facts.id), json: view.json, title: view.title, stage: view.stage },
-        ...{ failed: view.isFailure ? 1 : 0, terminal: view.isTerminal ? 1 : 0 },
+        ...{ failed: view.isFailure ? 1 : 0, terminal: view.isTerminal ? 1 : 0, version: raise.get(owner) },
       });
-      raise.run(owner);
       const path = `/jobs/${project.hpc}/${project.name}/${jobId}/`;
       if (wanted(owner)) stored.push({ id: facts.id, jobId, owner, json: view.json, path });
     }
@@ -116,7 +117,7 @@ function stagesOf(hpc: string) {
 const insertion = `
   insert into jobs (id, job_id, owner, project_id, hpc, project_name, request, units, input_bytes, unpacked_bytes,
     state, outcome, reason, exit_code, started_at, ended_at, elapsed_seconds, engine_ref, attempt, accepted_at, due_at,
-    tries, public_json, title, stage, failed, terminal)
+    tries, public_json, title, stage, failed, terminal, version)
   values (@id, @jobId, @owner, @projectId, @hpc, @project, @request, 4, 10000, 30000,
     @state, @outcome, @reason, 0, @startedAt, @endedAt, 30, @ref, 1, @acceptedAt, @acceptedAt,
-    1, @json, @title, @stage, @failed, @terminal)`;
+    1, @json, @title, @stage, @failed, @terminal, @version)`;

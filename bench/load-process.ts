@@ -46,12 +46,13 @@ function checked({ status, url, paths }: Load, result: autocannon.Result): LoadR
 function openChanges({ database, callers }: JobChanges) {
   const books = new Sqlite(database);
   books.pragma('synchronous = OFF');
-  const job = books.prepare('update jobs set public_json = ? where id = ?');
-  const version = books.prepare('update users set jobs_version = jobs_version + 1 where id = ?');
+  const raise = books
+    .prepare('update users set jobs_version = jobs_version + 1 where id = ? returning jobs_version')
+    .pluck();
+  const write = books.prepare('update jobs set public_json = ?, version = ? where id = ?');
   let count = 0;
   const change = books.transaction((caller: JobChanges['callers'][number]) => {
-    job.run(caller.json[count++ % 2], caller.job);
-    version.run(caller.owner);
+    write.run(caller.json[count++ % 2], raise.get(caller.owner), caller.job);
   });
   let next = 0;
   return {

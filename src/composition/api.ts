@@ -13,6 +13,7 @@ import { endJob } from '../services/end-job.ts';
 import { createEventFeed } from '../services/event-feed.ts';
 import { fileDesk } from '../services/file-desk.ts';
 import { readOnce } from '../services/idempotency.ts';
+import { createKeptLists } from '../services/kept-lists.ts';
 import { createLogFeeds } from '../services/log-feed.ts';
 import { measure } from '../services/measure.ts';
 import { createOidcVerifier } from '../services/oidc.ts';
@@ -36,6 +37,7 @@ import { tokenByHash } from '../store/tokens.ts';
 import type { Parts } from './parts.ts';
 
 const cancelPatienceMs = 10_000;
+const keptListsBytes = 16_000_000;
 
 /** What answers callers; one that does not serve them only answers whether it is alive and how it does. */
 export async function startApi(
@@ -122,10 +124,11 @@ function jobDesk(
   'listJobs' | 'readJob' | 'readTimeline' | 'findDestination' | 'submitJob' | 'submitOnce' | 'endJob' | 'readOnce'
 > {
   const { db, systems, announcements, work, now } = parts;
+  const lists = { db, systems, keptLists: createKeptLists(keptListsBytes) };
   const submission = { ...parts, newUuid: randomUUID, wake: work.wake };
   const endings = { ...parts, wake: work.wake, patienceMs: cancelPatienceMs };
   return {
-    listJobs: (owner, place, query, known) => listJobs(db, systems, owner, place, query, known),
+    listJobs: (owner, place, query, known) => listJobs(lists, owner, place, query, known),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
     readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
     findDestination: (actor, place) => findDestination(destinationsOf(parts), actor, place),

@@ -70,7 +70,7 @@ async function announceExpiryOf(
   const endedAt = job.status.state === 'ended' ? job.status.endedAt : now;
   const expiresAt = Math.max(endedAt + keptMs, now + noticeMs);
   await inTransaction(db, async (tx) => {
-    if (!(await announceExpiry(tx, job.id, expiresAt))) return;
+    if (!(await announceExpiry(tx, job, expiresAt))) return;
     const data = { ...jobReference(job), deletes_at: new Date(expiresAt).toISOString() };
     const { publicJson: jobJson } = job;
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson, kind: 'job.expiring', data, at: now });

@@ -2,6 +2,7 @@ import { BursarError } from '../domain/errors.ts';
 import { type JobFilter, type JobPage, nextJobs, singleJobJson } from '../store/job-lists.ts';
 import type { Db } from '../store/tables.ts';
 import { unknownJob } from './find-job.ts';
+import type { KeptLists } from './kept-lists.ts';
 import { checkPlace, checkSystem, type Owner, type Place, projectNamed, type Systems, systemNamed } from './places.ts';
 import type { Versioned } from './versioned.ts';
 
@@ -18,8 +19,7 @@ const jobsInPiece = 200;
 
 /** The jobs in a place, unless they are of the version that is known. Costs the scheduler nothing. */
 export async function listJobs(
-  db: Db,
-  systems: Systems,
+  { db, systems, keptLists }: { db: Db; systems: Systems; keptLists: KeptLists },
   owner: Owner,
   place: Place,
   { after = 0, limit, ...query }: JobListQuery,
@@ -28,25 +28,32 @@ export async function listJobs(
   checkSystem(systems, place);
   checkStage(systems, place, query.stage);
   const filter = { ...(owner === undefined ? {} : { owner }), ...place, ...query };
-  const page = await nextJobs(db, filter, after, limit ?? mostAtOnce, knownVersion);
-  const { version, json, count, last, more } = page;
+  const most = limit ?? mostAtOnce;
+  // By what else they can be filtered changes: a job may leave such a list.
+  const canBeKept = owner !== undefined && Object.keys(query).length === 0;
+  const page = canBeKept
+    ? await keptLists.next(db, { owner, ...place }, after, most, knownVersion)
+    : await nextJobs(db, filter, after, most, knownVersion);
+  const { version, ids, texts, more } = page;
   if (version === knownVersion) return { version, answer: null };
   // Where there are jobs, there is a project.
-  if (count === 0) await checkPlace(db, systems, place);
-  if (!more) return { version, answer: { json: `[${json}]` } };
-  if (limit === undefined) return { version, answer: { pieces: allJobs(db, filter, page) } };
-  return { version, answer: { json: `[${json}]`, next: last } };
+  if (ids.length === 0) await checkPlace(db, systems, place);
+  if (more && limit === undefined) return { version, answer: { pieces: allJobs(db, filter, page) } };
+  const json = `[${texts.join(',')}]`;
+  return { version, answer: more ? { json, next: lastOf(page) } : { json } };
 }
 
 /** Reads on only when what it has read is taken, so that a slow reader of a long list costs no memory. */
 async function* allJobs(db: Db, filter: JobFilter, first: JobPage): AsyncGenerator<string> {
-  yield `[${first.json}`;
+  yield `[${first.texts.join(',')}`;
   for (let page = first; page.more; ) {
-    page = await nextJobs(db, filter, page.last, jobsInPiece);
-    if (page.count > 0) yield `,${page.json}`;
+    page = await nextJobs(db, filter, lastOf(page), jobsInPiece);
+    if (page.texts.length > 0) yield `,${page.texts.join(',')}`;
   }
   yield ']';
 }
+
+const lastOf = ({ ids }: JobPage) => ids.at(-1) ?? 0;
 
 /** A stage that no job here can be in is more likely misspelt than meant. */
 function checkStage(systems: Systems, { hpc }: Place, stage: string | undefined): void {

@@ -24,11 +24,9 @@ export interface JobFilter extends JobScope {
 export interface JobPage {
   /** The version of the jobs whose list it is, as `versions.ts` tells; all else is of that version. */
   version: string;
-  /** Their public JSON, with commas between them. */
-  json: string;
-  count: number;
-  /** The record number of the last one; 0 without any. */
-  last: number;
+  /** Their record numbers, and their public JSON. */
+  ids: readonly number[];
+  texts: readonly string[];
   /** Whether there are more of them. */
   more: boolean;
 }
@@ -53,9 +51,8 @@ export async function nextJobs(
   if (row === undefined) throw new Error('an aggregate gives one row');
   return {
     version: String(row.version ?? 0),
-    json: row.json ?? '',
-    count: Number(row.count),
-    last: row.last ?? 0,
+    ids: row.ids === null ? [] : row.ids.split(',').map(Number),
+    texts: row.json === null ? [] : row.json.split('\n'),
     more: row.next !== null,
   };
 }
@@ -89,13 +86,16 @@ const pagesOf = byShape((text: string) => {
       .limit(value('most'));
     const read = db
       .selectFrom(page.as('page'))
-      // Both databases take the rows as they come, which is in the order of the page.
-      .select(sql<string | null>`string_agg(json, ',')`.as('json'))
-      .select((eb) => [eb.fn.countAll().as('count'), eb.fn.max<number | null>('id').as('last')])
+      // Both databases take the rows as they come, which is in the order of the page. JSON has no bare line breaks.
+      .select([
+        sql<string | null>`string_agg(json, ${sql.lit('\n')})`.as('json'),
+        sql<string | null>`string_agg(cast(id as text), ',')`.as('ids'),
+      ])
+      .select((eb) => eb.fn.max<number | null>('id').as('last'))
       .where(version, '<>', value('known'));
     return db
       .selectFrom(read.as('read'))
-      .select(['json', 'count', 'last', version.as('version')])
+      .select(['json', 'ids', version.as('version')])
       .select((eb) => [
         // In their order, so that the next one is found by the index.
         jobs().select('id').where('id', '>', eb.ref('read.last')).orderBy('id').limit(1).as('next'),

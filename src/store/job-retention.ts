@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { type JobRecord, jobRecord } from './jobs.ts';
 import type { Db } from './tables.ts';
+import { takeJobsVersion } from './versions.ts';
 
 /** Jobs whose files are still there. Written out, not bound, so that the planner takes the index of these jobs only. */
 function finishedJobs(db: Db, projectId: number) {
@@ -24,8 +25,13 @@ export async function jobsToAnnounce(
   return rows.map(jobRecord);
 }
 
-/** True for the one who is to tell the owner. */
-export async function announceExpiry(db: Db, id: number, expiresAt: number): Promise<boolean> {
+/** True for the one who is to tell the owner, whose row is locked before the job's, as by all who write jobs. */
+export async function announceExpiry(
+  db: Db,
+  { id, owner }: Pick<JobRecord, 'id' | 'owner'>,
+  expiresAt: number,
+): Promise<boolean> {
+  await takeJobsVersion(db, owner, false);
   const result = await db
     .updateTable('jobs')
     .set({ expires_at: expiresAt })

@@ -4,7 +4,7 @@ import { dialectOf } from './dialect.ts';
 import { insertNumbered, type NewEvent, numberedColumns } from './events.ts';
 import { prepared, preparedInsert, type Value } from './prepared.ts';
 import type { Db, Tables } from './tables.ts';
-import { raiseJobsVersion } from './versions.ts';
+import { takeJobsVersion } from './versions.ts';
 
 /** A job as the lifecycle knows it. */
 export interface JobRecord {
@@ -59,7 +59,7 @@ export async function insertJob(
 ): Promise<{ id: number; json: string }> {
   const [numbers] = await takeNumbers(db, { owner: job.owner });
   if (numbers === undefined) throw new Error(`there is no user ${job.owner}`);
-  const { jobNumber: id, ...owner } = numbers;
+  const { jobNumber: id, version, ...owner } = numbers;
   const view = shown(id);
   const row = {
     id,
@@ -78,6 +78,7 @@ export async function insertJob(
     accepted_at: job.acceptedAt,
     due_at: job.acceptedAt,
     tries: 0,
+    version,
     ...shownColumns(view),
   };
   await insertAccepted(db, [row]);
@@ -95,7 +96,7 @@ const takeNumbers = prepared((db, value: Value<{ owner: string }>) =>
     .updateTable('users')
     .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1), event_seq: eb('event_seq', '+', 1) }))
     .where('id', '=', value('owner'))
-    .returning(numberedColumns)
+    .returning([...numberedColumns, 'jobs_version as version'])
     .returning(sql<number>`${sql.raw(dialectOf(db).nextNumber('jobs'))}`.as('jobNumber')),
 );
 
@@ -116,6 +117,7 @@ const insertAccepted = preparedInsert('jobs', [
   'accepted_at',
   'due_at',
   'tries',
+  'version',
   'public_json',
   'title',
   'stage',
@@ -138,8 +140,9 @@ export async function findJobState(db: Db, id: number): Promise<JobState | undef
 }
 
 /**
- * Writes a job's next status, and what callers see of it. False, and nothing written, when the job has moved on since
- * it was read.
+ * Writes a job's next status, and what callers see of it. False, and the job as it was, when it has moved on since it was
+ * read. The row of its owner is locked first, as it is by whoever inserts a job: so nobody waits for the job of one who
+ * waits for the owner.
  */
 export async function updateStatus(
   db: Db,
@@ -148,11 +151,14 @@ export async function updateStatus(
   shown: ShownJob,
   engineRef?: string,
 ): Promise<boolean> {
+  const changes = shown.json !== job.publicJson;
+  const version = await takeJobsVersion(db, job.owner, changes);
   const result = await db
     .updateTable('jobs')
     .set({
       state: next.state,
       ...shownColumns(shown),
+      ...(changes ? { version } : {}),
       ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),
       ...(engineRef === undefined ? {} : { engine_ref: engineRef }),
@@ -160,9 +166,7 @@ export async function updateStatus(
     .where('id', '=', job.id)
     .where('state', '=', job.status.state)
     .executeTakeFirst();
-  if (result.numUpdatedRows !== 1n) return false;
-  if (shown.json !== job.publicJson) await raiseJobsVersion(db, job.owner);
-  return true;
+  return result.numUpdatedRows === 1n;
 }
 
 function endColumns(end: JobEnd) {

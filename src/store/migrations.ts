@@ -6,6 +6,7 @@ import { systems } from './migrations/0002-systems.ts';
 import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
 import { lists } from './migrations/0004-lists.ts';
 import { leases } from './migrations/0005-leases.ts';
+import { jobVersions } from './migrations/0006-job-versions.ts';
 import type { Db } from './tables.ts';
 
 /** Numbered, and never changed once they are released. */
@@ -17,6 +18,7 @@ function migratorOf(db: Db): Migrator {
     '0003-events-and-webhooks': eventsAndWebhooks(dialect),
     '0004-lists': lists,
     '0005-leases': leases,
+    '0006-job-versions': jobVersions,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

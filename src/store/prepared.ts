@@ -25,11 +25,8 @@ export function nameOf(text: string): string | undefined {
   return names.get(text);
 }
 
-/**
- * A query that is put together once for each kind of database, and then run with other values each time. For those that
- * every request needs: putting a query together takes longer than running it.
- */
-export function prepared<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
+/** Puts a query together once for each kind of database; answers with what gives it for other values each time. */
+function compiledOnce<Values extends object, Row>(build: Build<Values, Row>) {
   const queries = new Map<Dialect, CompiledQuery<Row>>();
 
   function queryFor(db: Db): CompiledQuery<Row> {
@@ -42,30 +39,39 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
     return query;
   }
 
-  return async (db, values) => {
+  return (db: Db, values: Values): CompiledQuery<Row> => {
     const query = queryFor(db);
     const known = values as Record<string, unknown>;
     const parameters = query.parameters.map((value) => (value instanceof Placeholder ? known[value.name] : value));
-    return (await db.executeQuery<Row>({ ...query, parameters })).rows;
+    return { ...query, parameters };
   };
+}
+
+/**
+ * A query that is put together once for each kind of database, and then run with other values each time. For those that
+ * every request needs: putting a query together takes longer than running it.
+ */
+export function prepared<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
+  const queryWith = compiledOnce(build);
+  return async (db, values) => (await db.executeQuery<Row>(queryWith(db, values))).rows;
 }
 
 let memories = 0;
 
 /** The same for a query that only reads, and is not run at all where it is known to give the same rows as before. */
 export function remembered<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
-  const run = prepared(build);
+  const queryWith = compiledOnce(build);
   const name = ++memories;
   return async (db, values) => {
     const memo = memoOf(db);
-    if (memo === undefined) return await run(db, values);
+    if (memo === undefined) return (await db.executeQuery<Row>(queryWith(db, values))).rows;
     const version = memo.version();
     const key = `${name} ${JSON.stringify(values)}`;
     const known = memo.get(version, key);
     if (known !== undefined) return known as readonly Row[];
-    const rows = await run(db, values);
+    const rows = memo.read(queryWith(db, values));
     memo.put(version, key, rows);
-    return rows;
+    return rows as readonly Row[];
   };
 }
 

@@ -165,7 +165,7 @@ type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryR
 const mostStatements = 500;
 
 /** Runs statements, each prepared once: preparing most of them takes longer than running them. */
-function statementsOf(database: Database): RunStatement {
+export function statementsOf(database: Database): RunStatement {
   const prepared = new Map<string, Statement>();
 
   function statementOf(text: string): Statement {

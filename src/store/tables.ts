@@ -159,6 +159,8 @@ export interface Tables {
     terminal: number;
     /** When its files go, as its owner was told; null before that. */
     expires_at: number | null;
+    /** The `jobs_version` of its owner that the last change of what it shows came with. */
+    version: number;
   };
   systems: {
     hpc: string;

@@ -6,16 +6,23 @@ import type { Db } from './tables.ts';
  * whichever instance, neither has the answer changed. Nothing that they count is ever removed.
  */
 
-/** For every change of what a user's jobs show. Called by whoever writes jobs, which is `jobs.ts`. */
-export async function raiseJobsVersion(db: Db, owner: string): Promise<void> {
-  await raiseVersion(db, { owner });
+/**
+ * The version of a user's jobs, raised if what one of them shows is about to change. Called by whoever writes jobs, which
+ * is `jobs.ts`, and before the job is written: the row of the user stays locked until the commit, so a version becomes
+ * visible with the job that it stands in, and after all that are smaller. Who has seen one has seen what came before it.
+ */
+export async function takeJobsVersion(db: Db, owner: string, changes: boolean): Promise<number> {
+  const [user] = await takeVersion(db, { owner, by: changes ? 1 : 0 });
+  if (user === undefined) throw new Error(`there is no user ${owner}`);
+  return user.version;
 }
 
-const raiseVersion = prepared((db, value: Value<{ owner: string }>) =>
+const takeVersion = prepared((db, value: Value<{ owner: string; by: number }>) =>
   db
     .updateTable('users')
-    .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1) }))
-    .where('id', '=', value('owner')),
+    .set((eb) => ({ jobs_version: eb('jobs_version', '+', value('by')) }))
+    .where('id', '=', value('owner'))
+    .returning('jobs_version as version'),
 );
 
 /**

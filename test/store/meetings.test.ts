@@ -7,7 +7,9 @@ import { type GrantAct, moveGrant } from '../../src/services/grants.ts';
 import { once } from '../../src/services/idempotency.ts';
 import { openGrantPeriod } from '../../src/services/periods.ts';
 import { moveFigures } from '../../src/store/accounts.ts';
-import { insertJob } from '../../src/store/jobs.ts';
+import { insertEvent } from '../../src/store/events.ts';
+import { announceExpiry } from '../../src/store/job-retention.ts';
+import { findJob, insertJob, updateStatus } from '../../src/store/jobs.ts';
 import { reserve, settle } from '../../src/store/ledger.ts';
 import { proveLedger } from '../../src/store/ledger-proof.ts';
 import { findProject, type ProjectRecord } from '../../src/store/projects.ts';
@@ -126,6 +128,36 @@ describe('transactions that meet', () => {
     assert.equal(answers.filter(Boolean).length, 1);
     assert.equal(succeeded(results), 8);
     await assertBalanced();
+  });
+
+  test('nobody who writes a job and tells its owner waits for another one who does', async () => {
+    const { id } = await newJob('1', 10);
+    const { job_id: jobId } = await db
+      .selectFrom('jobs')
+      .select('job_id')
+      .where('id', '=', id)
+      .executeTakeFirstOrThrow();
+    const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
+    const writers: ((tx: Db) => Promise<unknown>)[] = [
+      async (tx) => announceExpiry(tx, { id, owner: '1' }, 5),
+      ...(['QUEUED', 'FAILED'] as const).map((stage) => async (tx: Db) => {
+        const job = await findJob(tx, jobId);
+        assert.ok(job);
+        await updateStatus(tx, job, { state: 'ended', ...end }, shownAs(stage)(id));
+      }),
+    ];
+    // Not repeated, as others are, so that a deadlock fails.
+    const results = await atOnce(30, (index) =>
+      db.transaction().execute(async (tx) => {
+        await writers[index % writers.length]?.(tx);
+        await sleep(2);
+        await insertEvent(tx, { userId: '1', job: id, kind: 'job.ended', data: {}, at: 5 });
+      }),
+    );
+    assert.deepEqual(
+      results.filter(({ status }) => status === 'rejected'),
+      [],
+    );
   });
 
   test('an act under one key is carried out once, and everybody gets its answer', async () => {
