@@ -33,12 +33,16 @@ const smallestPause = 0.25;
 
 /**
  * How long to wait after a look, so that the next begins as far from it as it should, however late this one began and
- * however long it took: how often a controller is asked does not depend on how busy this process is. Nothing is caught up
- * on by looks in a row, and a controller that has failed is left alone for the whole time.
+ * however long it took: how often a controller is asked does not depend on how busy this process is. What cannot be made
+ * up for by one pause is owed to the next, one interval at the most: a long delay brings no looks in a row. A controller
+ * that has failed is left alone for the whole time, and owed nothing.
  */
 export function pauseAfterLook(
   intervalMs: number,
-  { sinceDueMs, failures }: { sinceDueMs: number; failures: number },
-): number {
-  return failures > 0 ? intervalMs : Math.max(intervalMs * smallestPause, intervalMs - sinceDueMs);
+  { sinceDueMs, owedMs, failures }: { sinceDueMs: number; owedMs: number; failures: number },
+): { pauseMs: number; owedMs: number } {
+  if (failures > 0) return { pauseMs: intervalMs, owedMs: 0 };
+  const behindMs = sinceDueMs + owedMs;
+  const pauseMs = Math.max(intervalMs * smallestPause, intervalMs - behindMs);
+  return { pauseMs, owedMs: Math.min(intervalMs, pauseMs + behindMs - intervalMs) };
 }

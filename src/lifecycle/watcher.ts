@@ -26,6 +26,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
     return { before, expected: jobsInEngine(before) };
   });
   const lastTookMs: number[] = [];
+  let owedMs = 0;
   let failures = 0;
   let answeredAt = now();
   let changedAt = now();
@@ -71,7 +72,9 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
       if (lastTookMs.length > looksUntilSlow) lastTookMs.shift();
       const facts = { jobs: result.jobs, quietMs: now() - changedAt, failures, tookMs: lastTookMs };
       const intervalMs = pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, ...facts });
-      return pauseAfterLook(intervalMs, { sinceDueMs: performance.now() - dueAt, failures });
+      const pause = pauseAfterLook(intervalMs, { sinceDueMs: performance.now() - dueAt, owedMs, failures });
+      owedMs = pause.owedMs;
+      return pause.pauseMs;
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'watching failed');
       return watchMs;

@@ -32,11 +32,13 @@ describe('how far apart looks at an engine begin', () => {
 describe('the pause after a look', () => {
   /** When looks begin that are late by so much and take so long, by the rule of the loop: due after the pause. */
   function beginnings(looks: readonly { lateMs: number; tookMs: number }[], failures = 0): number[] {
-    let dueAt = 0;
+    let [dueAt, owedMs] = [0, 0];
     return looks.map(({ lateMs, tookMs }) => {
       const begunAt = dueAt + lateMs;
       const endedAt = begunAt + tookMs;
-      dueAt = endedAt + pauseAfterLook(1000, { sinceDueMs: endedAt - dueAt, failures });
+      const pause = pauseAfterLook(1000, { sinceDueMs: endedAt - dueAt, owedMs, failures });
+      dueAt = endedAt + pause.pauseMs;
+      owedMs = pause.owedMs;
       return begunAt;
     });
   }
@@ -52,11 +54,14 @@ describe('the pause after a look', () => {
     assert.deepEqual(beginnings(looks), [0, 1100, 2200, 3000, 4007]);
   });
 
-  test('is a quarter of the time at the least: nothing is caught up on', () => {
+  test('is a quarter of the time at the least: one look is made up for, and no more', () => {
     const long = { lateMs: 0, tookMs: 5000 };
     const short = { lateMs: 0, tookMs: 10 };
-    assert.deepEqual(beginnings([long, short, short]), [0, 5250, 6250]);
-    assert.deepEqual(beginnings([{ lateMs: 5000, tookMs: 10 }, short, short]), [5000, 5260, 6260]);
+    assert.deepEqual(beginnings([long, short, short, short, short]), [0, 5250, 5510, 6250, 7250]);
+    const late = { lateMs: 5000, tookMs: 10 };
+    assert.deepEqual(beginnings([late, short, short, short, short]), [5000, 5260, 5520, 6260, 7260]);
+    // In all there are never more of them than there should be.
+    assert.deepEqual(beginnings([{ lateMs: 0, tookMs: 800 }, short, short]), [0, 1050, 2000]);
   });
 
   test('is the whole of it after a failure', () => {
