@@ -38,7 +38,7 @@ function keptAnswer(request: FastifyRequest, subject: string, version: string, a
   const tag = tagOf(`${format} ${subject} ${version}`);
   if (answer === null || 'pieces' in answer) return { version, tag, body: null, link: null };
   const link = answer.next === undefined ? null : nextLink(request, answer.next);
-  return { version, tag, body: Buffer.from(answer.json), link };
+  return { version, tag, body: utf8(answer.json), link };
 }
 
 /** Sends JSON that had to be read anyway, unless the caller has it already. */
@@ -46,6 +46,14 @@ export function sendTagged(request: FastifyRequest, reply: FastifyReply, json: s
   reply.goodUntil = Number.POSITIVE_INFINITY;
   if (isKnown(request, reply, tagOf(json))) return reply;
   return reply.header('content-type', 'application/json').send(Buffer.from(json));
+}
+
+const encoder = new TextEncoder();
+
+/** As `Buffer.from`, which goes through a text twice: most have as many bytes as characters, and fit at once. */
+function utf8(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(text.length);
+  return encoder.encodeInto(text, bytes).read === text.length ? bytes : Buffer.from(text);
 }
 
 async function* bytesOf(pieces: AsyncIterable<string>): AsyncGenerator<Buffer> {

@@ -74,6 +74,22 @@ describe('what a request asks of PostgreSQL', () => {
     });
   }
 
+  test('the jobs, one of them changed before each look: one round trip', async () => {
+    const change = `
+      with raised as (update users set jobs_version = jobs_version + 1 where id = $1 returning jobs_version)
+      update jobs set version = raised.jobs_version, public_json = replace(public_json, '"title":"', '"title":"x')
+      from raised where job_id = $2`;
+    let title = job.title;
+    const changedAndRead = async () => {
+      title = `x${title}`;
+      // Not by the way that is counted, as another instance would.
+      await postgres.query('bursar', change, [job.owner, job.job_id]);
+      const { body } = await me.get<Job[]>('/jobs/');
+      assert.equal(body.find(({ id }) => id === job.id)?.title, title);
+    };
+    assert.ok((await roundTrips(changedAndRead)) <= repeats);
+  });
+
   test('a submission: a dozen round trips, of which nine are its transaction', async () => {
     // Two looks before it; begin, seven statements, commit; and the word to the others, once or twice.
     assert.ok((await roundTrips(submit)) <= 13 * repeats);

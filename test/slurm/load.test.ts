@@ -107,10 +107,10 @@ describe('the commands that a scheduler gets in a minute', () => {
     const reads = (await Promise.all(reading)).reduce((sum, count) => sum + count, 0);
     assert.ok(reads > 1000, `only ${reads} reads`);
     // On a busy machine there may be fewer rounds, in either minute. More than one command a round there never is; the
-    // first of a minute may be one that was late.
+    // first of a minute may be late, or make up for one that was.
     for (const { counts, rounds } of [withFew, withMany]) {
       assert.deepEqual(Object.keys(counts), ['squeue']);
-      assert.ok(Number(counts.squeue) <= rounds + 2, JSON.stringify({ withFew, withMany }));
+      assert.ok(Number(counts.squeue) <= rounds + 3, JSON.stringify({ withFew, withMany }));
     }
   });
 });

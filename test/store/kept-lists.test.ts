@@ -101,7 +101,7 @@ test('a list that is kept is the one that would be read, whatever has come and c
       await books.close();
     }
   });
-  await fc.assert(run, { numRuns: 12 });
+  await fc.assert(run, { numRuns: 8 });
 });
 
 describe('lists that are kept', () => {
