@@ -1,18 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../support/api.ts';
-import {
-  act,
-  acted,
-  adminId,
-  assertBalanced,
-  assertExplained,
-  type Bench,
-  openBench,
-  ranJob,
-  statementOf,
-  topUp,
-} from '../support/ledger.ts';
+import { adminId, type Bench, openBench } from '../support/bench.ts';
+import { act, acted, assertBalanced, assertExplained, ranJob, statementOf, topUp } from '../support/ledger.ts';
 import { assertProblem } from '../support/refusals.ts';
 import { grantedProjects } from './granted-projects.ts';
 

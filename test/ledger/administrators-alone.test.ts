@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf } from '../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../support/bench.ts';
 import type { OpenApi } from '../support/contract.ts';
-import { adminId, assertBalanced, type Bench, home, openBench } from '../support/ledger.ts';
+import { assertBalanced } from '../support/ledger.ts';
 import { assertProblem } from '../support/refusals.ts';
 
 // What administrators see and do, nobody else does.

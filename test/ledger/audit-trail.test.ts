@@ -1,18 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../support/api.ts';
-import {
-  act,
-  acted,
-  adminId,
-  assertBalanced,
-  type Bench,
-  home,
-  openBench,
-  ranJob,
-  setMember,
-  topUp,
-} from '../support/ledger.ts';
+import { adminId, type Bench, home, openBench } from '../support/bench.ts';
+import { act, acted, assertBalanced, ranJob, setMember, topUp } from '../support/ledger.ts';
 import { assertProblem } from '../support/refusals.ts';
 
 // Who did what, to what and why: every act of an administrator is kept, and stays as it is.

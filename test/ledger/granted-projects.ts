@@ -1,5 +1,6 @@
 import type { Quota } from '../support/api.ts';
-import { type Bench, newProject } from '../support/ledger.ts';
+import type { Bench } from '../support/bench.ts';
+import { newProject } from '../support/ledger.ts';
 
 interface GrantedProjects {
   /** A project of their own for these users, 10,000 seconds and 100 KB each, and nothing in reserve. */

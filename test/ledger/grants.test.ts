@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Quota } from '../support/api.ts';
+import { type Bench, openBench } from '../support/bench.ts';
 import { gate, pathOf } from '../support/jobs.ts';
 import {
   type Account,
@@ -8,8 +9,6 @@ import {
   acted,
   assertBalanced,
   assertExplained,
-  type Bench,
-  openBench,
   submitted,
   topUp,
   withdraw,

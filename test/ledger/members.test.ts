@@ -1,20 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../support/bench.ts';
 import { gate, inStage, letGo, pathOf } from '../support/jobs.ts';
-import {
-  act,
-  adminId,
-  assertBalanced,
-  assertExplained,
-  type Bench,
-  home,
-  newProject,
-  openBench,
-  ranJob,
-  setMember,
-  submitted,
-} from '../support/ledger.ts';
+import { act, assertBalanced, assertExplained, newProject, ranJob, setMember, submitted } from '../support/ledger.ts';
 import { assertProblem, filesUnder } from '../support/refusals.ts';
 import { until } from '../support/until.ts';
 import { bearer, headOf, openWire } from '../support/wire.ts';

@@ -1,20 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job, Quota } from '../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../support/bench.ts';
 import { pathOf } from '../support/jobs.ts';
-import {
-  acted,
-  adminId,
-  assertBalanced,
-  type Bench,
-  home,
-  movementsOf,
-  newProject,
-  openBench,
-  proofOf,
-  ranJob,
-  statementOf,
-} from '../support/ledger.ts';
+import { acted, assertBalanced, movementsOf, newProject, proofOf, ranJob, statementOf } from '../support/ledger.ts';
 import { assertProblem } from '../support/refusals.ts';
 import { zipOf } from '../support/zip.ts';
 

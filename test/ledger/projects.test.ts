@@ -2,17 +2,14 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller, Job, Quota } from '../support/api.ts';
+import { type Bench, home, openBench, place } from '../support/bench.ts';
 import { gate, inStage, letGo, pathOf } from '../support/jobs.ts';
 import {
   act,
   acted,
   assertBalanced,
   assertExplained,
-  type Bench,
-  home,
   newProject,
-  openBench,
-  place,
   ranJob,
   setMember,
   submitted,

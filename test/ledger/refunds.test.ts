@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../support/bench.ts';
 import { gate, pathOf } from '../support/jobs.ts';
 import {
   act,
   acted,
-  adminId,
   assertBalanced,
   assertExplained,
-  type Bench,
-  home,
   movementsOf,
-  openBench,
   ranJob,
   setMember,
   submitted,

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job, Quota } from '../support/api.ts';
+import { type Bench, home, openBench, place, shortGrace } from '../support/bench.ts';
 import { gate, inStage, letGo, pathOf } from '../support/jobs.ts';
 import {
   type Account,
@@ -10,19 +11,14 @@ import {
   assertBalanced,
   assertExplained,
   assertLack,
-  type Bench,
   begun,
   hasBegun,
-  home,
   leaveOnly,
   type Movement,
   movementsOf,
   newProject,
-  openBench,
-  place,
   type Quote,
   ranJob,
-  shortGrace,
   statementOf,
   stubborn,
   submitted,
