@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answer, Caller, Job, Quota } from './api.ts';
-import { type Bench, home } from './bench.ts';
+import { type Bench, home, place } from './bench.ts';
 import { gate } from './jobs.ts';
 import { assertProblem, type Refusal } from './refusals.ts';
 import { until } from './until.ts';
@@ -191,6 +191,24 @@ export async function movementsOf(
 ): Promise<Movement[]> {
   const { movements } = (await statementOf(caller, project))[resource];
   return movements.filter((movement) => movement.job_id === job.job_id);
+}
+
+/** The two movements of time that every job makes: its hold, and what became of it. */
+export async function settlementOf(
+  caller: Caller,
+  job: Job,
+  project = home,
+): Promise<{ held: number; settled: Movement }> {
+  const [reserved, settled, ...more] = await movementsOf(caller, job, 'time', project);
+  assert.deepEqual(more, []);
+  assert.equal(reserved?.kind, 'reserve');
+  assert.ok(settled);
+  return { held: -reserved.change, settled };
+}
+
+/** What is left to the caller in the project that most tests are about. */
+export function quotaOf(caller: Caller): Promise<Quota> {
+  return caller.quota(place.hpc, place.project);
 }
 
 /** The statement adds up by itself, and to what the quota says is left. */
