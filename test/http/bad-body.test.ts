@@ -1,58 +1,30 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { hostileLimits, hostileZips, lyingZips, makeZip } from '../files/hostile-zips.ts';
+import { hostileZips, lyingZips } from '../files/hostile-zips.ts';
 import { type Answer, callerOf, type Job } from '../support/api.ts';
 import { assertCleanLog } from '../support/logs.ts';
 import { assertAllGaveAdvice, assertProblem, filesUnder, type TraceWatch, watchTraces } from '../support/refusals.ts';
-import { startServer, type TestServer } from '../support/server.ts';
-import { shippedConfig } from '../support/shipped-config.ts';
+import type { TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { ask, bearer, type HeaderLine, headOf, openWire, type Wire } from '../support/wire.ts';
+import { type HeaderLine, headOf, openWire } from '../support/wire.ts';
+import { form, formType } from './multipart.ts';
+import { bodySender, chunk, goodZip, lastChunk, maxBytes, path, startSmallServer } from './send-body.ts';
 
-const maxBodyKb = 200;
-const maxBytes = maxBodyKb * 1000;
+// What a body may not hold, and how large it may be; and bodies that are accepted.
 
 let server: TestServer;
 let traces: TraceWatch;
 let zip: Buffer;
 before(async () => {
-  zip = await makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': Buffer.alloc(1000, 7) });
-  const { maxEntries, maxUnpackedBytes, maxRatio } = hostileLimits;
-  const submissions = { maxBodyKb, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000, maxRatio };
-  server = await startServer({ config: { ...shippedConfig(), submissions } });
+  zip = await goodZip();
+  server = await startSmallServer();
   traces = await watchTraces(server, [server.userToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
 
-const path = '/jobs/hpc_one/';
-
-/** The headers of a submission in which nothing but the body can be wrong. */
-function headers(...more: HeaderLine[]): HeaderLine[] {
-  return [
-    bearer(server.userToken),
-    ['content-disposition', 'attachment; filename=job.zip'],
-    ['payload', '{"command": "true"}'],
-    ...more,
-  ];
-}
-
-const submit = (body: string | Uint8Array, ...more: HeaderLine[]) =>
-  ask(server.url, { method: 'POST', path, headers: headers(...more), body });
-
-/** Sends the beginning of a body, and waits until some of it is on the server's disk. */
-async function sendBeginning(wire: Wire, head: Buffer, beginning: Uint8Array) {
-  const before = filesUnder(server, 'spool').length;
-  wire.write(head, beginning);
-  await until('it has arrived', () => (filesUnder(server, 'spool').length > before ? true : undefined));
-}
-
-function chunk(bytes: string | Uint8Array): Buffer {
-  const data = Buffer.from(bytes);
-  return Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')]);
-}
-const lastChunk = '0\r\n\r\n';
+const { headers, submit } = bodySender(() => server);
 
 describe('a body that is no zip', () => {
   const cases: [string, () => string | Uint8Array][] = [
@@ -211,214 +183,6 @@ describe('the refusal of a large body', () => {
   }
 });
 
-describe('a body that is not as long as announced', () => {
-  for (const [name, ending] of [
-    ['breaks off', 'destroy'],
-    ['ends', 'end'],
-  ] as const) {
-    test(`${name} half-way`, async () => {
-      const wire = await openWire(server.url);
-      const length: HeaderLine = ['content-length', String(zip.length)];
-      await sendBeginning(
-        wire,
-        headOf({ method: 'POST', path, headers: headers(length) }),
-        zip.subarray(0, zip.length / 2),
-      );
-      wire[ending]();
-      for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
-    });
-
-    test(`${name} half-way through a chunk`, async () => {
-      const wire = await openWire(server.url);
-      const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
-      await sendBeginning(
-        wire,
-        headOf({ method: 'POST', path, headers: headers(chunked) }),
-        chunk(zip).subarray(0, 100),
-      );
-      wire[ending]();
-      for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
-    });
-
-    test(`${name} before its last chunk`, async () => {
-      const wire = await openWire(server.url);
-      const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
-      await sendBeginning(wire, headOf({ method: 'POST', path, headers: headers(chunked) }), chunk(zip));
-      wire[ending]();
-      for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
-    });
-  }
-
-  test('is longer: what is cut off is no zip, and the rest is no request', async () => {
-    const wire = await openWire(server.url);
-    const length: HeaderLine = ['content-length', String(zip.length - 30)];
-    wire.write(headOf({ method: 'POST', path, headers: headers(length) }), zip);
-    const [answer, ...more] = await wire.closed();
-    assert.ok(answer !== undefined);
-    assertProblem(answer, { status: 400, code: 'invalid_zip' });
-    for (const next of more) assertProblem(next, { status: 400, code: 'bad_request' });
-  });
-
-  test('is longer by rubbish: the job is taken once, and the rubbish is no request', async () => {
-    const wire = await openWire(server.url);
-    const length: HeaderLine = ['content-length', String(zip.length)];
-    wire.write(headOf({ method: 'POST', path, headers: headers(length) }), zip, 'and more\r\n\r\n');
-    const [answer, ...more] = await wire.closed();
-    assert.ok(answer !== undefined);
-    assert.equal(answer.status, 201, answer.text);
-    for (const next of more) assertProblem(next, { status: 400, code: 'bad_request' });
-    const { body } = await callerOf(server.url, server.userToken).get<Job[]>('/jobs/');
-    assert.equal(body.at(-1)?.id, (answer.body as Job).id);
-    await traces.accept();
-  });
-
-  for (const length of ['-1', '1e3', '0x10', 'many', '5 5', '99999999999999999999999', '+5']) {
-    test(`has the length ${length}`, async () => {
-      const answer = await submit(zip, ['content-length', length]);
-      assertProblem(answer, { status: 400, code: 'bad_request' });
-    });
-  }
-
-  test('has two lengths', async () => {
-    const answer = await submit(zip, ['content-length', String(zip.length)], ['content-length', '5']);
-    assertProblem(answer, { status: 400, code: 'bad_request' });
-  });
-
-  test('has a length and chunks', async () => {
-    const body = Buffer.concat([chunk(zip), Buffer.from(lastChunk)]);
-    const answer = await submit(body, ['content-length', '5'], ['transfer-encoding', 'chunked']);
-    assertProblem(answer, { status: 400, code: 'bad_request' });
-  });
-});
-
-describe('broken chunks', () => {
-  const cases: [string, () => string | Uint8Array][] = [
-    ['a size that is no number', () => 'hello\r\nhello\r\n0\r\n\r\n'],
-    ['a negative size', () => '-5\r\nhello\r\n0\r\n\r\n'],
-    ['no size', () => '\r\nhello\r\n0\r\n\r\n'],
-    ['a size that is too small', () => '3\r\nhello\r\n0\r\n\r\n'],
-    ['a size beyond all numbers', () => `${'f'.repeat(20)}\r\nhello\r\n0\r\n\r\n`],
-    ['no line end after a chunk', () => '5\r\nhello0\r\n\r\n'],
-    ['a broken size after a good chunk', () => Buffer.concat([chunk(zip), Buffer.from('zz\r\n')])],
-    ['a size with a prefix', () => '0x5\r\nhello\r\n0\r\n\r\n'],
-    ['line feeds alone', () => '5\nhello\n0\n\n'],
-  ];
-  for (const [name, body] of cases) {
-    test(`${name} is refused`, async () => {
-      const answer = await submit(body(), ['transfer-encoding', 'chunked']);
-      assertProblem(answer, { status: 400, code: codeIn(answer) });
-      assert.match(codeIn(answer), /^(bad_request|invalid_body)$/);
-    });
-  }
-
-  for (const coding of ['gzip', 'identity', 'chunked, gzip', 'chunked, chunked', 'xchunked']) {
-    test(`the transfer coding ${coding} is refused`, async () => {
-      const body = Buffer.concat([chunk(zip), Buffer.from(lastChunk)]);
-      const answer = await submit(body, ['transfer-encoding', coding]);
-      assert.ok([400, 501].includes(answer.status), answer.text);
-      assertProblem(answer, { status: answer.status, code: codeIn(answer) });
-    });
-  }
-});
-
-const boundary = 'x-boundary-x';
-const formType: HeaderLine = ['content-type', `multipart/form-data; boundary=${boundary}`];
-type Part = [field: string, fileName: string | null, content: string | Uint8Array];
-
-function form(...parts: Part[]): Buffer {
-  return Buffer.concat([...parts.map(partOf), Buffer.from(`--${boundary}--\r\n`)]);
-}
-
-function partOf([field, fileName, content]: Part): Buffer {
-  const name = fileName === null ? '' : `; filename="${fileName}"`;
-  const head = `--${boundary}\r\ncontent-disposition: form-data; name="${field}"${name}\r\n`;
-  const type = fileName === null ? '' : 'content-type: application/zip\r\n';
-  return Buffer.concat([Buffer.from(`${head}${type}\r\n`), Buffer.from(content), Buffer.from('\r\n')]);
-}
-
-describe('a multipart form', () => {
-  const cases: [string, () => string | Uint8Array, RegExp][] = [
-    ['without a file', () => form(), /no file|broken/],
-    ['with a field only', () => form(['title', null, 'x']), /field "title"/],
-    ['with a field before the file', () => form(['title', null, 'x'], ['file', 'job.zip', zip]), /field "title"/],
-    ['with a field after the file', () => form(['file', 'job.zip', zip], ['title', null, 'x']), /field "title"/],
-    ['with two files', () => form(['file', 'job.zip', zip], ['file', 'job.zip', zip]), /more than one file/],
-    ['with thirty files', () => form(...Array<Part>(30).fill(['file', 'job.zip', zip])), /more than one file/],
-    ['with thirty fields', () => form(...Array<Part>(30).fill(['title', null, 'x'])), /field "title"/],
-    ['with a field of 100 kB', () => form(['title', null, 'x'.repeat(100_000)]), /field "title"/],
-    [
-      'with another boundary',
-      () => form(['file', 'job.zip', zip]).toString('latin1').replaceAll(boundary, 'y'),
-      /form/,
-    ],
-    ['with a boundary that is cut short', () => form(['file', 'job.zip', zip]).subarray(5), /form/],
-    ['that is cut off in its file', () => form(['file', 'job.zip', zip]).subarray(0, 200), /broken|cut off/],
-    ['that is cut off in its headers', () => form(['file', 'job.zip', zip]).subarray(0, 50), /form/],
-    ['that lacks its end', () => partOf(['file', 'job.zip', zip]), /broken|cut off/],
-    ['that is the zip itself', () => zip, /form/],
-    ['that is text', () => 'hello', /form/],
-    ['that is empty', () => '', /form/],
-    ['that is its end alone', () => `--${boundary}--\r\n`, /form/],
-    ['with a part without headers', () => `--${boundary}\r\n\r\nhello\r\n--${boundary}--\r\n`, /form/],
-    [
-      'with a part of another disposition',
-      () => `--${boundary}\r\ncontent-disposition: attachment; filename=a.zip\r\n\r\nhello\r\n--${boundary}--\r\n`,
-      /form/,
-    ],
-    [
-      'with part headers of 100 kB',
-      () => `--${boundary}\r\nx: ${'y'.repeat(100_000)}\r\n\r\nhello\r\n--${boundary}--\r\n`,
-      /form/,
-    ],
-    [
-      'with ten thousand part headers',
-      () => `--${boundary}\r\n${'x: y\r\n'.repeat(10_000)}\r\nhello\r\n--${boundary}--\r\n`,
-      /form/,
-    ],
-  ];
-  for (const [name, body, says] of cases) {
-    test(`${name} is refused`, async () => {
-      assertProblem(await submit(body(), formType), { status: 400, code: 'invalid_body', says });
-    });
-  }
-
-  test('whose file is no zip is refused', async () => {
-    const answer = await submit(form(['file', 'job.zip', 'hello']), formType);
-    assertProblem(answer, { status: 400, code: 'invalid_zip', says: /not a zip/ });
-  });
-
-  for (const type of [
-    'multipart/form-data',
-    'multipart/form-data;',
-    'multipart/form-data; boundary',
-    'multipart/form-data; boundary=',
-    'multipart/form-data; boundary=""',
-    'Multipart/Form-Data; charset=utf-8',
-  ]) {
-    test(`of the type ${type} is refused`, async () => {
-      const answer = await submit(form(['file', 'job.zip', zip]), ['content-type', type]);
-      assertProblem(answer, { status: 400, code: 'invalid_body', says: /boundary|broken/ });
-    });
-  }
-
-  test('with a boundary of 10 kB is refused', async () => {
-    const type = `multipart/form-data; boundary=${'b'.repeat(10_000)}`;
-    const answer = await submit(form(['file', 'job.zip', zip]), ['content-type', type]);
-    assertProblem(answer, { status: 400, code: 'invalid_body', says: /form/ });
-  });
-
-  for (const ending of ['destroy', 'end'] as const) {
-    test(`whose connection is gone half-way is refused (${ending})`, async () => {
-      const bytes = form(['file', 'job.zip', zip]);
-      const wire = await openWire(server.url);
-      const more: HeaderLine[] = [formType, ['content-length', String(bytes.length)]];
-      await sendBeginning(wire, headOf({ method: 'POST', path, headers: headers(...more) }), bytes.subarray(0, 200));
-      wire[ending]();
-      for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
-    });
-  }
-});
-
 describe('a body that is accepted', () => {
   const cases: [string, () => Promise<Answer>][] = [
     ['nothing at all', () => submit('')],
@@ -445,10 +209,6 @@ describe('a body that is accepted', () => {
     });
   }
 });
-
-function codeIn({ body }: Answer): string {
-  return String((body as { code?: string } | undefined)?.code);
-}
 
 test('every one of these refusals says what to do', () => assertAllGaveAdvice());
 

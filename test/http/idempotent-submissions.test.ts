@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { type Answer, type Caller, callerOf, type Job } from '../support/api.ts';
-import { type Bench, openBench } from '../support/ledger.ts';
+import { type Bench, openBench } from '../support/bench.ts';
 import { assertProblem } from '../support/refusals.ts';
 import { until } from '../support/until.ts';
 import { bearer, headOf, openWire } from '../support/wire.ts';

@@ -1,21 +1,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Job } from '../support/api.ts';
+import { adminId, type Bench, home, openBench, place } from '../support/bench.ts';
 import { gate, inStage, letGo, pathOf } from '../support/jobs.ts';
 import {
   acted,
-  adminId,
   assertBalanced,
   assertExplained,
   assertLack,
-  type Bench,
   begun,
   hasBegun,
-  home,
   leaveOnly,
   movementsOf,
-  openBench,
-  place,
   type Quote,
   ranJob,
   statementOf,

@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job, Quota } from '../support/api.ts';
+import { adminId, type Bench, home, openBench, place } from '../support/bench.ts';
 import type { CommandOutcome } from '../support/command-line.ts';
 import {
   type Account,
   act,
-  adminId,
   assertBalanced,
   assertExplained,
-  type Bench,
-  home,
   movementsOf,
-  openBench,
   type Proof,
-  place,
   proofOf,
   ranJob,
   statementOf,

@@ -3,17 +3,14 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Job } from '../support/api.ts';
+import { type Bench, openBench, place, shortGrace } from '../support/bench.ts';
 import { filesOfJobs, inStage, pathOf } from '../support/jobs.ts';
 import {
   assertBalanced,
   assertExplained,
-  type Bench,
   hasBegun,
   movementsOf,
-  openBench,
-  place,
   ranJob,
-  shortGrace,
   stubborn,
   submitted,
 } from '../support/ledger.ts';

@@ -3,17 +3,14 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Answer, type Caller, callerOf, type Job } from '../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../support/bench.ts';
 import { gate, inStage, letGo, pathOf } from '../support/jobs.ts';
 import {
-  adminId,
   assertBalanced,
   assertExplained,
-  type Bench,
   begun,
   hasBegun,
-  home,
   movementsOf,
-  openBench,
   ranJob,
   statementOf,
   stubborn,

@@ -1,28 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Caller, callerOf, type Job, type Quota } from '../support/api.ts';
-import type { OpenApi } from '../support/contract.ts';
+import type { Caller, Job, Quota } from '../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../support/bench.ts';
 import { pathOf } from '../support/jobs.ts';
-import {
-  act,
-  acted,
-  adminId,
-  assertBalanced,
-  type Bench,
-  home,
-  movementsOf,
-  newProject,
-  openBench,
-  proofOf,
-  ranJob,
-  setMember,
-  statementOf,
-  topUp,
-} from '../support/ledger.ts';
+import { acted, assertBalanced, movementsOf, newProject, proofOf, ranJob, statementOf } from '../support/ledger.ts';
 import { assertProblem } from '../support/refusals.ts';
 import { zipOf } from '../support/zip.ts';
 
-// What administrators see of everybody: quotas, jobs, users, usage, the audit trail, the proof. And nobody else does.
+// What administrators see of everybody: quotas, jobs, users, usage, the proof.
 
 interface Usage {
   user: string;
@@ -31,15 +16,6 @@ interface Usage {
   month: string;
   jobs: number;
   time_seconds: number;
-}
-
-interface AuditRecord {
-  id: number;
-  at: string;
-  actor: string;
-  act: string;
-  subject: string;
-  details: Record<string, unknown>;
 }
 
 const granted = 50_000;
@@ -262,133 +238,6 @@ describe('usage', () => {
   });
 });
 
-describe('the audit trail', () => {
-  const trail = async (query = '') => (await admin.get<AuditRecord[]>(`/admin/audit/${query}`)).body;
-
-  /** Each act of an administrator with its name in the trail, and what it is about. */
-  const acts: [act: string, subject: string, carryOut: () => Promise<{ status: number; text: string }>][] = [
-    [
-      'project.create',
-      'hpc_one/audited',
-      () => act(admin, '/admin/projects/hpc_one/', { name: 'audited', grant_time_seconds: 100, reason }),
-    ],
-    ['member.active', 'hpc_one/audited/302401', () => setMember(admin, 'hpc_one/audited', '302401', 'active', reason)],
-    ['member.active', 'hpc_one/audited/302402', () => setMember(admin, 'hpc_one/audited', '302402', 'active', reason)],
-    ['grant.top_up', 'hpc_one/audited', () => grant('/302401/', { kind: 'top_up', resource: 'time', amount: 9 })],
-    ['grant.withdraw', 'hpc_one/audited', () => grant('/302401/', { kind: 'withdraw', resource: 'time', amount: 4 })],
-    ['grant.top_up', 'hpc_one/audited', () => grant('/', { kind: 'top_up', resource: 'space', amount: 9 })],
-    [
-      'grant.transfer',
-      'hpc_one/audited',
-      () => grant('/transfers/', { from: '302401', to: '302402', resource: 'time', amount: 2 }),
-    ],
-    [
-      'grant.refund',
-      'hpc_one/proj_hpc_one_01',
-      () => act(admin, `/admin/grants/${home}/refunds/`, { job_id: jobs.at(-1)?.job_id, amount: 1, reason }),
-    ],
-    [
-      'grant.period',
-      'hpc_one/audited',
-      () => grant('/periods/', { starts: '2100-01-01T00:00:00Z', member_seconds: 7 }),
-    ],
-    ['member.banned', 'hpc_one/audited/302402', () => setMember(admin, 'hpc_one/audited', '302402', 'banned', reason)],
-    [
-      'member.removed',
-      'hpc_one/audited/302402',
-      () => setMember(admin, 'hpc_one/audited', '302402', 'removed', reason),
-    ],
-    ['project.close', 'hpc_one/audited', () => act(admin, '/admin/projects/hpc_one/audited/close/', { reason })],
-  ];
-  const grant = (suffix: string, body: object) =>
-    act(admin, `/admin/grants/hpc_one/audited${suffix}`, { ...body, reason });
-
-  test('has every act, the newest first, with who did it and to what', async () => {
-    const before = await trail('?limit=1000');
-    for (const [, , carryOut] of acts) {
-      const { status, text } = await carryOut();
-      assert.ok(status === 200 || status === 201, text);
-    }
-    const after = await trail('?limit=1000');
-    const written = after.slice(0, after.length - before.length).toReversed();
-    assert.deepEqual(
-      written.map(({ act: name, subject }) => [name, subject]),
-      acts.map(([name, subject]) => [name, subject]),
-    );
-    for (const { actor, at } of written) {
-      assert.equal(actor, adminId);
-      assert.ok(!Number.isNaN(Date.parse(at)));
-    }
-    assert.deepEqual(after.slice(after.length - before.length), before);
-  });
-
-  test('has the reason of every act', async () => {
-    const silent = (await trail('?limit=1000')).filter(({ details }) => typeof details.reason !== 'string');
-    assert.deepEqual([...new Set(silent.map(({ act: name }) => name))], []);
-  });
-
-  test('tells for whom and how much', async () => {
-    const topped = (await trail()).find(
-      ({ act: name, details }) => name === 'grant.top_up' && details.user === '302401',
-    );
-    assert.deepEqual([topped?.details.amount, topped?.details.resource, topped?.details.reason], [9, 'time', reason]);
-    const moved = (await trail()).find(({ act: name }) => name === 'grant.transfer');
-    assert.deepEqual([moved?.details.from, moved?.details.to, moved?.details.amount], ['302401', '302402', 2]);
-  });
-
-  test('tells amounts in the unit in which they were sent', async () => {
-    const topped = (await trail()).find(({ act: name, details }) => name === 'grant.top_up' && details.user === null);
-    assert.deepEqual([topped?.details.resource, topped?.details.amount], ['space', 9]);
-  });
-
-  test('names the administrator who acted, whoever it was, the command line included', async () => {
-    await topUp(await bench.administrator('302409'), '302401', 1);
-    const options = ['--user', '302401', '--time', '1', '--reason', reason, '--actor', 'night-shift'];
-    const { code, stderr } = await bench.bursar('grant', home, ...options);
-    assert.equal(code, 0, stderr);
-    const [second, first] = await trail('?limit=2');
-    assert.deepEqual([first?.actor, second?.actor], ['302409', 'night-shift']);
-    assert.deepEqual([second?.act, second?.subject], ['grant.top_up', 'hpc_one/proj_hpc_one_01']);
-  });
-
-  test('has nothing of what was refused, or repeated under the same key', async () => {
-    const before = await trail('?limit=1000');
-    const body = { kind: 'withdraw', resource: 'time', amount: 1e9, reason };
-    assert.equal((await act(admin, `/admin/grants/${home}/302403/`, body)).status, 409);
-    const good = { ...body, amount: 1 };
-    for (let i = 0; i < 3; i++) await acted(admin, `/admin/grants/${home}/302403/`, good, 'audited-once');
-    assert.equal((await trail('?limit=1000')).length, before.length + 1);
-  });
-
-  test('is read in pages', async () => {
-    const all = await trail('?limit=1000');
-    const pages: AuditRecord[] = [];
-    for (;;) {
-      const before = pages.at(-1)?.id;
-      const page = await trail(`?limit=5${before === undefined ? '' : `&before=${before}`}`);
-      assert.ok(page.length <= 5);
-      if (page.length === 0) break;
-      pages.push(...page);
-    }
-    assert.deepEqual(pages, all);
-    for (const query of ['?limit=0', '?limit=1001', '?limit=many', '?before=then']) {
-      assert.equal((await admin.get(`/admin/audit/${query}`)).status, 400, query);
-    }
-  });
-
-  test('cannot be changed: not by any method, and the database itself refuses', async () => {
-    const { text } = await admin.get('/admin/audit/?limit=1000');
-    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
-      const answer = await admin.send(method, '/admin/audit/');
-      assertProblem(answer, { status: 405, code: 'method_not_allowed' });
-      assert.equal(answer.headers.get('allow'), 'GET, HEAD');
-    }
-    await assert.rejects(bench.tamper("update audit set actor = 'nobody'"), /append-only/);
-    await assert.rejects(bench.tamper('delete from audit'), /append-only/);
-    assert.equal((await admin.get('/admin/audit/?limit=1000')).text, text);
-  });
-});
-
 test('the proof says that the books balance, and what was looked at', async () => {
   const proof = await proofOf(admin);
   assert.deepEqual([proof.balanced, proof.problems], [true, []]);
@@ -396,82 +245,4 @@ test('the proof says that the books balance, and what was looked at', async () =
     'select (select count(*) from accounts) as accounts, (select count(*) from entries) as entries',
   );
   assert.deepEqual([proof.accounts, proof.entries], [rows?.accounts, rows?.entries]);
-});
-
-describe('all of it is for administrators alone', () => {
-  const values: Record<string, string> = {
-    hpc: 'hpc_one',
-    project_name: 'proj_hpc_one_01',
-    job_id: 'X',
-  };
-  const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
-  let paths: { path: string; documented: string[] }[];
-
-  before(async () => {
-    const { body: document } = await callerOf(bench.server.url, null).get<OpenApi>('/openapi.json');
-    paths = Object.entries(document.paths)
-      .filter(([path]) => path.startsWith('/admin/'))
-      .map(([path, operations]) => ({
-        path: path.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name] ?? '302401'),
-        documented: Object.keys(operations).map((method) => method.toUpperCase()),
-      }));
-  });
-
-  test('every path under /admin/ is described, and there are many', () => {
-    assert.ok(paths.length >= 25, String(paths.length));
-    for (const family of ['quotas', 'jobs', 'grants', 'projects', 'users', 'usage', 'audit', 'ledger']) {
-      assert.ok(
-        paths.some(({ path }) => path.startsWith(`/admin/${family}/`)),
-        family,
-      );
-    }
-  });
-
-  test('an ordinary user gets 403 on every path and method, and nothing happens', async () => {
-    const plain = await bench.plain('302401');
-    const before = (await bench.rows('select id from entries')).length;
-    const members = (await admin.get(`/admin/projects/${home}/members/`)).text;
-    const body = JSON.stringify({ kind: 'top_up', resource: 'time', amount: 1, reason, status: 'banned' });
-    for (const { path, documented } of paths) {
-      for (const method of methods) {
-        const headers = { 'content-type': 'application/json', 'idempotency-key': `${method}-${path}` };
-        const answer = await plain.send(method, path, headers, method === 'GET' ? undefined : body);
-        const { code } = answer.body as { code: string };
-        if (documented.includes(method))
-          assert.deepEqual([answer.status, code], [403, 'forbidden'], `${method} ${path}`);
-        else assert.ok(answer.status === 403 || answer.status === 405, `${method} ${path} ${answer.text}`);
-      }
-    }
-    assert.equal((await bench.rows('select id from entries')).length, before);
-    assert.equal((await admin.get(`/admin/projects/${home}/members/`)).text, members);
-  });
-
-  test('a token of an administrator that was not made for it gets 403 as well', async () => {
-    const { code, stdout } = await bench.bursar('token', 'create', '--user', adminId);
-    assert.equal(code, 0);
-    const answer = await callerOf(bench.server.url, stdout.trim()).get('/admin/users/');
-    assertProblem(answer, { status: 403, code: 'forbidden' });
-  });
-
-  test('without a token it is 401 on every path and method', async () => {
-    const nobody = callerOf(bench.server.url, null);
-    for (const { path, documented } of paths) {
-      for (const method of documented) {
-        assertProblem(await nobody.send(method, path), { status: 401, code: 'token_missing' });
-      }
-    }
-  });
-
-  test('for an administrator no path answers with a fault of the server, whatever is sent', async () => {
-    const plain = await bench.plain(adminId);
-    for (const { path, documented } of paths) {
-      for (const method of documented.filter((name) => name !== 'GET')) {
-        for (const body of ['', '{', '[]', '"x"', 'null', '{"reason":{"a":1}}']) {
-          const headers = { 'content-type': 'application/json', 'idempotency-key': 'x' };
-          const { status, text } = await plain.send(method, path, headers, body);
-          assert.ok(status >= 400 && status < 500, `${method} ${path} ${body}: ${status} ${text}`);
-        }
-      }
-    }
-  });
 });

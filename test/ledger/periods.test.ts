@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller } from '../support/api.ts';
+import { type Bench, openBench } from '../support/bench.ts';
 import { gate, inStage, letGo } from '../support/jobs.ts';
 import {
   act,
@@ -8,10 +9,8 @@ import {
   assertBalanced,
   assertExplained,
   assertLack,
-  type Bench,
   movementsOf,
   newProject,
-  openBench,
   ranJob,
   setMember,
   statementOf,

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Answer, type Caller, callerOf } from '../support/api.ts';
+import { type Bench, home, openBench, place } from '../support/bench.ts';
 import { exampleRequest, gate, pathOf } from '../support/jobs.ts';
 import {
   acted,
   assertBalanced,
   assertLack,
-  type Bench,
-  home,
   leaveOnly,
   newProject,
-  openBench,
-  place,
   type Quote,
   ranJob,
   submitted,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller, Job } from '../support/api.ts';
+import { type Bench, home, openBench, place, shortGrace } from '../support/bench.ts';
 import { gate, inStage, letGo, pathOf } from '../support/jobs.ts';
 import {
   act,
@@ -8,15 +9,10 @@ import {
   assertBalanced,
   assertExplained,
   assertLack,
-  type Bench,
-  home,
   leaveOnly,
   movementsOf,
   newProject,
-  openBench,
-  place,
   ranJob,
-  shortGrace,
   stubborn,
   topUp,
 } from '../support/ledger.ts';

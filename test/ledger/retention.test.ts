@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller, Job } from '../support/api.ts';
+import { type Bench, openBench } from '../support/bench.ts';
 import { pathOf } from '../support/jobs.ts';
-import { assertBalanced, assertExplained, type Bench, movementsOf, openBench, ranJob } from '../support/ledger.ts';
+import { assertBalanced, assertExplained, movementsOf, ranJob } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
 import { zipOf } from '../support/zip.ts';
 

@@ -1,17 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../support/bench.ts';
 import { pathOf } from '../support/jobs.ts';
 import {
   type AccountStatement,
   acted,
-  adminId,
   assertBalanced,
   assertExplained,
-  type Bench,
-  home,
   newProject,
-  openBench,
   ranJob,
   type Statement,
   setMember,

@@ -1,15 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Quota } from '../support/api.ts';
+import { type Bench, openBench } from '../support/bench.ts';
 import { pathOf } from '../support/jobs.ts';
 import {
   act,
   assertBalanced,
-  type Bench,
   leaveOnly,
   movementsOf,
   newProject,
-  openBench,
   ranJob,
   setMember,
   statementOf,
