@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../support/bench.ts';
+import { csvRows } from '../support/csv.ts';
 import { pathOf } from '../support/jobs.ts';
 import {
   type AccountStatement,
@@ -323,17 +324,3 @@ describe('a statement as CSV', () => {
     assert.equal(shown.text, own.text);
   });
 });
-
-/** Reads RFC 4180. */
-function csvRows(text: string): string[][] {
-  const rows: string[][] = [];
-  let row: string[] = [];
-  for (const [, quoted, plain = '', end] of text.matchAll(/(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r\n|$)/g)) {
-    if (end === '' && quoted === undefined && plain === '') break;
-    row.push(quoted?.replaceAll('""', '"') ?? plain);
-    if (end === ',') continue;
-    rows.push(row);
-    row = [];
-  }
-  return rows;
-}
