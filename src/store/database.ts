@@ -65,8 +65,8 @@ function openSqlite(file: string): Db {
   writer.pragma('busy_timeout = 10000');
   const reader = new Sqlite(file, { readonly: true });
   reader.pragma('busy_timeout = 10000');
-  let onWrite = () => {};
-  const db = new Kysely<Tables>({ dialect: new ReaderAndWriter({ writer, reader, onWrite: () => onWrite() }) });
-  onWrite = rememberReads(db, reader);
+  let onCommit = () => {};
+  const db = new Kysely<Tables>({ dialect: new ReaderAndWriter({ writer, reader, onCommit: () => onCommit() }) });
+  onCommit = rememberReads(db, reader);
   return db;
 }

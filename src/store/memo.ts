@@ -16,7 +16,7 @@ const mostKept = 2000;
 
 /**
  * On SQLite, to ask whether anything has changed costs a fraction of any query, and it is asked once for all that comes in
- * one turn of the event loop. Answers with what is to be called when this process itself has written.
+ * one turn of the event loop. Answers with what is to be called when this process itself has committed.
  */
 export function rememberReads(db: Db, reader: Database): () => void {
   const dataVersion = reader.prepare('pragma data_version').pluck();

@@ -1,25 +1,29 @@
 import type { Database, Statement } from 'better-sqlite3';
 import {
-  CompiledQuery,
+  type CompiledQuery,
   type DatabaseConnection,
+  DeleteQueryNode,
   type Driver,
+  InsertQueryNode,
   type QueryResult,
   SelectQueryNode,
   SqliteAdapter,
   SqliteDialect,
+  UpdateQueryNode,
 } from 'kysely';
+import { createSharedWriter, type Share, type SharedWriter } from './group-commit.ts';
 
 /** Two handles on one SQLite file. */
 interface Handles {
   writer: Database;
   reader: Database;
-  /** Called after every write. */
-  onWrite(): void;
+  /** Called after every commit. */
+  onCommit(): void;
 }
 
 /**
- * SQLite by two connections. One writes: transactions, and all that is not a select, one after the other. The other one
- * reads: it sees what is committed, and never waits for a transaction that is under way.
+ * SQLite by two connections. One writes: transactions, and all that is not a select, one after the other, with one commit
+ * for several of them. The other one reads: it sees what is committed, and never waits for a transaction that is under way.
  */
 export class ReaderAndWriter extends SqliteDialect {
   readonly #handles: Handles;
@@ -49,23 +53,19 @@ class ReaderAndWriterDriver implements Driver {
   readonly #handles: Handles;
   readonly #write: RunStatement;
   readonly #read: RunStatement;
-  readonly #turns = createTurns();
+  readonly #writer: SharedWriter;
 
   constructor(handles: Handles) {
     this.#handles = handles;
-    const write = statementsOf(handles.writer);
-    this.#write = (query) => {
-      const result = write(query);
-      handles.onWrite();
-      return result;
-    };
+    this.#write = statementsOf(handles.writer);
     this.#read = statementsOf(handles.reader);
+    this.#writer = createSharedWriter(handles.writer, handles.onCommit);
   }
 
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<Connection> {
-    return new Connection(this.#read, this.#write, this.#turns, this.#handles.reader);
+    return new Connection(this.#read, this.#write, this.#writer, this.#handles.reader);
   }
 
   async releaseConnection(): Promise<void> {}
@@ -75,14 +75,15 @@ class ReaderAndWriterDriver implements Driver {
   }
 
   async commitTransaction(connection: Connection): Promise<void> {
-    connection.end('commit');
+    await connection.end('keep');
   }
 
   async rollbackTransaction(connection: Connection): Promise<void> {
-    connection.end('rollback');
+    await connection.end('undo');
   }
 
   async destroy(): Promise<void> {
+    this.#writer.close();
     this.#handles.reader.close();
     this.#handles.writer.close();
   }
@@ -91,26 +92,30 @@ class ReaderAndWriterDriver implements Driver {
 class Connection implements DatabaseConnection {
   readonly #read: RunStatement;
   readonly #write: RunStatement;
-  readonly #turns: Turns;
+  readonly #writer: SharedWriter;
   readonly #reader: Database;
-  /** Ends its turn as the writer, while it has one. */
-  #endTurn: (() => void) | undefined;
+  /** While it is in a transaction. */
+  #share: Share | undefined;
 
-  constructor(read: RunStatement, write: RunStatement, turns: Turns, reader: Database) {
+  constructor(read: RunStatement, write: RunStatement, writer: SharedWriter, reader: Database) {
     this.#read = read;
     this.#write = write;
-    this.#turns = turns;
+    this.#writer = writer;
     this.#reader = reader;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.#endTurn !== undefined) return this.#write(query) as QueryResult<R>;
+    if (this.#share !== undefined) return this.#write(query) as QueryResult<R>;
     if (SelectQueryNode.is(query.query)) return this.#read(query) as QueryResult<R>;
-    const endTurn = await this.#turns();
+    if (!changesRows(query)) return (await this.#writer.alone(() => this.#write(query))) as QueryResult<R>;
+    await this.begin();
     try {
-      return this.#write(query) as QueryResult<R>;
-    } finally {
-      endTurn();
+      const result = this.#write(query) as QueryResult<R>;
+      await this.end('keep');
+      return result;
+    } catch (error) {
+      await this.end('undo');
+      throw error;
     }
   }
 
@@ -119,45 +124,21 @@ class Connection implements DatabaseConnection {
     for (const row of this.#reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
   }
 
-  /**
-   * Takes the lock for writing at once. All transactions write; one that had read first could find that another process
-   * has written since, and would fail without anybody's fault.
-   */
   async begin(): Promise<void> {
-    const endTurn = await this.#turns();
-    try {
-      this.#write(CompiledQuery.raw('begin immediate'));
-      this.#endTurn = endTurn;
-    } catch (error) {
-      endTurn();
-      throw error;
-    }
+    this.#share = await this.#writer.begin();
   }
 
-  /** A commit that fails leaves the transaction open: it is rolled back next. */
-  end(how: 'commit' | 'rollback'): void {
-    try {
-      this.#write(CompiledQuery.raw(how));
-    } catch (error) {
-      if (how === 'commit') throw error;
-    }
-    this.#endTurn?.();
-    this.#endTurn = undefined;
+  /** What failed to be kept is undone already. */
+  async end(how: 'keep' | 'undo'): Promise<void> {
+    const share = this.#share;
+    this.#share = undefined;
+    await share?.[how]();
   }
 }
 
-type Turns = () => Promise<() => void>;
-
-/** Gives turns, one at a time and in the order in which they were asked for. */
-function createTurns(): Turns {
-  let last = Promise.resolve();
-  return async () => {
-    const before = last;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    last = promise;
-    await before;
-    return resolve;
-  };
+/** Others, such as `vacuum`, may not run in a transaction. */
+function changesRows({ query }: CompiledQuery): boolean {
+  return InsertQueryNode.is(query) || UpdateQueryNode.is(query) || DeleteQueryNode.is(query);
 }
 
 type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
