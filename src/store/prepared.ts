@@ -1,21 +1,24 @@
-import type { Compilable, CompiledQuery, Insertable } from 'kysely';
+import type { Compilable, CompiledQuery } from 'kysely';
 import { type Dialect, dialectOf } from './dialect.ts';
 import { memoOf } from './memo.ts';
-import type { Db, Tables } from './tables.ts';
+import type { Db } from './tables.ts';
 
-/** Stands in a query for a value that is not known yet. */
-class Placeholder {
-  readonly name: string;
+/** Stands in a query for a value that is not known yet, and finds it among those that the query is run with. */
+class Placeholder<Values> {
+  readonly in: (values: Values) => unknown;
 
-  constructor(name: string) {
-    this.name = name;
+  constructor(find: (values: Values) => unknown) {
+    this.in = find;
   }
 }
 
 /** Gives the place of a value, by its name. */
 export type Value<Values> = <Name extends keyof Values & string>(name: Name) => Required<Values>[Name];
 
-type Build<Values, Row> = (db: Db, value: Value<Values>) => Compilable<Row>;
+/** The same for one that has no name. */
+type Found<Values> = (find: (values: Values) => unknown) => unknown;
+
+type Build<Values, Row> = (db: Db, value: Value<Values>, found: Found<Values>) => Compilable<Row>;
 export type Prepared<Values, Row> = (db: Db, values: Values) => Promise<readonly Row[]>;
 
 const names = new Map<string, string>();
@@ -36,7 +39,8 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
     const dialect = dialectOf(db);
     const known = queries.get(dialect);
     if (known !== undefined) return known;
-    const query = build(db, (value) => new Placeholder(value) as never).compile();
+    const found: Found<Values> = (find) => new Placeholder(find);
+    const query = build(db, (name) => found((values) => values[name]) as never, found).compile();
     queries.set(dialect, query);
     if (!names.has(query.sql)) names.set(query.sql, `bursar_${names.size + 1}`);
     return query;
@@ -44,8 +48,7 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
 
   return async (db, values) => {
     const query = queryFor(db);
-    const known = values as Record<string, unknown>;
-    const parameters = query.parameters.map((value) => (value instanceof Placeholder ? known[value.name] : value));
+    const parameters = query.parameters.map((value) => (value instanceof Placeholder ? value.in(values) : value));
     return (await db.executeQuery<Row>({ ...query, parameters })).rows;
   };
 }
@@ -78,28 +81,5 @@ export function byShape<Shape extends string | number, Query>(
     const query = known.get(shape) ?? prepare(shape);
     known.set(shape, query);
     return query;
-  };
-}
-
-/** An insert into these columns of a table, of a few rows at a time. */
-export function preparedInsert<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
-  table: Table,
-  columns: readonly Column[],
-): (
-  db: Db,
-  rows: readonly Pick<Insertable<Tables[Table]>, Column & keyof Insertable<Tables[Table]>>[],
-) => Promise<void> {
-  const insertOf = byShape((count: number) =>
-    prepared((db, value: Value<Record<string, unknown>>) => {
-      const place = (row: number) => Object.fromEntries(columns.map((column) => [column, value(`${column} ${row}`)]));
-      const rows = Array.from({ length: count }, (_, row) => place(row));
-      return db.insertInto(table).values(rows as never);
-    }),
-  );
-  return async (db, rows) => {
-    const values = rows.flatMap((row, index) =>
-      columns.map((column) => [`${column} ${index}`, (row as Record<string, unknown>)[column]]),
-    );
-    await insertOf(rows.length)(db, Object.fromEntries(values));
   };
 }
