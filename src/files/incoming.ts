@@ -35,6 +35,8 @@ export function createIncoming(path: string): Incoming {
       else await (file ?? (await openFile())).appendFile(piece);
     },
     async end() {
+      const [first, ...others] = held;
+      if (first instanceof Buffer && others.length === 0) return first;
       if (file === undefined) return Buffer.concat(held);
       await file.sync();
       await file.close();

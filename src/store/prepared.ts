@@ -1,5 +1,6 @@
-import type { Compilable, CompiledQuery } from 'kysely';
+import { type Compilable, type CompiledQuery, SelectQueryNode } from 'kysely';
 import { type Dialect, dialectOf } from './dialect.ts';
+import { runnerOf } from './direct.ts';
 import { memoOf } from './memo.ts';
 import type { Db } from './tables.ts';
 
@@ -49,6 +50,8 @@ export function prepared<Values extends object, Row>(build: Build<Values, Row>):
   return async (db, values) => {
     const query = queryFor(db);
     const parameters = query.parameters.map((value) => (value instanceof Placeholder ? value.in(values) : value));
+    const run = runnerOf(db, SelectQueryNode.is(query.query));
+    if (run !== undefined) return run({ sql: query.sql, parameters }).rows as readonly Row[];
     return (await db.executeQuery<Row>({ ...query, parameters })).rows;
   };
 }

@@ -11,12 +11,18 @@ import {
   SqliteDialect,
   UpdateQueryNode,
 } from 'kysely';
+import type { RunStatement } from './direct.ts';
 import { createSharedWriter, type Share, type SharedWriter } from './group-commit.ts';
 
-/** Two handles on one SQLite file. */
+/** Two handles on one SQLite file, and what runs statements on each. */
 interface Handles {
   writer: Database;
   reader: Database;
+  read: RunStatement;
+  /** For who has a turn only. */
+  write: RunStatement;
+  /** For what cannot be in a transaction. */
+  runAlone: RunStatement;
   /** Called after every commit. */
   onCommit(): void;
 }
@@ -51,21 +57,17 @@ class SharedAdapter extends SqliteAdapter {
 
 class ReaderAndWriterDriver implements Driver {
   readonly #handles: Handles;
-  readonly #write: RunStatement;
-  readonly #read: RunStatement;
   readonly #writer: SharedWriter;
 
   constructor(handles: Handles) {
     this.#handles = handles;
-    this.#write = statementsOf(handles.writer);
-    this.#read = statementsOf(handles.reader);
     this.#writer = createSharedWriter(handles.writer, handles.onCommit);
   }
 
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<Connection> {
-    return new Connection(this.#read, this.#write, this.#writer, this.#handles.reader);
+    return new Connection(this.#handles, this.#writer);
   }
 
   async releaseConnection(): Promise<void> {}
@@ -90,27 +92,24 @@ class ReaderAndWriterDriver implements Driver {
 }
 
 class Connection implements DatabaseConnection {
-  readonly #read: RunStatement;
-  readonly #write: RunStatement;
+  readonly #handles: Handles;
   readonly #writer: SharedWriter;
-  readonly #reader: Database;
   /** While it is in a transaction. */
   #share: Share | undefined;
 
-  constructor(read: RunStatement, write: RunStatement, writer: SharedWriter, reader: Database) {
-    this.#read = read;
-    this.#write = write;
+  constructor(handles: Handles, writer: SharedWriter) {
+    this.#handles = handles;
     this.#writer = writer;
-    this.#reader = reader;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.#share !== undefined) return this.#write(query) as QueryResult<R>;
-    if (SelectQueryNode.is(query.query)) return this.#read(query) as QueryResult<R>;
-    if (!changesRows(query)) return (await this.#writer.alone(() => this.#write(query))) as QueryResult<R>;
+    const { read, write, runAlone } = this.#handles;
+    if (this.#share !== undefined) return write(query) as QueryResult<R>;
+    if (SelectQueryNode.is(query.query)) return read(query) as QueryResult<R>;
+    if (!changesRows(query)) return (await this.#writer.alone(() => runAlone(query))) as QueryResult<R>;
     await this.begin();
     try {
-      const result = this.#write(query) as QueryResult<R>;
+      const result = write(query) as QueryResult<R>;
       await this.end('keep');
       return result;
     } catch (error) {
@@ -121,7 +120,7 @@ class Connection implements DatabaseConnection {
 
   async *streamQuery<R>({ sql, parameters }: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
     // A statement of its own: one that is being stepped through cannot be used for anything else.
-    for (const row of this.#reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
+    for (const row of this.#handles.reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
   }
 
   async begin(): Promise<void> {
@@ -141,12 +140,18 @@ function changesRows({ query }: CompiledQuery): boolean {
   return InsertQueryNode.is(query) || UpdateQueryNode.is(query) || DeleteQueryNode.is(query);
 }
 
-type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
-
 const mostStatements = 500;
 
+/** Runs statements in a transaction. One that SQLite has taken back, for a full disk perhaps, would do each by itself. */
+export function inTransactionOnly(database: Database, run: RunStatement): RunStatement {
+  return (query) => {
+    if (!database.inTransaction) throw new Error('SQLite has taken the transaction back');
+    return run(query);
+  };
+}
+
 /** Runs statements, each prepared once: preparing most of them takes longer than running them. */
-function statementsOf(database: Database): RunStatement {
+export function statementsOf(database: Database): RunStatement {
   const prepared = new Map<string, Statement>();
 
   function statementOf(text: string): Statement {
