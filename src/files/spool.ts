@@ -1,14 +1,17 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
-import { access, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { access, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
+import type { Content } from './byte-source.ts';
 import { diskTrouble } from './disk-trouble.ts';
+import { createIncoming } from './incoming.ts';
 import { checkedJobId, isJobId } from './job-id.ts';
+import { syncFolder, writeFileSynced } from './synced.ts';
 
 export interface Upload {
-  path: string;
+  /** Where it is until it is kept. */
+  content: Content;
   bytes: number;
   sha256: string;
 }
@@ -24,9 +27,10 @@ export interface Spool {
   sweep(olderThanMs: number): Promise<void>;
 
   /**
-   * Streams a body to disk, counted and hashed. After success the file is complete and fsynced, and belongs to
-   * the caller, who keeps or discards it. After a failure nothing is left, and the body is not read any further;
-   * it is not destroyed either, so that an HTTP caller can still be answered. After a crash `sweep` cleans up.
+   * Takes a body in, counted and hashed: a small one is held in memory, any other streamed to disk. After success it
+   * is complete, a file fsynced, and belongs to the caller, who keeps or discards it. After a failure nothing is left,
+   * and the body is not read any further; it is not destroyed either, so that an HTTP caller can still be answered.
+   * After a crash `sweep` cleans up.
    *
    * Failures: `too_large` as soon as the body crosses the limit, `invalid_body` when it breaks off.
    */
@@ -67,17 +71,20 @@ export function createSpool(directory: string): Spool {
     async receive(body, { maxBytes, onProgress }) {
       // A stream can fail before it is first read or after the refusal, and an error nobody hears ends the process.
       if (body instanceof Readable) body.on('error', () => undefined);
-      const path = join(incoming, `${randomUUID()}.part`);
+      const hash = createHash('sha256');
+      const place = createIncoming(join(incoming, `${randomUUID()}.part`));
+      let bytes = 0;
       try {
-        const file = await open(path, 'wx', 0o600);
-        try {
-          return { path, ...(await writeBody(body, file, maxBytes, onProgress)) };
-        } finally {
-          await file.close();
+        for await (const chunk of chunksOf(body)) {
+          bytes += chunk.length;
+          if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
+          hash.update(chunk);
+          await place.add(chunk);
+          onProgress?.();
         }
+        return { content: await place.end(), bytes, sha256: hash.digest('hex') };
       } catch (error) {
-        // On a disk in trouble this may fail too; the first trouble is the one to tell of, and `sweep` cleans up.
-        await rm(path, { force: true }).catch(() => undefined);
+        await place.abandon();
         throw diskTrouble('store the request body', error);
       }
     },
@@ -85,7 +92,8 @@ export function createSpool(directory: string): Spool {
     async keep(upload, jobId) {
       const path = pathOf(jobId);
       try {
-        await rename(upload.path, path);
+        if (typeof upload.content === 'string') await rename(upload.content, path);
+        else await writeFileSynced(path, upload.content);
         kept.add(upload);
         await syncNames();
       } catch (error) {
@@ -94,7 +102,8 @@ export function createSpool(directory: string): Spool {
     },
 
     async discard(upload) {
-      if (!kept.has(upload)) await rm(upload.path, { force: true });
+      const { content } = upload;
+      if (typeof content === 'string' && !kept.has(upload)) await rm(content, { force: true });
     },
 
     pathOf,
@@ -127,20 +136,6 @@ async function namesIn(folder: string, olderThanMs: number): Promise<string[]> {
   const before = Date.now() - olderThanMs;
   const ages = await Promise.all(names.map((name) => stat(join(folder, name)).catch(() => undefined)));
   return names.filter((_, index) => (ages[index]?.mtimeMs ?? before) < before);
-}
-
-async function writeBody(body: UploadBody, file: FileHandle, maxBytes: number, onProgress?: () => void) {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for await (const chunk of chunksOf(body)) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
-    hash.update(chunk);
-    await file.appendFile(chunk);
-    onProgress?.();
-  }
-  await file.sync();
-  return { bytes, sha256: hash.digest('hex') };
 }
 
 /** A generator of its own, so that what the body throws is told apart from what the disk throws. */
@@ -176,14 +171,4 @@ function syncForAll(path: string): () => Promise<void> {
       });
     return next;
   };
-}
-
-/** A rename is durable only once the folder that holds the name is on disk. */
-async function syncFolder(path: string) {
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
-  }
 }

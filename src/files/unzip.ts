@@ -1,8 +1,9 @@
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { crc32, createInflateRaw } from 'node:zlib';
+import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 import { BursarError } from '../domain/errors.ts';
+import type { Content } from './byte-source.ts';
 import { diskCode, diskTrouble } from './disk-trouble.ts';
 import { invalidEntry } from './invalid-zip.ts';
 import { inspectZip } from './zip-directory.ts';
@@ -40,8 +41,13 @@ export async function unpackZip(path: string, directory: string, limits: ZipLimi
  * The first bytes of one file of a zip that has passed `inspectZip`; null when there is no such file. For a look at a
  * script before its job is taken: a checksum that does not fit is found when it is unpacked.
  */
-export async function readStart(path: string, name: string, bytes: number, limits: ZipLimits): Promise<Buffer | null> {
-  return await withZip(path, async (zip) => {
+export async function readStart(
+  content: Content,
+  name: string,
+  bytes: number,
+  limits: ZipLimits,
+): Promise<Buffer | null> {
+  return await withZip(content, async (zip) => {
     for await (const entry of readEntries(zip, limits)) {
       if (entry.kind !== 'file' || entry.path !== name) continue;
       const chunks: Buffer[] = [];
@@ -53,9 +59,7 @@ export async function readStart(path: string, name: string, bytes: number, limit
           if (length >= bytes) return;
         }
       };
-      const source = readContent(zip, entry);
-      if (entry.isDeflated && entry.packedBytes > 0) await pipeline(source, createInflateRaw(), collect);
-      else await pipeline(source, collect);
+      await unpackEntry(zip, entry, collect);
       return Buffer.concat(chunks).subarray(0, bytes);
     }
     return null;
@@ -66,10 +70,7 @@ async function unpackFile(zip: OpenZip, entry: ZipEntry, target: string) {
   // Exclusive creation also refuses to go through a link.
   const file = await open(target, 'wx', entry.isExecutable ? 0o755 : 0o644);
   try {
-    const write = (chunks: AsyncIterable<Buffer>) => writeChecked(chunks, file, entry);
-    const source = readContent(zip, entry);
-    if (entry.isDeflated && entry.packedBytes > 0) await pipeline(source, createInflateRaw(), write);
-    else await pipeline(source, write);
+    await unpackEntry(zip, entry, (chunks) => writeChecked(chunks, file, entry));
   } finally {
     await file.close();
   }
@@ -80,30 +81,60 @@ async function unpackFile(zip: OpenZip, entry: ZipEntry, target: string) {
  * written in all is within the limits too.
  */
 async function writeChecked(chunks: AsyncIterable<Buffer>, file: FileHandle, entry: ZipEntry) {
-  const remedy = 'The zip is damaged or forged: make it again, and send all of it.';
   let bytes = 0;
   let checksum = 0;
   for await (const chunk of chunks) {
     bytes += chunk.length;
-    if (bytes > entry.unpackedBytes) throw invalidEntry(entry.path, 'is larger than the zip says', remedy);
+    if (bytes > entry.unpackedBytes) throw tooLarge(entry);
     checksum = crc32(chunk, checksum);
     await file.appendFile(chunk);
   }
-  if (bytes < entry.unpackedBytes) throw invalidEntry(entry.path, 'is smaller than the zip says', remedy);
-  if (checksum !== entry.crc32) throw invalidEntry(entry.path, 'has a wrong checksum', remedy);
+  if (bytes < entry.unpackedBytes) throw forged(entry, 'is smaller than the zip says');
+  if (checksum !== entry.crc32) throw forged(entry, 'has a wrong checksum');
+}
+
+const tooLarge = (entry: ZipEntry) => forged(entry, 'is larger than the zip says');
+
+function forged({ path }: ZipEntry, problem: string): BursarError {
+  return invalidEntry(path, problem, 'The zip is damaged or forged: make it again, and send all of it.');
 }
 
 const pieceBytes = 65_536;
 
-async function* readContent({ zip, file }: OpenZip, entry: ZipEntry): AsyncGenerator<Buffer> {
+/** Hands an entry's content over, unpacked. */
+async function unpackEntry(
+  zip: OpenZip,
+  entry: ZipEntry,
+  use: (content: AsyncIterable<Buffer>) => Promise<void>,
+): Promise<void> {
+  const packed = readContent(zip, entry);
+  if (!entry.isDeflated || entry.packedBytes === 0) await use(packed);
+  else if (Math.max(entry.packedBytes, entry.unpackedBytes) <= pieceBytes) await use(inflateAtOnce(packed, entry));
+  else await pipeline(packed, createInflateRaw(), use);
+}
+
+/** Most files are small: to set up a stream takes longer than to inflate them. */
+async function* inflateAtOnce(packed: AsyncIterable<Buffer>, entry: ZipEntry): AsyncGenerator<Buffer> {
+  const pieces = await Array.fromAsync(packed);
+  yield inflated(Buffer.concat(pieces), entry);
+}
+
+function inflated(packed: Buffer, entry: ZipEntry): Buffer {
+  try {
+    return inflateRawSync(packed, { maxOutputLength: Math.max(1, entry.unpackedBytes) });
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(entry) : error;
+  }
+}
+
+async function* readContent({ zip, bytes }: OpenZip, entry: ZipEntry): AsyncGenerator<Buffer> {
   const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry.header, { minimal: true });
   const end = fileDataStart + entry.packedBytes;
   for (let position = fileDataStart; position < end; ) {
-    const piece = Buffer.allocUnsafe(Math.min(pieceBytes, end - position));
-    const { bytesRead } = await file.read(piece, 0, piece.length, position);
-    if (bytesRead === 0) throw new Error('unexpected end of file');
-    position += bytesRead;
-    yield piece.subarray(0, bytesRead);
+    const piece = await bytes.read(position, Math.min(pieceBytes, end - position));
+    if (piece.length === 0) throw new Error('unexpected end of file');
+    position += piece.length;
+    yield piece;
   }
 }
 

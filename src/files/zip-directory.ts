@@ -1,3 +1,4 @@
+import type { Content } from './byte-source.ts';
 import { invalidEntry, invalidZip } from './invalid-zip.ts';
 import { isAbsurdRatio, readEntries, type ZipEntry, type ZipLimits } from './zip-entries.ts';
 import { withZip } from './zip-reader.ts';
@@ -12,10 +13,10 @@ export interface ZipSummary {
 /**
  * Reads the central directory and nothing else. After success every entry is a plain file or folder with a path
  * of its own inside the folder it will be unpacked in, within the limits, as far as the directory tells the
- * truth (`unpackZip` finds out). After a failure (`invalid_zip`) the file is as it was, and closed.
+ * truth (`unpackZip` finds out). After a failure (`invalid_zip`) a file is as it was, and closed.
  */
-export async function inspectZip(path: string, limits: ZipLimits): Promise<ZipSummary> {
-  return await withZip(path, async (open) => {
+export async function inspectZip(content: Content, limits: ZipLimits): Promise<ZipSummary> {
+  return await withZip(content, async (open) => {
     const tree = createTree(limits.maxEntries);
     const places: Place[] = [];
     let unpackedBytes = 0;

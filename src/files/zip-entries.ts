@@ -123,10 +123,9 @@ export function isAbsurdRatio(unpackedBytes: number, packedBytes: number, limits
 }
 
 /** Old tools count entries modulo 65,536: to go by the count would lose files without a word. */
-async function refuseMoreEntries({ zip, file }: OpenZip) {
-  const next = Buffer.alloc(4);
-  await file.read(next, 0, next.length, nextHeader(zip));
-  if (next.readUInt32LE(0) === centralHeaderSignature) {
+async function refuseMoreEntries({ zip, bytes }: OpenZip) {
+  const next = await bytes.read(nextHeader(zip), 4);
+  if (next.length === 4 && next.readUInt32LE(0) === centralHeaderSignature) {
     throw invalidZip('The zip file has more entries than it says. Make it again with a tool that writes zip64.');
   }
 }

@@ -1,30 +1,26 @@
-import { type FileHandle, open } from 'node:fs/promises';
 import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from 'yauzl';
+import { type ByteSource, type Content, withBytes } from './byte-source.ts';
 import { zipTrouble } from './invalid-zip.ts';
 
 export interface OpenZip {
   zip: ZipFile;
-  file: FileHandle;
+  bytes: ByteSource;
   /** Where the central directory begins, and the entries' data must have ended. */
   directoryStart: number;
 }
 
 /**
- * Opens a zip for as long as `use` runs. The file is closed whatever happens, and whatever the zip's bytes
+ * Opens a zip for as long as `use` runs. A file is closed whatever happens, and whatever the zip's bytes
  * bring about in here is thrown as `invalid_zip`.
  */
-export async function withZip<T>(path: string, use: (zip: OpenZip) => Promise<T>): Promise<T> {
+export async function withZip<T>(content: Content, use: (zip: OpenZip) => Promise<T>): Promise<T> {
   try {
-    const file = await open(path, 'r');
-    try {
-      const { size } = await file.stat();
+    return await withBytes(content, async (bytes) => {
       // Names stay bytes and sizes unchecked: yauzl's own refusals do not say which entry they mean.
       const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
-      const zip = await fromRandomAccessReaderPromise(new WindowReader(file, size), size, options);
-      return await use({ zip, file, directoryStart: nextHeader(zip) });
-    } finally {
-      await file.close();
-    }
+      const zip = await fromRandomAccessReaderPromise(new WindowReader(bytes), bytes.size, options);
+      return await use({ zip, bytes, directoryStart: nextHeader(zip) });
+    });
   } catch (error) {
     throw zipTrouble(error);
   }
@@ -38,20 +34,18 @@ export function nextHeader(zip: ZipFile): number {
 const windowBytes = 16_384;
 
 /**
- * How yauzl reads the file. Its own reader takes any position the zip claims to `fs.read`, which throws for
- * those past 2^53 where nobody can catch it, and ends the process; this one knows where the file ends. It also
+ * How yauzl reads the bytes. Its own reader takes any position the zip claims to `fs.read`, which throws for
+ * those past 2^53 where nobody can catch it, and ends the process; this one knows where they end. It also
  * reads ahead, since a directory is read in pieces of some fifty bytes. (A class, because yauzl wants a subclass.)
  */
 class WindowReader extends RandomAccessReader {
-  readonly #file: FileHandle;
-  readonly #size: number;
-  #window = Buffer.alloc(0);
+  readonly #bytes: ByteSource;
+  #window: Buffer = Buffer.alloc(0);
   #windowStart = 0;
 
-  constructor(file: FileHandle, size: number) {
+  constructor(bytes: ByteSource) {
     super();
-    this.#file = file;
-    this.#size = size;
+    this.#bytes = bytes;
   }
 
   override read(
@@ -61,7 +55,7 @@ class WindowReader extends RandomAccessReader {
     position: number,
     callback: (error: Error | null, bytesRead?: number) => void,
   ): void {
-    if (position > this.#size - length) {
+    if (position > this.#bytes.size - length) {
       callback(null, 0);
       return;
     }
@@ -75,9 +69,7 @@ class WindowReader extends RandomAccessReader {
   }
 
   async #moveWindow(position: number, length: number): Promise<void> {
-    const window = Buffer.allocUnsafe(Math.min(Math.max(length, windowBytes), this.#size - position));
-    const { bytesRead } = await this.#file.read(window, 0, window.length, position);
-    this.#window = window.subarray(0, bytesRead);
+    this.#window = await this.#bytes.read(position, Math.max(length, windowBytes));
     this.#windowStart = position;
   }
 }

@@ -32,7 +32,9 @@ export function startLoop(round: (signal: AbortSignal, dueAt: number) => Promise
     });
 
   const wake = (withinMs = 0) => {
-    dueAt = Math.min(dueAt, performance.now() + withinMs);
+    const at = performance.now() + withinMs;
+    if (at >= dueAt) return;
+    dueAt = at;
     rearm?.();
   };
 

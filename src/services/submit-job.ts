@@ -88,7 +88,7 @@ async function keepInput(
   check: () => Promise<void>,
 ): Promise<Input> {
   if (upload.bytes === 0) return null;
-  const { unpackedBytes } = await inspectZip(upload.path, deps.zipLimits);
+  const { unpackedBytes } = await inspectZip(upload.content, deps.zipLimits);
   await check();
   await deps.spool.keep(upload, jobId);
   return { sha256: upload.sha256, bytes: upload.bytes, unpackedBytes };
@@ -100,7 +100,7 @@ const scriptStartBytes = 65_536;
 async function checkInput(deps: SubmissionDeps, system: HpcSystem, { command }: JobRequest, upload: Upload) {
   if (system.scheduler !== 'slurm' || command.kind !== 'script') return;
   const name = command.script.replace(/^(\.\/)+/, '');
-  const start = await readStart(upload.path, name, scriptStartBytes, deps.zipLimits);
+  const start = await readStart(upload.content, name, scriptStartBytes, deps.zipLimits);
   const problem = start && checkScript(start.toString('utf8'));
   if (!problem) return;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];

@@ -1,8 +1,9 @@
 import { type ExpressionBuilder, sql } from 'kysely';
 import { type AccountFigures, available, type Movement, noMovement } from '../domain/settlement.ts';
 import { dialectOf } from './dialect.ts';
-import { periodsAt } from './periods.ts';
-import { prepared, preparedInsert, type Value } from './prepared.ts';
+import { insert, type Rows, rowsFor } from './inserts.ts';
+import { isNow, startOfHour } from './periods.ts';
+import { prepared, remembered, type Value } from './prepared.ts';
 import type { Db, EntryKind, Resource, Tables } from './tables.ts';
 
 export interface Account extends AccountFigures {
@@ -37,15 +38,15 @@ export const poolHolder = '';
 const noPeriod = 0;
 
 const columns = [
-  'id',
-  'project_id as projectId',
-  'holder',
-  'resource',
-  'granted',
-  'held',
-  'posted',
-  'overrun',
-  'alerted',
+  'accounts.id',
+  'accounts.project_id as projectId',
+  'accounts.holder',
+  'accounts.resource',
+  'accounts.granted',
+  'accounts.held',
+  'accounts.posted',
+  'accounts.overrun',
+  'accounts.alerted',
 ] as const;
 
 /** Opens an empty account; the one that is there already stays as it is. A space account takes no period. */
@@ -85,13 +86,11 @@ export async function findAccounts(
   return accountSet(await accountsIn(db, { projectId, periodId, userId }));
 }
 
-const accountsAt = prepared((db, value: Value<{ projectId: number; userId: string; now: number }>) =>
-  accountsOf(db, value('projectId'), value('userId')).where((eb) =>
-    eb.or([
-      eb('period_id', '=', noPeriod),
-      eb('period_id', 'in', periodsAt(db, value('projectId'), value('now')).select('id')),
-    ]),
-  ),
+const accountsSince = remembered((db, value: Value<{ projectId: number; userId: string; hour: number }>) =>
+  accountsOf(db, value('projectId'), value('userId'))
+    .leftJoin('periods', 'periods.id', 'accounts.period_id')
+    .select(['periods.starts_at', 'periods.ends_at'])
+    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('hour'))])),
 );
 
 /** The same for the period that it is now; undefined also when there is none. */
@@ -101,15 +100,16 @@ export async function currentAccounts(
   userId: string,
   now: number,
 ): Promise<AccountSet | undefined> {
-  return accountSet(await accountsAt(db, { projectId, userId, now }));
+  const accounts = await accountsSince(db, { projectId, userId, hour: startOfHour(now) });
+  return accountSet(accounts.filter((account) => isNow(account, now)));
 }
 
 function accountsOf(db: Db, projectId: number, userId: string) {
   return db
     .selectFrom('accounts')
     .select(columns)
-    .where('project_id', '=', projectId)
-    .where('holder', 'in', [poolHolder, userId]);
+    .where('accounts.project_id', '=', projectId)
+    .where('accounts.holder', 'in', [poolHolder, userId]);
 }
 
 function accountSet(accounts: readonly Account[]): AccountSet | undefined {
@@ -215,8 +215,8 @@ export interface Moved {
   after: Account;
 }
 
-/** Appends to the history of accounts. */
-export async function insertEntries(db: Db, moved: readonly Moved[], note: EntryNote): Promise<void> {
+/** What is appended to the history of accounts. */
+export function entriesOf(moved: readonly Moved[], note: EntryNote): Rows {
   const rows = moved.map(({ movement, after }) => ({
     account_id: after.id,
     ...noMovement,
@@ -224,10 +224,10 @@ export async function insertEntries(db: Db, moved: readonly Moved[], note: Entry
     available_after: available(after),
     ...note,
   }));
-  await append(db, rows);
+  return entryRows(rows);
 }
 
-const append = preparedInsert('entries', [
+const entryRows = rowsFor('entries', [
   'account_id',
   'kind',
   'granted',
@@ -241,7 +241,7 @@ const append = preparedInsert('entries', [
   'at',
 ]);
 
-/** The same for one. */
+/** Appends one to the history of its account. */
 export async function insertEntry(db: Db, movement: Partial<Movement>, after: Account, note: EntryNote): Promise<void> {
-  await insertEntries(db, [{ movement, after }], note);
+  await insert(db, entriesOf([{ movement, after }], note));
 }

@@ -5,10 +5,11 @@ import { Kysely, PostgresDialect } from 'kysely';
 import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError } from '../domain/errors.ts';
 import { checkServer } from './check-server.ts';
+import { runDirectly } from './direct.ts';
 import { rememberReads } from './memo.ts';
 import { migrate } from './migrations.ts';
 import { openPool, type PostgresSettings } from './postgres.ts';
-import { ReaderAndWriter } from './sqlite.ts';
+import { inTransactionOnly, ReaderAndWriter, statementsOf } from './sqlite.ts';
 import type { Db, Tables } from './tables.ts';
 
 export interface DatabaseSettings {
@@ -65,8 +66,12 @@ function openSqlite(file: string): Db {
   writer.pragma('busy_timeout = 10000');
   const reader = new Sqlite(file, { readonly: true });
   reader.pragma('busy_timeout = 10000');
-  let onWrite = () => {};
-  const db = new Kysely<Tables>({ dialect: new ReaderAndWriter({ writer, reader, onWrite: () => onWrite() }) });
-  onWrite = rememberReads(db, reader);
+  let onCommit = () => {};
+  const [read, runAlone] = [statementsOf(reader), statementsOf(writer)];
+  const write = inTransactionOnly(writer, runAlone);
+  const handles = { writer, reader, read, write, runAlone, onCommit: () => onCommit() };
+  const db = new Kysely<Tables>({ dialect: new ReaderAndWriter(handles) });
+  runDirectly(db, handles);
+  onCommit = rememberReads(db, reader);
   return db;
 }

@@ -1,4 +1,5 @@
 import type { EventRecord } from './events.ts';
+import { prepared } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 /** A webhook that something is waiting for, and when its next delivery may be tried. */
@@ -9,7 +10,14 @@ export interface DeliveryQueue {
 
 /** Every webhook has a queue of its own, so that none waits for another. */
 export async function deliveryQueues(db: Db): Promise<DeliveryQueue[]> {
-  const rows = await db
+  const rows = await allQueues(db, {});
+  return rows.flatMap(({ id, pauseUntil, dueAt, leaseUntil }) =>
+    dueAt === null ? [] : [{ webhookId: id, readyAt: Math.max(dueAt, pauseUntil, leaseUntil ?? 0) }],
+  );
+}
+
+const allQueues = prepared((db) =>
+  db
     .selectFrom('webhooks')
     .select((eb) => {
       const pending = eb
@@ -23,12 +31,8 @@ export async function deliveryQueues(db: Db): Promise<DeliveryQueue[]> {
         pending.select((of) => of.fn.max('lease_until').as('at')).as('leaseUntil'),
       ];
     })
-    .where('webhooks.disabled_at', 'is', null)
-    .execute();
-  return rows.flatMap(({ id, pauseUntil, dueAt, leaseUntil }) =>
-    dueAt === null ? [] : [{ webhookId: id, readyAt: Math.max(dueAt, pauseUntil, leaseUntil ?? 0) }],
-  );
-}
+    .where('webhooks.disabled_at', 'is', null),
+);
 
 export interface DeliveryLease {
   owner: string;

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { EventKind } from '../domain/event.ts';
-import { preparedInsert } from './prepared.ts';
+import { insert, type Rows, rowsFor } from './inserts.ts';
 import type { Db } from './tables.ts';
 
 export interface NewEvent {
@@ -12,6 +12,8 @@ export interface NewEvent {
   data: Readonly<Record<string, unknown>>;
   at: number;
 }
+
+type UnaddressedEvent = Omit<NewEvent, 'userId'>;
 
 /**
  * An event as it is kept. Its number counts the events of its user: it is taken from the user's row, which stays locked
@@ -32,7 +34,7 @@ export async function insertEvent(db: Db, { userId, ...event }: NewEvent): Promi
 }
 
 /** The same event for several users. */
-export async function insertEvents(db: Db, userIds: readonly string[], event: Omit<NewEvent, 'userId'>): Promise<void> {
+export async function insertEvents(db: Db, userIds: readonly string[], event: UnaddressedEvent): Promise<void> {
   // A statement binds a limited number of values; a project can have more members than that.
   for (let first = 0; first < userIds.length; first += 1000) {
     const numbered = await db
@@ -55,26 +57,35 @@ interface NumberedUser {
 export const numberedColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
 
 /** The same, where the numbers are taken. */
-export async function insertNumbered(
-  db: Db,
-  users: readonly NumberedUser[],
-  { job, jobJson, kind, data, at }: Omit<NewEvent, 'userId'>,
-): Promise<void> {
-  const same = { job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, forgotten: 0 };
-  const rows = users.map(({ id, seq }) => ({ user_id: id, seq, ...same }));
-  if (rows.length === 1) await insertOne(db, rows);
-  else await db.insertInto('events').values(rows).execute();
-  const told = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
-  if (told.length > 0) await queueDeliveries(db, told);
+async function insertNumbered(db: Db, users: readonly NumberedUser[], event: UnaddressedEvent): Promise<void> {
+  const [user] = users;
+  if (user !== undefined && users.length === 1) await insert(db, eventFor(user, event));
+  else
+    await db
+      .insertInto('events')
+      .values(users.map((one) => eventRow(one, event)))
+      .execute();
+  await queueDeliveries(db, users);
 }
 
-const insertOne = preparedInsert('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'forgotten']);
+/** The row of an event whose number is taken. Its deliveries are queued once it is in the books. */
+export function eventFor(user: NumberedUser, event: UnaddressedEvent): Rows {
+  return eventRows([eventRow(user, event)]);
+}
+
+function eventRow({ id, seq }: NumberedUser, { job, jobJson, kind, data, at }: UnaddressedEvent) {
+  return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, forgotten: 0 };
+}
+
+const eventRows = rowsFor('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'forgotten']);
 
 /**
  * The last event of each of these users goes to those of their webhooks that want it: part of the same transaction, so
  * that none is left out.
  */
-async function queueDeliveries(db: Db, userIds: readonly string[]): Promise<void> {
+export async function queueDeliveries(db: Db, users: readonly NumberedUser[]): Promise<void> {
+  const userIds = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
+  if (userIds.length === 0) return;
   await db
     .insertInto('deliveries')
     .columns(['webhook_id', 'event_id', 'state', 'created_at', 'due_at', 'tries', 'lease_until'])

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { JobState } from '../domain/job.ts';
 import { type JobRecord, jobRecord } from './jobs.ts';
+import { prepared } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 /** What the lifecycle looks for: jobs to submit, to follow, to cancel, and the files that nobody has a use for. */
@@ -106,15 +107,12 @@ export async function requestCancellation(db: Db, id: number, now: number): Prom
 
 /** The jobs of a system that an engine has, and whose owners want them to end. */
 export async function jobsToCancel(db: Db, hpc: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('jobs')
-    .select('job_id')
-    .where('hpc', '=', hpc)
-    .where(toCancel)
-    .where('state', 'in', ['queued', 'running'])
-    .execute();
-  return rows.map((row) => row.job_id);
+  const rows = await allToCancel(db, {});
+  return rows.filter((row) => row.hpc === hpc && row.state !== 'submitting').map((row) => row.job_id);
 }
+
+/** On all systems, as they are few: asked for those of one, SQLite prefers an index of all jobs that it ever had. */
+const allToCancel = prepared((db) => db.selectFrom('jobs').select(['job_id', 'hpc', 'state']).where(toCancel));
 
 /**
  * Of these jobs, the ones whose files are not wanted any more: they are deleted, they ended without having been with an

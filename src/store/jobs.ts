@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
 import type { JobEnd, JobRequest, JobState, JobStatus } from '../domain/job.ts';
 import { dialectOf } from './dialect.ts';
-import { insertNumbered, type NewEvent, numberedColumns } from './events.ts';
-import { prepared, preparedInsert, type Value } from './prepared.ts';
+import { eventFor, type NewEvent, numberedColumns, queueDeliveries } from './events.ts';
+import { insert, rowsFor } from './inserts.ts';
+import { prepared, type Value } from './prepared.ts';
 import type { Db, Tables } from './tables.ts';
 import { takeJobsVersion } from './versions.ts';
 
@@ -81,9 +82,9 @@ export async function insertJob(
     version,
     ...shownColumns(view),
   };
-  await insertAccepted(db, [row]);
   const event = { job: id, jobJson: view.json, kind: 'job.accepted' as const, data: eventData, at: job.acceptedAt };
-  await insertNumbered(db, [owner], event);
+  await insert(db, acceptedRows([row]), eventFor(owner, event));
+  await queueDeliveries(db, [owner]);
   return { id, json: view.json };
 }
 
@@ -100,7 +101,7 @@ const takeNumbers = prepared((db, value: Value<{ owner: string }>) =>
     .returning(sql<number>`${sql.raw(dialectOf(db).nextNumber('jobs'))}`.as('jobNumber')),
 );
 
-const insertAccepted = preparedInsert('jobs', [
+const acceptedRows = rowsFor('jobs', [
   'id',
   'job_id',
   'owner',

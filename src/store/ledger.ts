@@ -5,13 +5,13 @@ import {
   type AccountSet,
   type Amounts,
   type EntryNote,
+  entriesOf,
   holdIfAvailable,
-  insertEntries,
   insertEntry,
   type Moved,
   moveFigures,
 } from './accounts.ts';
-import { preparedInsert } from './prepared.ts';
+import { insert, rowsFor } from './inserts.ts';
 import type { Db, Resource } from './tables.ts';
 import { announceThreshold } from './thresholds.ts';
 
@@ -46,7 +46,6 @@ export async function reserve(
     if (after === undefined) return await lackOf(db, accounts, resource, held, account);
     moved.push({ movement: { held }, after });
   }
-  await insertEntries(db, moved, { ...note, job: job.id, kind: 'reserve' });
   const hold = {
     job: job.id,
     attempt: job.attempt,
@@ -58,11 +57,12 @@ export async function reserve(
     space_bytes: amounts.spaceBytes,
     created_at: note.at,
   };
-  await insertHold(db, [hold]);
+  const entries = entriesOf(moved, { ...note, job: job.id, kind: 'reserve' });
+  await insert(db, entries, holdRows([hold]));
   return null;
 }
 
-const insertHold = preparedInsert('holds', [
+const holdRows = rowsFor('holds', [
   'job',
   'attempt',
   'time_pool',

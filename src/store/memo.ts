@@ -1,6 +1,4 @@
 import type { Database } from 'better-sqlite3';
-import type { CompiledQuery } from 'kysely';
-import { statementsOf } from './sqlite.ts';
 import type { Db } from './tables.ts';
 
 type Rows = readonly unknown[];
@@ -11,8 +9,6 @@ export interface Memo {
   version(): unknown;
   get(version: unknown, key: string): Rows | undefined;
   put(version: unknown, key: string, rows: Rows): void;
-  /** Reads straight from the file: the way through the query builder's connections takes longer than most reads. */
-  read(query: Pick<CompiledQuery, 'sql' | 'parameters'>): Rows;
 }
 
 const memos = new WeakMap<Db, Memo>();
@@ -20,11 +16,10 @@ const mostKept = 2000;
 
 /**
  * On SQLite, to ask whether anything has changed costs a fraction of any query, and it is asked once for all that comes in
- * one turn of the event loop. Answers with what is to be called when this process itself has written.
+ * one turn of the event loop. Answers with what is to be called when this process itself has committed.
  */
 export function rememberReads(db: Db, reader: Database): () => void {
   const dataVersion = reader.prepare('pragma data_version').pluck();
-  const run = statementsOf(reader);
   const kept = new Map<string, Rows>();
   let current: unknown;
   let isAsked = false;
@@ -47,7 +42,6 @@ export function rememberReads(db: Db, reader: Database): () => void {
       if (kept.size >= mostKept) kept.clear();
       kept.set(key, rows);
     },
-    read: (query) => run(query).rows,
   });
   return askAgain;
 }

@@ -47,8 +47,23 @@ export async function currentPeriod(db: Db, projectId: number, now: number): Pro
   return (await periodsAt(db, projectId, now).select('id').executeTakeFirst())?.id;
 }
 
+const hourMs = 3_600_000;
+
+/**
+ * For queries that are remembered, and so should ask for the same as before: what has not ended by the hour, of which
+ * `isNow` picks what is so at the moment.
+ */
+export function startOfHour(now: number): number {
+  return now - (now % hourMs);
+}
+
+/** Whether a moment is within the times of a period. What is of no period has neither. */
+export function isNow({ starts_at, ends_at }: { starts_at: number | null; ends_at: number | null }, now: number) {
+  return (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
+}
+
 /** At any moment there is one at most. */
-export function periodsAt(db: Db, projectId: number, now: number) {
+function periodsAt(db: Db, projectId: number, now: number) {
   return db
     .selectFrom('periods')
     .where('project_id', '=', projectId)

@@ -1,21 +1,25 @@
-import type { Compilable, CompiledQuery, Insertable } from 'kysely';
+import { type Compilable, type CompiledQuery, SelectQueryNode } from 'kysely';
 import { type Dialect, dialectOf } from './dialect.ts';
+import { runnerOf } from './direct.ts';
 import { memoOf } from './memo.ts';
-import type { Db, Tables } from './tables.ts';
+import type { Db } from './tables.ts';
 
-/** Stands in a query for a value that is not known yet. */
-class Placeholder {
-  readonly name: string;
+/** Stands in a query for a value that is not known yet, and finds it among those that the query is run with. */
+class Placeholder<Values> {
+  readonly in: (values: Values) => unknown;
 
-  constructor(name: string) {
-    this.name = name;
+  constructor(find: (values: Values) => unknown) {
+    this.in = find;
   }
 }
 
 /** Gives the place of a value, by its name. */
 export type Value<Values> = <Name extends keyof Values & string>(name: Name) => Required<Values>[Name];
 
-type Build<Values, Row> = (db: Db, value: Value<Values>) => Compilable<Row>;
+/** The same for one that has no name. */
+type Found<Values> = (find: (values: Values) => unknown) => unknown;
+
+type Build<Values, Row> = (db: Db, value: Value<Values>, found: Found<Values>) => Compilable<Row>;
 export type Prepared<Values, Row> = (db: Db, values: Values) => Promise<readonly Row[]>;
 
 const names = new Map<string, string>();
@@ -25,53 +29,49 @@ export function nameOf(text: string): string | undefined {
   return names.get(text);
 }
 
-/** Puts a query together once for each kind of database; answers with what gives it for other values each time. */
-function compiledOnce<Values extends object, Row>(build: Build<Values, Row>) {
+/**
+ * A query that is put together once for each kind of database, and then run with other values each time. For those that
+ * every request needs: putting a query together takes longer than running it.
+ */
+export function prepared<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
   const queries = new Map<Dialect, CompiledQuery<Row>>();
 
   function queryFor(db: Db): CompiledQuery<Row> {
     const dialect = dialectOf(db);
     const known = queries.get(dialect);
     if (known !== undefined) return known;
-    const query = build(db, (value) => new Placeholder(value) as never).compile();
+    const found: Found<Values> = (find) => new Placeholder(find);
+    const query = build(db, (name) => found((values) => values[name]) as never, found).compile();
     queries.set(dialect, query);
     if (!names.has(query.sql)) names.set(query.sql, `bursar_${names.size + 1}`);
     return query;
   }
 
-  return (db: Db, values: Values): CompiledQuery<Row> => {
+  return async (db, values) => {
     const query = queryFor(db);
-    const known = values as Record<string, unknown>;
-    const parameters = query.parameters.map((value) => (value instanceof Placeholder ? known[value.name] : value));
-    return { ...query, parameters };
+    const parameters = query.parameters.map((value) => (value instanceof Placeholder ? value.in(values) : value));
+    const run = runnerOf(db, SelectQueryNode.is(query.query));
+    if (run !== undefined) return run({ sql: query.sql, parameters }).rows as readonly Row[];
+    return (await db.executeQuery<Row>({ ...query, parameters })).rows;
   };
-}
-
-/**
- * A query that is put together once for each kind of database, and then run with other values each time. For those that
- * every request needs: putting a query together takes longer than running it.
- */
-export function prepared<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
-  const queryWith = compiledOnce(build);
-  return async (db, values) => (await db.executeQuery<Row>(queryWith(db, values))).rows;
 }
 
 let memories = 0;
 
 /** The same for a query that only reads, and is not run at all where it is known to give the same rows as before. */
 export function remembered<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
-  const queryWith = compiledOnce(build);
+  const run = prepared(build);
   const name = ++memories;
   return async (db, values) => {
     const memo = memoOf(db);
-    if (memo === undefined) return (await db.executeQuery<Row>(queryWith(db, values))).rows;
+    if (memo === undefined) return await run(db, values);
     const version = memo.version();
     const key = `${name} ${JSON.stringify(values)}`;
     const known = memo.get(version, key);
     if (known !== undefined) return known as readonly Row[];
-    const rows = memo.read(queryWith(db, values));
+    const rows = await run(db, values);
     memo.put(version, key, rows);
-    return rows as readonly Row[];
+    return rows;
   };
 }
 
@@ -84,28 +84,5 @@ export function byShape<Shape extends string | number, Query>(
     const query = known.get(shape) ?? prepare(shape);
     known.set(shape, query);
     return query;
-  };
-}
-
-/** An insert into these columns of a table, of a few rows at a time. */
-export function preparedInsert<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
-  table: Table,
-  columns: readonly Column[],
-): (
-  db: Db,
-  rows: readonly Pick<Insertable<Tables[Table]>, Column & keyof Insertable<Tables[Table]>>[],
-) => Promise<void> {
-  const insertOf = byShape((count: number) =>
-    prepared((db, value: Value<Record<string, unknown>>) => {
-      const place = (row: number) => Object.fromEntries(columns.map((column) => [column, value(`${column} ${row}`)]));
-      const rows = Array.from({ length: count }, (_, row) => place(row));
-      return db.insertInto(table).values(rows as never);
-    }),
-  );
-  return async (db, rows) => {
-    const values = rows.flatMap((row, index) =>
-      columns.map((column) => [`${column} ${index}`, (row as Record<string, unknown>)[column]]),
-    );
-    await insertOf(rows.length)(db, Object.fromEntries(values));
   };
 }

@@ -1,5 +1,6 @@
 import type { AccountFigures } from '../domain/settlement.ts';
 import { poolHolder } from './accounts.ts';
+import { isNow, startOfHour } from './periods.ts';
 import { byShape, remembered, type Value } from './prepared.ts';
 import type { Db, Resource } from './tables.ts';
 
@@ -39,8 +40,6 @@ export interface QuotaRow extends AccountFigures {
   ends_at: number | null;
 }
 
-const hourMs = 3_600_000;
-
 /** What the quotas are made of at a moment, in one look; and when the next period begins or ends. */
 export async function quotaRows(
   db: Db,
@@ -48,13 +47,11 @@ export async function quotaRows(
   now: number,
 ): Promise<{ rows: QuotaRow[]; goodUntil: number }> {
   const shape = Object.keys(filter).sort().join(' ');
-  // By the hour, so that the same rows can be had again: those of each moment are among them.
-  const rows = await rowsOf(shape)(db, { ...filter, hour: now - (now % hourMs) });
+  const rows = await rowsOf(shape)(db, { ...filter, hour: startOfHour(now) });
   let goodUntil = Number.POSITIVE_INFINITY;
   for (const { starts_at, ends_at } of rows)
     for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) goodUntil = Math.min(goodUntil, at);
-  const isNow = ({ starts_at, ends_at }: QuotaRow) => (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
-  return { rows: rows.filter(isNow), goodUntil };
+  return { rows: rows.filter((row) => isNow(row, now)), goodUntil };
 }
 
 /** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */

@@ -1,25 +1,35 @@
 import type { Database, Statement } from 'better-sqlite3';
 import {
-  CompiledQuery,
+  type CompiledQuery,
   type DatabaseConnection,
+  DeleteQueryNode,
   type Driver,
+  InsertQueryNode,
   type QueryResult,
   SelectQueryNode,
   SqliteAdapter,
   SqliteDialect,
+  UpdateQueryNode,
 } from 'kysely';
+import type { RunStatement } from './direct.ts';
+import { createSharedWriter, type Share, type SharedWriter } from './group-commit.ts';
 
-/** Two handles on one SQLite file. */
+/** Two handles on one SQLite file, and what runs statements on each. */
 interface Handles {
   writer: Database;
   reader: Database;
-  /** Called after every write. */
-  onWrite(): void;
+  read: RunStatement;
+  /** For who has a turn only. */
+  write: RunStatement;
+  /** For what cannot be in a transaction. */
+  runAlone: RunStatement;
+  /** Called after every commit. */
+  onCommit(): void;
 }
 
 /**
- * SQLite by two connections. One writes: transactions, and all that is not a select, one after the other. The other one
- * reads: it sees what is committed, and never waits for a transaction that is under way.
+ * SQLite by two connections. One writes: transactions, and all that is not a select, one after the other, with one commit
+ * for several of them. The other one reads: it sees what is committed, and never waits for a transaction that is under way.
  */
 export class ReaderAndWriter extends SqliteDialect {
   readonly #handles: Handles;
@@ -47,25 +57,17 @@ class SharedAdapter extends SqliteAdapter {
 
 class ReaderAndWriterDriver implements Driver {
   readonly #handles: Handles;
-  readonly #write: RunStatement;
-  readonly #read: RunStatement;
-  readonly #turns = createTurns();
+  readonly #writer: SharedWriter;
 
   constructor(handles: Handles) {
     this.#handles = handles;
-    const write = statementsOf(handles.writer);
-    this.#write = (query) => {
-      const result = write(query);
-      handles.onWrite();
-      return result;
-    };
-    this.#read = statementsOf(handles.reader);
+    this.#writer = createSharedWriter(handles.writer, handles.onCommit);
   }
 
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<Connection> {
-    return new Connection(this.#read, this.#write, this.#turns, this.#handles.reader);
+    return new Connection(this.#handles, this.#writer);
   }
 
   async releaseConnection(): Promise<void> {}
@@ -75,94 +77,78 @@ class ReaderAndWriterDriver implements Driver {
   }
 
   async commitTransaction(connection: Connection): Promise<void> {
-    connection.end('commit');
+    await connection.end('keep');
   }
 
   async rollbackTransaction(connection: Connection): Promise<void> {
-    connection.end('rollback');
+    await connection.end('undo');
   }
 
   async destroy(): Promise<void> {
+    this.#writer.close();
     this.#handles.reader.close();
     this.#handles.writer.close();
   }
 }
 
 class Connection implements DatabaseConnection {
-  readonly #read: RunStatement;
-  readonly #write: RunStatement;
-  readonly #turns: Turns;
-  readonly #reader: Database;
-  /** Ends its turn as the writer, while it has one. */
-  #endTurn: (() => void) | undefined;
+  readonly #handles: Handles;
+  readonly #writer: SharedWriter;
+  /** While it is in a transaction. */
+  #share: Share | undefined;
 
-  constructor(read: RunStatement, write: RunStatement, turns: Turns, reader: Database) {
-    this.#read = read;
-    this.#write = write;
-    this.#turns = turns;
-    this.#reader = reader;
+  constructor(handles: Handles, writer: SharedWriter) {
+    this.#handles = handles;
+    this.#writer = writer;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    if (this.#endTurn !== undefined) return this.#write(query) as QueryResult<R>;
-    if (SelectQueryNode.is(query.query)) return this.#read(query) as QueryResult<R>;
-    const endTurn = await this.#turns();
+    const { read, write, runAlone } = this.#handles;
+    if (this.#share !== undefined) return write(query) as QueryResult<R>;
+    if (SelectQueryNode.is(query.query)) return read(query) as QueryResult<R>;
+    if (!changesRows(query)) return (await this.#writer.alone(() => runAlone(query))) as QueryResult<R>;
+    await this.begin();
     try {
-      return this.#write(query) as QueryResult<R>;
-    } finally {
-      endTurn();
+      const result = write(query) as QueryResult<R>;
+      await this.end('keep');
+      return result;
+    } catch (error) {
+      await this.end('undo');
+      throw error;
     }
   }
 
   async *streamQuery<R>({ sql, parameters }: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
     // A statement of its own: one that is being stepped through cannot be used for anything else.
-    for (const row of this.#reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
+    for (const row of this.#handles.reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
   }
 
-  /**
-   * Takes the lock for writing at once. All transactions write; one that had read first could find that another process
-   * has written since, and would fail without anybody's fault.
-   */
   async begin(): Promise<void> {
-    const endTurn = await this.#turns();
-    try {
-      this.#write(CompiledQuery.raw('begin immediate'));
-      this.#endTurn = endTurn;
-    } catch (error) {
-      endTurn();
-      throw error;
-    }
+    this.#share = await this.#writer.begin();
   }
 
-  /** A commit that fails leaves the transaction open: it is rolled back next. */
-  end(how: 'commit' | 'rollback'): void {
-    try {
-      this.#write(CompiledQuery.raw(how));
-    } catch (error) {
-      if (how === 'commit') throw error;
-    }
-    this.#endTurn?.();
-    this.#endTurn = undefined;
+  /** What failed to be kept is undone already. */
+  async end(how: 'keep' | 'undo'): Promise<void> {
+    const share = this.#share;
+    this.#share = undefined;
+    await share?.[how]();
   }
 }
 
-type Turns = () => Promise<() => void>;
-
-/** Gives turns, one at a time and in the order in which they were asked for. */
-function createTurns(): Turns {
-  let last = Promise.resolve();
-  return async () => {
-    const before = last;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    last = promise;
-    await before;
-    return resolve;
-  };
+/** Others, such as `vacuum`, may not run in a transaction. */
+function changesRows({ query }: CompiledQuery): boolean {
+  return InsertQueryNode.is(query) || UpdateQueryNode.is(query) || DeleteQueryNode.is(query);
 }
-
-type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
 
 const mostStatements = 500;
+
+/** Runs statements in a transaction. One that SQLite has taken back, for a full disk perhaps, would do each by itself. */
+export function inTransactionOnly(database: Database, run: RunStatement): RunStatement {
+  return (query) => {
+    if (!database.inTransaction) throw new Error('SQLite has taken the transaction back');
+    return run(query);
+  };
+}
 
 /** Runs statements, each prepared once: preparing most of them takes longer than running them. */
 export function statementsOf(database: Database): RunStatement {

@@ -1,5 +1,5 @@
 import type { MemberStatus } from './members.ts';
-import { prepared, type Value } from './prepared.ts';
+import { remembered, type Value } from './prepared.ts';
 import type { Db } from './tables.ts';
 
 /** What decides whether a user may submit to a project now, in one look. */
@@ -19,7 +19,7 @@ export async function findStanding(db: Db, userId: string, hpc: string, name: st
   return { project, member: status === null ? null : { status, reason: reason ?? '' }, pause };
 }
 
-const standingOf = prepared((db, value: Value<{ userId: string; hpc: string; name: string }>) =>
+const standingOf = remembered((db, value: Value<{ userId: string; hpc: string; name: string }>) =>
   db
     .selectFrom('projects')
     .leftJoin('systems', 'systems.hpc', 'projects.hpc')

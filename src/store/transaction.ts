@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../domain/errors.ts';
 import { dialectOf } from './dialect.ts';
+import { inTransactionOf } from './direct.ts';
 import type { Db } from './tables.ts';
 
 const mostTries = 10;
@@ -14,7 +15,7 @@ export async function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Pr
   const { metAnother } = dialectOf(db);
   for (let tries = 1; ; tries++) {
     try {
-      return await db.transaction().execute(work);
+      return await db.transaction().execute((tx) => inTransactionOf(db, tx, work));
     } catch (error) {
       if (!metAnother(error)) throw error;
       if (tries === mostTries) throw tooBusy(error);

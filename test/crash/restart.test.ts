@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -76,7 +77,8 @@ describe('a restart', () => {
   });
 
   test('SIGTERM lets an upload that is under way finish and be answered', async () => {
-    const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho hello\n' });
+    // So large that its first half is not held in memory, and is seen to arrive.
+    const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': randomBytes(200_000) });
     const upload = request(`${server.url}/jobs/hpc_one/`, {
       method: 'POST',
       headers: {
@@ -90,11 +92,11 @@ describe('a restart', () => {
       upload.on('response', (response) => resolve(response.resume().statusCode));
       upload.on('error', reject);
     });
-    upload.write(zip.subarray(0, 20));
+    upload.write(zip.subarray(0, 100_000));
     await until('the upload has begun', () => readIncoming(data) > 0);
     const stopped = server.stop();
     await until('it is draining', () => server.stderr().includes('stopping'));
-    upload.end(zip.subarray(20));
+    upload.end(zip.subarray(100_000));
     assert.equal(await answered, 201);
     assert.equal(await stopped, 0);
 
@@ -112,11 +114,12 @@ describe('a restart', () => {
         authorization: `Bearer ${token}`,
         'content-disposition': 'attachment; filename=job.zip',
         payload: '{"command": "sbatch run.sh"}',
-        'content-length': 1000,
+        'content-length': 1_000_000,
       },
     });
     upload.on('error', () => undefined);
-    upload.write(Buffer.alloc(100));
+    // More than is held in memory.
+    upload.write(Buffer.alloc(100_000));
     await until('the upload has begun', () => readIncoming(data) > 0);
     await server.kill();
 

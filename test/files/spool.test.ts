@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { BursarError } from '../../src/domain/errors.ts';
-import { createSpool } from '../../src/files/spool.ts';
+import { mostHeldBytes } from '../../src/files/incoming.ts';
+import { createSpool, type Upload } from '../../src/files/spool.ts';
 import { asNobody, openFiles, temporaryFolder } from './temporary.ts';
 
 const jobId = '5B2C4E0A-3F6D-4C1B-9E7A-0123456789AB';
@@ -24,6 +25,24 @@ async function openSpool(t: TestContext) {
 
 async function* chunks(...texts: string[]) {
   for (const text of texts) yield Buffer.from(text);
+}
+
+/** What is held in memory, and what is not. */
+const sizes: [name: string, bytes: number][] = [
+  ['small', 11],
+  ['as large as is held', mostHeldBytes],
+  ['too large to be held', mostHeldBytes + 1],
+];
+
+/** A body of so many bytes, no two thousand of which are the same. */
+const bodyOf = (bytes: number) => Buffer.from(Array.from({ length: bytes }, (_, i) => (i * i) % 251));
+
+async function* inPieces(body: Buffer, pieceBytes: number) {
+  for (let start = 0; start < body.length; start += pieceBytes) yield body.subarray(start, start + pieceBytes);
+}
+
+async function bytesOf({ content }: Upload): Promise<Buffer> {
+  return typeof content === 'string' ? await readFile(content) : content;
 }
 
 async function modeOf(path: string) {
@@ -58,21 +77,43 @@ test('sweeping beside others removes only what nobody has added to for a while',
   assert.deepEqual(await spool.list(), [jobId]);
 });
 
-test('a body is stored, counted and hashed, for its owner only', async (t) => {
-  const { spool } = await openSpool(t);
-  const before = await openFiles();
+for (const [name, bytes] of sizes) {
+  test(`a body that is ${name} is stored, counted and hashed, for its owner only`, async (t) => {
+    const { spool } = await openSpool(t);
+    const body = bodyOf(bytes);
+    const before = await openFiles();
+    const upload = await spool.receive(inPieces(body, 10_000), roomy);
+    assert.deepEqual(await bytesOf(upload), body);
+    assert.equal(upload.bytes, bytes);
+    assert.equal(upload.sha256, createHash('sha256').update(body).digest('hex'));
+    if (typeof upload.content === 'string') assert.equal(await modeOf(upload.content), 0o600);
+    await spool.keep(upload, jobId);
+    assert.deepEqual(await readFile(spool.pathOf(jobId)), body);
+    assert.equal(await modeOf(spool.pathOf(jobId)), 0o600);
+    assert.equal(await openFiles(), before);
+  });
+}
+
+test('a small body touches no disk before it is kept', async (t) => {
+  const { spool, directory, incoming } = await openSpool(t);
   const upload = await spool.receive(chunks('hello ', 'world'), roomy);
-  assert.equal(await readFile(upload.path, 'utf8'), 'hello world');
-  assert.equal(upload.bytes, 11);
-  assert.equal(upload.sha256, createHash('sha256').update('hello world').digest('hex'));
-  assert.equal(await modeOf(upload.path), 0o600);
-  assert.equal(await openFiles(), before);
+  assert.deepEqual(await incoming(), []);
+  assert.deepEqual(await readdir(directory), ['incoming']);
+  assert.deepEqual(upload.content, Buffer.from('hello world'));
+});
+
+test('a body in very many pieces is not held in memory, however small it is', async (t) => {
+  const { spool, incoming } = await openSpool(t);
+  const body = bodyOf(1000);
+  const upload = await spool.receive(inPieces(body, 1), roomy);
+  assert.equal((await incoming()).length, 1);
+  assert.deepEqual(await bytesOf(upload), body);
 });
 
 test('a stream is stored like any other body', async (t) => {
   const { spool } = await openSpool(t);
   const upload = await spool.receive(Readable.from([Buffer.from('hello '), 'wörld']), roomy);
-  assert.equal(await readFile(upload.path, 'utf8'), 'hello wörld');
+  assert.equal((await bytesOf(upload)).toString(), 'hello wörld');
   assert.equal(upload.bytes, 12);
 });
 
@@ -80,14 +121,17 @@ test('an empty body is stored too', async (t) => {
   const { spool } = await openSpool(t);
   const upload = await spool.receive(Readable.from([]), roomy);
   assert.equal(upload.bytes, 0);
-  assert.equal((await stat(upload.path)).size, 0);
+  assert.equal((await bytesOf(upload)).length, 0);
 });
 
-test('every chunk is on disk before the next one is asked for', async (t) => {
+test('every chunk of a larger body is on disk before the next one is asked for', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   const chunk = Buffer.alloc(65_536, 'x');
   async function* watched() {
-    for (let written = 0; written < 20 * chunk.length; written += chunk.length) {
+    yield chunk;
+    assert.deepEqual(await incoming(), []);
+    yield chunk;
+    for (let written = 2 * chunk.length; written < 20 * chunk.length; written += chunk.length) {
       const [name] = await incoming();
       assert.equal((await stat(join(directory, 'incoming', name ?? ''))).size, written);
       yield chunk;
@@ -128,6 +172,15 @@ test('a stream over the limit is left open, so that its sender can be answered',
   const closed = new Promise((resolve) => body.on('close', resolve));
   body.destroy(new Error('the sender hangs up after all'));
   await closed;
+});
+
+test('a large body over the limit leaves no file behind', async (t) => {
+  const { spool, incoming } = await openSpool(t);
+  const before = await openFiles();
+  const body = inPieces(bodyOf(300_000), 50_000);
+  await assert.rejects(spool.receive(body, { maxBytes: 200_000 }), { code: 'too_large' });
+  assert.deepEqual(await incoming(), []);
+  assert.equal(await openFiles(), before);
 });
 
 test('a stream that fails is an invalid body, and nothing is kept', async (t) => {
@@ -187,14 +240,27 @@ test('trouble with the disk is told apart from trouble with the body', async (t)
   const { spool, directory } = await openSpool(t);
   await chmod(join(directory, 'incoming'), 0o500);
   await asNobody(async () => {
-    await assert.rejects(spool.receive(chunks('x'), roomy), (error: unknown) => {
-      assert(error instanceof BursarError);
-      assert.equal(error.code, 'internal');
-      assert.equal(error.message.includes(directory), false);
-      return true;
-    });
+    await assert.rejects(spool.receive(inPieces(bodyOf(100_000), 50_000), roomy), diskTroubleIn(directory));
   });
 });
+
+test('so is trouble with the disk when a small body is kept, and nothing is left of it', async (t) => {
+  const { spool, directory } = await openSpool(t);
+  const upload = await spool.receive(chunks('x'), roomy);
+  await chmod(directory, 0o500);
+  await asNobody(async () => await assert.rejects(spool.keep(upload, jobId), diskTroubleIn(directory)));
+  await chmod(directory, 0o700);
+  assert.deepEqual(await spool.list(), []);
+  await spool.keep(upload, jobId);
+  assert.deepEqual(await spool.list(), [jobId]);
+});
+
+const diskTroubleIn = (directory: string) => (error: unknown) => {
+  assert(error instanceof BursarError);
+  assert.equal(error.code, 'internal');
+  assert.equal(error.message.includes(directory), false);
+  return true;
+};
 
 test('a kept upload is the zip of its job, and no longer incoming', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
@@ -243,7 +309,7 @@ test('uploads that arrive at the same time do not disturb one another', async (t
   const { spool } = await openSpool(t);
   const texts = Array.from({ length: 20 }, (_, i) => `upload ${i}`);
   const uploads = await Promise.all(texts.map((text) => spool.receive(chunks(text, text), roomy)));
-  const stored = await Promise.all(uploads.map((upload) => readFile(upload.path, 'utf8')));
+  const stored = await Promise.all(uploads.map(async (upload) => (await bytesOf(upload)).toString()));
   assert.deepEqual(
     stored,
     texts.map((text) => text + text),

@@ -11,8 +11,16 @@ import { openFiles, temporaryFolder } from './temporary.ts';
 async function inspect(t: TestContext, bytes: Buffer, limits: Partial<ZipLimits> = {}) {
   const path = join(await temporaryFolder(t), 'upload.zip');
   await writeFile(path, bytes);
-  return await inspectZip(path, { ...hostileLimits, ...limits });
+  const all = { ...hostileLimits, ...limits };
+  // What is in memory must be judged as what is in a file.
+  const [inFile, inMemory] = await Promise.allSettled([inspectZip(path, all), inspectZip(bytes, all)]);
+  assert.deepEqual(outcomeOf(inMemory), outcomeOf(inFile));
+  if (inFile.status === 'rejected') throw inFile.reason;
+  return inFile.value;
 }
+
+const outcomeOf = (result: PromiseSettledResult<unknown>) =>
+  result.status === 'fulfilled' ? result.value : (result.reason as Error).message;
 
 function refusal(says: RegExp) {
   return (error: unknown) => {

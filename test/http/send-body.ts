@@ -1,3 +1,6 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { mostHeldBytes } from '../../src/files/incoming.ts';
 import { hostileLimits, makeZip } from '../files/hostile-zips.ts';
 import type { Answer } from '../support/api.ts';
 import { filesUnder } from '../support/refusals.ts';
@@ -21,14 +24,20 @@ export function goodZip(): Promise<Buffer> {
   return makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': Buffer.alloc(1000, 7) });
 }
 
+/** Another one, of which half is more than is held in memory. */
+export function largeZip(): Promise<Buffer> {
+  return makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': randomBytes(170_000) });
+}
+
 export const path = '/jobs/hpc_one/';
 
 interface BodySender {
   /** The headers of a submission in which nothing but the body can be wrong. */
   headers(...more: HeaderLine[]): HeaderLine[];
   submit(body: string | Uint8Array, ...more: HeaderLine[]): Promise<Answer>;
-  /** Sends the beginning of a body, and waits until some of it is on the server's disk. */
+  /** Sends the beginning of a body, and waits until some is on the server's disk; what is held in memory leaves no trace. */
   sendBeginning(wire: Wire, head: Buffer, beginning: Uint8Array): Promise<void>;
+  sendHalf(wire: Wire, head: Buffer, body: Uint8Array): Promise<void>;
 }
 
 /** Sends to the server that is there by then: tests start it after they have asked for this. */
@@ -39,17 +48,30 @@ export function bodySender(serverOf: () => TestServer): BodySender {
     ['payload', '{"command": "true"}'],
     ...more,
   ];
+  const sendBeginning = async (wire: Wire, head: Buffer, beginning: Uint8Array) => {
+    const server = serverOf();
+    const before = filesUnder(server, 'spool').length;
+    wire.write(head, beginning);
+    if (beginning.length <= mostHeldBytes) await sleep(200);
+    else await until('it has arrived', () => (filesUnder(server, 'spool').length > before ? true : undefined));
+  };
   return {
     headers,
     submit: (body, ...more) => ask(serverOf().url, { method: 'POST', path, headers: headers(...more), body }),
-    sendBeginning: async (wire, head, beginning) => {
-      const server = serverOf();
-      const before = filesUnder(server, 'spool').length;
-      wire.write(head, beginning);
-      await until('it has arrived', () => (filesUnder(server, 'spool').length > before ? true : undefined));
-    },
+    sendBeginning,
+    sendHalf: (wire, head, body) => sendBeginning(wire, head, body.subarray(0, body.length / 2)),
   };
 }
+
+type Ending = [name: string, ending: 'destroy' | 'end', body: () => Promise<Buffer>];
+
+/** How bodies end before their time, small ones and large ones. */
+export const endings: Ending[] = [
+  ['breaks off', 'destroy', goodZip],
+  ['ends', 'end', goodZip],
+  ['is large and breaks off', 'destroy', largeZip],
+  ['is large and ends', 'end', largeZip],
+];
 
 export function chunk(bytes: string | Uint8Array): Buffer {
   const data = Buffer.from(bytes);

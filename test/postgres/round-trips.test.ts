@@ -90,9 +90,9 @@ describe('what a request asks of PostgreSQL', () => {
     assert.ok((await roundTrips(changedAndRead)) <= repeats);
   });
 
-  test('a submission: a dozen round trips, of which nine are its transaction', async () => {
-    // Two looks before it; begin, seven statements, commit; and the word to the others, once or twice.
-    assert.ok((await roundTrips(submit)) <= 13 * repeats);
+  test('a submission: ten round trips, of which seven are its transaction', async () => {
+    // Two looks before it; begin, five statements, commit; and the word to the others, once or twice.
+    assert.ok((await roundTrips(submit)) <= 11 * repeats);
   });
 
   test('a token that is revoked is refused, though it was good a moment ago', async () => {

@@ -1,0 +1,67 @@
+import type { Insertable, QueryCreator } from 'kysely';
+import { dialectOf } from './dialect.ts';
+import { type Prepared, prepared } from './prepared.ts';
+import type { Db, Tables } from './tables.ts';
+
+type Row = Readonly<Record<string, unknown>>;
+type RowOf<Table extends keyof Tables, Column> = Pick<
+  Insertable<Tables[Table]>,
+  Column & keyof Insertable<Tables[Table]>
+>;
+
+/** Some columns of a table. */
+interface Place {
+  table: keyof Tables;
+  columns: readonly string[];
+  name: string;
+}
+
+/** A few rows for one table. */
+export interface Rows {
+  into: Place;
+  rows: readonly Row[];
+}
+
+/** For a table of which always the same columns are written. */
+export function rowsFor<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
+  table: Table,
+  columns: readonly Column[],
+): (rows: readonly RowOf<Table, Column>[]) => Rows {
+  const into = { table, columns, name: `${table} (${columns.join()})` };
+  return (rows) => ({ into, rows: rows as readonly Row[] });
+}
+
+/** Inserts rows that belong together, into all tables by one statement where the database can do so. */
+export async function insert(db: Db, ...all: readonly Rows[]): Promise<void> {
+  const statements = dialectOf(db).writesTablesTogether ? [all] : all.map((rows) => [rows]);
+  for (const one of statements) await statementFor(one)(db, one);
+}
+
+const known = new Map<string, Prepared<readonly Rows[], unknown>>();
+
+function statementFor(all: readonly Rows[]): Prepared<readonly Rows[], unknown> {
+  const shape = all.map(({ into, rows }) => `${rows.length} ${into.name}`).join();
+  const statement = known.get(shape) ?? prepareInsert(all);
+  known.set(shape, statement);
+  return statement;
+}
+
+/** `with a as (insert …), b as (insert …) insert …` */
+function prepareInsert(all: readonly Rows[]): Prepared<readonly Rows[], unknown> {
+  return prepared((db, _value, found) => {
+    const insertOf = (creator: QueryCreator<Tables>, index: number) => {
+      const { into, rows } = all[index] as Rows;
+      const place = (row: number, column: string) => found((values) => values[index]?.rows[row]?.[column]);
+      const values = rows.map((_, row) =>
+        Object.fromEntries(into.columns.map((column) => [column, place(row, column)])),
+      );
+      return creator.insertInto(into.table).values(values as never);
+    };
+    const last = all.length - 1;
+    let creator: QueryCreator<Tables> = db;
+    for (let index = 0; index < last; index++) {
+      creator = creator.with(`insert_${index}`, (inner) => insertOf(inner, index)) as never;
+    }
+    return insertOf(creator, last);
+  });
+}
