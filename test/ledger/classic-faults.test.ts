@@ -301,9 +301,10 @@ describe('the eight classic faults', () => {
         bearer(await bench.token('301451')),
         ['content-disposition', 'attachment; filename=job.zip'],
         ['payload', '{"command":"true"}'],
-        ['content-length', '100000'],
+        ['content-length', '200000'],
       ] as const;
-      wire.write(headOf({ method: 'POST', path: `/jobs/${home}/`, headers }), 'PK');
+      // More than is held in memory.
+      wire.write(headOf({ method: 'POST', path: `/jobs/${home}/`, headers }), 'PK'.repeat(50_000));
       await until('it arrives', () => (filesUnder(bench.server, 'spool').length > 0 ? true : undefined));
       assert.equal((await me.get('/quotas/')).text, text, 'nothing is held while it arrives');
       wire.destroy();
