@@ -7,6 +7,7 @@ import { createEventFeed, type EventFeed } from '../../src/services/event-feed.t
 import { followEvents } from '../../src/services/read-events.ts';
 import { insertEvent } from '../../src/store/events.ts';
 import type { Db } from '../../src/store/tables.ts';
+import { inTransaction } from '../../src/store/transaction.ts';
 import { callerOf } from '../support/api.ts';
 import { openBooks, type TestBooks } from '../support/books.ts';
 import { type EventStream, openStream } from '../support/event-stream.ts';
@@ -86,7 +87,8 @@ describe('those who wait for events', () => {
     const [chosen = ''] = users;
     for (let n = 1; n <= 3; n++) {
       // Nobody is told of it: this is not the process that they listen to.
-      await insertEvent(books.db, { userId: chosen, job: null, kind: 'quota.threshold', data: {}, at: n });
+      const event = { userId: chosen, job: null, kind: 'quota.threshold' as const, data: {}, at: n };
+      await inTransaction(books.db, (tx) => insertEvent(tx, event));
       await until('it is heard', () => (heard.get(chosen)?.length === n ? true : undefined));
     }
     over.abort();

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../support/bench.ts';
@@ -130,7 +131,8 @@ describe('a member', () => {
     test(`who ${what} while the zip is still on its way is refused when it has arrived`, async () => {
       const me = await bench.user(user);
       const project = await newProject(admin, `upload_${code}`, [user], { timeSeconds: 7200 });
-      const zip = await zipOf({ 'a.txt': 'x'.repeat(1000) });
+      // More than is held in memory.
+      const zip = await zipOf({ 'a.bin': randomBytes(150_000) });
       const wire = await openWire(bench.server.url);
       const headers = [
         bearer(await bench.token(user)),
@@ -138,10 +140,10 @@ describe('a member', () => {
         ['payload', '{"command":"true"}'],
         ['content-length', String(zip.length)],
       ] as const;
-      wire.write(headOf({ method: 'POST', path: `/jobs/${project}/`, headers }), zip.subarray(0, 50));
+      wire.write(headOf({ method: 'POST', path: `/jobs/${project}/`, headers }), zip.subarray(0, 100_000));
       await until('it arrives', () => (filesUnder(bench.server, 'spool/incoming').length > 0 ? true : undefined));
       assert.equal((await refuse(project)).status, 200);
-      wire.write(zip.subarray(50));
+      wire.write(zip.subarray(100_000));
       const [answer] = await wire.answers(1);
       assert.ok(answer);
       assertProblem(answer, { status: 403, code });
