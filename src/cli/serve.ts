@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { setFlagsFromString } from 'node:v8';
 import type { Role } from '../composition/books.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -16,8 +15,6 @@ export async function serve(config: Config, role: Role, version: string): Promis
   const bursar = await startBursar(config, role, log, version);
   try {
     await listen(bursar, config);
-    // What starting took of memory for young objects is enough: more of it would only be filled with garbage.
-    setFlagsFromString('--semi-space-growth-factor=1');
   } catch (error) {
     await bursar.stop();
     throw error;

@@ -96,12 +96,13 @@ export async function startApi(
 }
 
 function answerCounter(metrics: Metrics): (method: string, status: number) => void {
-  const counters = new Map<string, () => void>();
+  const counters = new Map<string, Map<number, () => void>>();
   return (method, status) => {
-    const key = `${method} ${status}`;
+    const ofMethod = counters.get(method) ?? new Map<number, () => void>();
+    counters.set(method, ofMethod);
     const count =
-      counters.get(key) ?? metrics.counter('bursar_http_requests_total', { method, status: String(status) });
-    counters.set(key, count);
+      ofMethod.get(status) ?? metrics.counter('bursar_http_requests_total', { method, status: String(status) });
+    ofMethod.set(status, count);
     count();
   };
 }

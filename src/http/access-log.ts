@@ -10,6 +10,8 @@ export interface Answered {
   ms: number;
 }
 
+const mostPaths = 1000;
+
 /**
  * Writes a line of the log for every answer. It is put together here, in the form of all others: there is one for every
  * request, and it takes the logger as long as many an answer takes.
@@ -17,9 +19,19 @@ export interface Answered {
 export function accessLog(log: FastifyBaseLogger): (answered: Answered) => void {
   const { [symbols.streamSym]: stream } = log as Logger & { [symbols.streamSym]?: { write(line: string): void } };
   const isWanted = (log as Logger).isLevelEnabled('info');
+  /** Most of what is asked for has been asked for before. */
+  const paths = new Map<string, string>();
+  const pathOf = (url: string) => {
+    const known = paths.get(url);
+    if (known !== undefined) return known;
+    const path = JSON.stringify(loggablePath(url));
+    if (paths.size >= mostPaths) paths.clear();
+    paths.set(url, path);
+    return path;
+  };
   return ({ requestId, method, url, status, ms }) => {
     if (stream === undefined || !isWanted) return;
-    const path = JSON.stringify(loggablePath(url));
+    const path = pathOf(url);
     stream.write(
       `{"level":30,"time":${Date.now()},"reqId":"${requestId}","method":"${method}","path":${path},"status":${status},` +
         `"ms":${Math.round(ms * 10) / 10},"msg":"request served"}\n`,

@@ -18,8 +18,8 @@ export interface LimitSettings {
 export interface RateLimits {
   /** A request with a valid token: against the limits of its user and of the token. */
   caller(reply: FastifyReply, caller: Pick<Caller, 'userId' | 'tokenHash'>): void;
-  /** The same, answering with the names and values of the headers that tell of it; null, and nothing spent, for no more. */
-  spend(caller: Pick<Caller, 'userId' | 'tokenHash'>): readonly string[] | null;
+  /** The same, answering with what the header `RateLimit` tells of it; null, and nothing spent, when there is no more. */
+  spend(caller: Pick<Caller, 'userId' | 'tokenHash'>): string | null;
   /** A request without one: against the limit of the address that it comes from. Probes have one of their own. */
   stranger(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
   /** A submission that begins to arrive; to be called back when it is over. */
@@ -81,7 +81,7 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
       const found = lookAtCaller(caller);
       if (!found.state.allowed) return null;
       keep(found);
-      return ['ratelimit-policy', callerPolicies, 'ratelimit', found.told];
+      return found.told;
     },
     stranger(request, reply, kind = 'address') {
       charge(reply, addressPolicy, look([{ policy: address, key: `${kind} ${request.ip}` }]));
@@ -131,11 +131,11 @@ function createQuotas(now: () => number) {
 
 /** Which of them has least left, or is the first that refuses. */
 function tightestOf(states: readonly Spending[]): number {
-  const refusing = states.findIndex(({ allowed }) => !allowed);
-  if (refusing >= 0) return refusing;
   let tightest = 0;
-  for (const [index, { remaining }] of states.entries())
-    if (remaining < (states[tightest]?.remaining ?? 0)) tightest = index;
+  for (let index = 0; index < states.length; index++) {
+    if (states[index]?.allowed === false) return index;
+    if ((states[index]?.remaining ?? 0) < (states[tightest]?.remaining ?? 0)) tightest = index;
+  }
   return tightest;
 }
 

@@ -85,7 +85,7 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
     if (spent === null) return false;
     const id = requestId(head.requestId);
     const { status, headers, body } = known;
-    response.writeHead(status, [...headers, 'x-request-id', id, ...spent]);
+    response.writeHead(status, headers.concat('x-request-id', id, 'ratelimit', spent));
     response.end(body);
     onAnswered({ requestId: id, method: 'GET', url: request.url ?? '', status, ms: performance.now() - begunAt });
     return true;
@@ -162,7 +162,7 @@ function questionOf(url: string | undefined, { ifNoneMatch }: Head): string {
 }
 
 function asSent(reply: FastifyReply, body: Buffer): Pick<SentAnswer, 'status' | 'headers'> {
-  const { 'x-request-id': _id, ratelimit: _left, 'ratelimit-policy': _policy, ...headers } = reply.getHeaders();
+  const { 'x-request-id': _id, ratelimit: _left, ...headers } = reply.getHeaders();
   const length = reply.statusCode === 304 ? {} : { 'content-length': String(body.length) };
   const all = Object.entries({ ...(headers as Record<string, string>), ...length });
   return { status: reply.statusCode, headers: all.flat() };

@@ -16,35 +16,46 @@ interface Family {
   help: string;
 }
 
+interface Sample {
+  value: number;
+}
+
 /** A registry of the families that are named here; any other name is a mistake. */
 export function createMetrics(families: Readonly<Record<string, Family>>): Metrics {
-  const samples = new Map<string, Map<string, number>>(Object.keys(families).map((name) => [name, new Map()]));
+  const samples = new Map<string, Map<string, Sample>>(Object.keys(families).map((name) => [name, new Map()]));
 
-  function seriesOf(name: string): Map<string, number> {
+  function seriesOf(name: string): Map<string, Sample> {
     const series = samples.get(name);
     if (series === undefined) throw new Error(`no metric is called ${name}`);
     return series;
   }
 
+  function sampleOf(name: string, labels: Labels): Sample {
+    const series = seriesOf(name);
+    const key = labelText(labels);
+    const sample = series.get(key) ?? { value: 0 };
+    series.set(key, sample);
+    return sample;
+  }
+
   return {
     count(name, labels = {}, by = 1) {
-      const series = seriesOf(name);
-      const key = labelText(labels);
-      series.set(key, (series.get(key) ?? 0) + by);
+      sampleOf(name, labels).value += by;
     },
     counter(name, labels) {
-      const series = seriesOf(name);
-      const key = labelText(labels);
-      return () => series.set(key, (series.get(key) ?? 0) + 1);
+      const sample = sampleOf(name, labels);
+      return () => {
+        sample.value += 1;
+      };
     },
     set(name, labels, value) {
-      seriesOf(name).set(labelText(labels), value);
+      sampleOf(name, labels).value = value;
     },
     text() {
       const lines = Object.entries(families).flatMap(([name, { type, help }]) => [
         `# HELP ${name} ${help}`,
         `# TYPE ${name} ${type}`,
-        ...[...seriesOf(name)].map(([labels, value]) => `${name}${labels} ${value}`),
+        ...[...seriesOf(name)].map(([labels, { value }]) => `${name}${labels} ${value}`),
       ]);
       return `${lines.join('\n')}\n`;
     },
