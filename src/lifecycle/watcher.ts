@@ -134,7 +134,7 @@ async function record(
     const { jobId, ref, kind } = observation;
     const job = jobs.get(jobId);
     try {
-      const verdict = job === undefined ? 'known' : await follow(worker, job, observation);
+      const verdict = job === undefined ? 'known' : await follow(worker, job, observation, signal);
       const stored = verdict === 'known' || verdict === 'changed';
       changed ||= verdict === 'changed';
       // Only when its end is stored may the engine let go of a job: by this round, or by one that a crash cut short.
@@ -154,7 +154,12 @@ async function record(
 /** `known`, `changed`: what was observed is in the books. `stray`: it is not the submission that is. `later`: not now. */
 type Verdict = 'known' | 'changed' | 'stray' | 'later';
 
-async function follow(worker: SystemWorker, known: UnfinishedJob, observation: Observation): Promise<Verdict> {
+async function follow(
+  worker: SystemWorker,
+  known: UnfinishedJob,
+  observation: Observation,
+  signal: AbortSignal,
+): Promise<Verdict> {
   const { db, tenure, system, workspaces, now, log } = worker;
   // The dispatcher has not stored the engine's answer yet. If the job ended and were forgotten before it has, the
   // dispatcher would look for it in vain, and submit it again.
@@ -162,7 +167,10 @@ async function follow(worker: SystemWorker, known: UnfinishedJob, observation: O
   if (known.engineRef !== observation.ref) return 'stray';
   if (!isNews(known.state, observation)) return 'known';
   const job = await findJob(db, observation.jobId);
-  const next = job && transition(job.status, observation, job.isToBeCancelled);
+  if (job === undefined) return 'known';
+  const { isToBeCancelled } = job;
+  const told = isToBeCancelled ? observation : await withOwnEnd(worker, observation, signal);
+  const next = transition(job.status, told, isToBeCancelled);
   if (!next) return 'known';
   const ended = next.state === 'ended';
   const spaceBytes = ended ? await workspaces.measureBytes(job.jobId) : 0;
@@ -172,4 +180,21 @@ async function follow(worker: SystemWorker, known: UnfinishedJob, observation: O
   const outcome = ended ? { outcome: next.outcome, reason: next.reason } : {};
   if (stored) log.info({ hpc: system.name, jobId: job.jobId, state: next.state, ...outcome }, 'job moved on');
   return stored ? 'changed' : 'later';
+}
+
+/**
+ * A controller that comes back from an older state can start a job again that has run, and call it cancelled when its node
+ * refuses. Where the job has ended by itself and has left how, that is its end.
+ */
+async function withOwnEnd(
+  { engine, workspaces }: SystemWorker,
+  observation: Observation,
+  signal: AbortSignal,
+): Promise<Observation> {
+  if (observation.kind !== 'finished' || observation.outcome !== 'cancelled') return observation;
+  const { jobId, ref } = observation;
+  const trace = (await engine.trace(new Map([[jobId, { ref, workspace: workspaces.pathsOf(jobId) }]]), signal)).get(
+    jobId,
+  );
+  return typeof trace === 'object' && trace.exitCode !== null ? { ...observation, ...trace } : observation;
 }

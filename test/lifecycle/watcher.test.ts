@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { hpcSystems } from '../../src/config/hpc-systems.ts';
-import type { JobState } from '../../src/domain/job.ts';
+import type { JobEnd, JobState } from '../../src/domain/job.ts';
 import type { Observation } from '../../src/domain/transition.ts';
 import type { Engine } from '../../src/engines/engine.ts';
 import type { Workspaces } from '../../src/files/workspaces.ts';
@@ -39,11 +39,13 @@ describe('the watcher', () => {
   let whileAsked: () => Promise<unknown>;
   let looks: number;
   let done: string[];
+  /** What the job left itself. */
+  let left: JobEnd | null;
 
   beforeEach(async () => {
     books = await openBooks(['1'], 10_000, 1000);
     await openSystem(books.db, 'sys', 1);
-    [says, whileAsked, looks, done] = [[], async () => undefined, 0, []];
+    [says, whileAsked, looks, done, left] = [[], async () => undefined, 0, [], null];
   });
   afterEach(async () => {
     await loop?.stop();
@@ -85,6 +87,7 @@ describe('the watcher', () => {
       release: async (refs) => void done.push(`release ${[...refs.values()]}`),
       discard: async (refs) => void done.push(`discard ${refs}`),
       forget: async (jobIds) => void done.push(`forget ${jobIds.length}`),
+      trace: async (missing) => new Map(left === null ? [] : [...missing.keys()].map((name) => [name, left as JobEnd])),
       onChange: () => undefined,
     };
     const worker = {
@@ -92,7 +95,10 @@ describe('the watcher', () => {
       ...{
         engine: engine as Engine,
         system: hpcSystems(books.config).get('sys'),
-        workspaces: { measureBytes: async () => 1 } as Partial<Workspaces> as Workspaces,
+        workspaces: {
+          measureBytes: async () => 1,
+          pathsOf: () => ({ directory: '', stdout: '', stderr: '' }),
+        } as Partial<Workspaces> as Workspaces,
       },
       ...{ watchMs: 1, idleWatchMs: 1, missingAlarmMs: 1e9, metrics: { count: () => undefined, set: () => undefined } },
       ...{ announce: () => undefined, now: () => 10_000, log: silent },
@@ -104,6 +110,24 @@ describe('the watcher', () => {
   async function afterLooks(): Promise<void> {
     const before = looks;
     await until('more looks', () => looks >= before + 3 || undefined);
+  }
+
+  const byItself = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 } as const;
+  const bySignal = { outcome: 'failed', reason: 'killed by SIGTERM', exitCode: null } as const;
+  for (const [what, own, outcome] of [
+    ['ended by itself: so it did', byItself, 'succeeded'],
+    ['was killed: so it was', bySignal, 'cancelled_by_site'],
+    ['left nothing: so it was', null, 'cancelled_by_site'],
+  ] as const) {
+    test(`is told that a job was cancelled, which nobody asked for, and which ${what}`, async () => {
+      await store('queued', '7');
+      left = own && { ...own, startedAt: 5000, endedAt: 6000, elapsedSeconds: 1 };
+      says = [{ ...finished('7'), outcome: 'cancelled', reason: 'CANCELLED', exitCode: null } as Observation];
+      watch();
+      await until('it has ended', async () => (await stateInBooks()) === 'ended' || undefined);
+      const status = (await findJob(books.db, jobId))?.status;
+      assert.equal(status?.state === 'ended' && status.outcome, outcome);
+    });
   }
 
   test('does nothing about what the books know, and follows what is news', async () => {
