@@ -8,9 +8,11 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 export const builtFolder = join(root, 'dist');
 
-/** Where the sources as they are now are, or would be, once built: any change of them is another folder. */
-export function builtFrom(sources = join(root, 'src'), others = [join(root, 'package-lock.json')]) {
+/** Where the sources as they are now are, or would be, once built: any change of what goes into it is another folder. */
+export function builtFrom() {
+  const sources = join(root, 'src');
   const files = readdirSync(sources, { recursive: true }).map((name) => join(sources, name));
+  const others = ['package-lock.json', 'scripts/build.mjs'].map((name) => join(root, name));
   const stamp = createHash('sha256');
   for (const file of [...files.sort(), ...others]) {
     const { size, mtimeMs } = statSync(file);

@@ -3,6 +3,7 @@
 // was not built.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { builtFrom } from './built.mjs';
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
@@ -15,7 +16,6 @@ if (major < 22 || (major === 22 && minor < 18)) {
 // Compiled code is kept between runs: it halves the time to start.
 const { enableCompileCache } = await import('node:module');
 enableCompileCache();
-const { builtFrom } = await import('./built.mjs');
 const built = join(builtFrom(), 'program.js');
 const { runCommandLine } = await import(existsSync(built) ? built : '../src/cli/program.ts');
 await runCommandLine(process.argv);

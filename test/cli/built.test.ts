@@ -16,7 +16,7 @@ describe('what was built', () => {
 
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'bursar-built-'));
-    for (const name of ['bin', 'src', 'config', 'package.json', 'package-lock.json'])
+    for (const name of ['bin', 'src', 'scripts', 'config', 'package.json', 'package-lock.json'])
       cpSync(join(root, name), join(folder, name), { recursive: true });
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   });
@@ -32,12 +32,14 @@ describe('what was built', () => {
     assert.match(run(), /^\d+\.\d+\.\d+\n$/);
   });
 
-  test('is another folder for each file that is added, and for other dependencies', async () => {
+  test('is another folder for each file that is added, for other dependencies, and when it is built otherwise', async () => {
     const before = await builtFolder();
     writeFileSync(join(folder, 'src/domain/new.ts'), '');
     const added = await builtFolder();
     writeFileSync(join(folder, 'package-lock.json'), '{}');
     const updated = await builtFolder();
-    assert.equal(new Set([before, added, updated]).size, 3);
+    writeFileSync(join(folder, 'scripts/build.mjs'), '');
+    const otherwise = await builtFolder();
+    assert.equal(new Set([before, added, updated, otherwise]).size, 4);
   });
 });
