@@ -99,6 +99,7 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
 
     test('a running job is cancelled by DELETE, and its files are deleted by another', async () => {
       const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 600' });
+      await inStage(me, body, 'RUNNING');
       const { status } = await me.send('DELETE', pathOf(body));
       assert.ok(status === 200 || status === 202);
       const job = await me.finished(body);
@@ -106,6 +107,17 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
       assert.match(String((await endOf(job))?.reason), /^cancelled by its owner/);
       assert.equal((await me.send('DELETE', pathOf(body))).status, 200);
       assert.equal(existsSync(homeOf(job)), false);
+    });
+
+    test('a job that was accepted a moment ago is cancelled by DELETE, and pays for no more than it used', async () => {
+      const before = await timeLeft();
+      const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 600', core_number: '3' });
+      const { status } = await me.send('DELETE', pathOf(body));
+      assert.ok(status === 200 || status === 202);
+      const job = await me.finished(body);
+      assert.deepEqual([job.stage, job.failed], ['CANCELED', false]);
+      const used = before - (await timeLeft());
+      assert.ok(used < 600 && used % 3 === 0, `${used} seconds were charged`);
     });
 
     test('what an administrator of the cluster cancels has failed, and pays for what it used', async () => {
