@@ -1,16 +1,21 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { type Server, STATUS_CODES, validateHeaderValue } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../services/actor.ts';
 import type { Answered } from './access-log.ts';
 import type { RateLimits } from './rate-limits.ts';
+import { createRequestBounds, isHeadAlone } from './request-bounds.ts';
 
 /** An answer as it went out, but for what is said of each request anew. */
 interface SentAnswer {
+  caller: Caller;
+  url: string;
+  /** The name that the caller has given to the request. */
+  requestId: string | string[] | undefined;
   status: number;
-  /** Names and values in turn, which Node writes fastest. */
-  headers: readonly string[];
-  /** What is short is a text: it goes out with the headers in one piece. */
+  /** The first lines of it. */
+  head: string;
+  /** What is short is a text, a character for each byte: it goes out with the head in one piece. */
   body: Buffer | string;
   goodUntil: number;
 }
@@ -27,41 +32,35 @@ export interface RepeatedReadsDeps {
   onAnswered(answered: Answered): void;
 }
 
-/** What the headers of a request say that matters here. */
-interface Head {
-  raw: readonly string[];
-  authorization: string | undefined;
-  ifNoneMatch: string;
-  requestId: string | string[] | undefined;
-  /** As a read has them: with a host, without a body. */
-  isPlain: boolean;
-}
-
-interface Connection {
-  /** Of the last request: the next one mostly has the same, and need not be read anew. */
-  head: Head;
-  /** Who spoke last, and how they said who they are. */
-  caller: Caller;
-  authorization: string;
+/** What is known of a request while it is worked on. */
+interface Begun {
+  /** What the books were when it came in. */
+  version: unknown;
+  /** All that was sent, a character for each byte; null when that was not it alone. */
+  question: string | null;
+  caller?: Caller;
 }
 
 const mostBytes = 32_000_000;
+const longestQuestion = 4096;
 const mostInOnePiece = 8192;
 const noBody = Buffer.alloc(0);
 
 /**
- * Reads that are repeated. As long as nobody has written to the books, the same question of the same caller has the same
- * answer: it is sent again as it was, before the framework looks at it, which takes longer than all the rest. Whoever may
- * not have it any more has lost the right by a commit, or at a time that is known beforehand.
+ * Reads that are repeated. Whoever sends the same bytes again, where a request begins, asks the same: as long as nobody
+ * has written to the books the answer is the same too. It is sent as it was, before anybody parses the question, which
+ * takes longer than all the rest. Whoever may not have it any more has lost the right by a commit, or at a time that is
+ * known beforehand.
  */
 export function createRepeatedReads({ booksVersion, limits, now, requestId, onAnswered }: RepeatedReadsDeps) {
-  /** By token, and by what was asked. */
-  const sent = new Map<string, Map<string, SentAnswer>>();
+  /** By what was asked: all of it, with the token. */
+  const sent = new Map<string, SentAnswer>();
   let bytes = 0;
   let version: unknown;
-  const connections = new WeakMap<Socket, Connection>();
-  /** What the books were when a request came in, and whose it is. */
-  const begun = new WeakMap<FastifyRequest, { version: unknown; caller?: Caller }>();
+  /** What a connection has just asked, until it is known as a request. */
+  const questions = new WeakMap<Socket, string>();
+  const begun = new WeakMap<FastifyRequest, Begun>();
+  const dateAt = createHttpDate();
 
   function forgetWhatWasBefore(): void {
     const current = booksVersion?.();
@@ -71,101 +70,124 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
     version = current;
   }
 
-  function answer(request: IncomingMessage, response: ServerResponse): boolean {
-    const connection = connections.get(request.socket);
-    if (connection === undefined || request.method !== 'GET') return false;
-    if (!isSame(connection.head.raw, request.rawHeaders)) connection.head = headOf(request);
-    const { head, caller } = connection;
-    if (!head.isPlain || head.authorization !== connection.authorization) return false;
-    forgetWhatWasBefore();
-    const known = sent.get(caller.tokenHash)?.get(questionOf(request.url, head));
-    if (known === undefined || known.goodUntil <= now()) return false;
+  function answer(socket: Socket, question: string): boolean {
     const begunAt = performance.now();
-    const spent = limits.spend(caller);
+    forgetWhatWasBefore();
+    const known = sent.get(question);
+    const at = now();
+    if (known === undefined || known.goodUntil <= at) return false;
+    const spent = limits.spend(known.caller);
     if (spent === null) return false;
-    const id = requestId(head.requestId);
-    const { status, headers, body } = known;
-    response.writeHead(status, headers.concat('x-request-id', id, 'ratelimit', spent));
-    response.end(body);
-    onAnswered({ requestId: id, method: 'GET', url: request.url ?? '', status, ms: performance.now() - begunAt });
+    const id = requestId(known.requestId);
+    const { url, status, head, body } = known;
+    const whole = `${head}x-request-id: ${id}\r\nratelimit: ${spent}\r\nDate: ${dateAt(at)}\r\n\r\n`;
+    if (typeof body === 'string') socket.write(whole + body, 'latin1');
+    else {
+      socket.cork();
+      socket.write(whole, 'latin1');
+      socket.write(body);
+      socket.uncork();
+    }
+    onAnswered({ requestId: id, method: 'GET', url, status, ms: performance.now() - begunAt });
     return true;
   }
 
   return {
-    /** Puts itself before whoever else answers the requests of a server. */
+    /** Puts itself before the parser of every connection of a server. */
     overtake(server: Server): void {
       if (booksVersion === undefined) return;
-      const [handle] = server.listeners('request');
-      if (handle === undefined) throw new Error('nobody answers the requests of this server');
-      server.removeListener('request', handle as () => void);
-      server.on('request', (request, response) => {
-        // One that is closing has more to say.
-        if (!server.listening || !answer(request, response)) handle(request, response);
+      const underWay = new WeakMap<Socket, number>();
+      server.on('request', ({ socket }, response) => {
+        underWay.set(socket, (underWay.get(socket) ?? 0) + 1);
+        response.once('close', () => underWay.set(socket, (underWay.get(socket) ?? 1) - 1));
+      });
+      server.on('connection', (socket: Socket) => {
+        const [parse, ...others] = socket.listeners('data');
+        // As it has been from Node 18 on. Another Node would parse everything itself.
+        if (parse === undefined || others.length > 0) return;
+        const bounds = createRequestBounds();
+        // The first request of a connection is Node’s: it ends the time that a connection has until its first one. Nobody
+        // is overtaken; whoever does not fetch their answers is left to Node, which stops reading; so is who is closing.
+        const isFree = () => underWay.get(socket) === 0 && socket.writableLength === 0 && server.listening;
+        socket.removeListener('data', parse as () => void);
+        socket.on('data', (piece: Buffer) => {
+          questions.delete(socket);
+          if (bounds.atStart() && piece.length <= longestQuestion) {
+            const question = piece.toString('latin1');
+            if (isFree() && answer(socket, question)) return;
+            if (isHeadAlone(piece)) questions.set(socket, question);
+          }
+          bounds.pass(piece);
+          parse.call(socket, piece);
+        });
       });
     },
 
     /** Takes note of the books before anything is read for a request. */
     begin(request: FastifyRequest): void {
-      if (booksVersion !== undefined && request.method === 'GET') begun.set(request, { version: booksVersion() });
+      if (booksVersion === undefined || request.method !== 'GET') return;
+      begun.set(request, { version: booksVersion(), question: questions.get(request.raw.socket) ?? null });
     },
 
     /** Takes note of who is calling. */
     introduce(request: FastifyRequest, caller: Caller): void {
-      const { raw, headers } = request;
-      if (headers.authorization === undefined || booksVersion === undefined) return;
-      // Not that of the connection: where requests are sent without waiting for answers, the next one may be another’s.
       const it = begun.get(request);
       if (it !== undefined) it.caller = caller;
-      connections.set(raw.socket, { head: headOf(raw), caller, authorization: headers.authorization });
     },
 
     /** Keeps an answer that is about to be sent, if it holds until some time. */
     keep(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
       const body = payload ?? noBody;
-      const { version: seen, caller } = begun.get(request) ?? {};
-      if (caller === undefined || reply.goodUntil === 0 || !Buffer.isBuffer(body)) return;
-      if (seen !== booksVersion?.()) return;
+      const { version: seen, question = null, caller } = begun.get(request) ?? {};
+      if (question === null || caller === undefined || reply.goodUntil === 0 || !Buffer.isBuffer(body)) return;
+      if (!staysOpen(request, reply) || seen !== booksVersion?.()) return;
       forgetWhatWasBefore();
-      const size = body.length + request.url.length + 1000;
+      const size = question.length + body.length + 1000;
       if (bytes + size > mostBytes) return;
       bytes += size;
-      const { status, headers } = asSent(reply, body);
-      const { tokenHash } = caller;
-      const goodUntil = Math.min(reply.goodUntil, caller.goodUntil);
-      const short = body.length <= mostInOnePiece ? body.toString() : body;
-      const answers = sent.get(tokenHash) ?? new Map<string, SentAnswer>();
-      sent.set(tokenHash, answers);
-      answers.set(questionOf(request.url, headOf(request.raw)), { status, headers, body: short, goodUntil });
+      sent.set(question, {
+        caller,
+        url: request.url,
+        requestId: request.headers['x-request-id'],
+        status: reply.statusCode,
+        head: headOf(request, reply, body),
+        body: body.length <= mostInOnePiece ? body.toString('latin1') : body,
+        goodUntil: Math.min(reply.goodUntil, caller.goodUntil),
+      });
     },
   };
 }
 
-function headOf({ rawHeaders, headers }: IncomingMessage): Head {
-  return {
-    raw: rawHeaders,
-    authorization: headers.authorization,
-    ifNoneMatch: headers['if-none-match'] ?? '',
-    requestId: headers['x-request-id'],
-    isPlain: headers.host !== undefined && !('content-length' in headers) && !('transfer-encoding' in headers),
-  };
+/** Whether the connection goes on after an answer without a word about it. */
+function staysOpen({ raw }: FastifyRequest, reply: FastifyReply): boolean {
+  const asked = raw.headers.connection?.toLowerCase() ?? 'keep-alive';
+  return raw.httpVersion === '1.1' && asked === 'keep-alive' && !reply.hasHeader('connection');
 }
 
-function isSame(one: readonly string[], other: readonly string[]): boolean {
-  if (one.length !== other.length) return false;
-  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false;
-  return true;
-}
-
-/** What an answer depends on, beside the books and the caller. */
-function questionOf(url: string | undefined, { ifNoneMatch }: Head): string {
-  return ifNoneMatch === '' ? `${url}` : `${url} ${ifNoneMatch}`;
-}
-
-function asSent(reply: FastifyReply, body: Buffer): Pick<SentAnswer, 'status' | 'headers'> {
-  const { 'x-request-id': _id, ratelimit: _left, ...headers } = reply.getHeaders();
+/** As Node writes it. */
+function headOf({ server }: FastifyRequest, reply: FastifyReply, body: Buffer): string {
+  const { 'x-request-id': _id, ratelimit: _left, ...own } = reply.getHeaders();
   const length = reply.statusCode === 304 ? {} : { 'content-length': String(body.length) };
-  const all = Object.entries({ ...(headers as Record<string, string>), ...length });
-  return { status: reply.statusCode, headers: all.flat() };
+  const seconds = Math.floor(server.server.keepAliveTimeout / 1000);
+  const lines = Object.entries({ ...own, ...length, Connection: 'keep-alive', 'Keep-Alive': `timeout=${seconds}` });
+  for (const [name, value] of lines) validateHeaderValue(name, String(value));
+  const head = [
+    `HTTP/1.1 ${reply.statusCode} ${STATUS_CODES[reply.statusCode]}`,
+    ...lines.map((line) => line.join(': ')),
+  ];
+  return `${head.join('\r\n')}\r\n`;
+}
+
+/** The date of a header, which is the same for a second. */
+function createHttpDate(): (at: number) => string {
+  let second = 0;
+  let date = '';
+  return (at) => {
+    const current = Math.floor(at / 1000);
+    if (current !== second) date = new Date(at).toUTCString();
+    second = current;
+    return date;
+  };
 }
 
 declare module 'fastify' {

@@ -9,6 +9,7 @@ import { pathOf } from '../support/jobs.ts';
 import { logLines } from '../support/logs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
+import { until } from '../support/until.ts';
 
 interface Said {
   status: number;
@@ -154,5 +155,64 @@ describe('a read that is repeated on a connection', () => {
     for (let n = 0; n < 105; n++) statuses.push((await get('/jobs/', token)).status);
     assert.deepEqual(new Set(statuses.slice(0, 100)), new Set([200]));
     assert.equal(statuses.at(-1), 429);
+  });
+
+  /** What a connection is told that sends these pieces one after the other, whatever it is told meanwhile. */
+  const converse = async (pieces: readonly string[], isOver: (said: string) => boolean) => {
+    const socket = connect(Number(new URL(server.url).port), '127.0.0.1')
+      .setNoDelay()
+      .setEncoding('latin1');
+    let said = '';
+    socket.on('data', (text) => {
+      said += text;
+    });
+    for (const piece of pieces) {
+      socket.write(piece, 'latin1');
+      await sleep(50);
+    }
+    await until('the last answer', () => isOver(said) || undefined).finally(() => socket.destroy());
+    return said;
+  };
+  const statusesOf = (said: string) => said.match(/HTTP\/1.1 \d+/g)?.map((line) => line.slice(-3));
+  const question = (path: string, token: string, method = 'GET', ...more: string[]) =>
+    [`${method} ${path} HTTP/1.1`, 'Host: bursar', `Authorization: Bearer ${token}`, ...more, '', ''].join('\r\n');
+
+  test('is a question only where a request begins', async () => {
+    const token = await server.token('4747');
+    const ask = question('/jobs/', token);
+    const last = question('/jobs/hpc_one/proj_hpc_one_01/none/', token);
+    const end = (said: string) => statusesOf(said)?.includes('404') === true;
+    const plain = await converse([ask, ask, ask, last], end);
+    assert.deepEqual(statusesOf(plain), ['200', '200', '200', '404']);
+
+    const header = `GET /livez HTTP/1.1\r\nX-Rest: `;
+    const inHead = await converse([ask, ask, header, ask, last], end);
+    assert.deepEqual(statusesOf(inHead), ['200', '200', '200', '404']);
+    assert.doesNotMatch(inHead.split('HTTP/1.1 ')[3] ?? '', /\[\]/, 'the third is that of /livez');
+
+    const length = `Content-Length: ${ask.length * 2}`;
+    const inBody = await converse([ask, question('/jobs/', token, 'DELETE', length), ask, ask, ask, last], end);
+    assert.deepEqual(statusesOf(inBody), ['200', '405', '200', '404']);
+    const chunked = question('/jobs/', token, 'DELETE', 'Transfer-Encoding: chunked');
+    const size = `${ask.length.toString(16)}\r\n`;
+    const inChunk = await converse([ask, chunked + size, ask, '\r\n0\r\n\r\n', ask, last], end);
+    assert.deepEqual(statusesOf(inChunk), ['200', '405', '200', '404']);
+  });
+
+  test('waits for the answers before it, and for whoever does not fetch them', async () => {
+    const token = await server.token('4848');
+    const ask = question('/jobs/', token);
+    const other = question('/quotas/', token);
+    const said = await converse(
+      [ask, ask + other + ask, other, other + ask, ask],
+      (text) => statusesOf(text)?.length === 8,
+    );
+    const left = [...said.matchAll(/^ratelimit: .*r=(\d+)/gm)].map(([, rest]) => Number(rest));
+    assert.deepEqual(
+      left,
+      left.map((_, index) => Number(left[0]) - index),
+    );
+    const lists = said.split('HTTP/1.1 200').map((answer) => answer.endsWith('[]'));
+    assert.deepEqual(lists.slice(1), [true, true, false, true, false, false, true, true]);
   });
 });
