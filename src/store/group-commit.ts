@@ -61,14 +61,22 @@ export function createSharedWriter(database: Database, onCommit: () => void): Sh
     // Those who are told of a failure hear of it by their own wait; there may be nobody left.
     promise.catch(() => undefined);
     current = { size: 0, ended: promise, succeed: resolve, fail: reject };
-    setImmediate(commitInTurn);
+    commitAfterOthers(current, 0);
     return current;
   }
 
+  /** As long as every turn of the event loop brings somebody else, more may come; the rest is for those who wait. */
+  function commitAfterOthers(group: Group, sizeBefore: number): void {
+    setImmediate(() => {
+      if (group.size > sizeBefore) commitAfterOthers(group, group.size);
+      else commitInTurn(group);
+    });
+  }
+
   /** After whoever is writing now, and those who are waiting for their turn already. */
-  async function commitInTurn(): Promise<void> {
+  async function commitInTurn(group: Group): Promise<void> {
     const endTurn = await takeTurn();
-    commit();
+    if (group === current) commit();
     endTurn();
   }
 

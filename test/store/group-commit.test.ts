@@ -50,6 +50,17 @@ describe('transactions that share a commit', () => {
     assert.equal(commits, 1);
   });
 
+  test('those that follow one another turn by turn are waited for', async () => {
+    const writing = [write('a')];
+    for (const text of ['b', 'c']) {
+      await nextTurn();
+      writing.push(write(text));
+    }
+    await Promise.all(writing);
+    assert.deepEqual(textsOf(reader), ['a', 'b', 'c']);
+    assert.equal(commits, 1);
+  });
+
   test('nobody is told before it is committed, and everybody right after', async () => {
     const told: string[] = [];
     const all = ['a', 'b', 'c'].map(async (text) => {
