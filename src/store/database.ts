@@ -63,6 +63,8 @@ function openSqlite(file: string): Db {
   // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
   writer.pragma('synchronous = FULL');
   writer.pragma('foreign_keys = ON');
+  // What a savepoint would undo: it is little, and else a file that is made and removed for every transaction.
+  writer.pragma('temp_store = MEMORY');
   writer.pragma('busy_timeout = 10000');
   const reader = new Sqlite(file, { readonly: true });
   reader.pragma('busy_timeout = 10000');

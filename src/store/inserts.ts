@@ -9,6 +9,8 @@ type RowOf<Table extends keyof Tables, Column> = Pick<
   Column & keyof Insertable<Tables[Table]>
 >;
 
+let places = 0;
+
 /** Some columns of a table. */
 interface Place {
   table: keyof Tables;
@@ -27,7 +29,7 @@ export function rowsFor<Table extends keyof Tables, Column extends keyof Tables[
   table: Table,
   columns: readonly Column[],
 ): (rows: readonly RowOf<Table, Column>[]) => Rows {
-  const into = { table, columns, name: `${table} (${columns.join()})` };
+  const into = { table, columns, name: String(++places) };
   return (rows) => ({ into, rows: rows as readonly Row[] });
 }
 

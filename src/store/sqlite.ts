@@ -142,11 +142,18 @@ function changesRows({ query }: CompiledQuery): boolean {
 
 const mostStatements = 500;
 
-/** Runs statements in a transaction. One that SQLite has taken back, for a full disk perhaps, would do each by itself. */
+/**
+ * Runs statements in a transaction. With one that fails SQLite may take it back, for a full disk perhaps: what came then
+ * would be done by itself, for good.
+ */
 export function inTransactionOnly(database: Database, run: RunStatement): RunStatement {
+  let hasFailed = false;
   return (query) => {
-    if (!database.inTransaction) throw new Error('SQLite has taken the transaction back');
-    return run(query);
+    if (hasFailed && !database.inTransaction) throw new Error('SQLite has taken the transaction back');
+    hasFailed = true;
+    const result = run(query);
+    hasFailed = false;
+    return result;
   };
 }
 
