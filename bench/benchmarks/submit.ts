@@ -10,7 +10,8 @@ export const submit: Benchmark = {
   async run(bench) {
     const zip = await smallZip(bench);
     const config = stalledConfig(bench);
-    // The yardstick writes the same rows into books like those of the server, which has been told to stop.
+    // The yardstick writes the same rows into books like those of the server, which has been told to stop; the zip it writes
+    // to a file.
     const other = await startBursar(bench, { config });
     await submitOne(other, readFileSync(zip));
     await other.stop();

@@ -3,6 +3,8 @@ export type Values = Record<string, unknown>;
 /** The rows that one submission writes, as the database gave them. */
 export interface SubmissionRows {
   job: Values;
+  /** Its zip. */
+  input: Values;
   owner: unknown;
   entries: Values[];
   hold: Values;
@@ -13,10 +15,11 @@ export interface SubmissionRows {
 export async function readRows(query: (text: string) => Promise<Values[]> | Values[]): Promise<SubmissionRows> {
   const rowsOf = async (text: string) => (await query(text)).map(({ id, ...values }) => values);
   const [job = {}] = await rowsOf('select * from jobs');
+  const [input = {}] = await rowsOf('select * from inputs');
   const entries = await rowsOf("select * from entries where kind = 'reserve' order by id");
   const [hold = {}] = await rowsOf('select * from holds');
   const [event = {}] = await rowsOf("select * from events where kind = 'job.accepted'");
-  return { job, owner: job.owner, entries, hold, event };
+  return { job, input, owner: job.owner, entries, hold, event };
 }
 
 /** An insert for a row, with a mark for each of its values. */

@@ -8,7 +8,7 @@ import { countText, holdText, insertText, readRows, type SubmissionRows, type Va
 export interface RawSubmissions {
   /** Books with one submission in them: a SQLite file, or the address of a PostgreSQL database. */
   database: string;
-  /** What comes with each, and the folder that it is written to; null for the rows alone. */
+  /** What comes with each, and the folder that it is written to; null where it is a row like the others. */
   zip: { file: string; folder: string } | null;
   /** How many are under way at a time, each on a connection of its own; on SQLite it is one. */
   atOnce: number;
@@ -75,11 +75,16 @@ async function onPostgres({ database, zip, atOnce }: RawSubmissions): Promise<Su
   return clients.map((client) => async () => {
     const name = crypto.randomUUID();
     keep?.(name);
-    await recordOnPostgres(client, rows, name);
+    await recordOnPostgres(client, rows, name, keep !== null);
   });
 }
 
-async function recordOnPostgres(client: pg.Client, rows: SubmissionRows, name: string): Promise<void> {
+async function recordOnPostgres(
+  client: pg.Client,
+  rows: SubmissionRows,
+  name: string,
+  withFile: boolean,
+): Promise<void> {
   const mark = (place: number) => `$${place}`;
   // A name has the server prepare the statement once.
   const run = async (text: string, values: unknown[]) =>
@@ -90,6 +95,7 @@ async function recordOnPostgres(client: pg.Client, rows: SubmissionRows, name: s
     `${insertText('jobs', rows.job, mark)} returning id`,
     Object.values({ ...rows.job, job_id: name }),
   );
+  if (!withFile) await run(insertText('inputs', rows.input, mark), Object.values({ ...rows.input, job: id }));
   for (const { account_id, held } of rows.entries) await run(holdText(mark), [held, account_id, held]);
   for (const entry of rows.entries) await run(insertText('entries', entry, mark), Object.values({ ...entry, job: id }));
   await run(insertText('holds', rows.hold, mark), Object.values({ ...rows.hold, job: id }));

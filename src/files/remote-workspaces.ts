@@ -4,6 +4,7 @@ import { join, posix } from 'node:path';
 import type { Readable } from 'node:stream';
 import { createLocalShell } from '../shell/local-shell.ts';
 import type { Shell } from '../shell/shell.ts';
+import type { Content } from './byte-source.ts';
 import { diskTrouble } from './disk-trouble.ts';
 import { checkedJobId, isJobId } from './job-id.ts';
 import { createRemoteReader } from './remote-reader.ts';
@@ -60,11 +61,11 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
     await runScript(doing, publishScript, [homeOf(jobId), attempt]);
   }
 
-  async function unpackHere(folder: string, zipPath: string, limits: Parameters<Workspaces['stage']>[2]) {
+  async function unpackHere(folder: string, zip: Content, limits: Parameters<Workspaces['stage']>[2]) {
     try {
       await removeTree(folder);
       await mkdir(folder, { recursive: true, mode: 0o700 });
-      await unpackZip(zipPath, folder, limits);
+      await unpackZip(zip, folder, limits);
     } catch (error) {
       throw diskTrouble('unpack the files of the job', error);
     }
@@ -87,11 +88,11 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
       };
     },
 
-    async stage(jobId, zipPath, limits) {
+    async stage(jobId, zip, limits) {
       const folder = stagingOf(jobId);
       try {
-        if (zipPath === null) return await upload(jobId, undefined);
-        await unpackHere(folder, zipPath, limits);
+        if (zip === null) return await upload(jobId, undefined);
+        await unpackHere(folder, zip, limits);
         await upload(jobId, await here.stream(['tar', '-cf', '-', '-C', folder, '.'], { signal: never }));
       } finally {
         // What cannot be removed now, the next try removes.

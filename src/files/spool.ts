@@ -7,7 +7,7 @@ import type { Content } from './byte-source.ts';
 import { diskTrouble } from './disk-trouble.ts';
 import { createIncoming } from './incoming.ts';
 import { checkedJobId, isJobId } from './job-id.ts';
-import { syncFolder, writeFileSynced } from './synced.ts';
+import { syncFolder } from './sync-folder.ts';
 
 export interface Upload {
   /** Where it is until it is kept. */
@@ -18,7 +18,7 @@ export interface Upload {
 
 export type UploadBody = Readable | AsyncIterable<Uint8Array>;
 
-/** The zips of submitted jobs, from their first byte until the job is over. */
+/** The zips of submitted jobs that are files, from their first byte until an engine has the job. */
 export interface Spool {
   /** Makes the folders. Called once, first. */
   open(): Promise<void>;
@@ -36,11 +36,11 @@ export interface Spool {
    */
   receive(body: UploadBody, options: { maxBytes: number; onProgress?(): void }): Promise<Upload>;
 
-  /** After success the zip is the job's, and survives a crash of the machine. After a failure repeat or discard. */
-  keep(upload: Upload, jobId: string): Promise<void>;
+  /** After success the file of an upload is the job's, and survives a crash of the machine. After a failure repeat or discard. */
+  keep(file: string, jobId: string): Promise<void>;
 
   /** After success the upload is gone. Discarding one that is kept or gone does nothing. */
-  discard(upload: Upload): Promise<void>;
+  discard(upload: Pick<Upload, 'content'>): Promise<void>;
 
   pathOf(jobId: string): string;
 
@@ -57,7 +57,6 @@ export function createSpool(directory: string): Spool {
   const incoming = join(directory, 'incoming');
   const pathOf = (jobId: string) => join(directory, `${checkedJobId(jobId)}.zip`);
   const syncNames = syncForAll(directory);
-  const kept = new WeakSet<Upload>();
 
   return {
     async open() {
@@ -89,21 +88,18 @@ export function createSpool(directory: string): Spool {
       }
     },
 
-    async keep(upload, jobId) {
+    async keep(file, jobId) {
       const path = pathOf(jobId);
       try {
-        if (typeof upload.content === 'string') await rename(upload.content, path);
-        else await writeFileSynced(path, upload.content);
-        kept.add(upload);
+        await rename(file, path);
         await syncNames();
       } catch (error) {
         throw diskTrouble('store the request body', error);
       }
     },
 
-    async discard(upload) {
-      const { content } = upload;
-      if (typeof content === 'string' && !kept.has(upload)) await rm(content, { force: true });
+    async discard({ content }) {
+      if (typeof content === 'string') await rm(content, { force: true });
     },
 
     pathOf,

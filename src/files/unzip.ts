@@ -6,7 +6,7 @@ import { BursarError } from '../domain/errors.ts';
 import type { Content } from './byte-source.ts';
 import { diskCode, diskTrouble } from './disk-trouble.ts';
 import { invalidEntry } from './invalid-zip.ts';
-import { inspectZip } from './zip-directory.ts';
+import { checkDirectory, inspectZip, type ZipSummary } from './zip-directory.ts';
 import { readEntries, type ZipEntry, type ZipLimits } from './zip-entries.ts';
 import { type OpenZip, withZip } from './zip-reader.ts';
 
@@ -18,10 +18,10 @@ import { type OpenZip, withZip } from './zip-reader.ts';
  *
  * Failures: `invalid_zip`, for all that `inspectZip` refuses and for content that is not what the directory says.
  */
-export async function unpackZip(path: string, directory: string, limits: ZipLimits): Promise<void> {
+export async function unpackZip(content: Content, directory: string, limits: ZipLimits): Promise<void> {
   // The whole directory first: a zip that will be refused should not cost the writing of half of it.
-  await inspectZip(path, limits);
-  await withZip(path, async (zip) => {
+  await inspectZip(content, limits);
+  await withZip(content, async (zip) => {
     let lastFolder = directory;
     for await (const entry of readEntries(zip, limits)) {
       const target = join(directory, entry.path);
@@ -38,32 +38,36 @@ export async function unpackZip(path: string, directory: string, limits: ZipLimi
 }
 
 /**
- * The first bytes of one file of a zip that has passed `inspectZip`; null when there is no such file. For a look at a
- * script before its job is taken: a checksum that does not fit is found when it is unpacked.
+ * As `inspectZip`, with the first bytes of one of the files; null when there is no such file. For a look at a script before
+ * its job is taken: a checksum that does not fit is found when it is unpacked.
  */
-export async function readStart(
+export async function inspectWithStart(
   content: Content,
   name: string,
   bytes: number,
   limits: ZipLimits,
-): Promise<Buffer | null> {
+): Promise<ZipSummary & { start: Buffer | null }> {
   return await withZip(content, async (zip) => {
-    for await (const entry of readEntries(zip, limits)) {
-      if (entry.kind !== 'file' || entry.path !== name) continue;
-      const chunks: Buffer[] = [];
-      let length = 0;
-      const collect = async (content: AsyncIterable<Buffer>) => {
-        for await (const chunk of content) {
-          chunks.push(chunk);
-          length += chunk.length;
-          if (length >= bytes) return;
-        }
-      };
-      await unpackEntry(zip, entry, collect);
-      return Buffer.concat(chunks).subarray(0, bytes);
-    }
-    return null;
+    let named: ZipEntry | null = null;
+    const summary = await checkDirectory(zip, limits, (entry) => {
+      if (entry.kind === 'file' && entry.path === name) named = entry;
+    });
+    return { ...summary, start: named && (await startOf(zip, named, bytes)) };
   });
+}
+
+async function startOf(zip: OpenZip, entry: ZipEntry, bytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const collect = async (content: AsyncIterable<Buffer>) => {
+    for await (const chunk of content) {
+      chunks.push(chunk);
+      length += chunk.length;
+      if (length >= bytes) return;
+    }
+  };
+  await unpackEntry(zip, entry, collect);
+  return Buffer.concat(chunks).subarray(0, bytes);
 }
 
 async function unpackFile(zip: OpenZip, entry: ZipEntry, target: string) {

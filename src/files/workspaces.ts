@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Content } from './byte-source.ts';
 import { diskCode, diskTrouble } from './disk-trouble.ts';
 import { checkedJobId, isJobId } from './job-id.ts';
 import { createLocalReader } from './local-reader.ts';
@@ -28,7 +29,7 @@ export interface Workspaces extends WorkspaceReader {
    *
    * Failures: `invalid_zip`, and `unavailable` (transient) when the disk is full.
    */
-  stage(jobId: string, zipPath: string | null, limits: ZipLimits): Promise<void>;
+  stage(jobId: string, zip: Content | null, limits: ZipLimits): Promise<void>;
 
   /** The bytes in the job's files, its output included, as far as they can be seen; 0 without a workspace. */
   measureBytes(jobId: string): Promise<number>;
@@ -64,7 +65,7 @@ export function createWorkspaces(root: string): Workspaces {
       return { directory: join(home, 'files'), stdout: join(home, 'stdout'), stderr: join(home, 'stderr') };
     },
 
-    async stage(jobId, zipPath, limits) {
+    async stage(jobId, zip, limits) {
       const home = homeOf(jobId);
       const partial = `${home}.partial`;
       // A name of its own: a try that lingers from before cannot mix its files into this one's.
@@ -72,7 +73,7 @@ export function createWorkspaces(root: string): Workspaces {
       try {
         await removeTree(partial);
         await mkdir(files, { recursive: true, mode: 0o700 });
-        if (zipPath !== null) await unpackZip(zipPath, files, limits);
+        if (zip !== null) await unpackZip(zip, files, limits);
         await renameUnlessThere(dirname(files), home);
       } catch (error) {
         throw diskTrouble('make the workspace of the job', error);

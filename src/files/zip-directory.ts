@@ -1,7 +1,7 @@
 import type { Content } from './byte-source.ts';
 import { invalidEntry, invalidZip } from './invalid-zip.ts';
 import { isAbsurdRatio, readEntries, type ZipEntry, type ZipLimits } from './zip-entries.ts';
-import { withZip } from './zip-reader.ts';
+import { type OpenZip, withZip } from './zip-reader.ts';
 
 export type { ZipLimits } from './zip-entries.ts';
 
@@ -16,28 +16,36 @@ export interface ZipSummary {
  * truth (`unpackZip` finds out). After a failure (`invalid_zip`) a file is as it was, and closed.
  */
 export async function inspectZip(content: Content, limits: ZipLimits): Promise<ZipSummary> {
-  return await withZip(content, async (open) => {
-    const tree = createTree(limits.maxEntries);
-    const places: Place[] = [];
-    let unpackedBytes = 0;
-    let packedBytes = 0;
-    for await (const entry of readEntries(open, limits)) {
-      tree.add(entry);
-      places.push({ path: entry.path, start: entry.start, end: entry.end });
-      unpackedBytes += entry.unpackedBytes;
-      packedBytes += entry.packedBytes;
-      // Neither sum leaves the safe integers: each entry is within this limit and within the file.
-      if (unpackedBytes > limits.maxUnpackedBytes) {
-        throw invalidZip(`The zip file unpacks to more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
-      }
+  return await withZip(content, (open) => checkDirectory(open, limits, () => undefined));
+}
+
+/** The same with a zip that is open, telling of every entry on the way. */
+export async function checkDirectory(
+  open: OpenZip,
+  limits: ZipLimits,
+  onEntry: (entry: ZipEntry) => void,
+): Promise<ZipSummary> {
+  const tree = createTree(limits.maxEntries);
+  const places: Place[] = [];
+  let unpackedBytes = 0;
+  let packedBytes = 0;
+  for await (const entry of readEntries(open, limits)) {
+    tree.add(entry);
+    places.push({ path: entry.path, start: entry.start, end: entry.end });
+    unpackedBytes += entry.unpackedBytes;
+    packedBytes += entry.packedBytes;
+    // Neither sum leaves the safe integers: each entry is within this limit and within the file.
+    if (unpackedBytes > limits.maxUnpackedBytes) {
+      throw invalidZip(`The zip file unpacks to more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
     }
-    refuseOverlaps(places);
-    if (isAbsurdRatio(unpackedBytes, packedBytes, limits)) {
-      const problem = `The zip file unpacks to more than ${limits.maxRatio} times its size`;
-      throw invalidZip(`${problem}. Generate such data in the job instead of sending it.`);
-    }
-    return { entries: places.length, unpackedBytes };
-  });
+    onEntry(entry);
+  }
+  refuseOverlaps(places);
+  if (isAbsurdRatio(unpackedBytes, packedBytes, limits)) {
+    const problem = `The zip file unpacks to more than ${limits.maxRatio} times its size`;
+    throw invalidZip(`${problem}. Generate such data in the job instead of sending it.`);
+  }
+  return { entries: places.length, unpackedBytes };
 }
 
 interface Place {

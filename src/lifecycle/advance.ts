@@ -4,6 +4,7 @@ import { usageOf } from '../domain/settlement.ts';
 import type { HpcSystem } from '../domain/system.ts';
 import type { ObservedStatus } from '../domain/transition.ts';
 import { insertEvent } from '../store/events.ts';
+import { removeInput } from '../store/inputs.ts';
 import { type JobRecord, updateStatus } from '../store/jobs.ts';
 import { settle } from '../store/ledger.ts';
 import type { Tenure } from './tenure.ts';
@@ -32,6 +33,8 @@ export async function advanceJob(
   return await tenure.write(async (tx) => {
     const shown = jobView({ ...job, status: next }, words);
     if (!(await updateStatus(tx, job, next, shown, engineRef))) return false;
+    // Its engine has it, with all its files, or nobody will.
+    if (job.hasInput && job.status.state === 'submitting') await removeInput(tx, job.id);
     const data: Record<string, unknown> = {
       ...jobReference(job),
       stage: shown.stage,

@@ -2,8 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/job.ts';
 import { limitSeconds } from '../domain/price.ts';
-import { readStart } from '../files/unzip.ts';
+import type { Content } from '../files/byte-source.ts';
+import { inspectWithStart } from '../files/unzip.ts';
 import type { ZipLimits } from '../files/zip-directory.ts';
+import { findInput } from '../store/inputs.ts';
 import { claimDueJobs, nextDueAt, postponeJob } from '../store/job-queue.ts';
 import type { JobRecord } from '../store/jobs.ts';
 import { advanceJob } from './advance.ts';
@@ -95,7 +97,7 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
  * does not want it any more and no engine has it.
  */
 async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<string | null> {
-  const { engine, workspaces, spool, zipLimits, siteOptions } = worker;
+  const { engine, workspaces, zipLimits, siteOptions } = worker;
   const { jobId, request } = job;
   // Only a job that was never tried may be staged without asking: another one may be running in its workspace.
   if (job.tries > 1) {
@@ -104,9 +106,8 @@ async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: Abort
   }
   if (job.isToBeCancelled) return null;
   // A zip is removed once its job has been with an engine: then the workspace is whole, and nothing has run in it.
-  const isStaged = job.hasInput && !(await spool.has(jobId));
-  if (!isStaged) {
-    const zip = job.hasInput ? spool.pathOf(jobId) : null;
+  const zip = await zipOf(worker, job);
+  if (zip !== null || !job.hasInput) {
     await workspaces.stage(jobId, zip, zipLimits);
     await checkEntry(zip, request, zipLimits);
   }
@@ -125,11 +126,17 @@ async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: Abort
   );
 }
 
+/** In the books if it is small, and else in the spool. Null for a job without one, and for one whose zip is unpacked. */
+async function zipOf({ db, spool }: SystemWorker, { id, jobId, hasInput }: JobRecord): Promise<Content | null> {
+  if (!hasInput) return null;
+  return (await findInput(db, id)) ?? ((await spool.has(jobId)) ? spool.pathOf(jobId) : null);
+}
+
 /** Looks into the zip: the workspace may be on another host. */
-async function checkEntry(zip: string | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
+async function checkEntry(zip: Content | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
   if (entry === null) return;
   const name = entry.replace(/^(\.\/)+/, '');
-  if (zip !== null && (await readStart(zip, name, 1, limits)) !== null) return;
+  if (zip !== null && (await inspectWithStart(zip, name, 1, limits)).start !== null) return;
   throw new BursarError('job_refused', `${entry} is not in the zip, and the tool ${tool} starts from it`);
 }
 

@@ -8,8 +8,9 @@ import { unitsOf } from '../domain/price.ts';
 import { longestRuntimeHours } from '../domain/quote.ts';
 import { type Lack, quotaExceeded } from '../domain/shortage.ts';
 import { type HpcSystem, newJobId } from '../domain/system.ts';
+import type { Content } from '../files/byte-source.ts';
 import type { Spool, Upload } from '../files/spool.ts';
-import { readStart } from '../files/unzip.ts';
+import { inspectWithStart } from '../files/unzip.ts';
 import { inspectZip, type ZipLimits } from '../files/zip-directory.ts';
 import type { Amounts } from '../store/accounts.ts';
 import { insertJob, type NewJob } from '../store/jobs.ts';
@@ -59,7 +60,7 @@ export async function submitJob(
   });
   try {
     const jobId = newJobId(system, request.tool, deps.newUuid());
-    const input = await keepInput(deps, upload, jobId, () => checkInput(deps, system, request, upload));
+    const input = await keepInput(deps, system, request, upload, jobId);
     try {
       const answer = (tx: Db, json: string) => claim?.answer(tx, json, upload.sha256);
       const json = await recordJob(deps, actor, destination, { jobId, request, input }, timeSeconds, answer);
@@ -80,29 +81,40 @@ export async function submitJob(
 
 type Input = NewJob['input'];
 
-/** Checks the zip and moves it under the job's name. An empty body is a job without input files. */
+/** Checks the zip. One that is a file is moved under the job's name. An empty body is a job without input files. */
 async function keepInput(
   deps: SubmissionDeps,
+  system: HpcSystem,
+  request: JobRequest,
   upload: Upload,
   jobId: string,
-  check: () => Promise<void>,
 ): Promise<Input> {
   if (upload.bytes === 0) return null;
-  const { unpackedBytes } = await inspectZip(upload.content, deps.zipLimits);
-  await check();
-  await deps.spool.keep(upload, jobId);
-  return { sha256: upload.sha256, bytes: upload.bytes, unpackedBytes };
+  const { content, ...facts } = upload;
+  const unpackedBytes = await checkInput(deps, system, request, content);
+  if (typeof content === 'string') await deps.spool.keep(content, jobId);
+  return { ...facts, unpackedBytes, content: typeof content === 'string' ? null : content };
 }
 
 const scriptStartBytes = 65_536;
 
-/** On Slurm, what a script says in its `#SBATCH` lines is held to the same list as the command line. */
-async function checkInput(deps: SubmissionDeps, system: HpcSystem, { command }: JobRequest, upload: Upload) {
-  if (system.scheduler !== 'slurm' || command.kind !== 'script') return;
+/**
+ * How much the zip unpacks to, if it is acceptable. On Slurm, what a script says in its `#SBATCH` lines is held to the same
+ * list as the command line.
+ */
+async function checkInput(
+  { zipLimits }: SubmissionDeps,
+  system: HpcSystem,
+  { command }: JobRequest,
+  content: Content,
+): Promise<number> {
+  if (system.scheduler !== 'slurm' || command.kind !== 'script') {
+    return (await inspectZip(content, zipLimits)).unpackedBytes;
+  }
   const name = command.script.replace(/^(\.\/)+/, '');
-  const start = await readStart(upload.content, name, scriptStartBytes, deps.zipLimits);
+  const { unpackedBytes, start } = await inspectWithStart(content, name, scriptStartBytes, zipLimits);
   const problem = start && checkScript(start.toString('utf8'));
-  if (!problem) return;
+  if (!problem) return unpackedBytes;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];
   throw new BursarError('invalid_payload', `The script ${name} is not acceptable: ${problem}.`, { fields });
 }

@@ -8,10 +8,13 @@ interface Table {
   columns: string[];
   /** Whether the database numbers its rows. */
   isNumbered: boolean;
+  /** Whether its rows can be large. */
+  hasBytes: boolean;
 }
 
 /** The most values that one statement binds; SQLite takes 32,766. */
 const mostValues = 20_000;
+const mostLargeRows = 100;
 
 /** How many rows each table has. */
 export async function countRows(db: Db): Promise<Map<string, number>> {
@@ -36,8 +39,8 @@ export async function copyTables(from: Db, to: Db): Promise<void> {
   }
 }
 
-async function copyRows(from: Db, to: Db, { name, columns }: Table): Promise<void> {
-  const size = Math.floor(mostValues / columns.length);
+async function copyRows(from: Db, to: Db, { name, columns, hasBytes }: Table): Promise<void> {
+  const size = hasBytes ? mostLargeRows : Math.floor(mostValues / columns.length);
   for await (const rows of dialectOf(from).readTable(from, name, size)) {
     const values = rows.map((row) => sql`(${sql.join(columns.map((column) => row[column]))})`);
     const names = sql.join(columns.map((column) => sql.ref(column)));
@@ -47,7 +50,7 @@ async function copyRows(from: Db, to: Db, { name, columns }: Table): Promise<voi
 
 /** Every table after those that its rows refer to. */
 async function tablesOf(db: Db): Promise<Table[]> {
-  const { schemaName, foreignKeys } = dialectOf(db);
+  const { schemaName, foreignKeys, bytesColumn } = dialectOf(db);
   const schema = await schemaName(db);
   const parents = await foreignKeys(db);
   const described = await db.introspection.getTables();
@@ -60,6 +63,7 @@ async function tablesOf(db: Db): Promise<Table[]> {
           name,
           columns: columns.map((column) => column.name),
           isNumbered: columns.some((column) => column.isAutoIncrementing),
+          hasBytes: columns.some((column) => column.dataType.toLowerCase() === bytesColumn),
         },
       ]),
   );

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { JobEnd, JobRequest, JobState, JobStatus } from '../domain/job.ts';
 import { dialectOf } from './dialect.ts';
 import { eventFor, type NewEvent, numberedColumns, queueDeliveries } from './events.ts';
+import { inputRows } from './inputs.ts';
 import { insert, rowsFor } from './inserts.ts';
 import { prepared, type Value } from './prepared.ts';
 import type { Db, Tables } from './tables.ts';
@@ -17,7 +18,7 @@ export interface JobRecord {
   status: JobStatus;
   /** Charged seconds for each second that it runs. */
   units: number;
-  /** Whether its zip is in the spool; a job may come without one. */
+  /** A job may come without a zip. */
   hasInput: boolean;
   acceptedAt: number;
   attempt: number;
@@ -44,12 +45,13 @@ export interface NewJob {
   project: { id: number; hpc: string; name: string };
   request: JobRequest;
   units: number;
-  input: { sha256: string; bytes: number; unpackedBytes: number } | null;
+  /** Its zip: what is known of it, and its content unless that is a file. */
+  input: { sha256: string; bytes: number; unpackedBytes: number; content: Buffer | null } | null;
   acceptedAt: number;
 }
 
 /**
- * Inserts an accepted job, and the event that tells of it. What callers see, which carries the number that the database
+ * Inserts an accepted job with its zip, and the event that tells of it. What callers see, which carries the number that the database
  * gives the job, is written with it.
  */
 export async function insertJob(
@@ -83,7 +85,9 @@ export async function insertJob(
     ...shownColumns(view),
   };
   const event = { job: id, jobJson: view.json, kind: 'job.accepted' as const, data: eventData, at: job.acceptedAt };
-  await insert(db, acceptedRows([row]), eventFor(owner, event));
+  const content = job.input?.content ?? null;
+  const zip = content === null ? [] : [inputRows([{ job: id, content }])];
+  await insert(db, acceptedRows([row]), ...zip, eventFor(owner, event));
   await queueDeliveries(db, [owner]);
   return { id, json: view.json };
 }

@@ -7,6 +7,7 @@ import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
 import { lists } from './migrations/0004-lists.ts';
 import { leases } from './migrations/0005-leases.ts';
 import { jobVersions } from './migrations/0006-job-versions.ts';
+import { inputs } from './migrations/0007-inputs.ts';
 import type { Db } from './tables.ts';
 
 /** Numbered, and never changed once they are released. */
@@ -19,6 +20,7 @@ function migratorOf(db: Db): Migrator {
     '0004-lists': lists,
     '0005-leases': leases,
     '0006-job-versions': jobVersions,
+    '0007-inputs': inputs(dialect),
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

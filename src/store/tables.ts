@@ -162,6 +162,7 @@ export interface Tables {
     /** The `jobs_version` of its owner that the last change of what it shows came with. */
     version: number;
   };
+  inputs: { job: number; content: Buffer };
   systems: {
     hpc: string;
     status: SystemStatus;

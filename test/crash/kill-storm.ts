@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,12 +9,13 @@ import { parse } from 'yaml';
 import { checkConfig } from '../../src/config/check.ts';
 import { hpcSystems } from '../../src/config/hpc-systems.ts';
 import { jobView } from '../../src/contract/job.ts';
+import { mostHeldBytes } from '../../src/files/incoming.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { jobRecord } from '../../src/store/jobs.ts';
 import { proveLedger } from '../../src/store/ledger-proof.ts';
 import { makeZip } from '../files/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
-import { databaseOf, withDatabase } from '../support/database.ts';
+import { databaseOf, queryBooks, withDatabase } from '../support/database.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 const shipped = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
@@ -24,7 +26,7 @@ async function submitUntilKilled(
   token: string,
   marks: string,
   name: string,
-  zip: Uint8Array,
+  zips: readonly Uint8Array[],
   everyMs: number,
   onAccepted: () => void,
 ) {
@@ -35,7 +37,8 @@ async function submitUntilKilled(
     const withZip = i % 2 === 0;
     const command = withZip ? `sbatch run.sh ${marks}/${title}` : `echo ran >> ${marks}/${title}; sleep 0.0${i % 5}`;
     const payload = { command, title, runtime: '0.1' };
-    const answer = await me.submit('/jobs/hpc_one/', payload, withZip ? zip : undefined).catch(() => null);
+    const zip = withZip ? zips[(i / 2) % zips.length] : undefined;
+    const answer = await me.submit('/jobs/hpc_one/', payload, zip).catch(() => null);
     if (answer === null) return accepted;
     if (answer.status === 201) {
       accepted.push(title);
@@ -79,14 +82,19 @@ export function killStorm(title: string, options: StormOptions): void {
     before(async () => {
       await options.before?.();
       mkdirSync(marks);
-      const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho ran >> "$1"\n' });
+      const script = '#!/bin/sh\necho ran >> "$1"\n';
+      // A small one is kept with its job, a larger one in the spool.
+      const zips = [
+        await makeZip({ 'run.sh': script }),
+        await makeZip({ 'run.sh': script, 'data.bin': randomBytes(mostHeldBytes) }),
+      ];
       const start = () => startServer({ data, logFile: log, ...(options.config ? { config: options.config() } : {}) });
       server = await start();
       const { userToken } = server;
       for (let round = 0; round < rounds; round++) {
         const { promise: firstAccepted, resolve: onAccepted } = Promise.withResolvers<void>();
         const submitting = Array.from({ length: clients }, (_, client) =>
-          submitUntilKilled(server.url, userToken, marks, `r${round}-c${client}`, zip, everyMs, onAccepted),
+          submitUntilKilled(server.url, userToken, marks, `r${round}-c${client}`, zips, everyMs, onAccepted),
         );
         const disturbed = options.disturb?.(round);
         // However slow the machine is, every other server gets as far as to accept a job.
@@ -146,7 +154,8 @@ export function killStorm(title: string, options: StormOptions): void {
       assert.deepEqual(wrong, []);
     });
 
-    test('left nothing behind: no zip, no record of an engine, one workspace a job', () => {
+    test('left nothing behind: no zip, no record of an engine, one workspace a job', async () => {
+      assert.deepEqual(await queryBooks(data, 'select job from inputs', []), []);
       assert.deepEqual(readdirSync(join(data, 'spool', 'incoming')), []);
       assert.deepEqual(
         readdirSync(join(data, 'spool')).filter((name) => name.endsWith('.zip')),

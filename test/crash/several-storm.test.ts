@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { mostHeldBytes } from '../../src/files/incoming.ts';
 import { slurmConfig } from '../slurm/config.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -46,13 +48,22 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
   };
 
   /** Submits to whichever answers; an answer that is neither a job nor a request to come again is noted. */
-  async function submitUntil(over: AbortSignal, token: string, name: string, zip: Uint8Array): Promise<void> {
+  async function submitUntil(
+    over: AbortSignal,
+    token: string,
+    name: string,
+    zips: readonly Uint8Array[],
+  ): Promise<void> {
     for (let n = 0; !over.aborted; n++) {
       const title = `${name}-${n}`;
       const server = servers[(n + name.length) % servers.length];
       const command = n % 2 === 0 ? `sbatch run.sh ${marks}/${title}` : `echo ran >> ${marks}/${title}`;
       const me = callerOf(server?.url ?? '', token);
-      const submission = me.submit('/jobs/hpc_one/', { command, title, runtime: 0.1 }, n % 2 === 0 ? zip : undefined);
+      const submission = me.submit(
+        '/jobs/hpc_one/',
+        { command, title, runtime: 0.1 },
+        n % 2 === 0 ? zips[(n / 2) % zips.length] : undefined,
+      );
       const answer = await submission.catch(() => null);
       if (answer?.status === 201) accepted.push(title);
       else if (answer !== null && !(answer.status === 503 && answer.headers.has('retry-after'))) {
@@ -91,10 +102,15 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
     const first = await start();
     servers.push(first, await start(), await start());
     await postgres.query('bursar', witness);
-    const zip = await zipOf({ 'run.sh': '#!/bin/sh\necho ran >> "$1"\n' });
+    const script = '#!/bin/sh\necho ran >> "$1"\n';
+    // A small one is kept with its job, a larger one in the spool.
+    const zips = [
+      await zipOf({ 'run.sh': script }),
+      await zipOf({ 'run.sh': script, 'data.bin': randomBytes(mostHeldBytes) }),
+    ];
     const over = new AbortController();
     const submitting = Array.from({ length: clients }, (_, client) =>
-      submitUntil(over.signal, first.userToken, `c${'x'.repeat(client)}`, zip),
+      submitUntil(over.signal, first.userToken, `c${'x'.repeat(client)}`, zips),
     );
     for (let round = 0; round < rounds; round++) {
       await sleep(Math.random() * 1500);

@@ -9,7 +9,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { BursarError } from '../../src/domain/errors.ts';
 import { mostHeldBytes } from '../../src/files/incoming.ts';
-import { createSpool, type Upload } from '../../src/files/spool.ts';
+import { createSpool, type Spool, type Upload } from '../../src/files/spool.ts';
 import { asNobody, openFiles, temporaryFolder } from './temporary.ts';
 
 const jobId = '5B2C4E0A-3F6D-4C1B-9E7A-0123456789AB';
@@ -41,6 +41,13 @@ async function* inPieces(body: Buffer, pieceBytes: number) {
   for (let start = 0; start < body.length; start += pieceBytes) yield body.subarray(start, start + pieceBytes);
 }
 
+/** The file of an upload that is too large to be held. */
+async function receiveFile(spool: Spool, text: string): Promise<string> {
+  const { content } = await spool.receive(chunks(text.padEnd(mostHeldBytes + 1)), roomy);
+  assert.equal(typeof content, 'string');
+  return String(content);
+}
+
 async function bytesOf({ content }: Upload): Promise<Buffer> {
   return typeof content === 'string' ? await readFile(content) : content;
 }
@@ -58,7 +65,7 @@ test('opening makes the folders, for their owner only', async (t) => {
 test('sweeping removes what an earlier life was receiving, and keeps the zips of jobs', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   await writeFile(join(directory, 'incoming', 'old.part'), 'half');
-  await spool.keep(await spool.receive(chunks('zip'), roomy), jobId);
+  await spool.keep(await receiveFile(spool, 'zip'), jobId);
   await createSpool(directory).open();
   await spool.sweep(0);
   assert.deepEqual(await incoming(), []);
@@ -70,7 +77,7 @@ test('sweeping beside others removes only what nobody has added to for a while',
   for (const name of ['old.part', 'new.part']) await writeFile(join(directory, 'incoming', name), 'half');
   const longAgo = new Date(Date.now() - 7_200_000);
   await utimes(join(directory, 'incoming', 'old.part'), longAgo, longAgo);
-  await spool.keep(await spool.receive(chunks('zip'), roomy), jobId);
+  await spool.keep(await receiveFile(spool, 'zip'), jobId);
   await spool.sweep(3_600_000);
   assert.deepEqual(await incoming(), ['new.part']);
   assert.deepEqual(await spool.list(3_600_000), []);
@@ -78,7 +85,7 @@ test('sweeping beside others removes only what nobody has added to for a while',
 });
 
 for (const [name, bytes] of sizes) {
-  test(`a body that is ${name} is stored, counted and hashed, for its owner only`, async (t) => {
+  test(`a body that is ${name} is held or stored, counted and hashed, for its owner only`, async (t) => {
     const { spool } = await openSpool(t);
     const body = bodyOf(bytes);
     const before = await openFiles();
@@ -86,15 +93,18 @@ for (const [name, bytes] of sizes) {
     assert.deepEqual(await bytesOf(upload), body);
     assert.equal(upload.bytes, bytes);
     assert.equal(upload.sha256, createHash('sha256').update(body).digest('hex'));
-    if (typeof upload.content === 'string') assert.equal(await modeOf(upload.content), 0o600);
-    await spool.keep(upload, jobId);
-    assert.deepEqual(await readFile(spool.pathOf(jobId)), body);
-    assert.equal(await modeOf(spool.pathOf(jobId)), 0o600);
+    assert.equal(typeof upload.content === 'string', bytes > mostHeldBytes);
+    if (typeof upload.content === 'string') {
+      assert.equal(await modeOf(upload.content), 0o600);
+      await spool.keep(upload.content, jobId);
+      assert.deepEqual(await readFile(spool.pathOf(jobId)), body);
+      assert.equal(await modeOf(spool.pathOf(jobId)), 0o600);
+    }
     assert.equal(await openFiles(), before);
   });
 }
 
-test('a small body touches no disk before it is kept', async (t) => {
+test('a small body touches no disk', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   const upload = await spool.receive(chunks('hello ', 'world'), roomy);
   assert.deepEqual(await incoming(), []);
@@ -244,14 +254,14 @@ test('trouble with the disk is told apart from trouble with the body', async (t)
   });
 });
 
-test('so is trouble with the disk when a small body is kept, and nothing is left of it', async (t) => {
+test('so is trouble with the disk when a file is kept, which can be kept later', async (t) => {
   const { spool, directory } = await openSpool(t);
-  const upload = await spool.receive(chunks('x'), roomy);
+  const file = await receiveFile(spool, 'x');
   await chmod(directory, 0o500);
-  await asNobody(async () => await assert.rejects(spool.keep(upload, jobId), diskTroubleIn(directory)));
+  await asNobody(async () => await assert.rejects(spool.keep(file, jobId), diskTroubleIn(directory)));
   await chmod(directory, 0o700);
   assert.deepEqual(await spool.list(), []);
-  await spool.keep(upload, jobId);
+  await spool.keep(file, jobId);
   assert.deepEqual(await spool.list(), [jobId]);
 });
 
@@ -262,18 +272,17 @@ const diskTroubleIn = (directory: string) => (error: unknown) => {
   return true;
 };
 
-test('a kept upload is the zip of its job, and no longer incoming', async (t) => {
+test('a kept file is the zip of its job, and no longer incoming', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
-  const upload = await spool.receive(chunks('zip'), roomy);
-  await spool.keep(upload, jobId);
+  await spool.keep(await receiveFile(spool, 'zip'), jobId);
   assert.equal(spool.pathOf(jobId), join(directory, `${jobId}.zip`));
-  assert.equal(await readFile(spool.pathOf(jobId), 'utf8'), 'zip');
+  assert.equal((await readFile(spool.pathOf(jobId), 'utf8')).trimEnd(), 'zip');
   assert.deepEqual(await incoming(), []);
 });
 
 test('a discarded upload is gone, and discarding it again does nothing', async (t) => {
   const { spool, incoming } = await openSpool(t);
-  const upload = await spool.receive(chunks('zip'), roomy);
+  const upload = { content: await receiveFile(spool, 'zip') };
   await spool.discard(upload);
   assert.deepEqual(await incoming(), []);
   await spool.discard(upload);
@@ -281,15 +290,15 @@ test('a discarded upload is gone, and discarding it again does nothing', async (
 
 test('discarding a kept upload leaves the zip of the job alone', async (t) => {
   const { spool } = await openSpool(t);
-  const upload = await spool.receive(chunks('zip'), roomy);
-  await spool.keep(upload, jobId);
-  await spool.discard(upload);
+  const content = await receiveFile(spool, 'zip');
+  await spool.keep(content, jobId);
+  await spool.discard({ content });
   assert.deepEqual(await spool.list(), [jobId]);
 });
 
 test('removing the zip of a job leaves none, and removing it again does nothing', async (t) => {
   const { spool } = await openSpool(t);
-  await spool.keep(await spool.receive(chunks('zip'), roomy), jobId);
+  await spool.keep(await receiveFile(spool, 'zip'), jobId);
   await spool.remove(jobId);
   assert.deepEqual(await spool.list(), []);
   await spool.remove(jobId);
@@ -297,8 +306,8 @@ test('removing the zip of a job leaves none, and removing it again does nothing'
 
 test('the list has the jobs with a zip, and nothing else that lies about', async (t) => {
   const { spool, directory } = await openSpool(t);
-  await spool.keep(await spool.receive(chunks('1'), roomy), 'B-2');
-  await spool.keep(await spool.receive(chunks('2'), roomy), 'A-1');
+  await spool.keep(await receiveFile(spool, '1'), 'B-2');
+  await spool.keep(await receiveFile(spool, '2'), 'A-1');
   await writeFile(join(directory, 'notes.zip'), 'of the operator');
   await writeFile(join(directory, 'C-3'), 'no zip');
   await mkdir(join(directory, 'lost+found'));
@@ -318,10 +327,10 @@ test('uploads that arrive at the same time do not disturb one another', async (t
 
 test('what is not a job id never becomes a path', async (t) => {
   const { spool } = await openSpool(t);
-  const upload = await spool.receive(chunks('zip'), roomy);
+  const file = await receiveFile(spool, 'zip');
   for (const wrong of ['', '..', '../A', 'A/B', 'a', 'A.zip', 'A\n', 'A\0']) {
     assert.throws(() => spool.pathOf(wrong), { code: 'internal' });
-    await assert.rejects(spool.keep(upload, wrong), { code: 'internal' });
+    await assert.rejects(spool.keep(file, wrong), { code: 'internal' });
     await assert.rejects(spool.remove(wrong), { code: 'internal' });
   }
 });

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -59,6 +60,11 @@ before(async () => {
   const { body: gone } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.1 });
   await me.finished(gone);
   await me.send('DELETE', `/jobs/${home}/${gone.job_id}/`);
+  // As that of a job that waits for its engine.
+  const books = openDatabase(settings('sqlite:bursar.db'), server.data);
+  const content = randomBytes(50_000);
+  await books.insertInto('inputs').values({ job: gone.id, content }).execute();
+  await books.destroy();
 });
 after(async () => {
   await server.dispose();

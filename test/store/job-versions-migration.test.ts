@@ -21,9 +21,10 @@ test('lists of jobs from before jobs had a version are kept up to date like any 
       return insertJob(db, job, shownAs('QUEUED'), {});
     };
     for (const jobId of ['OLD-1', 'OLD-2', 'OLD-3']) await insert(jobId);
+    await sql`drop table inputs`.execute(db);
     await sql`drop index jobs_by_version`.execute(db);
     await sql`alter table jobs drop column version`.execute(db);
-    await sql`delete from kysely_migration where name = '0006-job-versions'`.execute(db);
+    await sql`delete from kysely_migration where name >= '0006'`.execute(db);
     await migrate(db);
     assert.deepEqual((await schemaOf(db)).pending, []);
 
