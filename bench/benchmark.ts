@@ -48,6 +48,8 @@ export interface Comparison extends Described {
   unit: string;
   ours(): Promise<number>;
   theirs(): Promise<number>;
+  /** How many rounds come before those that count; one, unless there is much code, which is rarely run. */
+  warmUps?: number;
 }
 
 export interface Measurement extends Described {

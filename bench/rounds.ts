@@ -14,7 +14,11 @@ export async function compare({ benchmark, rounds, say }: Rounds, comparison: Co
   const theirs: number[] = [];
   const ratios: number[] = [];
   // Neither side is measured while it is still being compiled.
-  if (rounds > 1) for (const side of [comparison.theirs, comparison.ours]) await side();
+  const unmeasured = rounds > 1 ? (comparison.warmUps ?? 1) : 0;
+  for (let round = 1; round <= unmeasured; round++) {
+    say(`${what}: getting warm, ${round} of ${unmeasured}`);
+    for (const side of [comparison.theirs, comparison.ours]) await side();
+  }
   for (let round = 1; round <= rounds; round++) {
     // Who goes first changes, so that neither always finds what the other one left.
     const sides = round % 2 === 1 ? (['theirs', 'ours'] as const) : (['ours', 'theirs'] as const);

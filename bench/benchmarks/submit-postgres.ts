@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { startPostgres } from '../../test/support/postgres.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { stalledConfig, startBursar } from '../bursar.ts';
-import { clients, smallZip, submissionLoad, submitOne } from '../submissions.ts';
+import { clients, smallZip, submissionLoad, submitOne, warmUps } from '../submissions.ts';
 import { rawSubmissions } from '../yardsticks.ts';
 
 export const submitPostgres: Benchmark = {
@@ -28,6 +28,7 @@ export const submitPostgres: Benchmark = {
       bar: { atLeast: 0.6 },
       ours: () => bench.loader.rate(submissionLoad(bench, bursar, zip)),
       theirs: () => byHand(bench.size.seconds),
+      warmUps,
     });
   },
 };

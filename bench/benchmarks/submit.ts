@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Benchmark } from '../benchmark.ts';
 import { stalledConfig, startBursar } from '../bursar.ts';
 import { temporaryFolder } from '../folders.ts';
-import { clients, smallZip, submissionLoad, submitOne } from '../submissions.ts';
+import { clients, smallZip, submissionLoad, submitOne, warmUps } from '../submissions.ts';
 import { rawSubmissions } from '../yardsticks.ts';
 
 export const submit: Benchmark = {
@@ -25,6 +25,7 @@ export const submit: Benchmark = {
       bar: { atLeast: 0.8 },
       ours: () => bench.loader.rate(submissionLoad(bench, bursar, zip)),
       theirs: () => byHand(bench.size.seconds),
+      warmUps,
     });
   },
 };
