@@ -125,7 +125,12 @@ async function* inflateAtOnce(packed: AsyncIterable<Buffer>, entry: ZipEntry): A
 
 function inflated(packed: Buffer, entry: ZipEntry): Buffer {
   try {
-    return inflateRawSync(packed, { maxOutputLength: Math.max(1, entry.unpackedBytes) });
+    // Room for all of it at once, and no more: otherwise each takes 16 kB, which the garbage collector has to notice.
+    const room = {
+      maxOutputLength: Math.max(1, entry.unpackedBytes),
+      chunkSize: Math.max(64, entry.unpackedBytes + 1),
+    };
+    return inflateRawSync(packed, room);
   } catch (error) {
     throw (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(entry) : error;
   }

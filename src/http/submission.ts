@@ -49,7 +49,7 @@ export function payloadContent(request: FastifyRequest): unknown {
 
 /** The text of the Payload header. Node hands headers over as latin1; a title in UTF-8 is decoded here. */
 function payloadText(request: FastifyRequest): string {
-  const values = request.raw.headersDistinct.payload ?? [];
+  const values = headerValues(request.raw.rawHeaders, 'payload');
   const [value] = values;
   if (value === undefined) {
     throw new BursarError('invalid_payload', 'The header Payload is missing. Send it with one JSON object.');
@@ -58,10 +58,17 @@ function payloadText(request: FastifyRequest): string {
     throw new BursarError('invalid_payload', `The header Payload was sent ${values.length} times. Send it once.`);
   }
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(value, 'latin1'));
+    return utf8.decode(Buffer.from(value, 'latin1'));
   } catch {
     return value;
   }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Of one header, however often it was sent. */
+function headerValues(namesAndValues: readonly string[], name: string): string[] {
+  return namesAndValues.filter((_, index) => index % 2 === 1 && namesAndValues[index - 1]?.toLowerCase() === name);
 }
 
 /** Throws unless the header announces a zip file by name, as the interface asks. */

@@ -36,12 +36,19 @@ export function rowsFor<Table extends keyof Tables, Column extends keyof Tables[
 /** Inserts rows that belong together, into all tables by one statement where the database can do so. */
 export async function insert(db: Db, ...all: readonly Rows[]): Promise<void> {
   const statements = dialectOf(db).writesTablesTogether ? [all] : all.map((rows) => [rows]);
-  for (const one of statements) await statementFor(one)(db, one);
+  for (const one of statements) await statementFor(one)(db, valuesOf(one));
 }
 
-const known = new Map<string, Prepared<readonly Rows[], unknown>>();
+/** All values in the order in which they are written. */
+function valuesOf(all: readonly Rows[]): unknown[] {
+  const values: unknown[] = [];
+  for (const { into, rows } of all) for (const row of rows) for (const column of into.columns) values.push(row[column]);
+  return values;
+}
 
-function statementFor(all: readonly Rows[]): Prepared<readonly Rows[], unknown> {
+const known = new Map<string, Prepared<readonly unknown[], unknown>>();
+
+function statementFor(all: readonly Rows[]): Prepared<readonly unknown[], unknown> {
   const shape = all.map(({ into, rows }) => `${rows.length} ${into.name}`).join();
   const statement = known.get(shape) ?? prepareInsert(all);
   known.set(shape, statement);
@@ -49,14 +56,16 @@ function statementFor(all: readonly Rows[]): Prepared<readonly Rows[], unknown> 
 }
 
 /** `with a as (insert …), b as (insert …) insert …` */
-function prepareInsert(all: readonly Rows[]): Prepared<readonly Rows[], unknown> {
+function prepareInsert(all: readonly Rows[]): Prepared<readonly unknown[], unknown> {
   return prepared((db, _value, found) => {
+    let places = 0;
+    const place = () => {
+      const number = places++;
+      return found((values) => values[number]);
+    };
     const insertOf = (creator: QueryCreator<Tables>, index: number) => {
       const { into, rows } = all[index] as Rows;
-      const place = (row: number, column: string) => found((values) => values[index]?.rows[row]?.[column]);
-      const values = rows.map((_, row) =>
-        Object.fromEntries(into.columns.map((column) => [column, place(row, column)])),
-      );
+      const values = rows.map(() => Object.fromEntries(into.columns.map((column) => [column, place()])));
       return creator.insertInto(into.table).values(values as never);
     };
     const last = all.length - 1;

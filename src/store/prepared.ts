@@ -29,28 +29,39 @@ export function nameOf(text: string): string | undefined {
   return names.get(text);
 }
 
+/** A query, and how each of its parameters is found among the values. */
+interface Known<Values, Row> {
+  query: CompiledQuery<Row>;
+  isRead: boolean;
+  finders: readonly ((values: Values) => unknown)[];
+}
+
 /**
  * A query that is put together once for each kind of database, and then run with other values each time. For those that
  * every request needs: putting a query together takes longer than running it.
  */
 export function prepared<Values extends object, Row>(build: Build<Values, Row>): Prepared<Values, Row> {
-  const queries = new Map<Dialect, CompiledQuery<Row>>();
+  const all = new Map<Dialect, Known<Values, Row>>();
 
-  function queryFor(db: Db): CompiledQuery<Row> {
+  function knownFor(db: Db): Known<Values, Row> {
     const dialect = dialectOf(db);
-    const known = queries.get(dialect);
+    const known = all.get(dialect);
     if (known !== undefined) return known;
     const found: Found<Values> = (find) => new Placeholder(find);
     const query = build(db, (name) => found((values) => values[name]) as never, found).compile();
-    queries.set(dialect, query);
     if (!names.has(query.sql)) names.set(query.sql, `bursar_${names.size + 1}`);
-    return query;
+    const finders = query.parameters.map((value) =>
+      value instanceof Placeholder ? (value.in as (values: Values) => unknown) : () => value,
+    );
+    const made = { query, isRead: SelectQueryNode.is(query.query), finders };
+    all.set(dialect, made);
+    return made;
   }
 
   return async (db, values) => {
-    const query = queryFor(db);
-    const parameters = query.parameters.map((value) => (value instanceof Placeholder ? value.in(values) : value));
-    const run = runnerOf(db, SelectQueryNode.is(query.query));
+    const { query, isRead, finders } = knownFor(db);
+    const parameters = finders.map((find) => find(values));
+    const run = runnerOf(db, isRead);
     if (run !== undefined) return run({ sql: query.sql, parameters }).rows as readonly Row[];
     return (await db.executeQuery<Row>({ ...query, parameters })).rows;
   };
