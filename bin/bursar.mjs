@@ -16,6 +16,8 @@ if (major < 22 || (major === 22 && minor < 18)) {
 // Compiled code is kept between runs: it halves the time to start.
 const { enableCompileCache } = await import('node:module');
 enableCompileCache();
+// The driver of SQLite asks for a report on this process, which would look up the name of every address it is known by.
+process.report.excludeNetwork = true;
 const built = join(builtFrom(), 'program.js');
 const { runCommandLine } = await import(existsSync(built) ? built : '../src/cli/program.ts');
 await runCommandLine(process.argv);

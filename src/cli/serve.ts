@@ -6,8 +6,12 @@ import { type Bursar, startBursar } from '../main.ts';
 import { enrolUser } from '../services/enrolment.ts';
 import { issueToken } from '../services/tokens.ts';
 import { userIds } from '../store/users.ts';
+import { giveBackMemory } from './give-back-memory.ts';
 import { greeting } from './greeting.ts';
 import { openLog } from './log.ts';
+
+/** By then the first rounds of everything that goes on in the background are over. */
+const settledAfterMs = 500;
 
 /** Serves until it is told to stop. A second signal does not wait for anything. */
 export async function serve(config: Config, role: Role, version: string): Promise<void> {
@@ -20,6 +24,7 @@ export async function serve(config: Config, role: Role, version: string): Promis
     throw error;
   }
   process.stdout.write(greeting(version, baseUrl(bursar), await firstUsers(bursar, config)));
+  setTimeout(giveBackMemory, settledAfterMs).unref();
 
   const [signal] = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   log.info({ signal }, 'stopping: answering what is under way; running jobs go on');

@@ -8,7 +8,8 @@ import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
 import { parameterFault } from './tool-parameters.ts';
 
-const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true });
+// The schemas are ours: checking them too would take longer than all the rest.
+const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true, validateSchema: false });
 const validate = ajv.compile(ConfigSchema);
 const validateEngine = { local: ajv.compile(engineSchemas.local), slurm: ajv.compile(engineSchemas.slurm) };
 
