@@ -1,4 +1,4 @@
-// Runs the tests, or those whose files are named, and closes with a line that counts them. What is about the books or
+// Runs the tests, or those whose files are named, and closes with those that failed and a line that counts them all. What is about the books or
 // the contract runs twice: on SQLite, and on a PostgreSQL that is started for it. BURSAR_TEST_DATABASE names one alone.
 import { globSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -22,6 +22,7 @@ const found = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')
 const files = [...found.filter(isLong), ...found.filter((file) => !isLong(file))];
 const only = process.env.BURSAR_TEST_DATABASE;
 const counts = { passed: 0, failed: 0, skipped: 0 };
+const failures: string[] = [];
 
 if (only !== 'postgres') await runAll(files, { BURSAR_TEST_DATABASE: 'sqlite' });
 const again = only === 'postgres' ? files : files.filter((file) => onBoth.test(file));
@@ -34,6 +35,7 @@ if (only !== 'sqlite' && again.length > 0 && canRun('PostgreSQL', again.length))
 
 process.exitCode = counts.failed > 0 || counts.skipped > 0 || counts.passed === 0 ? 1 : 0;
 process.on('exit', () => {
+  for (const failure of failures) console.log(`✖ ${failure}`);
   const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : '';
   console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
 });
@@ -49,6 +51,10 @@ async function runAll(these: string[], settings: Record<string, string>): Promis
     counts.passed += passed;
     counts.failed += failed + cancelled;
     counts.skipped += skipped + todo;
+  });
+  results.on('test:fail', ({ name, file, line, details }) => {
+    // A suite fails with what is in it.
+    if (details.type !== 'suite') failures.push(`${name} (${file}:${line}, ${settings.BURSAR_TEST_DATABASE})`);
   });
   results.compose(spec).pipe(process.stdout);
   await new Promise((resolve) => results.on('end', resolve));
