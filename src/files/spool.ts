@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
 import type { Content } from './byte-source.ts';
-import { diskTrouble } from './disk-trouble.ts';
+import { diskCode, diskTrouble } from './disk-trouble.ts';
 import { createIncoming } from './incoming.ts';
 import { checkedJobId, isJobId } from './job-id.ts';
 import { syncFolder } from './sync-folder.ts';
@@ -105,10 +105,14 @@ export function createSpool(directory: string): Spool {
     pathOf,
 
     async has(jobId) {
-      return await access(pathOf(jobId)).then(
-        () => true,
-        () => false,
-      );
+      try {
+        await access(pathOf(jobId));
+        return true;
+      } catch (error) {
+        // A folder that cannot be reached now has it perhaps, and a job must not run without its files.
+        if (diskCode(error) === 'ENOENT') return false;
+        throw diskTrouble('look for the zip of a job', error);
+      }
     },
 
     async remove(jobId) {

@@ -66,7 +66,10 @@ async function startOf(zip: OpenZip, entry: ZipEntry, bytes: number): Promise<Bu
       if (length >= bytes) return;
     }
   };
-  await unpackEntry(zip, entry, collect);
+  // To stop reading a long one is an error to those who hand it over.
+  await unpackEntry(zip, entry, collect).catch((error) => {
+    if (length < bytes) throw error;
+  });
   return Buffer.concat(chunks).subarray(0, bytes);
 }
 

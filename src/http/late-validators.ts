@@ -5,7 +5,10 @@ type Factory = ReturnType<typeof createFactory>;
 type Compiler = FastifySchemaCompiler<unknown>;
 type Validate = ReturnType<Compiler>;
 
-/** Makes each validator when it is first needed: most never are, and all of them take a tenth of the start. */
+/**
+ * Makes each validator when it is first needed: most never are, and all of them take a tenth of the start. In schemas the names
+ * of headers are in small letters: Fastify sees to that only where it makes the validators itself.
+ */
 export const lateValidators = ((...from: Parameters<Factory>) => {
   // What it makes takes the definition of a route, which its own types do not know.
   const compile = createFactory()(...from) as unknown as Compiler;

@@ -10,8 +10,6 @@ import { createRequestBounds, isHeadAlone } from './request-bounds.ts';
 interface SentAnswer {
   caller: Caller;
   url: string;
-  /** The name that the caller has given to the request. */
-  requestId: string | string[] | undefined;
   status: number;
   /** The first lines of it. */
   head: string;
@@ -26,8 +24,8 @@ export interface RepeatedReadsDeps {
   limits: Pick<RateLimits, 'spend'>;
   /** In epoch milliseconds, as tokens and periods end. */
   now(): number;
-  /** The name of a request, which its caller may have given. */
-  requestId(given: string | string[] | undefined): string;
+  /** A name for a request. */
+  newRequestId(): string;
   /** Told of every answer that is given here. */
   onAnswered(answered: Answered): void;
 }
@@ -55,7 +53,7 @@ const noBody = Buffer.alloc(0);
  * takes longer than all the rest. Whoever may not have it any more has lost the right by a commit, or at a time that is
  * known beforehand.
  */
-export function createRepeatedReads({ booksVersion, limits, now, requestId, onAnswered }: RepeatedReadsDeps) {
+export function createRepeatedReads({ booksVersion, limits, now, newRequestId, onAnswered }: RepeatedReadsDeps) {
   /** By what was asked: all of it, with the token. */
   const sent = new Map<string, SentAnswer>();
   let bytes = 0;
@@ -75,13 +73,18 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
 
   function answer(socket: Socket, question: string): boolean {
     const begunAt = performance.now();
-    forgetWhatWasBefore();
+    try {
+      forgetWhatWasBefore();
+    } catch {
+      // Whoever works on it will find out what is wrong with the books, and say so.
+      return false;
+    }
     const known = sent.get(question);
     const at = now();
     if (known === undefined || known.goodUntil <= at) return false;
     const spent = limits.spend(known.caller);
     if (spent === null) return false;
-    const id = requestId(known.requestId);
+    const id = newRequestId();
     const { url, status, head, body } = known;
     const whole = `${head}x-request-id: ${id}\r\nratelimit: ${spent}\r\nDate: ${dateAt(at)}\r\n\r\n`;
     if (typeof body === 'string') socket.write(whole + body, 'latin1');
@@ -110,14 +113,14 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
         if (parse === undefined || others.length > 0) return;
         const bounds = createRequestBounds();
         // The first request of a connection is Node’s: it ends the time that a connection has until its first one. Nobody
-        // is overtaken; whoever does not fetch their answers is left to Node, which stops reading; so is who is closing.
-        const isFree = () => underWay.get(socket) === 0 && socket.writableLength === 0 && server.listening;
+        // is overtaken; whoever does not fetch their answers is left to Node, which stops reading; so is what is closing.
+        const isIdle = () => underWay.get(socket) === 0 && socket.writable && socket.writableLength === 0;
         socket.removeListener('data', parse as () => void);
         socket.on('data', (piece: Buffer) => {
           questions.delete(socket);
           if (bounds.atStart() && piece.length <= longestQuestion) {
             const question = piece.toString('latin1');
-            if (isFree() && answer(socket, question)) return;
+            if (isIdle() && server.listening && answer(socket, question)) return;
             if (isHeadAlone(piece)) questions.set(socket, question);
           }
           bounds.pass(piece);
@@ -142,29 +145,31 @@ export function createRepeatedReads({ booksVersion, limits, now, requestId, onAn
     keep(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
       const body = payload ?? noBody;
       const { version: seen, question = null, caller } = begun.get(request) ?? {};
-      if (question === null || caller === undefined || reply.goodUntil === 0 || !Buffer.isBuffer(body)) return;
-      if (!staysOpen(request, reply) || seen !== booksVersion?.()) return;
+      if (question === null || caller === undefined || !Buffer.isBuffer(body)) return;
+      const goodUntil = Math.min(reply.goodUntil, caller.goodUntil);
+      if (goodUntil <= now() || !mayComeAgain(request, reply) || seen !== booksVersion?.()) return;
       forgetWhatWasBefore();
       const size = question.length + body.length + 1000;
-      if (bytes + size > mostBytes) return;
+      if (bytes + size > mostBytes || sent.has(question)) return;
       bytes += size;
       sent.set(question, {
         caller,
         url: request.url,
-        requestId: request.headers['x-request-id'],
         status: reply.statusCode,
         head: headOf(request, reply, body),
         body: body.length <= mostInOnePiece ? body.toString('latin1') : body,
-        goodUntil: Math.min(reply.goodUntil, caller.goodUntil),
+        goodUntil,
       });
     },
   };
 }
 
-/** Whether the connection goes on after an answer without a word about it. */
-function staysOpen({ raw }: FastifyRequest, reply: FastifyReply): boolean {
-  const asked = raw.headers.connection?.toLowerCase() ?? 'keep-alive';
-  return raw.httpVersion === '1.1' && asked === 'keep-alive' && !reply.hasHeader('connection');
+/** Of a question with a name of its own the next one has another; and after some answers the connection does not go on. */
+function mayComeAgain({ raw: { headers, httpVersion } }: FastifyRequest, reply: FastifyReply): boolean {
+  if ('x-request-id' in headers || 'traceparent' in headers) return false;
+  if (reply.statusCode !== 200 && reply.statusCode !== 304) return false;
+  const connection = headers.connection?.toLowerCase() ?? 'keep-alive';
+  return httpVersion === '1.1' && connection === 'keep-alive' && !reply.hasHeader('connection');
 }
 
 /** As Node writes it. */

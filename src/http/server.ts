@@ -75,7 +75,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     booksVersion: deps.booksVersion,
     limits,
     now: Date.now,
-    requestId: requestIdOf,
+    newRequestId: () => requestIdOf(undefined),
     onAnswered,
   });
   const app = fastify({

@@ -57,6 +57,8 @@ function statementFor(all: readonly Rows[]): Prepared<readonly unknown[], unknow
 
 /** `with a as (insert …), b as (insert …) insert …` */
 function prepareInsert(all: readonly Rows[]): Prepared<readonly unknown[], unknown> {
+  // Without the rows themselves, which would be kept for ever.
+  const shapes = all.map(({ into, rows }) => ({ into, count: rows.length }));
   return prepared((db, _value, found) => {
     let places = 0;
     const place = () => {
@@ -64,11 +66,12 @@ function prepareInsert(all: readonly Rows[]): Prepared<readonly unknown[], unkno
       return found((values) => values[number]);
     };
     const insertOf = (creator: QueryCreator<Tables>, index: number) => {
-      const { into, rows } = all[index] as Rows;
-      const values = rows.map(() => Object.fromEntries(into.columns.map((column) => [column, place()])));
+      const { into, count } = shapes[index] as (typeof shapes)[number];
+      const rowOf = () => Object.fromEntries(into.columns.map((column) => [column, place()]));
+      const values = Array.from({ length: count }, rowOf);
       return creator.insertInto(into.table).values(values as never);
     };
-    const last = all.length - 1;
+    const last = shapes.length - 1;
     let creator: QueryCreator<Tables> = db;
     for (let index = 0; index < last; index++) {
       creator = creator.with(`insert_${index}`, (inner) => insertOf(inner, index)) as never;

@@ -304,6 +304,16 @@ test('removing the zip of a job leaves none, and removing it again does nothing'
   await spool.remove(jobId);
 });
 
+test('a zip that cannot be looked for is not said to be missing', async (t) => {
+  const { spool, directory } = await openSpool(t);
+  assert.equal(await spool.has(jobId), false);
+  await spool.keep(await receiveFile(spool, 'zip'), jobId);
+  assert.equal(await spool.has(jobId), true);
+  // The place where its folder should be.
+  const elsewhere = createSpool(join(spool.pathOf(jobId), 'spool'));
+  await assert.rejects(elsewhere.has(jobId), diskTroubleIn(directory));
+});
+
 test('the list has the jobs with a zip, and nothing else that lies about', async (t) => {
   const { spool, directory } = await openSpool(t);
   await spool.keep(await receiveFile(spool, '1'), 'B-2');

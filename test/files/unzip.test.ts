@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { BursarError } from '../../src/domain/errors.ts';
 import { removeTree } from '../../src/files/remove-tree.ts';
-import { unpackZip } from '../../src/files/unzip.ts';
+import { inspectWithStart, unpackZip } from '../../src/files/unzip.ts';
 import { inspectZip } from '../../src/files/zip-directory.ts';
 import { hostileLimits, hostileZips, lyingZips, makeZip } from './hostile-zips.ts';
 import { type RawEntry, rawZip } from './raw-zip.ts';
@@ -44,6 +44,26 @@ test('an honest zip is unpacked with all its files and folders', async (t) => {
   assert.deepEqual(await readFile(join(directory, 'data/deep/large.bin')), large);
   assert.equal(await readFile(join(directory, 'data/none'), 'utf8'), '');
   assert.deepEqual(await readdir(join(directory, 'empty/folder')), []);
+});
+
+test('the start of a file is read, however long the file is and however it is packed', async (t) => {
+  const limits = { ...hostileLimits, maxUnpackedBytes: 10_000_000, maxRatio: 1000 };
+  for (const length of [0, 1, 65_535, 65_536, 65_537, 300_000]) {
+    const text = Buffer.from(Array.from({ length }, (_, i) => (i * i) % 251));
+    const packed = await makeZip({ before: 'x', 'run.sh': text });
+    const stored = rawZip([{ name: 'run.sh', method: 0, content: text }]);
+    for (const zip of [packed, stored]) {
+      const { zip: file } = await place(await temporaryFolder(t), zip);
+      for (const content of [zip, file]) {
+        for (const bytes of [1, 65_536]) {
+          const { start, unpackedBytes } = await inspectWithStart(content, 'run.sh', bytes, limits);
+          assert.deepEqual(start, text.subarray(0, bytes), `${bytes} of ${length}`);
+          assert.ok(unpackedBytes >= length);
+        }
+        assert.equal((await inspectWithStart(content, 'other.sh', 1, limits)).start, null);
+      }
+    }
+  }
 });
 
 test('stored entries, zip64 entries and entries spelt in odd ways are unpacked', async (t) => {

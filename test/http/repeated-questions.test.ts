@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
-import { connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type FastifyInstance, fastify } from 'fastify';
+import { connectionErrors } from '../../src/http/connection-errors.ts';
 import { createRepeatedReads } from '../../src/http/repeated-reads.ts';
 import { until } from '../support/until.ts';
 
 const question = 'GET /thing HTTP/1.1\r\nHost: bursar\r\n\r\n';
+
+const quiet = fastify({ logger: false }).log;
 
 /** A server of one thing, which counts how often it was worked on. */
 describe('a question that was asked before', () => {
@@ -14,6 +18,7 @@ describe('a question that was asked before', () => {
   const thing = { text: 'first', version: 1, goodUntil: Number.POSITIVE_INFINITY };
   const slow = Promise.withResolvers<void>();
   let worked = 0;
+  let answered = 0;
   let isAllowed = true;
   let app: FastifyInstance;
   let socket: Socket;
@@ -24,10 +29,12 @@ describe('a question that was asked before', () => {
       booksVersion: () => thing.version,
       limits: { spend: () => (isAllowed ? 'some' : null) },
       now: Date.now,
-      requestId: () => 'name',
-      onAnswered: () => undefined,
+      newRequestId: () => 'name',
+      onAnswered: () => {
+        answered++;
+      },
     });
-    app = fastify();
+    app = fastify({ clientErrorHandler: connectionErrors(quiet).answer });
     app.decorateReply('goodUntil', 0);
     app.addHook('onRequest', async (request) => {
       repeated.begin(request);
@@ -39,29 +46,41 @@ describe('a question that was asked before', () => {
       reply.goodUntil = thing.goodUntil;
       return Buffer.from(thing.text);
     });
+    app.get('/broken', async (_request, reply) => {
+      worked++;
+      reply.goodUntil = thing.goodUntil;
+      return reply.code(500).send(Buffer.from('broken'));
+    });
     app.get('/slow', async () => {
       await slow.promise;
       return 'slow';
     });
     repeated.overtake(app.server);
     await app.listen({ port: 0, host: '127.0.0.1' });
-    const { port } = app.server.address() as { port: number };
-    socket = connect(port, '127.0.0.1')
-      .setEncoding('latin1')
-      .on('data', (text) => {
-        said += text;
-      });
+    await talk();
   });
   after(async () => {
     socket.destroy();
     await app.close();
   });
 
+  /** Begins a connection. */
+  async function talk(): Promise<void> {
+    const { port } = app.server.address() as AddressInfo;
+    socket = connect(port, '127.0.0.1')
+      .setEncoding('latin1')
+      .on('data', (text) => {
+        said += text;
+      })
+      .on('error', () => undefined);
+    await once(socket, 'connect');
+  }
+
   /** The body of the answer, and whether it was worked on. */
-  async function ask(): Promise<[string, boolean]> {
+  async function ask(asked = question): Promise<[string, boolean]> {
     const before = worked;
     said = '';
-    socket.write(question);
+    socket.write(asked);
     const length = await until('the head', () => /content-length: (\d+).*\r\n\r\n/is.exec(said)?.[1]);
     const body = await until('the body', () => {
       const text = said.slice(said.indexOf('\r\n\r\n') + 4);
@@ -89,6 +108,29 @@ describe('a question that was asked before', () => {
     assert.deepEqual(await ask(), ['third', false]);
     Object.assign(thing, { version: thing.version + 1, goodUntil: Date.now() - 1 });
     for (let n = 0; n < 3; n++) assert.deepEqual(await ask(), ['third', true]);
+  });
+
+  test('with a name of its own, or with an error for an answer, is worked on each time', async () => {
+    Object.assign(thing, { text: 'named', version: thing.version + 1, goodUntil: Number.POSITIVE_INFINITY });
+    for (const header of ['X-Request-Id: mine', 'traceparent: 00-1-2-01']) {
+      const named = question.replace('\r\n\r\n', `\r\n${header}\r\n\r\n`);
+      for (let n = 0; n < 3; n++) assert.deepEqual(await ask(named), ['named', true]);
+    }
+    for (let n = 0; n < 3; n++) assert.deepEqual(await ask(question.replace('thing', 'broken')), ['broken', true]);
+  });
+
+  test('is not answered on a connection that is being closed', async () => {
+    assert.deepEqual(await ask(), ['named', true]);
+    assert.deepEqual(await ask(), ['named', false]);
+    const served = answered;
+    const [closed] = [once(socket, 'close')];
+    said = '';
+    socket.write('GET /thing HTTP/1.1\r\nno header\r\n\r\n');
+    await until('the refusal', () => said.includes(' 400 ') || undefined);
+    socket.write(question);
+    await closed;
+    assert.deepEqual([said.match(/HTTP\/1.1 \d+/g), answered], [['HTTP/1.1 400'], served]);
+    await talk();
   });
 
   test('does not overtake the one before it', async () => {
