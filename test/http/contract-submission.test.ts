@@ -58,6 +58,12 @@ async function whatIsKept() {
   };
 }
 
+test('the script may be long', async () => {
+  const zip = await zipOf({ 'main.sh': `echo begun\n${'# as many words as it takes\n'.repeat(5000)}echo done\n` });
+  const job = await me.finished(await accepted(await me.submit('/jobs/hpc_two/', { tool: 'BASH' }, zip)));
+  assert.equal(job.stage, 'COMPLETED');
+});
+
 test('4.2 project_name is optional: when it is omitted, the default project of the system is used', async () => {
   const one = await accepted(await submitLine(me, '/jobs/hpc_one/', 'true'));
   const two = await accepted(await submitLine(me, '/jobs/hpc_two/', 'true'));
