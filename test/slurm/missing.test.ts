@@ -51,6 +51,8 @@ describe('jobs that a Slurm without accounting does not mention any more', () =>
     const blocker = await submit('sleep 600');
     const [blocking, job] = [await refOf(blocker), await submit('true')];
     const ref = await refOf(job);
+    // Before that it would be submitted again, and rightly.
+    await until('it is stored', () => said(/job submitted/, job));
     await server.stop();
     cluster.run('scancel', ref);
     const refs = () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%i').split('\n');
