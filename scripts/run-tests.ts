@@ -10,7 +10,7 @@ import { build } from './build.mjs';
 import { canRun, runnable } from './peers.ts';
 
 const onBoth =
-  /^test\/(store\/|lifecycle\/|http\/contract-|ledger\/(race|classic-faults)\.|events\/(stream|expiry)|webhooks\/delivery)/;
+  /^test\/(store\/|lifecycle\/|http\/contract-|ledger\/(race|classic-faults)|events\/(stream|expiry)|webhooks\/delivery)/;
 
 /** They take minutes, most of which they wait for: begun first, they end with the others. */
 const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|gigabyte|large/.test(file);
