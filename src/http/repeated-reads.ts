@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../services/actor.ts';
 import type { Answered } from './access-log.ts';
 import type { RateLimits } from './rate-limits.ts';
-import { createRequestBounds, isHeadAlone } from './request-bounds.ts';
+import { createRequestBounds } from './request-bounds.ts';
 
 /** An answer as it went out, but for what is said of each request anew. */
 interface SentAnswer {
@@ -118,12 +118,11 @@ export function createRepeatedReads({ booksVersion, limits, now, newRequestId, o
         socket.removeListener('data', parse as () => void);
         socket.on('data', (piece: Buffer) => {
           questions.delete(socket);
-          if (bounds.atStart() && piece.length <= longestQuestion) {
-            const question = piece.toString('latin1');
-            if (isIdle() && server.listening && answer(socket, question)) return;
-            if (isHeadAlone(piece)) questions.set(socket, question);
-          }
+          const question = bounds.atStart() && piece.length <= longestQuestion ? piece.toString('latin1') : null;
+          if (question !== null && isIdle() && server.listening && answer(socket, question)) return;
           bounds.pass(piece);
+          // It was one request, and all of it.
+          if (question !== null && bounds.atStart()) questions.set(socket, question);
           parse.call(socket, piece);
         });
       });
@@ -149,9 +148,10 @@ export function createRepeatedReads({ booksVersion, limits, now, newRequestId, o
       const goodUntil = Math.min(reply.goodUntil, caller.goodUntil);
       if (goodUntil <= now() || !mayComeAgain(request, reply) || seen !== booksVersion?.()) return;
       forgetWhatWasBefore();
-      const size = question.length + body.length + 1000;
-      if (bytes + size > mostBytes || sent.has(question)) return;
-      bytes += size;
+      const before = sent.get(question);
+      const more = sizeOf(question, { body }) - (before === undefined ? 0 : sizeOf(question, before));
+      if (bytes + more > mostBytes) return;
+      bytes += more;
       sent.set(question, {
         caller,
         url: request.url,
@@ -162,6 +162,11 @@ export function createRepeatedReads({ booksVersion, limits, now, newRequestId, o
       });
     },
   };
+}
+
+/** What is kept of it, more or less. */
+function sizeOf(question: string, { body }: Pick<SentAnswer, 'body'>): number {
+  return question.length + body.length + 1000;
 }
 
 /** Of a question with a name of its own the next one has another; and after some answers the connection does not go on. */

@@ -21,11 +21,6 @@ export function createRequestBounds(): RequestBounds {
   };
 }
 
-/** Whether a piece that begins a request is one that ends with its head, and has no body. */
-export function isHeadAlone(piece: Buffer): boolean {
-  return piece.indexOf(headEnd) === piece.length - headEnd.length && bodyLeftAfter(piece) === 0;
-}
-
 /** How much of the body follows a piece that begins with the head of a request. */
 function bodyLeftAfter(piece: Buffer): number {
   const end = piece.indexOf(headEnd);

@@ -9,9 +9,9 @@ type RowOf<Table extends keyof Tables, Column> = Pick<
   Column & keyof Insertable<Tables[Table]>
 >;
 
-let places = 0;
+let placesNamed = 0;
 
-/** Some columns of a table. */
+/** Some columns of a table, under a short name of their own. */
 interface Place {
   table: keyof Tables;
   columns: readonly string[];
@@ -29,7 +29,7 @@ export function rowsFor<Table extends keyof Tables, Column extends keyof Tables[
   table: Table,
   columns: readonly Column[],
 ): (rows: readonly RowOf<Table, Column>[]) => Rows {
-  const into = { table, columns, name: String(++places) };
+  const into = { table, columns, name: String(++placesNamed) };
   return (rows) => ({ into, rows: rows as readonly Row[] });
 }
 

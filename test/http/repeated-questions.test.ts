@@ -108,6 +108,13 @@ describe('a question that was asked before', () => {
     assert.deepEqual(await ask(), ['third', false]);
     Object.assign(thing, { version: thing.version + 1, goodUntil: Date.now() - 1 });
     for (let n = 0; n < 3; n++) assert.deepEqual(await ask(), ['third', true]);
+    const soon = Date.now() + 300;
+    thing.goodUntil = soon;
+    await ask();
+    await sleep(soon - Date.now() + 1);
+    thing.goodUntil = Number.POSITIVE_INFINITY;
+    assert.deepEqual(await ask(), ['third', true]);
+    assert.deepEqual(await ask(), ['third', false], 'it is kept anew, though nobody has written');
   });
 
   test('with a name of its own, or with an error for an answer, is worked on each time', async () => {
@@ -123,7 +130,7 @@ describe('a question that was asked before', () => {
     assert.deepEqual(await ask(), ['named', true]);
     assert.deepEqual(await ask(), ['named', false]);
     const served = answered;
-    const [closed] = [once(socket, 'close')];
+    const closed = once(socket, 'close');
     said = '';
     socket.write('GET /thing HTTP/1.1\r\nno header\r\n\r\n');
     await until('the refusal', () => said.includes(' 400 ') || undefined);

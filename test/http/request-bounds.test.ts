@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { createRequestBounds, isHeadAlone } from '../../src/http/request-bounds.ts';
+import { createRequestBounds } from '../../src/http/request-bounds.ts';
 
 const get = 'GET /jobs/ HTTP/1.1\r\nHost: bursar\r\n\r\n';
 const post = (...lines: string[]) => ['POST /jobs/ HTTP/1.1', 'Host: bursar', ...lines, '', ''].join('\r\n');
@@ -48,12 +48,5 @@ describe('where the requests of a connection begin', () => {
     ];
     for (const [what, piece] of lost) assert.deepEqual(starts(piece, get, 'abcd', get), Array(4).fill(false), what);
     assert.deepEqual(starts(post('Content-Length: 4'), 'abcde', get), [false, false, false]);
-  });
-
-  test('a head is alone when nothing comes before it, after it or with it', () => {
-    const isAlone = (piece: string) => isHeadAlone(Buffer.from(piece, 'latin1'));
-    assert.equal(isAlone(get), true);
-    for (const piece of [get + get, `${get}x`, get.slice(0, -1), `\r\n\r\n${get}`, '', post('Content-Length: 4')])
-      assert.equal(isAlone(piece), false, JSON.stringify(piece));
   });
 });
