@@ -1,16 +1,16 @@
-// The house has one direction: imports point inward (docs/architecture.md, "The house").
+// Imports point inward (docs/architecture.md, "Modules"). Each layer lists the layers that it may import.
 const mayImport = {
   domain: [],
   config: ['domain'],
   contract: ['domain'],
-  store: ['domain'],
+  store: ['domain', 'config'],
   metrics: [],
   shell: ['domain'],
   files: ['domain', 'shell'],
-  engines: ['domain', 'shell'],
+  engines: ['domain', 'shell', 'files'],
   webhooks: ['domain'],
   services: ['domain', 'config', 'contract', 'store', 'files', 'metrics', 'webhooks'],
-  lifecycle: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'webhooks'],
+  workers: ['domain', 'config', 'contract', 'store', 'files', 'engines', 'metrics', 'webhooks'],
   http: ['domain', 'config', 'contract', 'services', 'metrics'],
   doctor: ['domain', 'config', 'engines', 'files', 'shell'],
 };

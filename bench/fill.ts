@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import Sqlite from 'better-sqlite3';
 import { jobView } from '../src/contract/job.ts';
-import type { JobStatus } from '../src/domain/job.ts';
+import type { JobStatus } from '../src/domain/jobs/job.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';
 
 /** Jobs to be put straight into the books of a SQLite file. */

@@ -1,5 +1,5 @@
-import { enrolUser } from '../src/services/enrolment.ts';
-import { issueToken } from '../src/services/tokens.ts';
+import { enrolUser } from '../src/services/identity/enrolment.ts';
+import { issueToken } from '../src/services/identity/tokens.ts';
 import { withDatabase } from '../test/support/database.ts';
 import type { BenchedBursar } from './bursar.ts';
 

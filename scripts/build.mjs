@@ -10,7 +10,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const mostKept = 5;
 
 /** What is started as a process or thread of its own. */
-const entryPoints = ['src/cli/program.ts', 'src/engines/local/supervisor.ts', 'src/store/proof-thread.ts'];
+const entryPoints = ['src/cli/program.ts', 'src/engines/local/supervisor.ts', 'src/store/ledger/verify-thread.ts'];
 /** What brings native code, or files that it looks for beside its own. */
 const external = ['better-sqlite3', 'pg', '@fastify/swagger-ui'];
 

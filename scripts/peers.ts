@@ -16,13 +16,13 @@ const peers: Peer[] = [
     name: 'Slurm',
     programs: ['munged', 'slurmctld', 'slurmd', 'sbatch', 'setpriv'],
     packages: ['slurm-wlm', 'munge', 'util-linux'],
-    tests: /^test\/(bench\/|slurm\/|engines\/slurm-(?!parsers)|cli\/doctor-slurm|docs\/slurm)/,
+    tests: /^test\/(bench\/|slurm\/|engines\/slurm\/slurm-|crash\/(slurm|several)-|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: "Slurm's accounting",
     programs: ['slurmdbd', 'mariadbd', 'mariadb-install-db'],
     packages: ['slurmdbd', 'mariadb-server'],
-    tests: /^test\/(engines\/slurm-accounting|cli\/doctor-slurm|docs\/slurm)/,
+    tests: /^test\/(engines\/slurm\/slurm-accounting|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: 'slurmrestd',
@@ -35,13 +35,13 @@ const peers: Peer[] = [
     programs: ['sshd', 'ssh', 'ssh-keygen'],
     packages: ['openssh-server', 'openssh-client'],
     tests:
-      /^test\/(shell\/ssh-|files\/remote-|lifecycle\/ssh-|engines\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm|docs\/slurm)/,
+      /^test\/(shell\/ssh-|files\/workspaces\/remote-|workers\/ssh-|engines\/slurm\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: 'PostgreSQL',
     programs: ['initdb', 'postgres', 'setpriv', 'openssl'],
     packages: ['postgresql', 'util-linux', 'openssl'],
-    tests: /^test\/(bench|postgres)\//,
+    tests: /^test\/(bench\/|postgres\/|crash\/several-)/,
   },
   {
     name: 'OpenSSL',

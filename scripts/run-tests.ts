@@ -10,10 +10,10 @@ import { build } from './build.mjs';
 import { canRun, runnable } from './peers.ts';
 
 const onBoth =
-  /^test\/(store\/|lifecycle\/|http\/contract-|ledger\/(race|classic-faults)|events\/(stream|expiry)|webhooks\/delivery)/;
+  /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|jobs\/job-list-cache)|webhooks\/delivery)/;
 
 /** They take minutes, most of which they wait for: begun first, they end with the others. */
-const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|gigabyte|large/.test(file);
+const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|large/.test(file);
 
 // The servers that tests start are built from the sources as they are now.
 await build();

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { startApi } from './composition/api.ts';
-import { type Books, type Role, takeBooks } from './composition/books.ts';
-import { makeParts } from './composition/parts.ts';
+import { type Books, type Role, takeBooks } from './composition/database.ts';
+import { makeParts } from './composition/dependencies.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
-import { sweepSpool } from './lifecycle/recovery.ts';
-import { syncProjects } from './services/enrolment.ts';
-import type { Db } from './store/tables.ts';
+import { syncProjects } from './services/identity/enrolment.ts';
+import type { Db } from './store/database/tables.ts';
+import { sweepSpool } from './workers/sweep.ts';
 
 /** A Bursar that is ready to listen. */
 export interface Bursar {

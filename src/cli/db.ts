@@ -1,17 +1,17 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
+import { parseDatabaseUrl } from '../config/database-url.ts';
 import { hidePassword } from '../config/print.ts';
 import type { Config } from '../config/schema.ts';
-import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError } from '../domain/errors.ts';
-import { checkServer } from '../store/check-server.ts';
-import { countRows } from '../store/copy-tables.ts';
-import { type DatabaseSettings, openDatabase } from '../store/database.ts';
-import { lockDataFolder } from '../store/instance-lock.ts';
-import { migrate, schemaOf } from '../store/migrations.ts';
-import { fillFrom, type Snapshot, takeSnapshot } from '../store/snapshot.ts';
-import type { Db } from '../store/tables.ts';
+import { checkServer } from '../store/database/check-server.ts';
+import { type DatabaseSettings, openDatabase } from '../store/database/database.ts';
+import { migrate, schemaOf } from '../store/database/migrations.ts';
+import type { Db } from '../store/database/tables.ts';
+import { countRows } from '../store/maintenance/copy-tables.ts';
+import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
+import { fillFrom, type Snapshot, takeSnapshot } from '../store/maintenance/snapshot.ts';
 import { exitCodes } from './exit-codes.ts';
 
 /** Brings the schema up to date, as the next start would. */

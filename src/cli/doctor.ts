@@ -2,16 +2,16 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { makeSystem } from '../composition/systems.ts';
+import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
 import { checkWorkspace, runCanary } from '../doctor/canary.ts';
 import { createChecklist, type Finding } from '../doctor/finding.ts';
 import { checkSlurm } from '../doctor/slurm-checks.ts';
-import { parseDatabaseUrl } from '../domain/database-url.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { Shell } from '../shell/shell.ts';
-import { checkDataFolder } from '../store/data-folder.ts';
-import { withBooks } from './books.ts';
+import { checkDataFolder } from '../store/maintenance/data-folder.ts';
 import { exitCodes } from './exit-codes.ts';
+import { withBooks } from './with-database.ts';
 
 export interface DoctorOptions {
   system?: string;

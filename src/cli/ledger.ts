@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { hpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import { administrationDesk } from '../services/administration-desk.ts';
-import { proveLedger } from '../store/ledger-proof.ts';
-import { withBooks } from './books.ts';
+import { administrationDesk } from '../services/accounting/admin-service.ts';
+import { proveLedger } from '../store/ledger/verify-ledger.ts';
 import { exitCodes } from './exit-codes.ts';
+import { withBooks } from './with-database.ts';
 
 interface ActOptions {
   reason: string;

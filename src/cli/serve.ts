@@ -1,13 +1,13 @@
 import { once } from 'node:events';
-import type { Role } from '../composition/books.ts';
+import type { Role } from '../composition/database.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { type Bursar, startBursar } from '../main.ts';
-import { enrolUser } from '../services/enrolment.ts';
-import { issueToken } from '../services/tokens.ts';
-import { userIds } from '../store/users.ts';
+import { enrolUser } from '../services/identity/enrolment.ts';
+import { issueToken } from '../services/identity/tokens.ts';
+import { userIds } from '../store/identity/users.ts';
+import { greeting } from './first-start.ts';
 import { giveBackMemory } from './give-back-memory.ts';
-import { greeting } from './greeting.ts';
 import { openLog } from './log.ts';
 
 /** By then the first rounds of everything that goes on in the background are over. */

@@ -1,11 +1,11 @@
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import { enrolUser } from '../services/enrolment.ts';
-import { issueToken } from '../services/tokens.ts';
-import { passWord } from '../store/line.ts';
-import { listTokens, revokeToken, type TokenRecord } from '../store/tokens.ts';
-import { withBooks } from './books.ts';
+import { enrolUser } from '../services/identity/enrolment.ts';
+import { issueToken } from '../services/identity/tokens.ts';
+import { passWord } from '../store/database/pg-notify.ts';
+import { listTokens, revokeToken, type TokenRecord } from '../store/identity/tokens.ts';
 import { durationMs } from './duration.ts';
+import { withBooks } from './with-database.ts';
 
 interface CreateOptions {
   user: string;

@@ -1,12 +1,12 @@
-import { startAccountant } from '../lifecycle/accountant.ts';
-import { startCourier } from '../lifecycle/courier.ts';
-import { startJanitor } from '../lifecycle/janitor.ts';
-import { startLifecycle } from '../lifecycle/start.ts';
-import { keepTenure } from '../lifecycle/tenure.ts';
-import { deleteFiles } from '../services/end-job.ts';
+import { deleteFiles } from '../services/jobs/end-job.ts';
 import { createSender } from '../webhooks/send.ts';
-import { staleMs } from './books.ts';
-import type { Parts } from './parts.ts';
+import { keepTenure } from '../workers/hold-lease.ts';
+import { startAccountant } from '../workers/period-worker.ts';
+import { startJanitor } from '../workers/retention-worker.ts';
+import { startLifecycle } from '../workers/start-systems.ts';
+import { startCourier } from '../workers/webhook-worker.ts';
+import { staleMs } from './database.ts';
+import type { Parts } from './dependencies.ts';
 
 /** What happens without anybody asking: jobs go to their systems and are followed, the calendar, webhooks, tidying up. */
 export async function startWorker(parts: Parts): Promise<{ stop(): Promise<void> }> {

@@ -1,4 +1,4 @@
-import type { HpcSystem } from '../domain/system.ts';
+import type { HpcSystem } from '../domain/systems/system.ts';
 import type { Config } from './schema.ts';
 
 /** The systems of the configuration as the rules see them, by name. */

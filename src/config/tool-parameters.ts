@@ -1,6 +1,6 @@
 import type { FieldError } from '../domain/errors.ts';
-import type { ToolParameter } from '../domain/system.ts';
-import { readParameters } from '../domain/tool-command.ts';
+import { readParameters } from '../domain/jobs/tool-command.ts';
+import type { ToolParameter } from '../domain/systems/system.ts';
 
 /** Fields of every Payload, which a tool cannot have for itself. */
 const reserved = ['command', 'tool', 'node_number', 'core_number', 'runtime', 'title'];

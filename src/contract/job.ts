@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
-import { isFailure, isTerminal, type JobRequest, type JobStatus } from '../domain/job.ts';
-import { type StageVocabulary, stageOf } from '../domain/stage.ts';
-import { publicSystemName } from '../domain/system.ts';
+import { isFailure, isTerminal, type JobRequest, type JobStatus } from '../domain/jobs/job.ts';
+import { type StageVocabulary, stageOf } from '../domain/jobs/stage.ts';
+import { publicSystemName } from '../domain/systems/system.ts';
 import { jsonWriter } from './json-writer.ts';
 
 const timestamp = { pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$', examples: ['2026-01-31T12:00:00Z'] };

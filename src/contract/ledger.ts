@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
-import { available } from '../domain/settlement.ts';
-import { publicSystemName } from '../domain/system.ts';
+import { available } from '../domain/accounting/settlement.ts';
+import { publicSystemName } from '../domain/systems/system.ts';
 
 /** Space is counted in bytes inside, in KB (1,000 bytes) outside. */
 const bytesPerKb = 1000;

@@ -1,6 +1,6 @@
 import Type from 'typebox';
-import { type AccountFigures, left } from '../domain/settlement.ts';
-import { publicSystemName } from '../domain/system.ts';
+import { type AccountFigures, left } from '../domain/accounting/settlement.ts';
+import { publicSystemName } from '../domain/systems/system.ts';
 import { jsonWriter } from './json-writer.ts';
 
 /** The Quota object of the interface (2.3). */

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
-import type { HpcSystem, ToolParameter } from '../domain/system.ts';
-import { publicSystemName } from '../domain/system.ts';
+import type { HpcSystem, ToolParameter } from '../domain/systems/system.ts';
+import { publicSystemName } from '../domain/systems/system.ts';
 import { isoTime } from './ledger.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });

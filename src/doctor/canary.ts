@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Engine, SiteOptions } from '../engines/engine.ts';
-import type { Workspaces } from '../files/workspaces.ts';
+import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { Check } from './finding.ts';
 
 const limits = { maxEntries: 1, maxUnpackedBytes: 0, maxRatio: 1 };

@@ -1,5 +1,5 @@
-import type { JobCommand, JobEnd } from '../domain/job.ts';
-import type { Observation } from '../domain/transition.ts';
+import type { JobCommand, JobEnd } from '../domain/jobs/job.ts';
+import type { Observation } from '../domain/jobs/transition.ts';
 
 /** Where a job's files are, as absolute paths on the engine's side. */
 export interface WorkspacePaths {

@@ -1,9 +1,17 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { canonicalJson } from '../domain/canonical-json.ts';
 import { BursarError } from '../domain/errors.ts';
-import { answerKey, findKey, freeKey, type KeyHolder, type KeyRecord, keepKey, takeKey } from '../store/idempotency.ts';
-import type { Db } from '../store/tables.ts';
-import { inTransaction } from '../store/transaction.ts';
+import type { Db } from '../store/database/tables.ts';
+import { inTransaction } from '../store/database/transaction.ts';
+import {
+  answerKey,
+  findKey,
+  freeKey,
+  type KeyHolder,
+  type KeyRecord,
+  keepKey,
+  takeKey,
+} from '../store/jobs/idempotency-keys.ts';
+import { canonicalJson } from './canonical-json.ts';
 
 /**
  * A repetition of a request under the same key, at once, after a crash or within a day, gets the first answer and does

@@ -2,8 +2,8 @@ import { basename } from 'node:path';
 import { baseEnvironment } from './base-environment.ts';
 import { runProcess } from './run-process.ts';
 import type { Shell } from './shell.ts';
+import { unavailable } from './shell-errors.ts';
 import { streamProcess } from './stream-process.ts';
-import { unavailable } from './trouble.ts';
 
 export interface LocalShellOptions {
   /** Added to the little that every command gets, such as SLURM_CONF. */

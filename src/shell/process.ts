@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { finished, Readable, type Writable } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
 import type { RunOptions } from './shell.ts';
-import { unavailable } from './trouble.ts';
+import { unavailable } from './shell-errors.ts';
 
 export type RunningProcess = ChildProcessByStdio<Writable | null, Readable, Readable>;
 

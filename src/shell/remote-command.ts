@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Transform } from 'node:stream';
 import { BursarError } from '../domain/errors.ts';
-import { unavailable } from './trouble.ts';
+import { unavailable } from './shell-errors.ts';
 
 /** A command as the login shell of another host reads it, and the mark that it sets around its output. */
 export interface RemoteCommand {

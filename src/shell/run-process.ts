@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { BursarError } from '../domain/errors.ts';
 import { collect, endProcess, feed, keepInput, type ProcessSetting, startProcess } from './process.ts';
 import type { RunOptions } from './shell.ts';
-import { interrupted, tooSlow, unavailable } from './trouble.ts';
+import { interrupted, tooSlow, unavailable } from './shell-errors.ts';
 
 export interface ProcessEnd {
   code: number | null;

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { constants, lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { connect as connectSocket } from 'node:net';
 import { dirname } from 'node:path';
+import { unavailable } from './shell-errors.ts';
+import { connectionTrouble } from './ssh-errors.ts';
 import { type SshTarget, socketOf, sshArgv } from './ssh-target.ts';
-import { connectionTrouble } from './ssh-trouble.ts';
-import { unavailable } from './trouble.ts';
 
 /** The one connection that all commands share. */
 export interface SshConnection {

@@ -7,11 +7,11 @@ import { keepInput, type ProcessSetting, type RunningProcess } from './process.t
 import { createUnmarking, type RemoteReport, readMarked, readReport, wrapCommand } from './remote-command.ts';
 import { runProcess } from './run-process.ts';
 import type { RunOptions, RunResult, Shell } from './shell.ts';
+import { interrupted, tooSlow, unavailable } from './shell-errors.ts';
 import { createSshConnection } from './ssh-connection.ts';
+import { connectionTrouble } from './ssh-errors.ts';
 import { type SshTarget, sshArgv } from './ssh-target.ts';
-import { connectionTrouble } from './ssh-trouble.ts';
 import { streamProcess } from './stream-process.ts';
-import { interrupted, tooSlow, unavailable } from './trouble.ts';
 import { createTurns } from './turns.ts';
 
 export interface SshShellOptions extends SshTarget {

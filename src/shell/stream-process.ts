@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type Readable, Transform } from 'node:stream';
 import type { BursarError } from '../domain/errors.ts';
 import { collect, endProcess, type ProcessSetting, startProcess } from './process.ts';
-import { interrupted, unavailable } from './trouble.ts';
+import { interrupted, unavailable } from './shell-errors.ts';
 
 export interface StreamSetting extends ProcessSetting {
   signal: AbortSignal;

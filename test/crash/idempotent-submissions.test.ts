@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { proveLedger } from '../../src/store/ledger-proof.ts';
+import { proveLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { type Answer, callerOf, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
 import { startServer, type TestServer } from '../support/server.ts';

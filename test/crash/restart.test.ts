@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makeZip } from '../files/hostile-zips.ts';
+import { makeZip } from '../files/zip/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 

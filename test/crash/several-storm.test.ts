@@ -5,7 +5,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mostHeldBytes } from '../../src/files/incoming.ts';
+import { mostHeldBytes } from '../../src/files/spool/incoming.ts';
 import { slurmConfig } from '../slurm/config.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';

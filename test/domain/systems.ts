@@ -1,4 +1,4 @@
-import type { HpcSystem, Tool } from '../../src/domain/system.ts';
+import type { HpcSystem, Tool } from '../../src/domain/systems/system.ts';
 
 const stages = {
   queued: 'QUEUED',

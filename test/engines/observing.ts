@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JobEnd } from '../../src/domain/job.ts';
-import type { Observation } from '../../src/domain/transition.ts';
+import type { JobEnd } from '../../src/domain/jobs/job.ts';
+import type { Observation } from '../../src/domain/jobs/transition.ts';
 import type { Engine } from '../../src/engines/engine.ts';
 
 /** A signal that never aborts. */

@@ -2,7 +2,7 @@ import { mkdtemp, readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { removeTree } from '../../src/files/remove-tree.ts';
+import { removeTree } from '../../src/files/workspaces/remove-tree.ts';
 
 /** A folder for one test, removed after it. */
 export async function temporaryFolder(t: TestContext): Promise<string> {

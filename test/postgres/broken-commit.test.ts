@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { mostHeldBytes } from '../../src/files/incoming.ts';
+import { mostHeldBytes } from '../../src/files/spool/incoming.ts';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { outputOf } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';

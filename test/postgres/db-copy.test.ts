@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts';
+import { type DatabaseSettings, openDatabase } from '../../src/store/database/database.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { home } from '../support/bench.ts';
 import { bursar } from '../support/command-line.ts';

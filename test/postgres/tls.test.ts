@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { openBooks } from '../../src/store/database.ts';
+import { openBooks } from '../../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-tls-'));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { makeZip } from '../files/hostile-zips.ts';
+import { makeZip } from '../files/zip/hostile-zips.ts';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { inStage, pathOf } from '../support/jobs.ts';
 import { logLines } from '../support/logs.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { type AccountSet, findAccounts } from '../../src/store/accounts.ts';
-import { currentPeriod } from '../../src/store/periods.ts';
-import type { Db } from '../../src/store/tables.ts';
+import type { Db } from '../../src/store/database/tables.ts';
+import { type AccountSet, findAccounts } from '../../src/store/ledger/accounts.ts';
+import { currentPeriod } from '../../src/store/ledger/periods.ts';
 
 /** The accounts that a job of the user would be held against, soon after the beginning of time. */
 export async function accountsOf(db: Db, project: { id: number }, user: string): Promise<AccountSet> {

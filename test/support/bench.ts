@@ -1,5 +1,5 @@
-import { enrolUser } from '../../src/services/enrolment.ts';
-import { issueToken } from '../../src/services/tokens.ts';
+import { enrolUser } from '../../src/services/identity/enrolment.ts';
+import { issueToken } from '../../src/services/identity/tokens.ts';
 import { type Caller, callerOf } from './api.ts';
 import { bursar, type CommandOutcome } from './command-line.ts';
 import { type Contract, contractOf } from './contract.ts';

@@ -1,8 +1,8 @@
 import { basename } from 'node:path';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
-import { type DatabaseSettings, openDatabase } from '../../src/store/database.ts';
-import type { Db } from '../../src/store/tables.ts';
+import { type DatabaseSettings, openDatabase } from '../../src/store/database/database.ts';
+import type { Db } from '../../src/store/database/tables.ts';
 
 /**
  * The database that the tests of this process run on: SQLite, or with BURSAR_TEST_DATABASE=postgres a database of its

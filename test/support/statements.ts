@@ -1,6 +1,6 @@
 import { type CompiledQuery, type KyselyPlugin, sql } from 'kysely';
-import { dialectOf } from '../../src/store/dialect.ts';
-import type { Db } from '../../src/store/tables.ts';
+import { dialectOf } from '../../src/store/database/dialect.ts';
+import type { Db } from '../../src/store/database/tables.ts';
 
 export interface WatchedDb {
   db: Db;

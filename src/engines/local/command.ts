@@ -2,7 +2,7 @@ import { constants } from 'node:fs';
 import { access, open, realpath, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { unreachable } from '../../domain/errors.ts';
-import type { JobCommand } from '../../domain/job.ts';
+import type { JobCommand } from '../../domain/jobs/job.ts';
 import { firstLineRefusal, scriptRefusal } from '../script-refusal.ts';
 
 /** A program to run as it is, or why the job cannot be run and what to do about it. */

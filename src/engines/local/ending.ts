@@ -1,5 +1,5 @@
 import { unreachable } from '../../domain/errors.ts';
-import type { JobEnd } from '../../domain/job.ts';
+import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { EngineJob } from '../engine.ts';
 
 /** What a job of the local engine may use. KB are 1,000 bytes, MB 1,000,000. */

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BursarError, unreachable } from '../../domain/errors.ts';
-import type { Observation } from '../../domain/transition.ts';
+import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine } from '../engine.ts';
 import { endCancelledUnstarted, type JobLimits } from './ending.ts';
 import { createJobList, type LocalJob } from './job-list.ts';

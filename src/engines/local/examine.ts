@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import type { JobEnd } from '../../domain/job.ts';
+import type { JobEnd } from '../../domain/jobs/job.ts';
 import { endLost } from './ending.ts';
 import { scratchFolderOf } from './environment.ts';
 import { isAlive, killJob } from './processes.ts';

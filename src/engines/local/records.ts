@@ -1,6 +1,6 @@
 import { access, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { JobEnd } from '../../domain/job.ts';
+import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { EngineJob } from '../engine.ts';
 import { isLeftover, publishFolder, retireFolder, syncFolder, writeOnce, writeOver, writerOf } from './durable.ts';
 import type { ProcessId } from './process-table.ts';

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { JobEnd } from '../../domain/job.ts';
+import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { EngineJob } from '../engine.ts';
 import { type Invocation, prepareCommand } from './command.ts';
 import { type Cause, deservesGrace, endUnstarted, type JobLimits, judge } from './ending.ts';

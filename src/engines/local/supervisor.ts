@@ -4,7 +4,7 @@
  * the one that claims it end at once. Told to stop (SIGTERM), it cancels its job.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JobEnd } from '../../domain/job.ts';
+import type { JobEnd } from '../../domain/jobs/job.ts';
 import { endUnstarted, type JobLimits } from './ending.ts';
 import { identify } from './processes.ts';
 import { claim, isMarkedCancelled, readRequest, recordEnd, recordGroup } from './records.ts';

@@ -1,9 +1,9 @@
 import { BursarError } from '../../domain/errors.ts';
-import type { Observation } from '../../domain/transition.ts';
+import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine, EngineJob } from '../engine.ts';
-import { createLeftQueue } from './accounting.ts';
+import { gathered } from './coalesce.ts';
 import { type CommandOptions, chunked, createRunCommand, isJobName, outputOf } from './commands.ts';
-import { gathered } from './gathered.ts';
+import { createLeftQueue } from './finished-jobs.ts';
 import { createQueueReader, type QueueEntry } from './queue-reader.ts';
 import type { Accounting } from './sacct.ts';
 import { parseSbatch, sbatchCommand } from './sbatch.ts';

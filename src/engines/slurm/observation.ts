@@ -1,6 +1,6 @@
 import { constants } from 'node:os';
-import type { JobEnd, Outcome } from '../../domain/job.ts';
-import type { Observation } from '../../domain/transition.ts';
+import type { JobEnd, Outcome } from '../../domain/jobs/job.ts';
+import type { Observation } from '../../domain/jobs/transition.ts';
 import type { SlurmExit, SlurmJob } from './slurm-job.ts';
 
 /** What a job in Slurm means for Bursar; null when Slurm says something that is not known here, which tells nothing. */

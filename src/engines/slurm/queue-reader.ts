@@ -1,4 +1,4 @@
-import type { Observation } from '../../domain/transition.ts';
+import type { Observation } from '../../domain/jobs/transition.ts';
 import { isJobName } from './commands.ts';
 import { observationOf } from './observation.ts';
 import type { SlurmJob } from './slurm-job.ts';

@@ -1,4 +1,4 @@
-import type { JobEnd } from '../../domain/job.ts';
+import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { MissingJob, Trace } from '../engine.ts';
 import { chunked, outputOf, type RunCommand, type SlurmCommand } from './commands.ts';
 import { judgeCode } from './observation.ts';

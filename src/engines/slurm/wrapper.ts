@@ -1,5 +1,5 @@
 import { BursarError, unreachable } from '../../domain/errors.ts';
-import type { JobCommand } from '../../domain/job.ts';
+import type { JobCommand } from '../../domain/jobs/job.ts';
 import type { EngineJob } from '../engine.ts';
 import { startedAgain } from './slurm-job.ts';
 

@@ -17,13 +17,13 @@ import {
 } from '../../contract/administration.ts';
 import type { AccountSchema, ProofSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { Actor } from '../../services/actor.ts';
-import type { Place } from '../../services/places.ts';
-import { actorOf } from '../authentication.ts';
-import { keyOf, requiredKeyHeader, targetOf } from '../idempotency.ts';
-import { describe } from '../openapi.ts';
-import { hpcParam, placeOf, projectOf, projectParams } from '../paths.ts';
-import { resource } from '../resource.ts';
+import type { Actor } from '../../services/identity/actor.ts';
+import type { Place } from '../../services/scope.ts';
+import { actorOf } from '../request/authentication.ts';
+import { keyOf, requiredKeyHeader, targetOf } from '../request/idempotency-key.ts';
+import { hpcParam, placeOf, projectOf, projectParams } from '../request/path-params.ts';
+import { describe } from '../server/openapi.ts';
+import { resource } from './resource.ts';
 
 /** One request of an administrator, with the key that makes its repetition harmless. */
 export interface Command<Body> {

@@ -1,14 +1,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
-import type { Actor } from '../../services/actor.ts';
-import type { EventPosition, PollRequest, TellableEvent } from '../../services/read-events.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
-import { actorOf } from '../authentication.ts';
-import { closingSignal, untilOver } from '../closing.ts';
-import { describe, sendJson } from '../openapi.ts';
-import { resource } from '../resource.ts';
-import { type ServerSentEvent, sendEvents } from '../sse.ts';
+import type { EventPosition, PollRequest, TellableEvent } from '../../services/events/read-events.ts';
+import type { Actor } from '../../services/identity/actor.ts';
+import { actorOf } from '../request/authentication.ts';
+import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
+import { closingSignal, untilOver } from '../server/abort-signals.ts';
+import { describe, sendJson } from '../server/openapi.ts';
+import { resource } from './resource.ts';
 
 export interface EventServices extends AudienceServices {
   heartbeatMs: number;

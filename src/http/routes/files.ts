@@ -2,15 +2,15 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { publicFile } from '../../contract/file.ts';
-import type { FileQuestion, ListedFile, OpenFile } from '../../services/read-files.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
-import { untilOver } from '../closing.ts';
-import { asDownload, sendFile } from '../file-answer.ts';
-import { jsonArray } from '../json-array.ts';
-import { describe } from '../openapi.ts';
-import { jobIdOf, jobParams, projectOf } from '../paths.ts';
-import { resource } from '../resource.ts';
-import { sendNothing } from '../send-nothing.ts';
+import type { FileQuestion, ListedFile, OpenFile } from '../../services/jobs/read-files.ts';
+import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { jobIdOf, jobParams, projectOf } from '../request/path-params.ts';
+import { jsonArray } from '../response/json-array.ts';
+import { asDownload, sendFile } from '../response/send-file.ts';
+import { sendNothing } from '../response/send-nothing.ts';
+import { untilOver } from '../server/abort-signals.ts';
+import { describe } from '../server/openapi.ts';
+import { resource } from './resource.ts';
 
 export interface FileServices extends AudienceServices {
   listFiles(question: FileQuestion): Promise<AsyncIterable<ListedFile>>;

@@ -1,24 +1,24 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import type { JobRequest } from '../../domain/job.ts';
-import type { Actor } from '../../services/actor.ts';
-import type { Destination } from '../../services/destination.ts';
-import type { EndedJob } from '../../services/end-job.ts';
+import type { JobRequest } from '../../domain/jobs/job.ts';
 import type { Claim, OnceRequest } from '../../services/idempotency.ts';
-import type { Place } from '../../services/places.ts';
-import type { JobListQuery } from '../../services/read-jobs.ts';
+import type { Actor } from '../../services/identity/actor.ts';
+import type { Destination } from '../../services/jobs/destination.ts';
+import type { EndedJob } from '../../services/jobs/end-job.ts';
+import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
+import type { Place } from '../../services/scope.ts';
 import type { Versioned } from '../../services/versioned.ts';
-import type { AnswerCache } from '../answer-cache.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
-import { actorOf } from '../authentication.ts';
-import { sendTagged, sendVersioned } from '../conditional.ts';
-import { onceRequest } from '../idempotency.ts';
-import { listQuerySchema, readListQuery } from '../list-query.ts';
-import { describe, sendJson } from '../openapi.ts';
-import { hpcParam, jobIdOf, jobParams, placeOf, projectOf, projectParams } from '../paths.ts';
-import type { RateLimits } from '../rate-limits.ts';
-import { type Handlers, resource } from '../resource.ts';
-import { payloadContent, readSubmission, submissionSchema, type ZipBody, zipBody } from '../submission.ts';
+import { actorOf } from '../request/authentication.ts';
+import { onceRequest } from '../request/idempotency-key.ts';
+import { listQuerySchema, readListQuery } from '../request/list-query.ts';
+import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { hpcParam, jobIdOf, jobParams, placeOf, projectOf, projectParams } from '../request/path-params.ts';
+import { payloadContent, readSubmission, submissionSchema, type ZipBody, zipBody } from '../request/submission.ts';
+import { sendTagged, sendVersioned } from '../response/conditional.ts';
+import type { AnswerCache } from '../response/response-cache.ts';
+import { describe, sendJson } from '../server/openapi.ts';
+import type { RateLimits } from '../server/rate-limits.ts';
+import { type Handlers, resource } from './resource.ts';
 
 export interface JobServices extends AudienceServices {
   listJobs(

@@ -2,15 +2,15 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
-import type { Log, LogQuestion } from '../../services/read-log.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
-import { closingSignal, untilOver } from '../closing.ts';
-import { logEvents } from '../log-events.ts';
-import { describe } from '../openapi.ts';
-import { jobIdOf, jobParams, projectOf } from '../paths.ts';
-import { resource } from '../resource.ts';
-import { sendNothing } from '../send-nothing.ts';
-import { sendEvents } from '../sse.ts';
+import type { Log, LogQuestion } from '../../services/jobs/read-log.ts';
+import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { jobIdOf, jobParams, projectOf } from '../request/path-params.ts';
+import { logEvents } from '../response/log-events.ts';
+import { sendNothing } from '../response/send-nothing.ts';
+import { sendEvents } from '../response/sse.ts';
+import { closingSignal, untilOver } from '../server/abort-signals.ts';
+import { describe } from '../server/openapi.ts';
+import { resource } from './resource.ts';
 
 export interface LogServices extends AudienceServices {
   authenticate(authorization: string | undefined): Promise<unknown>;

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
-import { describe } from '../openapi.ts';
-import type { RateLimits } from '../rate-limits.ts';
-import { resource } from '../resource.ts';
+import { describe } from '../server/openapi.ts';
+import type { RateLimits } from '../server/rate-limits.ts';
+import { resource } from './resource.ts';
 
 const Alive = Type.Object({ status: Type.Literal('ok') });
 

@@ -1,13 +1,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import type { Place } from '../../services/places.ts';
+import type { Place } from '../../services/scope.ts';
 import type { Versioned } from '../../services/versioned.ts';
-import type { AnswerCache } from '../answer-cache.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../audience.ts';
-import { sendVersioned } from '../conditional.ts';
-import { describe } from '../openapi.ts';
-import { hpcParam, placeOf, projectOf, projectParams } from '../paths.ts';
-import { resource } from '../resource.ts';
+import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { hpcParam, placeOf, projectOf, projectParams } from '../request/path-params.ts';
+import { sendVersioned } from '../response/conditional.ts';
+import type { AnswerCache } from '../response/response-cache.ts';
+import { describe } from '../server/openapi.ts';
+import { resource } from './resource.ts';
 
 export interface QuotaServices extends AudienceServices {
   listQuotas(userId: string | undefined, place: Place, knownVersion: string | undefined): Promise<Versioned>;

@@ -2,13 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
 import type { SystemSchema } from '../../contract/system.ts';
-import type { Actor } from '../../services/actor.ts';
 import type { OnceRequest } from '../../services/idempotency.ts';
-import { actorOf } from '../authentication.ts';
-import { keyHeader, onceRequest } from '../idempotency.ts';
-import { describe } from '../openapi.ts';
-import { hpcParam, placeOf } from '../paths.ts';
-import { resource } from '../resource.ts';
+import type { Actor } from '../../services/identity/actor.ts';
+import { actorOf } from '../request/authentication.ts';
+import { keyHeader, onceRequest } from '../request/idempotency-key.ts';
+import { hpcParam, placeOf } from '../request/path-params.ts';
+import { describe } from '../server/openapi.ts';
+import { resource } from './resource.ts';
 
 type System = Static<typeof SystemSchema>;
 

@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import Type from 'typebox';
-import type { Place } from '../../services/places.ts';
-import { type AudienceServices, audiencesOf } from '../audience.ts';
-import { describe, sendJson } from '../openapi.ts';
-import { jobIdOf, jobParams, projectOf } from '../paths.ts';
-import { resource } from '../resource.ts';
+import type { Place } from '../../services/scope.ts';
+import { type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { jobIdOf, jobParams, projectOf } from '../request/path-params.ts';
+import { describe, sendJson } from '../server/openapi.ts';
+import { resource } from './resource.ts';
 
 export interface TimelineServices extends AudienceServices {
   readTimeline(owner: string | undefined, place: Required<Place>, jobId: string): Promise<string>;

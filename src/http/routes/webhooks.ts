@@ -8,13 +8,13 @@ import {
   type WebhookSchema,
   type WebhookWithSecretSchema,
 } from '../../contract/webhook.ts';
-import type { Actor } from '../../services/actor.ts';
 import type { OnceRequest } from '../../services/idempotency.ts';
-import { type AudienceServices, audiencesOf } from '../audience.ts';
-import { actorOf } from '../authentication.ts';
-import { keyHeader, onceRequest } from '../idempotency.ts';
-import { describe } from '../openapi.ts';
-import { resource } from '../resource.ts';
+import type { Actor } from '../../services/identity/actor.ts';
+import { actorOf } from '../request/authentication.ts';
+import { keyHeader, onceRequest } from '../request/idempotency-key.ts';
+import { type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { describe } from '../server/openapi.ts';
+import { resource } from './resource.ts';
 
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;

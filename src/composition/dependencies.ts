@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import { join, resolve } from 'node:path';
+import type { Logger } from 'pino';
+import { hpcSystems } from '../config/hpc-systems.ts';
+import type { Config } from '../config/schema.ts';
+import { createSpool } from '../files/spool/spool.ts';
+import { families } from '../metrics/families.ts';
+import { createMetrics } from '../metrics/registry.ts';
+import { createAnnouncements } from '../services/events/publish.ts';
+import { createResolver } from '../webhooks/resolve.ts';
+import type { Books } from './database.ts';
+import { makeSystem } from './systems.ts';
+
+/** What both halves of Bursar need: the one that serves callers, and the one that looks after the systems. */
+export type Parts = ReturnType<typeof makeParts>;
+
+const bytesPerKb = 1000;
+
+export function makeParts(config: Config, books: Books, version: string, log: Logger) {
+  const dataFolder = resolve(config.data);
+  const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
+  const metrics = createMetrics(families);
+  const systems = hpcSystems(config);
+  const sites = [...systems.values()].flatMap((system) => {
+    const settings = config.systems[system.name];
+    if (settings === undefined) return [];
+    const parts = makeSystem(system.name, settings, dataFolder, metrics);
+    return { ...parts, system, watchMs: settings.watchSeconds * 1000 };
+  });
+  return {
+    config,
+    books,
+    db: books.db,
+    dataFolder,
+    version,
+    spool: createSpool(join(dataFolder, 'spool')),
+    zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio },
+    maxBodyBytes: config.submissions.maxBodyKb * bytesPerKb,
+    systems,
+    sites,
+    workspacesOf: new Map(sites.map(({ system, workspaces }) => [system.name, workspaces])),
+    /** What is new for users, and what is to do on systems. */
+    announcements: createAnnouncements('user', books.line),
+    work: createAnnouncements('system', books.line),
+    resolveReceiver: createResolver(config.webhooks),
+    /** Names this process in leases. */
+    holder: `${hostname()}/${process.pid}/${randomUUID()}`,
+    metrics,
+    now: Date.now,
+    log,
+  };
+}

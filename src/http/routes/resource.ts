@@ -1,0 +1,27 @@
+import type { FastifyInstance, RouteOptions } from 'fastify';
+import { BursarError } from '../../domain/errors.ts';
+
+type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
+export type Handlers = Partial<Record<Method, Omit<RouteOptions, 'method' | 'url'>>>;
+
+const methods: Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/** Registers a path with what it supports; every other method is 405 with Allow, before anything of it is read. */
+export function resource(app: FastifyInstance, url: string, handlers: Handlers): void {
+  const supported = methods.filter((method) => handlers[method] !== undefined);
+  const allow = supported.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
+  for (const method of supported) {
+    const options = handlers[method];
+    if (options !== undefined) app.route({ ...options, method, url });
+  }
+  app.route({
+    method: methods.filter((method) => !supported.includes(method)),
+    url,
+    schema: { hide: true },
+    onRequest: async (request, reply) => {
+      reply.header('allow', allow);
+      throw new BursarError('method_not_allowed', `${request.method} is not supported here; use ${allow}.`);
+    },
+    handler: () => undefined,
+  });
+}

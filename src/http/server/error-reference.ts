@@ -1,0 +1,35 @@
+import { type ErrorCode, errorTitles } from '../../domain/errors.ts';
+import { statusOf } from '../response/problem.ts';
+
+/** The reference of all errors that callers can meet, in Markdown: served at /docs/errors, and kept in docs/. */
+export function errorReference(): string {
+  const rows = Object.entries(statusOf).map(
+    ([code, status]) => `| <a id="${code}"></a>\`${code}\` | ${status} | ${errorTitles[code as ErrorCode]} |`,
+  );
+  return `# Errors
+
+Every error is a problem document (RFC 9457, \`application/problem+json\`):
+
+\`\`\`json
+{
+  "type": "/docs/errors#invalid_payload",
+  "title": "${errorTitles.invalid_payload}",
+  "status": 400,
+  "code": "invalid_payload",
+  "detail": "The Payload is not acceptable. node_number: must be at least 1.",
+  "request_id": "2486fc51-56d2-4aa0-9cc1-c0392e44d738",
+  "errors": [{ "field": "node_number", "message": "must be at least 1" }]
+}
+\`\`\`
+
+\`code\` is stable and meant for programs; \`detail\` says what is wrong and what to do; \`errors\` names the fields at
+fault, where there are any; \`request_id\` names the request in the logs, and is in the \`X-Request-Id\` header of every
+response. \`quota_exceeded\` also carries \`resource\`, \`account\` (\`pool\` of the project or the caller's own \`cap\`),
+\`unit\`, \`needed\` and \`available\`. A 405 has an \`Allow\` header, a 401 a \`WWW-Authenticate\` header, a 503, a
+429 and \`idempotency_key_in_use\` a \`Retry-After\` header. After an error nothing is left of the request: no job, no file, no held second.
+
+| code | status | meaning |
+|---|---|---|
+${rows.join('\n')}
+`;
+}

@@ -1,0 +1,152 @@
+import { available } from '../../domain/accounting/settlement.ts';
+import { BursarError } from '../../domain/errors.ts';
+import type { Db, Resource } from '../../store/database/tables.ts';
+import { findMember } from '../../store/identity/members.ts';
+import type { ProjectRecord } from '../../store/identity/projects.ts';
+import { findJob } from '../../store/jobs/jobs.ts';
+import { type Account, type AccountSet, findAccounts, moveFigures } from '../../store/ledger/accounts.ts';
+import {
+  addGrant,
+  chargedSeconds,
+  expireEnded,
+  openPool,
+  refundTime,
+  reserveOf,
+  takeGrant,
+} from '../../store/ledger/grants.ts';
+import { currentPeriod } from '../../store/ledger/periods.ts';
+
+/** Amounts are seconds of time, or bytes of space. */
+export type GrantAct = { reason: string } & (
+  | { kind: 'top_up' | 'withdraw'; user: string | null; resource: Resource; amount: number; source: 'new' | 'pool' }
+  | { kind: 'transfer'; from: string; to: string; resource: Resource; amount: number }
+  | { kind: 'refund'; jobId: string; amount: number }
+);
+
+/**
+ * Carries out one administrative movement, inside the caller's transaction. The caps of a project never promise more
+ * than its pool holds, and nothing that is used or held is ever taken away.
+ */
+export async function moveGrant(tx: Db, project: ProjectRecord, act: GrantAct, actor: string, now: number) {
+  const note = { actor, reason: act.reason, at: now };
+  switch (act.kind) {
+    case 'top_up':
+    case 'withdraw':
+      return act.user === null
+        ? await changePool(tx, project, act, note)
+        : await changeCap(tx, project, act.user, act, note);
+    case 'transfer':
+      return await transfer(tx, project, act, note);
+    case 'refund':
+      return await refund(tx, project, act, note);
+    default: {
+      const forgotten: never = act;
+      throw new Error(`unknown act ${String(forgotten)}`);
+    }
+  }
+}
+
+type Note = { actor: string; reason: string; at: number };
+type Change = Extract<GrantAct, { kind: 'top_up' | 'withdraw' }>;
+
+/** The reserve of the project, which is promised to nobody yet, grows or shrinks. */
+async function changePool(tx: Db, project: ProjectRecord, { kind, resource, amount }: Change, note: Note) {
+  const poolId = await poolOf(tx, project, resource, note.at);
+  if (kind === 'top_up') await addGrant(tx, poolId, amount, kind, note);
+  else {
+    const free = await reserveOf(tx, poolId);
+    if (free < amount || !(await takeGrant(tx, poolId, amount, kind, note))) {
+      throw tooMuch(resource, amount, free, 'the part of the pool that is promised to nobody');
+    }
+  }
+  return [await moveFigures(tx, poolId, {})];
+}
+
+/** A member's cap grows or shrinks: together with the pool (`new`), or out of and back into its reserve (`pool`). */
+async function changeCap(
+  tx: Db,
+  project: ProjectRecord,
+  user: string,
+  { kind, resource, amount, source }: Change,
+  note: Note,
+) {
+  const { pool, cap } = await sides(tx, project, user, resource, note.at);
+  if (kind === 'top_up') {
+    if (source === 'new') await addGrant(tx, pool.id, amount, kind, note);
+    else if ((await reserveOf(tx, pool.id)) < amount) {
+      throw tooMuch(resource, amount, await reserveOf(tx, pool.id), 'the part of the pool that is promised to nobody');
+    }
+    await addGrant(tx, cap.id, amount, kind, note);
+  } else {
+    const taken =
+      (source === 'pool' || (await takeGrant(tx, pool.id, amount, kind, note))) &&
+      (await takeGrant(tx, cap.id, amount, kind, note));
+    if (!taken) throw tooMuch(resource, amount, available(cap), `what user ${user} has available`);
+  }
+  return [await moveFigures(tx, pool.id, {}), await moveFigures(tx, cap.id, {})];
+}
+
+async function transfer(
+  tx: Db,
+  project: ProjectRecord,
+  { from, to, resource, amount }: Extract<GrantAct, { kind: 'transfer' }>,
+  note: Note,
+) {
+  if (from === to) throw new BursarError('conflict', 'A transfer needs two different users.');
+  const giver = (await sides(tx, project, from, resource, note.at)).cap;
+  const taker = (await sides(tx, project, to, resource, note.at)).cap;
+  // In one order, whoever gives to whom: two who waited for each other would wait for long.
+  for (const id of [giver.id, taker.id].sort((a, b) => a - b)) await moveFigures(tx, id, {});
+  if (!(await takeGrant(tx, giver.id, amount, 'transfer', note))) {
+    throw tooMuch(resource, amount, available(giver), `what user ${from} has available`);
+  }
+  await addGrant(tx, taker.id, amount, 'transfer', note);
+  return [await moveFigures(tx, giver.id, {}), await moveFigures(tx, taker.id, {})];
+}
+
+async function refund(
+  tx: Db,
+  project: ProjectRecord,
+  { jobId, amount }: Extract<GrantAct, { kind: 'refund' }>,
+  note: Note,
+) {
+  const job = await findJob(tx, jobId);
+  if (job === undefined || job.project.id !== project.id) {
+    throw new BursarError('job_unknown', `${project.name} has no job ${jobId}.`);
+  }
+  const { charged, refunded } = await chargedSeconds(tx, job);
+  if (amount > charged - refunded) {
+    throw tooMuch('time', amount, charged - refunded, `what ${jobId} was charged and has not been given back`);
+  }
+  const accounts = await refundTime(tx, job, amount, note);
+  // What comes back into a period that has ended is gone with it.
+  await expireEnded(tx, note.at);
+  return await Promise.all(accounts.map(({ id }) => moveFigures(tx, id, {})));
+}
+
+async function sides(tx: Db, project: ProjectRecord, user: string, resource: Resource, now: number) {
+  const period = await currentPeriod(tx, project.id, now);
+  const member = await findMember(tx, user, project.id);
+  const accounts: AccountSet | undefined = await findAccounts(tx, project.id, period ?? 0, user);
+  if (member === undefined || accounts === undefined) {
+    throw new BursarError('quota_unknown', `User ${user} has no quota in ${project.name}. Make them a member first.`);
+  }
+  const [pool, cap]: [Account, Account] =
+    resource === 'time' ? [accounts.timePool, accounts.timeCap] : [accounts.spacePool, accounts.spaceCap];
+  return { pool, cap };
+}
+
+async function poolOf(tx: Db, project: ProjectRecord, resource: Resource, now: number): Promise<number> {
+  if (resource === 'space') return await openPool(tx, project.id, 'space');
+  const period = await currentPeriod(tx, project.id, now);
+  if (period === undefined) {
+    throw new BursarError('conflict', `${project.name} has no period now. Open one first.`);
+  }
+  return await openPool(tx, project.id, 'time', period);
+}
+
+/** In the unit in which the amount was asked for. */
+function tooMuch(resource: Resource, amount: number, free: number, what: string): BursarError {
+  const size = resource === 'time' ? 1 : 1000;
+  return new BursarError('conflict', `${amount / size} is more than ${what}: ${Math.max(0, free) / size}.`);
+}

@@ -1,0 +1,47 @@
+import { BursarError } from '../../domain/errors.ts';
+import type { Db } from '../../store/database/tables.ts';
+import { listMembers } from '../../store/identity/members.ts';
+import { lockProject, type ProjectRecord } from '../../store/identity/projects.ts';
+import { addGrant, openPool } from '../../store/ledger/grants.ts';
+import { endPeriod, insertPeriod, openPeriods } from '../../store/ledger/periods.ts';
+import { openCap } from '../identity/enrolment.ts';
+
+export interface NewPeriod {
+  /** Null for one that starts when it is opened. */
+  startsAt: number | null;
+  /** Null for one without end. */
+  endsAt: number | null;
+  /** For each member. */
+  memberSeconds: number;
+  /** For the project, promised to nobody yet. */
+  reserveSeconds: number;
+  reason: string;
+}
+
+/**
+ * Grants a project time from a moment to another. A period without end that is under way ends where the new one
+ * starts; one that overlaps with another is refused. Jobs that were held against the old one settle against it.
+ */
+export async function openGrantPeriod(tx: Db, project: ProjectRecord, period: NewPeriod, actor: string, now: number) {
+  const { endsAt, memberSeconds, reserveSeconds, reason } = period;
+  const startsAt = period.startsAt ?? now;
+  if (startsAt < now) throw new BursarError('conflict', 'A period cannot start in the past.');
+  if (endsAt !== null && endsAt <= startsAt) throw new BursarError('conflict', 'A period must end after its start.');
+  await lockProject(tx, project.id);
+  for (const other of await openPeriods(tx, project.id, now)) {
+    if (other.endsAt === null && other.startsAt < startsAt) await endPeriod(tx, other.id, startsAt);
+    else if ((other.endsAt ?? Number.POSITIVE_INFINITY) > startsAt && (endsAt === null || other.startsAt < endsAt)) {
+      const until = other.endsAt === null ? 'on' : `to ${new Date(other.endsAt).toISOString()}`;
+      const span = `${new Date(other.startsAt).toISOString()} ${until}`;
+      throw new BursarError('conflict', `The period overlaps with the one from ${span}.`);
+    }
+  }
+  const periodId = await insertPeriod(tx, project.id, startsAt, endsAt);
+  const note = { actor, reason, at: now };
+  await addGrant(tx, await openPool(tx, project.id, 'time', periodId), reserveSeconds, 'grant', note);
+  for (const { userId, status } of await listMembers(tx, project.id)) {
+    const amount = status === 'active' ? memberSeconds : 0;
+    await openCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, amount, note);
+  }
+  return { id: periodId, startsAt, endsAt };
+}

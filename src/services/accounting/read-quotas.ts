@@ -1,0 +1,81 @@
+import { quotaJson } from '../../contract/quota.ts';
+import { BursarError } from '../../domain/errors.ts';
+import type { Db } from '../../store/database/tables.ts';
+import { userExists } from '../../store/identity/users.ts';
+import { quotasVersion } from '../../store/jobs/versions.ts';
+import { findQuotas, type QuotaRow, quotaRows, quotasOf, versionOf } from '../../store/ledger/quotas.ts';
+import type { Actor } from '../identity/actor.ts';
+import { checkPlace, checkSystem, type Place, type Systems } from '../scope.ts';
+import type { Versioned } from '../versioned.ts';
+import { refuseOthers } from './admin-actions.ts';
+
+/** Quotas in a place, of one user or (without one) of everybody, as a JSON array; unless the version is known. */
+export async function listQuotas(
+  db: Db,
+  systems: Systems,
+  userId: string | undefined,
+  place: Place,
+  now: number,
+  knownVersion: string | undefined,
+): Promise<Versioned> {
+  if (userId === undefined) return await listAll(db, systems, place, now, knownVersion);
+  checkSystem(systems, place);
+  const found = await quotaRows(db, { userId, ...place }, now);
+  // Where there are quotas, there is a project.
+  if (found.rows.length === 0) await checkPlace(db, systems, place);
+  return versioned(found, knownVersion, (jsons) => `[${jsons}]`);
+}
+
+/** Of everybody there are many: first a look whether any has changed. */
+async function listAll(
+  db: Db,
+  systems: Systems,
+  place: Place,
+  now: number,
+  knownVersion: string | undefined,
+): Promise<Versioned> {
+  await checkPlace(db, systems, place);
+  const version = await quotasVersion(db, now);
+  // When the next period begins or ends would take another look.
+  const goodUntil = 0;
+  if (version === knownVersion) return { version, goodUntil, answer: null };
+  return { version, goodUntil, answer: { json: `[${(await findQuotas(db, place, now)).map(quotaJson).join(',')}]` } };
+}
+
+/** A user's quota in one project, as JSON; unless the version is known. */
+export async function readQuota(
+  db: Db,
+  systems: Systems,
+  userId: string,
+  place: Required<Place>,
+  now: number,
+  knownVersion: string | undefined,
+): Promise<Versioned> {
+  checkSystem(systems, place);
+  const found = await quotaRows(db, { userId, ...place }, now);
+  if (found.rows.length === 0) {
+    await checkPlace(db, systems, place);
+    throw new BursarError(
+      'quota_unknown',
+      `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
+    );
+  }
+  return versioned(found, knownVersion, (jsons) => jsons);
+}
+
+function versioned(
+  { rows, goodUntil }: { rows: readonly QuotaRow[]; goodUntil: number },
+  knownVersion: string | undefined,
+  jsonOf: (jsons: string) => string,
+): Versioned {
+  const version = versionOf(rows);
+  if (version === knownVersion) return { version, goodUntil, answer: null };
+  return { version, goodUntil, answer: { json: jsonOf(quotasOf(rows).map(quotaJson).join(',')) } };
+}
+
+/** Lets administrators through to a user who exists. */
+export async function checkAdministrator(db: Db, actor: Actor, userId: string): Promise<void> {
+  refuseOthers(actor);
+  if (!(await userExists(db, userId)))
+    throw new BursarError('user_unknown', 'There is no user of that identifier. GET /admin/users/ lists them.');
+}

@@ -1,0 +1,71 @@
+import { type BurnRate, burnRate } from '../../domain/accounting/burn-rate.ts';
+import { BursarError } from '../../domain/errors.ts';
+import type { Db, Resource } from '../../store/database/tables.ts';
+import { findMember } from '../../store/identity/members.ts';
+import { balanceBefore, type MovementRecord, movementsOf, type StatementRange } from '../../store/ledger/statements.ts';
+import { type Place, projectNamed, type Systems } from '../scope.ts';
+
+export interface AccountStatement {
+  opening: number;
+  closing: number;
+  movements: (MovementRecord & { balance: number })[];
+}
+
+export interface Statement {
+  user: string;
+  hpc: string;
+  project: string;
+  from: number;
+  to: number;
+  /** In seconds. */
+  time: AccountStatement & BurnRate;
+  /** In bytes. */
+  space: AccountStatement;
+}
+
+/** A user's own account in a project: every movement, and the balance after each, so that a balance explains itself. */
+export async function readStatement(
+  db: Db,
+  systems: Systems,
+  userId: string,
+  place: Required<Place>,
+  range: StatementRange,
+  now: number,
+): Promise<Statement> {
+  const project = await projectNamed(db, systems, place.hpc, place.project);
+  if ((await findMember(db, userId, project.id)) === undefined) {
+    throw new BursarError(
+      'quota_unknown',
+      `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
+    );
+  }
+  if (range.to <= range.from) throw new BursarError('bad_request', '"to" must be later than "from".');
+  const account = (resource: Resource) => statementOf(db, { projectId: project.id, userId, resource }, range);
+  const time = await account('time');
+  const end = Math.min(now, range.to);
+  const used = time.movements.reduce((total, movement) => total + movement.used, 0);
+  const first = time.movements[0]?.at ?? end;
+  const rate = burnRate(used, Math.max(range.from, first), end, time.closing);
+  return {
+    user: userId,
+    hpc: project.hpc,
+    project: project.name,
+    ...range,
+    time: { ...time, ...rate },
+    space: await account('space'),
+  };
+}
+
+async function statementOf(
+  db: Db,
+  holder: { projectId: number; userId: string; resource: Resource },
+  range: StatementRange,
+): Promise<AccountStatement> {
+  const opening = await balanceBefore(db, holder, range.from);
+  let balance = opening;
+  const movements = (await movementsOf(db, holder, range)).map((movement) => {
+    balance += movement.change;
+    return { ...movement, balance };
+  });
+  return { opening, closing: balance, movements };
+}

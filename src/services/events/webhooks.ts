@@ -1,0 +1,205 @@
+import type { Static } from 'typebox';
+import {
+  type DeliverySchema,
+  publicDelivery,
+  publicWebhook,
+  type WebhookBody,
+  type WebhookChangeBody,
+  type WebhookSchema,
+  type WebhookWithSecretSchema,
+} from '../../contract/webhook.ts';
+import { BursarError } from '../../domain/errors.ts';
+import type { Db } from '../../store/database/tables.ts';
+import { inTransaction } from '../../store/database/transaction.ts';
+import { findDelivery, insertTest, listDeliveries, sendAgain } from '../../store/events/deliveries.ts';
+import { insertEvent } from '../../store/events/events.ts';
+import {
+  countWebhook,
+  deleteWebhook,
+  disableWebhook,
+  enableWebhook,
+  findWebhook,
+  insertWebhook,
+  listWebhooks,
+  replaceSecret,
+  updateWebhook,
+  type WebhookRecord,
+} from '../../store/events/webhooks.ts';
+import { type AddressRules, readAddress } from '../../webhooks/address.ts';
+import type { ResolveAddress } from '../../webhooks/resolve.ts';
+import { newSecret } from '../../webhooks/signature.ts';
+import { administer } from '../accounting/admin-actions.ts';
+import { answeredBefore, type OnceRequest, once } from '../idempotency.ts';
+import type { Actor } from '../identity/actor.ts';
+
+export interface WebhookDeps {
+  db: Db;
+  rules: AddressRules;
+  resolve: ResolveAddress;
+  mostPerUser: number;
+  now(): number;
+  /** Called when there is something new for a user. */
+  announce(userId: string): void;
+}
+
+/** Under its key, where its caller has sent one. */
+type Request = OnceRequest | null;
+type Webhook = Static<typeof WebhookSchema>;
+type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
+type Delivery = Static<typeof DeliverySchema>;
+
+const lookUpMs = 5000;
+/** How long the secret from before a rotation signs beside the new one. */
+const changeoverMs = 86_400_000;
+
+/** What users do with their webhooks. Somebody else's does not exist for them. */
+export function webhookDesk(deps: WebhookDeps) {
+  const { db, now } = deps;
+
+  /** Says no at once to what could never be delivered. It is looked at again before every delivery. */
+  async function checkedAddress(text: string): Promise<string> {
+    const url = readAddress(text, deps.rules);
+    await deps.resolve(url, AbortSignal.timeout(lookUpMs));
+    return url.href;
+  }
+
+  async function reread(userId: string, id: number): Promise<Webhook> {
+    return publicWebhook(await owned(db, userId, id));
+  }
+
+  return {
+    listWebhooks: async (userId: string | undefined): Promise<Webhook[]> =>
+      (await listWebhooks(db, userId)).map(publicWebhook),
+
+    readWebhook: reread,
+
+    async createWebhook(
+      userId: string,
+      body: Static<typeof WebhookBody>,
+      request: Request,
+    ): Promise<WebhookWithSecret> {
+      const earlier = await answeredBefore<WebhookWithSecret>(db, request);
+      if (earlier !== undefined) return earlier;
+      const url = await checkedAddress(body.url);
+      const secret = newSecret();
+      const { events: kinds, description = '' } = body;
+      return await once(db, request, now(), async (tx) => {
+        if (!(await countWebhook(tx, userId, deps.mostPerUser))) {
+          const message = `You have ${deps.mostPerUser} webhooks, which is the most that one may have. Delete one first.`;
+          throw new BursarError('too_many_webhooks', message);
+        }
+        const id = await insertWebhook(tx, { userId, url, description, kinds, secret, createdAt: now() });
+        if (id === undefined) throw taken();
+        return { ...publicWebhook(await owned(tx, userId, id)), secret };
+      });
+    },
+
+    async changeWebhook(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook> {
+      await owned(db, userId, id);
+      const url = body.url === undefined ? undefined : await checkedAddress(body.url);
+      await inTransaction(db, async (tx) => {
+        const others = (await listWebhooks(tx, userId)).filter((other) => other.id !== id);
+        if (others.some((other) => other.url === url)) throw taken();
+        await updateWebhook(tx, id, {
+          ...(url === undefined ? {} : { url }),
+          ...(body.description === undefined ? {} : { description: body.description }),
+          ...(body.events === undefined ? {} : { kinds: body.events }),
+        });
+        if (body.active) await enableWebhook(tx, id);
+      });
+      return await reread(userId, id);
+    },
+
+    async deleteWebhook(userId: string, id: number): Promise<Webhook> {
+      return await inTransaction(db, async (tx) => {
+        const webhook = await owned(tx, userId, id);
+        await deleteWebhook(tx, webhook);
+        return publicWebhook(webhook);
+      });
+    },
+
+    async rotateSecret(userId: string, id: number, request: Request): Promise<WebhookWithSecret> {
+      const secret = newSecret();
+      return await once(db, request, now(), async (tx) => {
+        const webhook = await owned(tx, userId, id);
+        await replaceSecret(tx, id, secret, now() + changeoverMs);
+        return { ...publicWebhook(webhook), secret };
+      });
+    },
+
+    async testWebhook(userId: string, id: number, request: Request): Promise<Delivery> {
+      const delivery = await once(db, request, now(), async (tx) => {
+        refuseDisabled(await owned(tx, userId, id));
+        return await deliveryOf(tx, id, await insertTest(tx, id, now()));
+      });
+      deps.announce(userId);
+      return delivery;
+    },
+
+    async listDeliveries(userId: string, id: number, limit: number, before: number | undefined): Promise<Delivery[]> {
+      await owned(db, userId, id);
+      return (await listDeliveries(db, id, limit, before)).map(publicDelivery);
+    },
+
+    async readDelivery(userId: string, id: number, delivery: number): Promise<Delivery> {
+      await owned(db, userId, id);
+      return await deliveryOf(db, id, delivery);
+    },
+
+    async sendAgain(userId: string, id: number, delivery: number, request: Request): Promise<Delivery> {
+      const again = await once(db, request, now(), async (tx) => {
+        refuseDisabled(await owned(tx, userId, id));
+        await deliveryOf(tx, id, delivery);
+        await sendAgain(tx, delivery, now());
+        return await deliveryOf(tx, id, delivery);
+      });
+      deps.announce(userId);
+      return again;
+    },
+
+    async disableWebhook(actor: Actor, userId: string, id: number, reason: string, request: Request): Promise<Webhook> {
+      const act = {
+        actor,
+        act: 'webhook.disable',
+        subject: `${userId}/${id}`,
+        details: { reason },
+        carryOut: async (tx: Db, at: number) => {
+          const { url } = await owned(tx, userId, id);
+          if (await disableWebhook(tx, id, reason, at)) {
+            const data = { webhook_id: id, url, reason };
+            await insertEvent(tx, { userId, job: null, kind: 'webhook.disabled', data, at });
+          }
+          return publicWebhook(await owned(tx, userId, id));
+        },
+      };
+      const webhook = await administer(db, request, act, now());
+      deps.announce(userId);
+      return webhook;
+    },
+  };
+}
+
+async function owned(db: Db, userId: string, id: number): Promise<WebhookRecord> {
+  const webhook = Number.isSafeInteger(id) ? await findWebhook(db, userId, id) : undefined;
+  if (webhook !== undefined) return webhook;
+  throw new BursarError('webhook_unknown', 'There is no webhook of that number. GET /webhooks/ lists yours.');
+}
+
+async function deliveryOf(db: Db, webhookId: number, id: number): Promise<Delivery> {
+  const delivery = Number.isSafeInteger(id) ? await findDelivery(db, webhookId, id) : undefined;
+  if (delivery !== undefined) return publicDelivery(delivery);
+  throw new BursarError(
+    'webhook_unknown',
+    `There is no delivery of that number. GET /webhooks/${webhookId}/deliveries/ lists them.`,
+  );
+}
+
+function refuseDisabled({ disabledAt, disabledReason }: WebhookRecord): void {
+  if (disabledAt === null) return;
+  const message = `The webhook is disabled: ${disabledReason ?? ''} Enable it first: PATCH it with {"active": true}.`;
+  throw new BursarError('conflict', message);
+}
+
+function taken(): BursarError {
+  return new BursarError('conflict', 'You have a webhook of this address already. Change that one.');
+}

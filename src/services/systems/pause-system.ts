@@ -1,0 +1,31 @@
+import type { Db } from '../../store/database/tables.ts';
+import { setSystemPause } from '../../store/systems/systems.ts';
+import { administer } from '../accounting/admin-actions.ts';
+import type { OnceRequest } from '../idempotency.ts';
+import type { Actor } from '../identity/actor.ts';
+import { systemNamed } from '../scope.ts';
+import { type ReadSystemsDeps, readSystems } from './read-systems.ts';
+
+/** Keeps a system from taking submissions, or (with null) lets it take them again. */
+export async function pauseSystem(
+  deps: ReadSystemsDeps & { now(): number },
+  actor: Actor,
+  hpc: string,
+  pause: { at: number; reason: string } | null,
+  reason: string,
+  request: OnceRequest | null,
+) {
+  const { db, systems, now } = deps;
+  systemNamed(systems, hpc);
+  const act = {
+    actor,
+    act: pause === null ? 'system.resume' : 'system.pause',
+    subject: hpc,
+    details: { reason },
+    carryOut: async (tx: Db) => {
+      await setSystemPause(tx, hpc, pause);
+      return await readSystems({ ...deps, db: tx }, hpc);
+    },
+  };
+  return await administer(db, request, act, now());
+}

@@ -1,0 +1,23 @@
+import { publicSystem } from '../../contract/system.ts';
+import type { Db } from '../../store/database/tables.ts';
+import { countJobs, listSystems } from '../../store/systems/systems.ts';
+import { type Systems, systemNamed } from '../scope.ts';
+
+export interface ReadSystemsDeps {
+  db: Db;
+  systems: Systems;
+  defaultProject(hpc: string): string;
+}
+
+/** The systems with their limits, tools and health. Costs the schedulers nothing. */
+export async function readSystems({ db, systems, defaultProject }: ReadSystemsDeps, hpc?: string) {
+  if (hpc !== undefined) systemNamed(systems, hpc);
+  const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));
+  const counts = await countJobs(db);
+  return [...systems.values()].flatMap((system) => {
+    const record = records.get(system.name);
+    if (record === undefined || (hpc !== undefined && hpc !== system.name)) return [];
+    const { queued, running } = counts.get(system.name) ?? { queued: 0, running: 0 };
+    return [publicSystem({ ...record, system, defaultProject: defaultProject(system.name), queued, running })];
+  });
+}

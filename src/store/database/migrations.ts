@@ -1,0 +1,50 @@
+import { Migrator } from 'kysely/migration';
+import { BursarError } from '../../domain/errors.ts';
+import { dialectOf } from './dialect.ts';
+import { ground } from './migrations/0001-initial-schema.ts';
+import { systems } from './migrations/0002-systems.ts';
+import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
+import { lists } from './migrations/0004-lists.ts';
+import { leases } from './migrations/0005-leases.ts';
+import { jobVersions } from './migrations/0006-job-versions.ts';
+import { inputs } from './migrations/0007-inputs.ts';
+import type { Db } from './tables.ts';
+
+/** Numbered, and never changed once they are released. */
+function migratorOf(db: Db): Migrator {
+  const dialect = dialectOf(db);
+  const migrations = {
+    '0001-ground': ground(dialect),
+    '0002-systems': systems,
+    '0003-events-and-webhooks': eventsAndWebhooks(dialect),
+    '0004-lists': lists,
+    '0005-leases': leases,
+    '0006-job-versions': jobVersions,
+    '0007-inputs': inputs(dialect),
+  };
+  return new Migrator({ db, provider: { getMigrations: async () => migrations } });
+}
+
+/** The migrations that the database has, and those that it still needs. */
+export async function schemaOf(db: Db): Promise<{ applied: string[]; pending: string[] }> {
+  const known = await migratorOf(db).getMigrations();
+  const names = (isApplied: boolean) =>
+    known.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
+  return { applied: names(true), pending: names(false) };
+}
+
+/** Brings the schema up to date. Whoever starts at the same time waits, and finds it done. */
+export async function migrate(db: Db): Promise<void> {
+  const migrator = migratorOf(db);
+  const { error } = await migrator.migrateToLatest();
+  if (error === undefined) return;
+  if (String(error).includes('is missing')) {
+    const known = await migrator.getMigrations().catch(() => []);
+    throw new BursarError(
+      'schema_too_new',
+      `The database has migrations that this Bursar does not know (it knows ${known.length}). Use a newer Bursar.`,
+      { cause: error },
+    );
+  }
+  throw error;
+}

@@ -1,0 +1,196 @@
+import { prepared } from '../database/prepared.ts';
+import type { Db } from '../database/tables.ts';
+import type { EventRecord } from './events.ts';
+
+/** A webhook that something is waiting for, and when its next delivery may be tried. */
+export interface DeliveryQueue {
+  webhookId: number;
+  readyAt: number;
+}
+
+/** Every webhook has a queue of its own, so that none waits for another. */
+export async function deliveryQueues(db: Db): Promise<DeliveryQueue[]> {
+  const rows = await allQueues(db, {});
+  return rows.flatMap(({ id, pauseUntil, dueAt, leaseUntil }) =>
+    dueAt === null ? [] : [{ webhookId: id, readyAt: Math.max(dueAt, pauseUntil, leaseUntil ?? 0) }],
+  );
+}
+
+const allQueues = prepared((db) =>
+  db
+    .selectFrom('webhooks')
+    .select((eb) => {
+      const pending = eb
+        .selectFrom('deliveries')
+        .whereRef('deliveries.webhook_id', '=', 'webhooks.id')
+        .where('deliveries.state', '=', 'pending');
+      return [
+        'webhooks.id',
+        'webhooks.pause_until as pauseUntil',
+        pending.select((of) => of.fn.min('due_at').as('at')).as('dueAt'),
+        pending.select((of) => of.fn.max('lease_until').as('at')).as('leaseUntil'),
+      ];
+    })
+    .where('webhooks.disabled_at', 'is', null),
+);
+
+export interface DeliveryLease {
+  owner: string;
+  now: number;
+  until: number;
+}
+
+/** A delivery that the holder of the lease, and nobody else, may try until the lease runs out. */
+export interface LeasedDelivery {
+  id: number;
+  tries: number;
+  webhook: { id: number; userId: string; url: string };
+  /** The newest first. */
+  secrets: string[];
+  /** Null for a test. */
+  event: EventRecord | null;
+  createdAt: number;
+}
+
+/**
+ * Leases the oldest delivery of a webhook that is due. Undefined when there is none, or when another one of the same webhook
+ * is under way: a receiver gets one at a time.
+ */
+export async function leaseDelivery(
+  db: Db,
+  webhookId: number,
+  lease: DeliveryLease,
+): Promise<LeasedDelivery | undefined> {
+  const leased = await db
+    .updateTable('deliveries')
+    .set((eb) => ({ lease_owner: lease.owner, lease_until: lease.until, tries: eb('tries', '+', 1) }))
+    .where('id', '=', (eb) =>
+      eb
+        .selectFrom('deliveries as next')
+        .select('next.id')
+        .where('next.webhook_id', '=', webhookId)
+        .where('next.state', '=', 'pending')
+        .where('next.due_at', '<=', lease.now)
+        .where((on) =>
+          on.not(
+            on.exists(
+              on
+                .selectFrom('deliveries as other')
+                .select('other.id')
+                .where('other.webhook_id', '=', webhookId)
+                .where('other.state', '=', 'pending')
+                .where('other.lease_until', '>', lease.now),
+            ),
+          ),
+        )
+        .orderBy('next.id')
+        .limit(1),
+    )
+    // Said again: another one may have leased it while this waited for it.
+    .where('state', '=', 'pending')
+    .where('lease_until', '<=', lease.now)
+    .returning('id')
+    .executeTakeFirst();
+  return leased && (await leasedDelivery(db, leased.id, lease.now));
+}
+
+async function leasedDelivery(db: Db, id: number, now: number): Promise<LeasedDelivery | undefined> {
+  const row = await db
+    .selectFrom('deliveries')
+    .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
+    .leftJoin('events', 'events.id', 'deliveries.event_id')
+    .select([
+      'deliveries.tries',
+      'deliveries.created_at',
+      'webhooks.id as webhookId',
+      'webhooks.user_id',
+      'webhooks.url',
+      'webhooks.secret',
+      'webhooks.former_secret',
+      'webhooks.former_until',
+      'events.seq',
+      'events.kind',
+      'events.job_json',
+      'events.data',
+      'events.at',
+    ])
+    .where('deliveries.id', '=', id)
+    .executeTakeFirst();
+  if (row === undefined) return undefined;
+  const { seq, kind, data, at } = row;
+  const former = row.former_secret !== null && row.former_until > now ? [row.former_secret] : [];
+  const isEvent = seq !== null && kind !== null && data !== null && at !== null;
+  return {
+    id,
+    tries: row.tries,
+    webhook: { id: row.webhookId, userId: row.user_id, url: row.url },
+    secrets: [row.secret, ...former],
+    event: isEvent ? { seq, kind, jobJson: row.job_json, data, at } : null,
+    createdAt: row.created_at,
+  };
+}
+
+/** What became of an attempt, and what follows from it. */
+export interface AttemptNote {
+  leaseOwner: string;
+  status: number | null;
+  /** Null when it was delivered. */
+  error: string | null;
+  /** When to try again; null for never. */
+  retryAt: number | null;
+  now: number;
+}
+
+/** False, and nothing written, when the lease was no longer the caller's. */
+export async function noteAttempt(db: Db, id: number, note: AttemptNote): Promise<boolean> {
+  const { error, retryAt, now } = note;
+  const row = await db
+    .updateTable('deliveries')
+    .set({
+      state: error === null ? 'delivered' : retryAt === null ? 'failed' : 'pending',
+      ...(retryAt === null ? {} : { due_at: retryAt }),
+      lease_owner: null,
+      lease_until: 0,
+      last_at: now,
+      last_status: note.status,
+      last_error: error,
+    })
+    .where('id', '=', id)
+    .where('state', '=', 'pending')
+    .where('lease_owner', '=', note.leaseOwner)
+    .returning('id')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** The receiver is there. */
+export async function noteSuccess(db: Db, webhookId: number): Promise<void> {
+  await db
+    .updateTable('webhooks')
+    .set({ failures: 0, failing_since: null, pause_until: 0 })
+    .where('id', '=', webhookId)
+    .where('failures', '>', 0)
+    .execute();
+}
+
+/** How often in a row it has failed now, and since when. */
+export async function noteFailure(
+  db: Db,
+  webhookId: number,
+  now: number,
+): Promise<{ failures: number; since: number } | undefined> {
+  const row = await db
+    .updateTable('webhooks')
+    .set((eb) => ({
+      failures: eb('failures', '+', 1),
+      failing_since: eb.fn.coalesce('failing_since', eb.val(now)),
+    }))
+    .where('id', '=', webhookId)
+    .returning(['failures', 'failing_since'])
+    .executeTakeFirst();
+  return row && { failures: row.failures, since: row.failing_since ?? now };
+}
+
+export async function pauseWebhook(db: Db, webhookId: number, until: number): Promise<void> {
+  await db.updateTable('webhooks').set({ pause_until: until }).where('id', '=', webhookId).execute();
+}

@@ -1,0 +1,101 @@
+import type { Db } from '../database/tables.ts';
+
+export interface ProjectRecord {
+  id: number;
+  hpc: string;
+  name: string;
+  autoJoin: boolean;
+  /** What each member gets when joining. */
+  grant: { timeSeconds: number; spaceBytes: number };
+  createdAt: number;
+  closedAt: number | null;
+}
+
+export type NewProject = Pick<ProjectRecord, 'hpc' | 'name' | 'autoJoin' | 'grant' | 'createdAt'>;
+
+export async function findProject(db: Db, hpc: string, name: string): Promise<ProjectRecord | undefined> {
+  const row = await db
+    .selectFrom('projects')
+    .selectAll()
+    .where('hpc', '=', hpc)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return row && projectRecord(row);
+}
+
+export async function listProjects(db: Db, hpc?: string): Promise<ProjectRecord[]> {
+  const query = db.selectFrom('projects').selectAll().orderBy('id');
+  return (await (hpc === undefined ? query : query.where('hpc', '=', hpc)).execute()).map(projectRecord);
+}
+
+/** The caller has looked that there is none yet. */
+export async function insertProject(db: Db, project: NewProject): Promise<number> {
+  const { id } = await db
+    .insertInto('projects')
+    .values({ ...columns(project), hpc: project.hpc, name: project.name, closed_at: null })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return id;
+}
+
+/**
+ * Makes others who want the same wait until this transaction is over: who joins a project and who opens a period of it
+ * must see what the other has done.
+ */
+export async function lockProject(db: Db, id: number): Promise<void> {
+  await db
+    .updateTable('projects')
+    .set((eb) => ({ closed_at: eb.ref('closed_at') }))
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Sets what new members find. Members keep what they have. */
+export async function updateProject(db: Db, id: number, project: Pick<NewProject, 'autoJoin' | 'grant'>) {
+  const { auto_join, grant_time_seconds, grant_space_bytes } = columns({ ...project, createdAt: 0 });
+  await db
+    .updateTable('projects')
+    .set({ auto_join, grant_time_seconds, grant_space_bytes })
+    .where('id', '=', id)
+    .execute();
+}
+
+/** Nobody can submit to it any more; everything else stays as it is. Closing it again changes nothing. */
+export async function closeProject(db: Db, id: number, now: number): Promise<void> {
+  await db
+    .updateTable('projects')
+    .set({ closed_at: now })
+    .where('id', '=', id)
+    .where('closed_at', 'is', null)
+    .execute();
+}
+
+function columns({ autoJoin, grant, createdAt }: Pick<NewProject, 'autoJoin' | 'grant' | 'createdAt'>) {
+  return {
+    auto_join: autoJoin ? 1 : 0,
+    grant_time_seconds: grant.timeSeconds,
+    grant_space_bytes: grant.spaceBytes,
+    created_at: createdAt,
+  };
+}
+
+function projectRecord(row: {
+  id: number;
+  hpc: string;
+  name: string;
+  auto_join: number;
+  grant_time_seconds: number;
+  grant_space_bytes: number;
+  created_at: number;
+  closed_at: number | null;
+}): ProjectRecord {
+  return {
+    id: row.id,
+    hpc: row.hpc,
+    name: row.name,
+    autoJoin: row.auto_join === 1,
+    grant: { timeSeconds: row.grant_time_seconds, spaceBytes: row.grant_space_bytes },
+    createdAt: row.created_at,
+    closedAt: row.closed_at,
+  };
+}

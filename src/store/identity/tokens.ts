@@ -1,0 +1,94 @@
+import { remembered, type Value } from '../database/prepared.ts';
+import type { Db } from '../database/tables.ts';
+
+export interface NewToken {
+  userId: string;
+  /** Only the hash is kept: who reads the database cannot act as anybody. */
+  hash: string;
+  name: string;
+  admin: boolean;
+  createdAt: number;
+  expiresAt: number | null;
+}
+
+export interface TokenRecord {
+  id: number;
+  userId: string;
+  name: string;
+  /** Both the token and its user must be administrators. */
+  admin: boolean;
+  createdAt: number;
+  expiresAt: number | null;
+  revokedAt: number | null;
+}
+
+export async function insertToken(db: Db, token: NewToken): Promise<number> {
+  const row = await db
+    .insertInto('tokens')
+    .values({
+      user_id: token.userId,
+      hash: token.hash,
+      name: token.name,
+      admin: token.admin ? 1 : 0,
+      created_at: token.createdAt,
+      expires_at: token.expiresAt,
+      revoked_at: null,
+    })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return row.id;
+}
+
+const byHash = remembered((db, value: Value<{ hash: string }>) => selectTokens(db).where('hash', '=', value('hash')));
+
+export async function tokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {
+  const [row] = await byHash(db, { hash });
+  return row && tokenRecord(row);
+}
+
+export async function listTokens(db: Db, userId?: string): Promise<TokenRecord[]> {
+  const query = selectTokens(db).orderBy('tokens.id');
+  const rows = await (userId === undefined ? query : query.where('user_id', '=', userId)).execute();
+  return rows.map(tokenRecord);
+}
+
+/** True when there is such a token; revoking it again changes nothing. */
+export async function revokeToken(db: Db, id: number, now: number): Promise<boolean> {
+  const row = await db
+    .updateTable('tokens')
+    .set((eb) => ({ revoked_at: eb.fn.coalesce('revoked_at', eb.val(now)) }))
+    .where('id', '=', id)
+    .returning('id')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+type TokenRow = Awaited<ReturnType<ReturnType<typeof selectTokens>['executeTakeFirstOrThrow']>>;
+
+function selectTokens(db: Db) {
+  return db
+    .selectFrom('tokens')
+    .innerJoin('users', 'users.id', 'tokens.user_id')
+    .select([
+      'tokens.id',
+      'tokens.user_id',
+      'tokens.name',
+      'tokens.admin',
+      'tokens.created_at',
+      'tokens.expires_at',
+      'tokens.revoked_at',
+      'users.role',
+    ]);
+}
+
+function tokenRecord(row: TokenRow): TokenRecord {
+  return {
+    id: row.id,
+    userId: row.user_id,
+    name: row.name,
+    admin: row.admin === 1 && row.role === 'admin',
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+  };
+}

@@ -1,0 +1,56 @@
+import { sql } from 'kysely';
+import type { Db } from '../database/tables.ts';
+
+export type Role = 'user' | 'admin';
+
+/** Creates the user where unknown; an existing one keeps its role unless it is raised. */
+export async function upsertUser(db: Db, id: string, role: Role, now: number): Promise<void> {
+  await db
+    .insertInto('users')
+    .values({ id, role, created_at: now })
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .execute();
+  if (role === 'admin') await db.updateTable('users').set({ role }).where('id', '=', id).execute();
+}
+
+export async function userExists(db: Db, id: string): Promise<boolean> {
+  return (await db.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
+}
+
+export async function userIds(db: Db): Promise<string[]> {
+  return (await db.selectFrom('users').select('id').orderBy('id').execute()).map((user) => user.id);
+}
+
+export async function listUsers(db: Db): Promise<{ id: string; role: Role; createdAt: number }[]> {
+  return await db.selectFrom('users').select(['id', 'role', 'created_at as createdAt']).orderBy('id').execute();
+}
+
+/** The user that a provider of identities means by a subject, if that has been seen before. */
+export async function userOfIdentity(db: Db, issuer: string, subject: string): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('identities')
+    .select('user_id')
+    .where('issuer', '=', issuer)
+    .where('subject', '=', subject)
+    .executeTakeFirst();
+  return row?.user_id;
+}
+
+export async function insertIdentity(db: Db, issuer: string, subject: string, userId: string): Promise<void> {
+  await db.insertInto('identities').values({ issuer, subject, user_id: userId }).execute();
+}
+
+/** Fails when there is one of that identifier already. */
+export async function insertUser(db: Db, id: string, role: Role, now: number): Promise<void> {
+  await db.insertInto('users').values({ id, role, created_at: now }).execute();
+}
+
+/** A user identifier that nobody has yet: one more than the largest, but never fewer than six digits. */
+export async function unusedUserId(db: Db): Promise<string> {
+  const { largest } = await db
+    .selectFrom('users')
+    .select(sql<number | null>`max(cast(id as bigint))`.as('largest'))
+    .where(sql<boolean>`length(id) <= 15`)
+    .executeTakeFirstOrThrow();
+  return String(Math.max(100_000, Number(largest ?? 0)) + 1);
+}

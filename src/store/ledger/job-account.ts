@@ -1,0 +1,32 @@
+import type { Db } from '../database/tables.ts';
+import { holdOf } from './ledger.ts';
+
+/** What the ledger says of one job, in seconds. */
+export interface JobAccount {
+  heldSeconds: number;
+  /** Null while it has not ended. */
+  resolution: { timeSeconds: number; rule: string } | null;
+  refunds: { at: number; seconds: number; reason: string }[];
+}
+
+export async function accountOfJob(db: Db, job: { id: number; attempt: number }): Promise<JobAccount> {
+  const hold = await holdOf(db, job);
+  const resolution = await db
+    .selectFrom('resolutions')
+    .select(['time_seconds as timeSeconds', 'rule'])
+    .where('hold_id', '=', hold.id)
+    .executeTakeFirst();
+  const refunds = await db
+    .selectFrom('entries')
+    .select(['at', 'posted', 'overrun', 'reason'])
+    .where('job', '=', job.id)
+    .where('account_id', '=', hold.time_cap)
+    .where('kind', '=', 'refund')
+    .orderBy('id')
+    .execute();
+  return {
+    heldSeconds: hold.time_seconds,
+    resolution: resolution ?? null,
+    refunds: refunds.map(({ at, posted, overrun, reason }) => ({ at, reason, seconds: -(posted + overrun) })),
+  };
+}

@@ -1,0 +1,105 @@
+import type { Db } from '../database/tables.ts';
+
+/**
+ * A project's time is granted for periods. They follow one another without overlapping, so that at any moment there is
+ * one at most, and everybody knows which grant a job is held against.
+ */
+export interface PeriodRecord {
+  id: number;
+  projectId: number;
+  startsAt: number;
+  /** Null for one without end. */
+  endsAt: number | null;
+}
+
+export async function insertPeriod(
+  db: Db,
+  projectId: number,
+  startsAt: number,
+  endsAt: number | null,
+): Promise<number> {
+  const { id } = await db
+    .insertInto('periods')
+    .values({ project_id: projectId, starts_at: startsAt, ends_at: endsAt, announced_at: null })
+    .returning('id')
+    .executeTakeFirstOrThrow();
+  return id;
+}
+
+export async function endPeriod(db: Db, id: number, endsAt: number): Promise<void> {
+  await db.updateTable('periods').set({ ends_at: endsAt, announced_at: null }).where('id', '=', id).execute();
+}
+
+/** The periods of a project that have not ended, the first one first. */
+export async function openPeriods(db: Db, projectId: number, now: number): Promise<PeriodRecord[]> {
+  const rows = await db
+    .selectFrom('periods')
+    .selectAll()
+    .where('project_id', '=', projectId)
+    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
+    .orderBy('starts_at')
+    .execute();
+  return rows.map(periodRecord);
+}
+
+/** The period that new holds are taken from. */
+export async function currentPeriod(db: Db, projectId: number, now: number): Promise<number | undefined> {
+  return (await periodsAt(db, projectId, now).select('id').executeTakeFirst())?.id;
+}
+
+const hourMs = 3_600_000;
+
+/**
+ * For queries that are remembered, and so should ask for the same as before: what has not ended by the hour, of which
+ * `isNow` picks what is so at the moment.
+ */
+export function startOfHour(now: number): number {
+  return now - (now % hourMs);
+}
+
+/** Whether a moment is within the times of a period. What is of no period has neither. */
+export function isNow({ starts_at, ends_at }: { starts_at: number | null; ends_at: number | null }, now: number) {
+  return (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
+}
+
+/** At any moment there is one at most. */
+function periodsAt(db: Db, projectId: number, now: number) {
+  return db
+    .selectFrom('periods')
+    .where('project_id', '=', projectId)
+    .where('starts_at', '<=', now)
+    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]));
+}
+
+/** Periods that end before a moment and whose members have not been told. */
+export async function periodsToAnnounce(db: Db, now: number, before: number): Promise<PeriodRecord[]> {
+  const rows = await db
+    .selectFrom('periods')
+    .selectAll()
+    .where('announced_at', 'is', null)
+    .where('ends_at', '>', now)
+    .where('ends_at', '<=', before)
+    .execute();
+  return rows.map(periodRecord);
+}
+
+/** True for the one who is to tell the members. */
+export async function markAnnounced(db: Db, id: number, now: number): Promise<boolean> {
+  const row = await db
+    .updateTable('periods')
+    .set({ announced_at: now })
+    .where('id', '=', id)
+    .where('announced_at', 'is', null)
+    .returning('id')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+function periodRecord(row: {
+  id: number;
+  project_id: number;
+  starts_at: number;
+  ends_at: number | null;
+}): PeriodRecord {
+  return { id: row.id, projectId: row.project_id, startsAt: row.starts_at, endsAt: row.ends_at };
+}

@@ -1,0 +1,113 @@
+import type { AccountFigures } from '../../domain/accounting/settlement.ts';
+import { byShape, remembered, type Value } from '../database/prepared.ts';
+import type { Db, Resource } from '../database/tables.ts';
+import { poolHolder } from './accounts.ts';
+import { isNow, startOfHour } from './periods.ts';
+
+export interface QuotaRecord {
+  id: number;
+  userId: string;
+  project: { id: number; hpc: string; name: string };
+  time: { pool: AccountFigures; cap: AccountFigures };
+  space: { pool: AccountFigures; cap: AccountFigures };
+}
+
+export interface QuotaFilter {
+  /** Left out: everybody's, for administrators. */
+  userId?: string;
+  hpc?: string;
+  project?: string;
+}
+
+/** Quotas, one a membership, by descending project and then by user. */
+export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRecord[]> {
+  return quotasOf((await quotaRows(db, filter, now)).rows);
+}
+
+/** What an account contributes to a quota. */
+export interface QuotaRow extends AccountFigures {
+  id: number;
+  user_id: string;
+  project_id: number;
+  hpc: string;
+  name: string;
+  account: number;
+  version: number;
+  holder: string;
+  resource: Resource;
+  /** Null for what is not of a period. */
+  starts_at: number | null;
+  ends_at: number | null;
+}
+
+/** What the quotas are made of at a moment, in one look; and when the next period begins or ends. */
+export async function quotaRows(
+  db: Db,
+  filter: QuotaFilter,
+  now: number,
+): Promise<{ rows: QuotaRow[]; goodUntil: number }> {
+  const shape = Object.keys(filter).sort().join(' ');
+  const rows = await rowsOf(shape)(db, { ...filter, hour: startOfHour(now) });
+  let goodUntil = Number.POSITIVE_INFINITY;
+  for (const { starts_at, ends_at } of rows)
+    for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) goodUntil = Math.min(goodUntil, at);
+  return { rows: rows.filter((row) => isNow(row, now)), goodUntil };
+}
+
+/** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */
+export function versionOf(rows: readonly QuotaRow[]): string {
+  return rows.map(({ account, version }) => `${account}.${version}`).join(' ');
+}
+
+export function quotasOf(rows: readonly QuotaRow[]): QuotaRecord[] {
+  const quotas = new Map<number, QuotaRecord>();
+  for (const row of rows) {
+    const quota = quotas.get(row.id) ?? emptyQuota(row);
+    quotas.set(row.id, quota);
+    const { granted, held, posted, overrun } = row;
+    quota[row.resource][row.holder === poolHolder ? 'pool' : 'cap'] = { granted, held, posted, overrun };
+  }
+  return [...quotas.values()];
+}
+
+const rowsOf = byShape((shape: string) =>
+  remembered((db, value: Value<QuotaFilter & { hour: number }>) => {
+    const fields = shape.split(' ');
+    const accountsOfMembers = () => {
+      let query = db
+        .selectFrom('memberships')
+        .innerJoin('projects', 'projects.id', 'memberships.project_id')
+        .innerJoin('accounts', 'accounts.project_id', 'projects.id')
+        .leftJoin('periods', 'periods.id', 'accounts.period_id')
+        .select([
+          'memberships.id as id',
+          'memberships.user_id',
+          'projects.id as project_id',
+          'projects.hpc',
+          'projects.name',
+        ])
+        .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
+        .select(['periods.starts_at', 'periods.ends_at'])
+        .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
+        .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('hour'))]));
+      if (fields.includes('userId')) query = query.where('memberships.user_id', '=', value('userId'));
+      if (fields.includes('hpc')) query = query.where('projects.hpc', '=', value('hpc'));
+      if (fields.includes('project')) query = query.where('projects.name', '=', value('project'));
+      return query;
+    };
+    // Apart, so that each is found by the key of accounts: asked for together, each member would be held against all.
+    const pools = accountsOfMembers().where('accounts.holder', '=', poolHolder);
+    const caps = accountsOfMembers().whereRef('accounts.holder', '=', 'memberships.user_id');
+    return pools.unionAll(caps).orderBy('project_id', 'desc').orderBy('id');
+  }),
+);
+
+function emptyQuota(row: QuotaRow): QuotaRecord {
+  const none = { granted: 0, held: 0, posted: 0, overrun: 0 };
+  const side: Record<Resource, { pool: AccountFigures; cap: AccountFigures }> = {
+    time: { pool: none, cap: none },
+    space: { pool: none, cap: none },
+  };
+  const project = { id: row.project_id, hpc: row.hpc, name: row.name };
+  return { id: row.id, userId: row.user_id, project, ...side };
+}

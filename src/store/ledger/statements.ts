@@ -1,0 +1,108 @@
+import { sql } from 'kysely';
+import { dialectOf } from '../database/dialect.ts';
+import type { Db, EntryKind, Resource } from '../database/tables.ts';
+
+/** One line of an account's history, in seconds or bytes. */
+export interface MovementRecord {
+  id: number;
+  at: number;
+  kind: EntryKind;
+  /** By how much the available amount changed. */
+  change: number;
+  /** What was used by it, or given back. */
+  used: number;
+  jobId: string | null;
+  actor: string;
+  reason: string;
+}
+
+export interface StatementRange {
+  from: number;
+  to: number;
+}
+
+const change = sql<number>`entries.granted - entries.held - entries.posted - entries.overrun`;
+const used = sql<number>`entries.posted + entries.overrun`;
+/** A grant for a period that is still to come takes effect when that begins. */
+const effectiveAt = sql<number>`
+  case when periods.starts_at > entries.at then periods.starts_at else entries.at end`;
+
+/** The movements of a user's caps in a project, of all its periods, in their order. */
+export async function movementsOf(
+  db: Db,
+  holder: { projectId: number; userId: string; resource: Resource },
+  { from, to }: StatementRange,
+): Promise<MovementRecord[]> {
+  return await entriesOf(db, holder)
+    .leftJoin('jobs', 'jobs.id', 'entries.job')
+    .select([
+      'entries.id',
+      effectiveAt.as('at'),
+      'entries.kind',
+      'jobs.job_id as jobId',
+      'entries.actor',
+      'entries.reason',
+    ])
+    .select([change.as('change'), used.as('used')])
+    .where(effectiveAt, '>=', from)
+    .where(effectiveAt, '<', to)
+    .orderBy('at')
+    .orderBy('entries.id')
+    .execute();
+}
+
+/** What was available before a moment. */
+export async function balanceBefore(
+  db: Db,
+  holder: { projectId: number; userId: string; resource: Resource },
+  moment: number,
+): Promise<number> {
+  const { balance } = await entriesOf(db, holder)
+    .select(sql<number | null>`sum(${change})`.as('balance'))
+    .where(effectiveAt, '<', moment)
+    .executeTakeFirstOrThrow();
+  return Number(balance ?? 0);
+}
+
+function entriesOf(db: Db, { projectId, userId, resource }: { projectId: number; userId: string; resource: Resource }) {
+  return db
+    .selectFrom('entries')
+    .innerJoin('accounts', 'accounts.id', 'entries.account_id')
+    .leftJoin('periods', 'periods.id', 'accounts.period_id')
+    .where('accounts.project_id', '=', projectId)
+    .where('accounts.holder', '=', userId)
+    .where('accounts.resource', '=', resource);
+}
+
+export interface UsageRecord {
+  user: string;
+  hpc: string;
+  project: string;
+  /** `YYYY-MM`, UTC. */
+  month: string;
+  jobs: number;
+  timeSeconds: number;
+}
+
+/** Time used, by user, project and month, refunds taken off; of everybody, or of one user. */
+export async function usageByMonth(db: Db, userId?: string): Promise<UsageRecord[]> {
+  const month = sql<string>`${sql.raw(dialectOf(db).monthOf('entries.at'))}`;
+  let query = db
+    .selectFrom('entries')
+    .innerJoin('accounts', 'accounts.id', 'entries.account_id')
+    .innerJoin('projects', 'projects.id', 'accounts.project_id')
+    .select(['accounts.holder as user', 'projects.hpc', 'projects.name as project', month.as('month')])
+    .select([
+      sql<number>`sum(case when entries.kind in ('charge', 'release') then 1 else 0 end)`.as('jobs'),
+      sql<number>`sum(${used})`.as('timeSeconds'),
+    ])
+    .where('accounts.resource', '=', 'time')
+    .where('accounts.holder', '<>', '')
+    .where('entries.kind', 'in', ['charge', 'release', 'refund'])
+    .groupBy(['accounts.holder', 'projects.hpc', 'projects.name', month]);
+  if (userId !== undefined) query = query.where('accounts.holder', '=', userId);
+  // Here, because databases sort names by the rules of the language that they were set up for.
+  return (await query.execute()).sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
+}
+
+const sortKey = ({ month, hpc, project, user }: UsageRecord) => `${month} ${hpc} ${project} ${user}`;

@@ -1,0 +1,65 @@
+import type { SystemStatus } from '../../domain/systems/health.ts';
+import type { Db } from '../database/tables.ts';
+import { unfinished } from '../jobs/job-queue.ts';
+
+export interface SystemRecord {
+  hpc: string;
+  status: SystemStatus;
+  /** Since when it has that status, in epoch milliseconds. */
+  since: number;
+  detail: string;
+  pausedAt: number | null;
+  pauseReason: string | null;
+}
+
+export async function listSystems(db: Db): Promise<SystemRecord[]> {
+  return await db
+    .selectFrom('systems')
+    .select(['hpc', 'status', 'since', 'detail', 'paused_at as pausedAt', 'pause_reason as pauseReason'])
+    .execute();
+}
+
+/** Makes sure that a system is in the books; what is known of it stays. */
+export async function openSystem(db: Db, hpc: string, now: number): Promise<void> {
+  await db
+    .insertInto('systems')
+    .values({ hpc, status: 'up', since: now, detail: 'not looked at yet', paused_at: null, pause_reason: null })
+    .onConflict((conflict) => conflict.column('hpc').doNothing())
+    .execute();
+}
+
+export async function setSystemStatus(
+  db: Db,
+  hpc: string,
+  status: SystemStatus,
+  since: number,
+  detail: string,
+): Promise<void> {
+  await db.updateTable('systems').set({ status, since, detail }).where('hpc', '=', hpc).execute();
+}
+
+/** A paused system takes no submissions; what it has taken runs on. Null resumes it. */
+export async function setSystemPause(db: Db, hpc: string, pause: { at: number; reason: string } | null): Promise<void> {
+  await db
+    .updateTable('systems')
+    .set({ paused_at: pause?.at ?? null, pause_reason: pause?.reason ?? null })
+    .where('hpc', '=', hpc)
+    .execute();
+}
+
+/** How many jobs wait and run on each system. */
+export async function countJobs(db: Db): Promise<Map<string, { queued: number; running: number }>> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select(['hpc', 'state', (eb) => eb.fn.countAll().as('jobs')])
+    .where(unfinished)
+    .groupBy(['hpc', 'state'])
+    .execute();
+  const counts = new Map<string, { queued: number; running: number }>();
+  for (const { hpc, state, jobs } of rows) {
+    const count = counts.get(hpc) ?? { queued: 0, running: 0 };
+    count[state === 'running' ? 'running' : 'queued'] += Number(jobs);
+    counts.set(hpc, count);
+  }
+  return counts;
+}

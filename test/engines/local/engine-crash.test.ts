@@ -1,0 +1,214 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdir, readdir, readFile, rm, rmdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { EngineJob } from '../../../src/engines/engine.ts';
+import { isMarkedCancelled, markCancelled } from '../../../src/engines/local/records.ts';
+import { count, hold, line, release, runsOf } from '../jobs.ts';
+import { eventually, look, never, observationOf, untilFinished, untilRunning } from '../observing.ts';
+import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
+
+const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
+const supervisorOf = async (h: LocalHarness, job: EngineJob): Promise<number> =>
+  (await readJson(join(h.recordOf(job), 'start.json'))).supervisor.pid;
+
+/** A supervisor that the engine under test knows nothing of, as an earlier life may have left one. */
+function startSupervisor(h: LocalHarness, job: EngineJob): ChildProcess {
+  const script = fileURLToPath(import.meta.resolve('../../../src/engines/local/supervisor.ts'));
+  return spawn(process.execPath, [script, h.recordOf(job), JSON.stringify(h.options)], { stdio: 'ignore', env: {} });
+}
+
+/** A job that is queued behind one that has all the cores. */
+async function queueBehind(h: LocalHarness, overrides: Pick<EngineJob, 'command'>) {
+  const [holder, queued] = [await h.newJob({ ...hold, ...h.wholeSystem }), await h.newJob(overrides)];
+  for (const job of [holder, queued]) await h.engine.submit(job, never);
+  await untilRunning(h.engine, holder.jobId);
+  return { holder, queued };
+}
+
+localTest('a job whose supervisor is killed is lost, and nothing of it stays', {}, async (h) => {
+  const job = await h.newJob(line('setsid sleep 600 & sleep 601 & touch ready; sleep 602'));
+  await h.engine.submit(job, never);
+  const { startedAt } = await untilRunning(h.engine, job.jobId);
+  await eventually('it is ready', async () => existsSync(join(job.workspace.directory, 'ready')));
+  process.kill(await supervisorOf(h, job), 'SIGKILL');
+  const end = await untilFinished(h.engine, job.jobId);
+  assert.equal(end.reason, 'its supervisor died (was the machine restarted?)');
+  assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['lost', startedAt, 0]);
+  assert.deepEqual(processesMentioning(job.jobId), []);
+  assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
+  assert.deepEqual(await untilFinished(await h.reopen(), job.jobId), end);
+});
+
+localTest('a supervisor that is told to stop ends its job as failed by the node', {}, async (h) => {
+  const job = await h.newJob(hold);
+  await h.engine.submit(job, never);
+  await untilRunning(h.engine, job.jobId);
+  process.kill(await supervisorOf(h, job), 'SIGTERM');
+  const end = await untilFinished(h.engine, job.jobId);
+  assert.deepEqual(
+    [end.outcome, end.reason],
+    ['node_failed', 'its supervisor was told to stop (is the machine shutting down?)'],
+  );
+});
+
+localTest('another process with the number of a dead supervisor is not taken for it', {}, async (h) => {
+  const job = await h.newJob(hold);
+  await h.engine.submit(job, never);
+  await untilRunning(h.engine, job.jobId);
+  process.kill(await supervisorOf(h, job), 'SIGKILL');
+  await h.engine.close();
+  const path = join(h.recordOf(job), 'start.json');
+  const start = await readJson(path);
+  await writeFile(path, JSON.stringify({ ...start, supervisor: { ...start.supervisor, pid: process.pid } }));
+  assert.equal((await observationOf(await h.reopen(), job.jobId))?.kind, 'finished');
+});
+
+localTest('of several supervisors for one job, one runs it', {}, async (h) => {
+  const { holder, queued } = await queueBehind(h, line('echo ran >> runs; sleep 0.2'));
+  const supervisors = [1, 2, 3, 4].map(() => startSupervisor(h, queued));
+  await Promise.all(supervisors.map((supervisor) => once(supervisor, 'exit')));
+  assert.equal((await untilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
+  await release(holder);
+  assert.equal(await runsOf(queued), 1);
+});
+
+localTest('a supervisor of an earlier life that starts late has its cores counted', { cores: 1 }, async (h) => {
+  const { holder, queued } = await queueBehind(h, hold);
+  const last = await h.newJob(count);
+  await h.engine.submit(last, never);
+  startSupervisor(h, queued);
+  await untilRunning(h.engine, queued.jobId);
+  assert.match((await h.engine.health(never)).detail, /^2 of 1 cores in use, 2 running, 1 queued/);
+  await release(holder);
+  await untilFinished(h.engine, holder.jobId);
+  assert.equal((await observationOf(h.engine, last.jobId))?.kind, 'queued');
+  await release(queued);
+  assert.equal((await untilFinished(h.engine, last.jobId)).outcome, 'succeeded');
+  assert.equal(await runsOf(queued), 1);
+});
+
+localTest('the wish to cancel is enough, even if the signal is lost', {}, async (h) => {
+  const job = await h.newJob(hold);
+  await h.engine.submit(job, never);
+  await untilRunning(h.engine, job.jobId);
+  await markCancelled(h.recordOf(job));
+  assert.ok(await isMarkedCancelled(h.recordOf(job)));
+  assert.equal((await untilFinished(h.engine, job.jobId)).reason, 'cancelled by its owner');
+});
+
+localTest('a job that is to be cancelled between its claim and its start does not run', {}, async (h) => {
+  const { holder, queued } = await queueBehind(h, count);
+  await markCancelled(h.recordOf(queued));
+  startSupervisor(h, queued);
+  const end = await untilFinished(h.engine, queued.jobId);
+  assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);
+  await release(holder);
+  assert.equal(await runsOf(queued), 0);
+});
+
+localTest('a job whose supervisor cannot be started waits, and is tried again', { cores: 1 }, async (h) => {
+  const { holder, queued } = await queueBehind(h, count);
+  const obstacle = join(h.recordOf(queued), 'supervisor.log');
+  await mkdir(obstacle);
+  await release(holder);
+  await untilFinished(h.engine, holder.jobId);
+  await eventually('trouble is told', async () => (await h.engine.health(never)).detail.includes('EISDIR'));
+  assert.equal((await observationOf(h.engine, queued.jobId))?.kind, 'queued');
+  await rmdir(obstacle);
+  assert.equal((await untilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
+});
+
+localTest('damaged records are told as lost, and the engine goes on', { cores: 1 }, async (h) => {
+  const jobs = await Promise.all(Array.from({ length: 3 }, () => h.newJob(count)));
+  const [noRequest, noStart, noEnd] = jobs as [EngineJob, EngineJob, EngineJob];
+  for (const job of [noStart, noEnd]) await h.engine.submit(job, never);
+  for (const job of [noStart, noEnd]) await untilFinished(h.engine, job.jobId);
+  const { holder } = await queueBehind(h, count);
+  await h.engine.submit(noRequest, never);
+  await h.engine.close();
+  await writeFile(join(h.recordOf(noRequest), 'request.json'), '{"sequence":');
+  await rm(join(h.recordOf(noStart), 'exit.json'));
+  await writeFile(join(h.recordOf(noStart), 'start.json'), '[]');
+  await writeFile(join(h.recordOf(noEnd), 'exit.json'), '');
+  const later = await h.reopen();
+  const ends = await Promise.all(jobs.map((job) => untilFinished(later, job.jobId)));
+  assert.deepEqual(
+    ends.map(({ outcome, reason }) => [outcome, reason]),
+    [
+      ['lost', 'its request record is damaged'],
+      ['lost', 'its start record is damaged'],
+      ['lost', 'its exit record is damaged'],
+    ],
+  );
+  assert.equal(await runsOf(noRequest), 0);
+  const again = await h.reopen();
+  assert.deepEqual(await Promise.all(jobs.map((job) => untilFinished(again, job.jobId))), ends);
+  await release(holder);
+});
+
+localTest('what a crash leaves half-written is cleaned up, and nothing else', {}, async (h) => {
+  const job = await h.newJob();
+  await h.engine.submit(job, never);
+  await untilFinished(h.engine, job.jobId);
+  const { directory } = h.options;
+  const uuid = '00000000-0000-4000-8000-000000000000';
+  const temporary = (pid: number) => join(h.recordOf(job), `exit.json.${pid}-${uuid}.tmp`);
+  for (const folder of [`.new-x-${uuid}`, `.gone-y-${uuid}`, 'empty', 'foreign']) await mkdir(join(directory, folder));
+  await writeFile(join(directory, `.new-x-${uuid}`, 'request.json'), '{');
+  await writeFile(join(directory, 'foreign', 'thesis.tex'), '');
+  await writeFile(temporary(2 ** 22 + 1), '{');
+  await writeFile(temporary(process.pid), '{');
+  const later = await h.reopen();
+  assert.deepEqual((await readdir(directory)).filter((name) => !/^\.(cache|health)$/.test(name)).sort(), [
+    job.jobId,
+    'foreign',
+  ]);
+  assert.deepEqual([existsSync(temporary(2 ** 22 + 1)), existsSync(temporary(process.pid))], [false, true]);
+  assert.deepEqual(
+    (await look(later)).map(({ jobId }) => jobId),
+    [job.jobId],
+  );
+});
+
+localTest('whenever Bursar is killed, every job runs exactly once', { cores: 3 }, async (h) => {
+  const jobs: EngineJob[] = [];
+  const host = fileURLToPath(import.meta.resolve('./engine-host.ts'));
+  const orders = join(h.root, 'orders.json');
+  await h.engine.close();
+  for (let round = 0; round < 15; round++) {
+    for (let n = 0; n < 2; n++) jobs.push(await h.newJob(line(`echo ran >> runs; sleep 0.${round % 4}`)));
+    await writeFile(orders, JSON.stringify({ options: h.options, jobs }));
+    const bursar = spawn(process.execPath, [host, orders], { stdio: ['ignore', 'ignore', 'inherit'] });
+    await sleep(120 + Math.random() * 350);
+    bursar.kill('SIGKILL');
+    await once(bursar, 'exit');
+  }
+  const later = await h.reopen();
+  for (const job of jobs) await later.submit(job, never);
+  for (const job of jobs) assert.equal((await untilFinished(later, job.jobId)).outcome, 'succeeded');
+  assert.deepEqual(await Promise.all(jobs.map(runsOf)), Array(jobs.length).fill(1));
+});
+
+localTest('an engine that is closed keeps nothing alive, and its jobs go on', {}, async (h) => {
+  const job = await h.newJob(hold);
+  await h.engine.close();
+  const program = `
+    import { createLocalEngine } from ${JSON.stringify(import.meta.resolve('../../../src/engines/local/engine.ts'))};
+    const never = new AbortController().signal;
+    const engine = createLocalEngine(${JSON.stringify(h.options)});
+    await engine.open(never);
+    await engine.submit(${JSON.stringify(job)}, never);
+    while ((await engine.observe(new Map(), never))[0].kind !== 'running');
+    await engine.close();`;
+  const bursar = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
+  assert.deepEqual(await once(bursar, 'exit'), [0, null]);
+  const later = await h.reopen();
+  assert.equal((await observationOf(later, job.jobId))?.kind, 'running');
+  await release(job);
+  assert.equal((await untilFinished(later, job.jobId)).outcome, 'succeeded');
+});

@@ -1,0 +1,14 @@
+/** An engine in a process of its own, to be killed: submits the jobs it is told of and looks at them for ever. */
+import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createLocalEngine } from '../../../src/engines/local/engine.ts';
+import { never } from '../observing.ts';
+
+const { options, jobs } = JSON.parse(await readFile(process.argv[2] ?? '', 'utf8'));
+const engine = createLocalEngine(options);
+await engine.open(never);
+for (const job of jobs) await engine.submit(job, never);
+for (;;) {
+  await engine.observe(new Map(), never);
+  await sleep(5);
+}

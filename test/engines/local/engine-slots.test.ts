@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { coresNeeded, whatFits } from '../../../src/engines/local/slots.ts';
+import { count, hold, line, release, runsOf } from '../jobs.ts';
+import { eventually, never, observationOf, untilFinished, untilRunning } from '../observing.ts';
+import { localTest } from './harness.ts';
+
+test('a job needs its cores on all its nodes, but never more than there are', () => {
+  assert.equal(coresNeeded({ nodes: 2, coresPerNode: 3 }, 8), 6);
+  assert.equal(coresNeeded({ nodes: 5, coresPerNode: 3 }, 8), 8);
+});
+
+test('jobs start in order, and one that does not fit holds up those behind it', () => {
+  const queue = [2, 1, 4, 1].map((cores) => ({ cores }));
+  assert.deepEqual(whatFits(queue, 8), queue);
+  assert.deepEqual(whatFits(queue, 4), queue.slice(0, 2));
+  assert.deepEqual(whatFits(queue, 1), []);
+  assert.deepEqual(whatFits([], 1), []);
+});
+
+/** Says in a file that all jobs share when it starts and when it ends. */
+const logged = (name: string, cores: number) =>
+  line(`echo "+ ${name} ${cores}" >> ../../../log; sleep 0.1; echo "- ${name} ${cores}" >> ../../../log`);
+
+async function readLog(root: string): Promise<{ sign: string; name: string; cores: number }[]> {
+  const rows = (await readFile(join(root, 'log'), 'utf8')).trim().split('\n');
+  return rows.map((row) => {
+    const [sign = '', name = '', cores] = row.split(' ');
+    return { sign, name, cores: Number(cores) };
+  });
+}
+
+localTest(
+  'never are more cores in use than there are, and what asks for too many runs alone',
+  { cores: 3 },
+  async (h) => {
+    const sizes = [1, 2, 1, 1, 3, 2, 2, 99, 1, 1, 1];
+    const jobs = [];
+    for (const [index, coresPerNode] of sizes.entries()) {
+      const job = await h.newJob({ coresPerNode, ...logged(`job${index}`, Math.min(coresPerNode, 3)) });
+      await h.engine.submit(job, never);
+      jobs.push(job);
+    }
+    for (const job of jobs) assert.equal((await untilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+    let inUse = 0;
+    for (const { sign, cores } of await readLog(h.root)) {
+      inUse += sign === '+' ? cores : -cores;
+      assert.ok(inUse <= 3);
+    }
+    assert.equal(inUse, 0);
+  },
+);
+
+localTest('first come, first served, also across a restart', { cores: 1 }, async (h) => {
+  const first = await h.newJob(hold);
+  await h.engine.submit(first, never);
+  await untilRunning(h.engine, first.jobId);
+  const names = ['c', 'a', 'd', 'b', 'e'];
+  const jobs = await Promise.all(names.map((name) => h.newJob({ jobId: name, ...logged(name, 1) })));
+  for (const job of jobs.slice(0, 3)) await h.engine.submit(job, never);
+  const later = await h.reopen();
+  for (const job of jobs.slice(3)) await later.submit(job, never);
+  await release(first);
+  for (const job of jobs) await untilFinished(later, job.jobId);
+  const starts = (await readLog(h.root)).filter(({ sign }) => sign === '+').map(({ name }) => name);
+  assert.deepEqual(starts, names);
+});
+
+localTest('jobs that fit run at the same time', { cores: 2 }, async (h) => {
+  // Each of the two ends only when the other one has started.
+  const pair = await Promise.all(
+    ['left', 'right'].map((name, index) => {
+      const other = ['right', 'left'][index];
+      return h.newJob(line(`touch ../../../${name}; until [ -e ../../../${other} ]; do sleep 0.02; done`));
+    }),
+  );
+  for (const job of pair) await h.engine.submit(job, never);
+  for (const job of pair) assert.equal((await untilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+});
+
+localTest('the next job starts when one ends, without anybody looking', { cores: 1 }, async (h) => {
+  const jobs = await Promise.all([1, 2, 3].map(() => h.newJob(count)));
+  for (const job of jobs) await h.engine.submit(job, never);
+  await eventually('all have run', async () => (await Promise.all(jobs.map(runsOf))).every((runs) => runs === 1));
+});
+
+localTest('health tells what is going on, and when the folder is gone', { cores: 2 }, async (h) => {
+  const [running, waiting] = [await h.newJob({ ...hold, coresPerNode: 2 }), await h.newJob()];
+  await h.engine.submit(running, never);
+  await untilRunning(h.engine, running.jobId);
+  await h.engine.submit(waiting, never);
+  assert.deepEqual(await h.engine.health(never), { ok: true, detail: '2 of 2 cores in use, 1 running, 1 queued' });
+  await release(running);
+  for (const job of [waiting, running]) await untilFinished(h.engine, job.jobId);
+  await rm(h.options.directory, { recursive: true });
+  assert.deepEqual(await h.engine.health(never), { ok: false, detail: 'its folder cannot be written (ENOENT)' });
+  const refused = { name: 'BursarError', code: 'unavailable', transient: true };
+  await assert.rejects(h.engine.submit(await h.newJob(), never), refused);
+});
+
+localTest('a job whose record somebody removed is unknown, and holds up nobody', { cores: 1 }, async (h) => {
+  const [running, removed, next] = [await h.newJob(hold), await h.newJob(count), await h.newJob(count)];
+  for (const job of [running, removed, next]) await h.engine.submit(job, never);
+  await untilRunning(h.engine, running.jobId);
+  await rm(h.recordOf(removed), { recursive: true });
+  assert.equal(await observationOf(h.engine, removed.jobId), undefined);
+  await release(running);
+  assert.equal((await untilFinished(h.engine, next.jobId)).outcome, 'succeeded');
+  assert.equal(await runsOf(removed), 0);
+});

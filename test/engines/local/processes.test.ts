@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import type { ProcessTable } from '../../../src/engines/local/process-table.ts';
+import { isAlive } from '../../../src/engines/local/processes.ts';
+import { linuxProcesses } from '../../../src/engines/local/processes-linux.ts';
+import { psProcesses } from '../../../src/engines/local/processes-ps.ts';
+import { eventually } from '../observing.ts';
+
+// `ps` is for systems without /proc, but it is there on those that have it too.
+const tables: [string, ProcessTable][] = [['ps', psProcesses]];
+if (existsSync('/proc/self/stat')) tables.push(['/proc', linuxProcesses]);
+
+/** A shell with two children, in a group of their own. */
+async function withGroup(body: (leader: ChildProcess, pid: number) => Promise<void>): Promise<void> {
+  const leader = spawn('sh', ['-c', 'sleep 600 & sleep 601 & read line'], { detached: true });
+  const pid = leader.pid ?? 0;
+  try {
+    await once(leader, 'spawn');
+    await body(leader, pid);
+  } finally {
+    try {
+      process.kill(-pid, 'SIGKILL');
+    } catch {
+      // all gone
+    }
+  }
+}
+
+for (const [name, table] of tables) {
+  describe(`processes by ${name}`, () => {
+    test('a process keeps its mark, which is not that of another', async () => {
+      const own = await table.look(process.pid);
+      assert.equal((await table.look(process.pid))?.mark, own?.mark);
+      assert.equal(own?.ended, false);
+      assert.notEqual((await table.look(1))?.mark, own?.mark);
+      assert.equal(await table.look(2 ** 22 + 1), null);
+    });
+
+    test('a group is found with its leader and without', () =>
+      withGroup(async (leader, pid) => {
+        const mark = (await table.look(pid))?.mark ?? '';
+        const job = { jobId: 'nobody', leader: { pid, mark } };
+        await eventually('three processes', async () => (await table.find(job)).processes.length === 3);
+        const { group, processes } = await table.find(job);
+        assert.equal(group, pid);
+        assert.ok(processes.every(({ residentKb }) => residentKb > 0));
+        leader.kill('SIGKILL');
+        await once(leader, 'exit');
+        assert.equal((await table.find(job)).processes.length, 2);
+        assert.equal((await table.find({ jobId: 'nobody', leader: { pid, mark: null } })).processes.length, 2);
+      }));
+
+    test('a group whose number belongs to another leader by now is left alone', () =>
+      withGroup(async (_leader, pid) => {
+        const leader = { pid, mark: 'another' };
+        assert.deepEqual(await table.find({ jobId: 'nobody', leader }), { group: null, processes: [] });
+      }));
+  });
+}
+
+test('a process is alive only under its own mark', async () => {
+  assert.equal(await isAlive({ pid: process.pid, mark: 'another' }), false);
+  assert.equal(await isAlive({ pid: process.pid, mark: null }), false);
+});

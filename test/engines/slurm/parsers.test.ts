@@ -1,0 +1,190 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { describe, test } from 'node:test';
+import { observationOf } from '../../../src/engines/slurm/observation.ts';
+import { parseSacct, sacctCommand } from '../../../src/engines/slurm/sacct.ts';
+import { parseSbatch } from '../../../src/engines/slurm/sbatch.ts';
+import { parsePing } from '../../../src/engines/slurm/scontrol.ts';
+import { parseElapsed } from '../../../src/engines/slurm/slurm-job.ts';
+import { parseSqueue } from '../../../src/engines/slurm/squeue.ts';
+import { quote } from '../../../src/engines/slurm/wrapper.ts';
+
+const id = '6B2D1F1E-8C65-4A0B-9A0E-1C5A0E6A7B11';
+const at = 1_794_712_926;
+
+/** As Slurm 22.05.8 prints it: `State|Reason|exit_code|StartTime|EndTime|NodeList|NumNodes|NumCPUs`. */
+function seen(row: string, used = '0:00') {
+  const [job] = parseSqueue(`${used}|7|${row}|${id}|\n`);
+  assert.ok(job !== undefined);
+  const none = { jobId: id, ref: '7', words: '', kind: null };
+  const { jobId: _jobId, ref: _ref, words: _words, ...rest } = observationOf(job, 1) ?? none;
+  return rest;
+}
+
+describe('what squeue says', () => {
+  test('of jobs that are not over', () => {
+    assert.deepEqual(seen('PENDING|JobHeldUser|0|N/A|N/A||1|1'), { kind: 'queued', held: true });
+    assert.deepEqual(seen('PENDING|JobHeldAdmin|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
+    assert.deepEqual(seen('PENDING|Resources|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
+    assert.deepEqual(seen(`CONFIGURING|None|0|${at}|NONE|n1|1|1`), { kind: 'queued', held: false });
+    for (const state of ['RUNNING', 'COMPLETING', 'SUSPENDED'])
+      assert.deepEqual(seen(`${state}|None|0|${at}|NONE|n1|1|1`), { kind: 'running', startedAt: at * 1000 });
+    assert.deepEqual(seen(`EXPEDITING|None|0|${at}|NONE|n1|1|1`), { kind: null });
+  });
+
+  test('is kept in its own words', () => {
+    const words = (row: string) => parseSqueue(`0:02|7|${row}|${id}|\n`).map((job) => observationOf(job, 1)?.words);
+    assert.deepEqual(words('PENDING|Resources|0|N/A|N/A||1|1'), ['PENDING, Resources']);
+    assert.deepEqual(words(`RUNNING|None|0|${at}|NONE|n1|1|1`), ['RUNNING']);
+    assert.deepEqual(words(`TIMEOUT|TimeLimit|15|${at}|${at}|n1|1|1`), ['TIMEOUT, TimeLimit']);
+  });
+
+  test('of jobs that ran', () => {
+    const rows: [string, string, string, number | null][] = [
+      ['COMPLETED|None|0', 'succeeded', 'exit code 0', 0],
+      ['FAILED|NonZeroExitCode|768', 'failed', 'exit code 3', 3],
+      ['FAILED|NonZeroExitCode|32512', 'failed', 'command not found (exit code 127): stderr says which', 127],
+      ['FAILED|JobLaunchFailure|11', 'failed', 'killed by SIGSEGV', null],
+      ['FAILED|JobLaunchFailure|139', 'failed', 'killed by SIGSEGV', null],
+      ['TIMEOUT|TimeLimit|15', 'timed_out', 'it reached its time limit (TIMEOUT, TimeLimit)', null],
+      ['DEADLINE|None|0', 'timed_out', 'it reached its deadline, a limit of the site (DEADLINE)', null],
+      ['CANCELLED|None|15', 'cancelled', 'cancelled (CANCELLED)', null],
+      ['NODE_FAIL|NodeDown|0', 'node_failed', 'a node that it ran on failed (NODE_FAIL, NodeDown)', null],
+      [
+        'OUT_OF_MEMORY|OutOfMemory|253',
+        'out_of_memory',
+        'it used more memory than it was given (OUT_OF_MEMORY, OutOfMemory)',
+        null,
+      ],
+      ['PREEMPTED|None|15', 'preempted', 'it had to make room for another job (PREEMPTED)', null],
+      ['REVOKED|None|0', 'lost', 'Slurm gave it away (REVOKED)', null],
+    ];
+    const usage = {
+      startedAt: at * 1000,
+      endedAt: (at + 3723) * 1000,
+      elapsedSeconds: 3723,
+      allocation: { nodes: 2, cores: 6 },
+    };
+    for (const [row, outcome, reason, exitCode] of rows) {
+      const end = seen(`${row}|${at}|${at + 3723}|n[1-2]|2|6`, '1:02:03');
+      assert.deepEqual(end, { kind: 'finished', outcome, reason, exitCode, ...usage });
+    }
+  });
+
+  test('of jobs that never ran', () => {
+    const unused = { exitCode: null, startedAt: null, endedAt: at * 1000, elapsedSeconds: 0 };
+    assert.deepEqual(seen(`CANCELLED|JobHeldUser|0|${at}|${at}||1|1`), {
+      kind: 'finished',
+      outcome: 'cancelled',
+      reason: 'cancelled (CANCELLED, JobHeldUser)',
+      ...unused,
+    });
+    assert.deepEqual(seen(`FAILED|JobLaunchFailure|4021|${at}|${at}|n1|1|1`), {
+      kind: 'finished',
+      outcome: 'node_failed',
+      reason: 'Slurm could not start it (FAILED, JobLaunchFailure)',
+      ...unused,
+    });
+  });
+
+  test('of jobs with odd names, and what is no job at all', () => {
+    const row = `FAILED|None|0|${at}|${at}|n1|1|1`;
+    const names = parseSqueue(`0:00|3|${row}|a|b,c|\nslurm_load_jobs: hm\n\n0:00|5_2|${row}|array|\n0:00|4|${row}|d|`);
+    assert.deepEqual(
+      names.map(({ ref, name }) => [ref, name]),
+      [
+        ['3', 'a|b,c'],
+        ['4', 'd'],
+      ],
+    );
+  });
+
+  test('of times', () => {
+    assert.deepEqual(['0:02', '1:02:03', '4-01:02:03', 'INVALID'].map(parseElapsed), [2, 3723, 349_323, 0]);
+  });
+});
+
+test('what sacct says', () => {
+  const rows = [
+    `1|FAILED|3:0|${at}|${at + 2}|2|n1|1|1|${id}`,
+    `2|CANCELLED by 0|0:0|${at}|${at}|0|None assigned|1|0|${id}`,
+    `5|FAILED|0:53|${at}|${at}|0|n1|1|1|${id}`,
+    `6|OUT_OF_MEMORY|0:125|${at}|${at + 2}|2|n1|1|1|${id}`,
+  ];
+  const ends = parseSacct(rows.join('\n')).map((job) => observationOf(job, 1));
+  const told = ends.map((end) => end?.kind === 'finished' && [end.outcome, end.reason, end.elapsedSeconds]);
+  assert.deepEqual(told, [
+    ['failed', 'exit code 3', 2],
+    ['cancelled', 'cancelled (CANCELLED by 0)', 0],
+    ['node_failed', 'Slurm could not start it (FAILED)', 0],
+    ['out_of_memory', 'it used more memory than it was given (OUT_OF_MEMORY)', 2],
+  ]);
+  assert.ok(sacctCommand(['1', '2'], 'sacct').argv.includes('1,2'));
+});
+
+describe('what sbatch says', () => {
+  const failing =
+    (text: string, code: number | null = 1) =>
+    () =>
+      parseSbatch({ code, stdout: '', stderr: `sbatch: error: ${text}\n` });
+
+  test('an id, alone or with its cluster', () => {
+    assert.equal(parseSbatch({ code: 0, stdout: '17\n', stderr: '' }), '17');
+    assert.equal(parseSbatch({ code: 0, stdout: 'a notice of the site\n17;alps\n', stderr: '' }), '17');
+  });
+
+  test('no', () => {
+    const refusals = [
+      'Batch job submission failed: Invalid account or account/partition combination specified',
+      'Batch job submission failed: Requested node configuration is not available',
+      'Batch job submission failed: Invalid qos specification',
+      'invalid partition specified: nope',
+    ];
+    for (const text of refusals) assert.throws(failing(text), { code: 'job_refused', transient: false }, text);
+  });
+
+  test('not now', () => {
+    const troubles = [
+      'Batch job submission failed: Socket timed out on send/recv operation',
+      'Batch job submission failed: Unable to contact slurm controller (connect failure)',
+      'Batch job submission failed: Zero Bytes were transmitted or received',
+      'Batch job submission failed: Unexpected message received',
+      'Batch job submission failed: Resource temporarily unavailable',
+      'AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy',
+      'something that nobody has ever seen',
+    ];
+    for (const text of troubles) assert.throws(failing(text), { code: 'unavailable', transient: true }, text);
+    assert.throws(failing('', null), { code: 'unavailable' });
+  });
+});
+
+test('what scontrol ping says', () => {
+  const ping = (stdout: string, code = 0) => parsePing({ code, stdout, stderr: '' });
+  assert.deepEqual(ping('Slurmctld(primary) at vm is UP\n'), { ok: true, detail: 'slurmctld on vm (primary) is up' });
+  const backup = 'Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n';
+  assert.deepEqual(ping(backup), { ok: true, detail: 'slurmctld on b (backup) is up' });
+  assert.deepEqual(ping('Slurmctld(primary) at a is DOWN\n', 1), { ok: false, detail: 'slurmctld on a is down' });
+  assert.deepEqual(ping('', 1), { ok: false, detail: 'exit code 1' });
+});
+
+test('words reach bash as they are, on one line', () => {
+  const words = [
+    'two words',
+    '',
+    '$HOME `id`',
+    "it's",
+    '"q"',
+    '\\',
+    '\\n',
+    'a\nb\r\n\tc',
+    'ü€😀',
+    '\x7f\x1b7',
+    '!x',
+    '#SBATCH',
+  ];
+  const quoted = words.map(quote).join(' ');
+  assert.doesNotMatch(quoted, /[\r\n]/);
+  const shown = execFileSync('bash', ['-c', `printf '%s\\0' ${quoted}`], { encoding: 'utf8' });
+  assert.deepEqual(shown.split('\0').slice(0, -1), words);
+  assert.throws(() => quote('a\0b'), { code: 'job_refused' });
+});

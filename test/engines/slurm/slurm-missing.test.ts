@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict';
+import { appendFile, rm, writeFile } from 'node:fs/promises';
+import { describe } from 'node:test';
+import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
+import { drive } from '../engine-harness.ts';
+import { count, hold, line, release, runsOf } from '../jobs.ts';
+import { eventually, never, untilFinished } from '../observing.ts';
+import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
+
+/** Nobody tells of jobs that have left the queue, which they do after two seconds. */
+const silent = { accounting: 'none', minJobAge: 2 } as const;
+
+const traceOf = async (engine: Engine, job: EngineJob, ref: string) =>
+  (await engine.trace(new Map([[job.jobId, { ref, workspace: job.workspace }]]), never)).get(job.jobId);
+
+const untilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
+  eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job.jobId], never)).size === 0);
+
+describe('a job that Slurm does not mention any more', () => {
+  slurmTest('cancelled on the cluster before it began: it was not forgotten', silent, async (harness) => {
+    const { engine, newJob, wholeSystem, cluster, reopen } = harness;
+    const [held, running, pending] = [
+      await newJob(count),
+      await newJob({ ...hold, ...wholeSystem }),
+      await newJob(count),
+    ];
+    const first = await engine.submit(held, never);
+    await drive(engine).submit(running, never);
+    const second = await drive(engine).submit(pending, never);
+    cluster.run('scancel', first, second);
+    for (const job of [held, pending]) await untilGone(harness, job);
+    for (const one of [engine, await reopen()]) {
+      assert.equal(await traceOf(one, held, first), 'unbegun');
+      assert.equal(await traceOf(one, pending, second), 'unbegun');
+    }
+    assert.deepEqual(await Promise.all([held, pending].map(runsOf)), [0, 0]);
+  });
+
+  slurmTest(
+    'it ran: it left its end, and nothing is known where its workspace is out of reach',
+    silent,
+    async (harness) => {
+      const { engine, newJob, cluster } = harness;
+      const [ran, lost] = [await newJob(count), await newJob(count)];
+      const first = await drive(engine).submit(ran, never);
+      const second = await engine.submit(lost, never);
+      await untilFinished(engine, ran.jobId);
+      await untilGone(harness, ran);
+      await cluster.wipeController();
+      const end = await traceOf(engine, ran, first);
+      assert.ok(typeof end === 'object');
+      assert.deepEqual([end.outcome, end.exitCode], ['succeeded', 0]);
+      assert.ok(end.startedAt !== null && end.endedAt >= end.startedAt && end.elapsedSeconds >= 1);
+      assert.equal(await traceOf(engine, lost, second), 'forgotten');
+      const unreachable = { ...lost, workspace: { ...lost.workspace, directory: '/nowhere/files' } };
+      assert.equal(await traceOf(engine, unreachable, second), undefined);
+    },
+  );
+
+  slurmTest('it leaves its end when it comes to it, also by a signal', silent, async (harness) => {
+    const { engine, newJob, cluster } = harness;
+    const [held, killed] = [await newJob(hold), await newJob(line('sleep 1; kill -SEGV $$'))];
+    const refs = [await drive(engine).submit(held, never), await drive(engine).submit(killed, never)] as const;
+    await eventually('it runs', async () => (await runsOf(held)) === 1);
+    await untilFinished(engine, killed.jobId);
+    await untilGone(harness, killed);
+    assert.equal(await traceOf(engine, held, refs[0]), undefined);
+    const end = await traceOf(engine, killed, refs[1]);
+    assert.ok(typeof end === 'object');
+    assert.deepEqual([end.outcome, end.reason], ['failed', 'killed by SIGSEGV']);
+    await release(held);
+    await untilFinished(engine, held.jobId);
+    await cluster.wipeController();
+    assert.equal(((await traceOf(engine, held, refs[0])) as { outcome: string }).outcome, 'succeeded');
+  });
+
+  slurmTest('what it left is not whole: that tells nothing, and of no other job', silent, async (harness) => {
+    const { engine, newJob } = harness;
+    const [ran, other] = [await newJob(count), await newJob(count)];
+    const refs = [await drive(engine).submit(ran, never), await drive(engine).submit(other, never)] as const;
+    for (const job of [ran, other]) await untilFinished(engine, job.jobId);
+    for (const job of [ran, other]) await untilGone(harness, job);
+    await rm(`${other.workspace.directory}.started/end`);
+    const missing = new Map([
+      [ran.jobId, { ref: refs[0], workspace: ran.workspace }],
+      [other.jobId, { ref: refs[1], workspace: other.workspace }],
+    ]);
+    for (const text of [
+      '',
+      '\n',
+      '0',
+      '0 1',
+      'zero 1 2\n',
+      '0 1 2 3\n',
+      '-1 1 2\n',
+      ' 0 1 2\n',
+      'x\n1 0 1 2\n',
+      '1e3 1 2\n',
+    ]) {
+      await writeFile(`${ran.workspace.directory}.started/end`, text);
+      assert.deepEqual(await engine.trace(missing, never), new Map(), JSON.stringify(text));
+    }
+    await writeFile(`${ran.workspace.directory}.started/end`, '3 10 12\n1 0 1 2\n');
+    const found = await engine.trace(missing, never);
+    assert.deepEqual([...found.keys()], [ran.jobId]);
+    assert.equal((found.get(ran.jobId) as { reason: string }).reason, 'exit code 3');
+  });
+
+  slurmTest('the controller has yet to give its id to anybody: it was forgotten', silent, async (harness) => {
+    const { engine, newJob, cluster, reopen } = harness;
+    const lost = await newJob(count);
+    const ref = await engine.submit(lost, never);
+    await cluster.wipeController();
+    assert.equal(await traceOf(await reopen(), lost, ref), 'forgotten');
+  });
+
+  slurmTest('its id is another job now, whosever that is: it was forgotten', silent, async (harness) => {
+    const { engine, newJob, cluster, reopen } = harness;
+    const lost = await newJob(count);
+    const ref = await engine.submit(lost, never);
+    await cluster.wipeController();
+    const other = cluster
+      .run('sbatch', '--parsable', '--hold', '-J', 'other', '-o', '/dev/null', '--wrap', 'true')
+      .trim();
+    cluster.run('sbatch', '--hold', '-J', 'next', '-o', '/dev/null', '--wrap', 'true');
+    assert.equal(other, ref);
+    assert.equal(await traceOf(await reopen(), lost, ref), 'forgotten');
+  });
+
+  slurmTest('it was there a moment ago, and what is over stays longer: it was forgotten', {}, async (harness) => {
+    const { engine, newJob, cluster, reopen } = harness;
+    const lost = await newJob(count);
+    const ref = await engine.submit(lost, never);
+    await engine.find([lost.jobId], never);
+    await appendFile(cluster.env.SLURM_CONF, 'FirstJobId=1000\n');
+    await cluster.wipeController();
+    assert.equal(await traceOf(engine, lost, ref), 'forgotten');
+    // Who did not see it there cannot tell: it may have been cancelled long ago.
+    assert.equal(await traceOf(await reopen(), lost, ref), 'unbegun');
+  });
+});

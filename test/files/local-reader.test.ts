@@ -1,7 +1,0 @@
-import { createWorkspaces } from '../../src/files/workspaces.ts';
-import { readerContract } from './reader-contract.ts';
-import { hostileContract } from './reader-hostile-contract.ts';
-
-const start = async () => ({ make: createWorkspaces, rounds: 300, close: async () => undefined });
-readerContract('on this host', start);
-hostileContract('on this host', start);

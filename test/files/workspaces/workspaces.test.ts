@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { chmod, link, mkdir, readdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
+import { asNobody, temporaryFolder } from '../temporary.ts';
+import { hostileLimits, hostileZips, lyingZips, makeZip } from '../zip/hostile-zips.ts';
+
+const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
+
+async function setUp(t: TestContext) {
+  const folder = await temporaryFolder(t);
+  const root = join(folder, 'workspaces');
+  const workspaces = createWorkspaces(root);
+  const saveZip = async (bytes: Buffer) => {
+    const path = join(folder, 'upload.zip');
+    await writeFile(path, bytes);
+    return path;
+  };
+  const stage = async (bytes: Buffer | null) =>
+    await workspaces.stage(jobId, bytes === null ? null : await saveZip(bytes), hostileLimits);
+  return { folder, root, workspaces, saveZip, stage, paths: workspaces.pathsOf(jobId) };
+}
+
+test('the paths of a job are its files, its stdout and its stderr', () => {
+  assert.deepEqual(createWorkspaces('/srv/jobs').pathsOf('A-1'), {
+    directory: '/srv/jobs/A-1/files',
+    stdout: '/srv/jobs/A-1/stdout',
+    stderr: '/srv/jobs/A-1/stderr',
+  });
+});
+
+test('a staged workspace has the files of the zip, for their owner only', async (t) => {
+  const { root, stage, paths } = await setUp(t);
+  await stage(await makeZip({ 'run.sh': { content: 'echo', mode: 0o100755 }, 'data/in': 'hello' }));
+  assert.equal(await readFile(join(paths.directory, 'data/in'), 'utf8'), 'hello');
+  assert.equal((await stat(join(paths.directory, 'run.sh'))).mode & 0o777, 0o755);
+  assert.equal((await stat(paths.directory)).mode & 0o777, 0o700);
+  assert.deepEqual(await readdir(root), [jobId]);
+});
+
+test('a workspace without a zip is an empty folder', async (t) => {
+  const { stage, paths } = await setUp(t);
+  await stage(null);
+  assert.deepEqual(await readdir(paths.directory), []);
+});
+
+test('staging leaves nothing of a try that broke off', async (t) => {
+  const { root, stage, paths } = await setUp(t);
+  await mkdir(join(root, `${jobId}.partial`, 'earlier', 'files'), { recursive: true });
+  await writeFile(join(root, `${jobId}.partial`, 'earlier', 'files', 'half'), 'half');
+  await stage(await makeZip({ new: 'new' }));
+  assert.deepEqual(await readdir(root), [jobId]);
+  assert.deepEqual(await readdir(join(root, jobId)), ['files']);
+  assert.deepEqual(await readdir(paths.directory), ['new']);
+});
+
+test('a workspace that is there stays as it is when it is staged again: its job may be running', async (t) => {
+  const { root, stage, paths } = await setUp(t);
+  await stage(await makeZip({ input: 'old' }));
+  await writeFile(paths.stdout, 'output');
+  await writeFile(join(paths.directory, 'result'), 'precious');
+  await stage(await makeZip({ input: 'new' }));
+  assert.deepEqual(await readdir(root), [jobId]);
+  assert.deepEqual((await readdir(join(root, jobId))).sort(), ['files', 'stdout']);
+  assert.deepEqual((await readdir(paths.directory)).sort(), ['input', 'result']);
+  assert.equal(await readFile(join(paths.directory, 'input'), 'utf8'), 'old');
+});
+
+for (const { name, bytes } of [...lyingZips, ...hostileZips.slice(0, 6)]) {
+  test(`staging a zip ${name} leaves no workspace at all`, async (t) => {
+    const { root, stage } = await setUp(t);
+    await assert.rejects(stage(bytes), { code: 'invalid_zip' });
+    assert.deepEqual(await readdir(root), []);
+  });
+}
+
+test('staging a zip that is gone says so without its path', async (t) => {
+  const { folder, root, workspaces } = await setUp(t);
+  await assert.rejects(workspaces.stage(jobId, join(folder, 'gone.zip'), hostileLimits), (error: Error) => {
+    assert.equal(error.message.includes(folder), false);
+    return true;
+  });
+  assert.deepEqual(await readdir(root), []);
+});
+
+test('a Bursar killed while staging leaves no workspace under the real name, and the next one stages it', async (t) => {
+  const { root, saveZip, workspaces, paths } = await setUp(t);
+  const files = Array.from({ length: 900 }, (_, i) => [`f${i}`, randomBytes(5000)] as const);
+  const zip = await saveZip(await makeZip(Object.fromEntries(files)));
+  const script = `
+    const { createWorkspaces } = await import(${JSON.stringify(new URL('../../../src/files/workspaces/workspaces.ts', import.meta.url))});
+    await createWorkspaces(process.argv[1]).stage(process.argv[2], process.argv[3], ${JSON.stringify(hostileLimits)});`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script, root, jobId, zip], {
+    stdio: 'inherit',
+  });
+  const exit = once(child, 'exit');
+  const unpacked = () => readdir(join(root, `${jobId}.partial`), { recursive: true }).catch(() => []);
+  while ((await unpacked()).length < 10 && child.exitCode === null) await nextTurn();
+  child.kill('SIGKILL');
+  const [exitCode] = await exit;
+  assert.equal(exitCode, null, 'the child was done before it could be killed');
+  assert.deepEqual(await readdir(root), [`${jobId}.partial`]);
+  await workspaces.stage(jobId, zip, hostileLimits);
+  assert.deepEqual(await readdir(root), [jobId]);
+  assert.equal((await readdir(paths.directory)).length, files.length);
+});
+
+test('a workspace that is not there measures nothing', async (t) => {
+  const { workspaces } = await setUp(t);
+  assert.equal(await workspaces.measureBytes(jobId), 0);
+});
+
+test('a workspace measures its files and its output, in all folders', async (t) => {
+  const { workspaces, stage, paths } = await setUp(t);
+  await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
+  await writeFile(paths.stdout, '123');
+  await writeFile(paths.stderr, '12');
+  await writeFile(Buffer.concat([Buffer.from(`${paths.directory}/`), Buffer.from([0xff, 0xfe])]), '1');
+  assert.equal(await workspaces.measureBytes(jobId), 15);
+});
+
+test('links are not followed, and a file with several names counts once', async (t) => {
+  const { folder, workspaces, stage, paths } = await setUp(t);
+  await stage(await makeZip({ a: '12345' }));
+  await writeFile(join(folder, 'elsewhere'), 'x'.repeat(1000));
+  await symlink(folder, join(paths.directory, 'folder'));
+  await symlink(join(folder, 'elsewhere'), join(paths.directory, 'file'));
+  await symlink('loop', join(paths.directory, 'loop'));
+  await link(join(paths.directory, 'a'), join(paths.directory, 'b'));
+  assert.equal(await workspaces.measureBytes(jobId), 5);
+});
+
+test('a file too large for 32 bits is measured in full', async (t) => {
+  const { workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  await writeFile(join(paths.directory, 'sparse'), '');
+  await truncate(join(paths.directory, 'sparse'), 5_000_000_000);
+  assert.equal(await workspaces.measureBytes(jobId), 5_000_000_000);
+});
+
+test('thousands of files in one folder and in many are measured', async (t) => {
+  const { workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  for (let i = 0; i < 2000; i += 1) await writeFile(join(paths.directory, `f${i}`), 'x');
+  for (let i = 0; i < 500; i += 1) {
+    await mkdir(join(paths.directory, `d${i}`));
+    await writeFile(join(paths.directory, `d${i}`, 'f'), 'xy');
+  }
+  assert.equal(await workspaces.measureBytes(jobId), 3000);
+});
+
+test('files that vanish while they are measured do no harm', async (t) => {
+  const { workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  const names = Array.from({ length: 300 }, (_, i) => join(paths.directory, `d${i}`));
+  for (const name of names) {
+    await mkdir(name);
+    await writeFile(join(name, 'f'), 'x');
+  }
+  let isVanishing = true;
+  const vanishing = Promise.all(names.map((name) => rm(name, { recursive: true }))).finally(() => {
+    isVanishing = false;
+  });
+  while (isVanishing) assert.equal((await workspaces.measureBytes(jobId)) <= names.length, true);
+  await vanishing;
+  assert.equal(await workspaces.measureBytes(jobId), 0);
+});
+
+test('a folder that may not be read counts nothing, and the rest counts', async (t) => {
+  await asNobody(async () => {
+    const { workspaces, stage, paths } = await setUp(t);
+    await stage(await makeZip({ a: '12345', 'locked/b': '1234', 'unsearchable/c': '123' }));
+    await chmod(join(paths.directory, 'locked'), 0o000);
+    await chmod(join(paths.directory, 'unsearchable'), 0o400);
+    assert.equal(await workspaces.measureBytes(jobId), 5);
+  });
+});
+
+test('a removed workspace is gone with its output, and removing it again does nothing', async (t) => {
+  const { root, workspaces, stage, paths } = await setUp(t);
+  await stage(await makeZip({ 'a/b': 'x' }));
+  await writeFile(paths.stdout, 'output');
+  await workspaces.remove(jobId);
+  assert.deepEqual(await readdir(root), []);
+  await workspaces.remove(jobId);
+});
+
+test('removing finishes what a crash left of an earlier removal or try', async (t) => {
+  const { root, workspaces } = await setUp(t);
+  await mkdir(join(root, `${jobId}.removed`, 'files'), { recursive: true });
+  await mkdir(join(root, `${jobId}.partial`, 'files'), { recursive: true });
+  await workspaces.remove(jobId);
+  assert.deepEqual(await readdir(root), []);
+});
+
+test('folders that a job locked and files that it made read-only are removed', async (t) => {
+  await asNobody(async () => {
+    const { root, workspaces, stage, paths } = await setUp(t);
+    await stage(await makeZip({ 'locked/deep/a': 'x', 'readonly/b': 'x', 'unsearchable/c': 'x' }));
+    await chmod(join(paths.directory, 'readonly/b'), 0o400);
+    await chmod(join(paths.directory, 'readonly'), 0o500);
+    await chmod(join(paths.directory, 'unsearchable'), 0o600);
+    await chmod(join(paths.directory, 'locked/deep'), 0o000);
+    await chmod(join(paths.directory, 'locked'), 0o000);
+    await chmod(paths.directory, 0o000);
+    await chmod(join(root, jobId), 0o000);
+    await workspaces.remove(jobId);
+    assert.deepEqual(await readdir(root), []);
+  });
+});
+
+test('removing a workspace removes links, and leaves alone what they point to', async (t) => {
+  const { folder, root, workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  await mkdir(join(folder, 'precious'));
+  await writeFile(join(folder, 'precious', 'file'), 'precious');
+  await symlink(join(folder, 'precious'), join(paths.directory, 'link'));
+  await workspaces.remove(jobId);
+  assert.deepEqual(await readdir(root), []);
+  assert.equal(await readFile(join(folder, 'precious', 'file'), 'utf8'), 'precious');
+});
+
+test('names that are not UTF-8 are removed', async (t) => {
+  const { root, workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  const odd = Buffer.concat([Buffer.from(`${paths.directory}/`), Buffer.from([0xff, 0xfe])]);
+  await mkdir(odd);
+  await writeFile(Buffer.concat([odd, Buffer.from([0x2f, 0x80])]), 'x');
+  await workspaces.remove(jobId);
+  assert.deepEqual(await readdir(root), []);
+});
+
+test('folders nested deeper than any path can say are removed', async (t) => {
+  const { root, workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  const script = `for (let i = 0; i < 60; i += 1) { fs.mkdirSync('${'x'.repeat(200)}'); process.chdir('${'x'.repeat(200)}'); }
+    fs.writeFileSync('file', 'deep');`;
+  const child = spawn(process.execPath, ['--eval', script], { cwd: paths.directory, stdio: 'inherit' });
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+  await workspaces.remove(jobId);
+  assert.deepEqual(await readdir(root), []);
+});
+
+test('a workspace is made for job ids only', async (t) => {
+  const { workspaces } = await setUp(t);
+  for (const wrong of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
+    assert.throws(() => workspaces.pathsOf(wrong), { code: 'internal' });
+    await assert.rejects(workspaces.stage(wrong, null, hostileLimits), { code: 'internal' });
+    await assert.rejects(workspaces.measureBytes(wrong), { code: 'internal' });
+    await assert.rejects(workspaces.remove(wrong), { code: 'internal' });
+  }
+});

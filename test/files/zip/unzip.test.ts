@@ -1,0 +1,232 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import fc from 'fast-check';
+import { BursarError } from '../../../src/domain/errors.ts';
+import { removeTree } from '../../../src/files/workspaces/remove-tree.ts';
+import { inspectWithStart, unpackZip } from '../../../src/files/zip/unzip.ts';
+import { inspectZip } from '../../../src/files/zip/zip-directory.ts';
+import { openFiles, temporaryFolder } from '../temporary.ts';
+import { hostileLimits, hostileZips, lyingZips, makeZip } from './hostile-zips.ts';
+import { type RawEntry, rawZip } from './raw-zip.ts';
+
+/** A zip, the empty folder to unpack it in, and a folder around both that must stay as it is. */
+async function place(around: string, bytes: Buffer) {
+  const zip = join(around, 'upload.zip');
+  const directory = join(around, 'files');
+  await writeFile(zip, bytes);
+  await mkdir(directory);
+  const assertNothingOutside = async () => assert.deepEqual((await readdir(around)).sort(), ['files', 'upload.zip']);
+  return { zip, directory, assertNothingOutside };
+}
+
+async function unpack(t: TestContext, bytes: Buffer, limits = hostileLimits) {
+  const { zip, directory } = await place(await temporaryFolder(t), bytes);
+  await unpackZip(zip, directory, limits);
+  return directory;
+}
+
+async function modeOf(path: string) {
+  return (await stat(path)).mode & 0o777;
+}
+
+const isInvalidZip = (error: unknown) => error instanceof BursarError && error.code === 'invalid_zip';
+
+test('an honest zip is unpacked with all its files and folders', async (t) => {
+  const large = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251));
+  const directory = await unpack(
+    t,
+    await makeZip({ 'run.sh': 'echo', 'data/deep/large.bin': large, 'data/none': '', 'empty/folder/': '' }),
+  );
+  assert.equal(await readFile(join(directory, 'run.sh'), 'utf8'), 'echo');
+  assert.deepEqual(await readFile(join(directory, 'data/deep/large.bin')), large);
+  assert.equal(await readFile(join(directory, 'data/none'), 'utf8'), '');
+  assert.deepEqual(await readdir(join(directory, 'empty/folder')), []);
+});
+
+test('the start of a file is read, however long the file is and however it is packed', async (t) => {
+  const limits = { ...hostileLimits, maxUnpackedBytes: 10_000_000, maxRatio: 1000 };
+  for (const length of [0, 1, 65_535, 65_536, 65_537, 300_000]) {
+    const text = Buffer.from(Array.from({ length }, (_, i) => (i * i) % 251));
+    const packed = await makeZip({ before: 'x', 'run.sh': text });
+    const stored = rawZip([{ name: 'run.sh', method: 0, content: text }]);
+    for (const zip of [packed, stored]) {
+      const { zip: file } = await place(await temporaryFolder(t), zip);
+      for (const content of [zip, file]) {
+        for (const bytes of [1, 65_536]) {
+          const { start, unpackedBytes } = await inspectWithStart(content, 'run.sh', bytes, limits);
+          assert.deepEqual(start, text.subarray(0, bytes), `${bytes} of ${length}`);
+          assert.ok(unpackedBytes >= length);
+        }
+        assert.equal((await inspectWithStart(content, 'other.sh', 1, limits)).start, null);
+      }
+    }
+  }
+});
+
+test('stored entries, zip64 entries and entries spelt in odd ways are unpacked', async (t) => {
+  const stored = await unpack(t, rawZip([{ name: './a//stored', method: 0, content: 'hello' }, { name: '../' }]));
+  assert.equal(await readFile(join(stored, 'a/stored'), 'utf8'), 'hello');
+  const zip64 = await unpack(t, await makeZip({ 'b/c': 'world' }, { forceZip64Format: true }));
+  assert.equal(await readFile(join(zip64, 'b/c'), 'utf8'), 'world');
+});
+
+test('names are read as UTF-8 with or without its flag, and as code page 437 otherwise', async (t) => {
+  const zip = rawZip([
+    { name: 'flagged-é' },
+    { name: Buffer.from('unflagged-é') },
+    { name: Buffer.from([0x64, 0x6f, 0x73, 0x2d, 0x82]) },
+  ]);
+  assert.deepEqual((await readdir(await unpack(t, zip))).sort(), ['dos-é', 'flagged-é', 'unflagged-é']);
+});
+
+test('files with an execute bit keep it, and no other part of their mode is taken over', async (t) => {
+  const directory = await unpack(
+    t,
+    rawZip([
+      { name: 'folder/', mode: 0o040777 },
+      { name: 'plain', mode: 0o100666 },
+      { name: 'script', mode: 0o100755 },
+      { name: 'group', mode: 0o100010 },
+      { name: 'setuid', mode: 0o106755 },
+      { name: 'locked', mode: 0o100000 },
+    ]),
+  );
+  assert.equal(await modeOf(join(directory, 'folder')), 0o700);
+  assert.equal(await modeOf(join(directory, 'plain')), 0o644);
+  assert.equal(await modeOf(join(directory, 'script')), 0o755);
+  assert.equal(await modeOf(join(directory, 'group')), 0o755);
+  assert.equal((await stat(join(directory, 'setuid'))).mode & 0o7777, 0o755);
+  assert.equal(await modeOf(join(directory, 'locked')), 0o644);
+});
+
+for (const { name, bytes, says } of [...hostileZips, ...lyingZips]) {
+  test(`unpacking a zip ${name} is refused, with nothing outside the folder and every file closed`, async (t) => {
+    const { zip, directory, assertNothingOutside } = await place(await temporaryFolder(t), bytes);
+    const before = await openFiles();
+    await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip', message: says });
+    assert.equal(await openFiles(), before);
+    await assertNothingOutside();
+  });
+}
+
+test('a zip whose directory is refused leaves nothing in the folder', async (t) => {
+  const bytes = rawZip([{ name: 'good', content: 'x' }, { name: '../evil' }]);
+  const { zip, directory } = await place(await temporaryFolder(t), bytes);
+  await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip' });
+  assert.deepEqual(await readdir(directory), []);
+});
+
+test('an entry that grows past its size is stopped before the bytes are written', async (t) => {
+  const bytes = rawZip([{ name: 'bomb', content: Buffer.alloc(50_000_000), unpackedBytes: 100_000 }]);
+  const { zip, directory } = await place(await temporaryFolder(t), bytes);
+  await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip' });
+  assert.equal((await stat(join(directory, 'bomb'))).size <= 100_000, true);
+});
+
+test('a file that is there already is not written over, nor through a link', async (t) => {
+  const around = await temporaryFolder(t);
+  const { zip, directory } = await place(around, await makeZip({ result: 'evil' }));
+  await writeFile(join(around, 'precious'), 'precious');
+  await symlink(join(around, 'precious'), join(directory, 'result'));
+  await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip', message: /EEXIST/ });
+  assert.equal(await readFile(join(around, 'precious'), 'utf8'), 'precious');
+});
+
+/** Inspects and unpacks; whatever the bytes are, this has to end well or in `invalid_zip`, and stay in its folder. */
+async function survives(bytes: Buffer) {
+  const around = await mkdtemp(join(tmpdir(), 'bursar-files-'));
+  try {
+    const { zip, directory, assertNothingOutside } = await place(around, bytes);
+    let isAccepted = true;
+    try {
+      await inspectZip(zip, hostileLimits);
+    } catch (error) {
+      assert(isInvalidZip(error), `inspect: ${error}`);
+      isAccepted = false;
+    }
+    try {
+      await unpackZip(zip, directory, hostileLimits);
+      assert.equal(isAccepted, true, 'unpacked what was refused');
+    } catch (error) {
+      assert(isInvalidZip(error), `unpack: ${error}`);
+    }
+    await assertNothingOutside();
+  } finally {
+    await removeTree(around);
+  }
+}
+
+const files = { 'run.sh': { content: 'echo hello', mode: 0o100755 }, 'data/in.txt': 'x'.repeat(3000), 'empty/': '' };
+const honest = [await makeZip(files), await makeZip(files, { forceZip64Format: true })];
+
+/** Where and by what a zip is spoilt; positions count from the end, where the directory is. */
+const damage = fc.record({
+  position: fc.oneof(fc.nat({ max: 400 }), fc.nat({ max: 4000 })),
+  bytes: fc.oneof(
+    fc.constantFrom('ff', 'ffff', 'ffffffff', 'ffffffffffffffff', '00000000', '504b0506', '504b0102').map(fromHex),
+    fc.uint8Array({ minLength: 1, maxLength: 8 }).map((bytes) => Buffer.from(bytes)),
+  ),
+});
+
+function fromHex(text: string): Buffer {
+  return Buffer.from(text, 'hex');
+}
+
+test('a zip cut off anywhere, or missing a piece, is refused or harmless', { timeout: 120_000 }, async () => {
+  const cut = fc.record({
+    zip: fc.constantFrom(...honest),
+    from: fc.nat({ max: 4000 }),
+    length: fc.nat({ max: 4000 }),
+  });
+  const property = fc.asyncProperty(cut, async ({ zip, from, length }) => {
+    await survives(zip.subarray(0, from));
+    await survives(Buffer.concat([zip.subarray(0, from), zip.subarray(from + length)]));
+  });
+  await fc.assert(property, { numRuns: 150 });
+});
+
+test('a zip with any bits flipped is refused or harmless', { timeout: 120_000 }, async () => {
+  const flips = fc.array(fc.record({ position: fc.nat(), bit: fc.nat({ max: 7 }) }), { minLength: 1, maxLength: 8 });
+  const property = fc.asyncProperty(fc.constantFrom(...honest), flips, async (zip, all) => {
+    const bytes = Buffer.from(zip);
+    for (const { position, bit } of all) {
+      const index = position % bytes.length;
+      bytes.writeUInt8(bytes.readUInt8(index) ^ (1 << bit), index);
+    }
+    await survives(bytes);
+  });
+  await fc.assert(property, { numRuns: 300 });
+});
+
+test('a zip with any bytes written over is refused or harmless', { timeout: 120_000 }, async () => {
+  const damages = fc.array(damage, { minLength: 1, maxLength: 3 });
+  const property = fc.asyncProperty(fc.constantFrom(...honest), damages, async (zip, all) => {
+    const bytes = Buffer.from(zip);
+    for (const { position, bytes: spoilt } of all) spoilt.copy(bytes, Math.max(0, bytes.length - position));
+    await survives(bytes);
+  });
+  await fc.assert(property, { numRuns: 300 });
+});
+
+test('a zip with any names is refused or unpacked inside its folder', { timeout: 120_000 }, async () => {
+  const segment = fc.oneof(
+    fc.constantFrom('..', '.', '', 'a', 'b', 'nul', 'c:', '\\', '\0'),
+    fc.string({ unit: 'binary' }),
+  );
+  const name = fc.array(segment, { minLength: 1, maxLength: 4 }).map((segments) => segments.join('/'));
+  const entry: fc.Arbitrary<RawEntry> = fc.record({
+    name: fc.oneof(
+      name,
+      fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes)),
+    ),
+    content: fc.string(),
+    mode: fc.constantFrom(0, 0o100644, 0o100755, 0o040755),
+  });
+  const property = fc.asyncProperty(fc.array(entry, { minLength: 1, maxLength: 4 }), (entries) =>
+    survives(rawZip(entries)),
+  );
+  await fc.assert(property, { numRuns: 300 });
+});

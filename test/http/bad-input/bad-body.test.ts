@@ -1,0 +1,223 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { hostileZips, lyingZips } from '../../files/zip/hostile-zips.ts';
+import { type Answer, callerOf, type Job } from '../../support/api.ts';
+import { assertCleanLog } from '../../support/logs.ts';
+import {
+  assertAllGaveAdvice,
+  assertProblem,
+  filesUnder,
+  type TraceWatch,
+  watchTraces,
+} from '../../support/refusals.ts';
+import type { TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { type HeaderLine, headOf, openWire } from '../../support/wire.ts';
+import { form, formType } from './multipart.ts';
+import { bodySender, chunk, goodZip, lastChunk, maxBytes, path, startSmallServer } from './send-body.ts';
+
+// What a body may not hold, and how large it may be; and bodies that are accepted.
+
+let server: TestServer;
+let traces: TraceWatch;
+let zip: Buffer;
+before(async () => {
+  zip = await goodZip();
+  server = await startSmallServer();
+  traces = await watchTraces(server, [server.userToken]);
+});
+after(() => server.dispose());
+afterEach(() => traces.assertUnchanged());
+
+const { headers, submit } = bodySender(() => server);
+
+describe('a body that is no zip', () => {
+  const cases: [string, () => string | Uint8Array][] = [
+    ['text', () => 'hello'],
+    ['JSON', () => '{"command": "true"}'],
+    ['one byte', () => 'P'],
+    ['the first four bytes of a zip', () => 'PK\x03\x04'],
+    ['zeros', () => Buffer.alloc(10_000)],
+    ['a tar file compressed by gzip', () => gzipSync(Buffer.alloc(10_240))],
+    ['a zip compressed by gzip', () => gzipSync(zip)],
+    ['a zip in base64', () => zip.toString('base64')],
+    ['a zip that has become UTF-8', () => zip.toString('latin1').replaceAll('\x07', '\u00e9')],
+    ['half a zip', () => zip.subarray(0, zip.length / 2)],
+    ['a zip with a byte more', () => Buffer.concat([zip, Buffer.from('!')])],
+    ['a zip without its first byte', () => zip.subarray(1)],
+  ];
+  for (const [name, body] of cases) {
+    test(`${name} is refused`, async () => {
+      assertProblem(await submit(body()), { status: 400, code: 'invalid_zip' });
+    });
+  }
+
+  test('the type that a body claims to have makes no difference', async () => {
+    for (const type of [
+      'application/zip',
+      'application/json',
+      'text/plain',
+      'multipart/mixed; boundary=x',
+      ';;;',
+      '',
+    ]) {
+      const answer = await submit('hello', ['content-type', type]);
+      assertProblem(answer, { status: 400, code: 'invalid_zip', says: /not a zip/ });
+    }
+  });
+
+  test('a body that claims to be compressed is not uncompressed', async () => {
+    const answer = await submit(gzipSync(zip), ['content-encoding', 'gzip']);
+    assertProblem(answer, { status: 400, code: 'invalid_zip', says: /not a zip/ });
+  });
+});
+
+describe('a hostile zip', () => {
+  for (const { name, bytes, says } of hostileZips) {
+    test(`${name} is refused`, async () => {
+      assertProblem(await submit(bytes), { status: 400, code: 'invalid_zip', says });
+    });
+  }
+
+  for (const { name, bytes } of lyingZips) {
+    test(`${name} fails once it is unpacked, costs nothing, and its files are gone`, async () => {
+      const me = callerOf(server.url, server.userToken);
+      const [quotas, files] = [(await me.get('/quotas/')).text, filesUnder(server, 'workspaces')];
+      const { status, body } = await me.submit(path, { command: 'true' }, bytes);
+      assert.equal(status, 201);
+      const job = await me.finished(body);
+      assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
+      await until('its zip is gone', () => (filesUnder(server, 'spool').length === 0 ? true : undefined));
+      assert.deepEqual(filesUnder(server, 'workspaces'), files);
+      assert.equal((await me.get('/quotas/')).text, quotas);
+      await traces.accept();
+    });
+  }
+});
+
+describe('a body that is too large', () => {
+  const large = Buffer.alloc(3_000_000, 1);
+  const refusal = { status: 413, code: 'too_large', says: /200000 bytes.*smaller zip/ };
+
+  test('by one byte', async () => {
+    assertProblem(await submit(Buffer.alloc(maxBytes + 1)), refusal);
+  });
+
+  test('is just not', async () => {
+    assertProblem(await submit(Buffer.alloc(maxBytes)), { status: 400, code: 'invalid_zip' });
+  });
+
+  test('by its Content-Length', async () => {
+    const problem = assertProblem(await submit(large), refusal);
+    assert.equal(problem.maxBytes, maxBytes);
+  });
+
+  test('by a Content-Length of terabytes, before they are sent', async () => {
+    const wire = await openWire(server.url);
+    wire.write(headOf({ method: 'POST', path, headers: headers(['content-length', '1000000000000000']) }));
+    wire.write(large);
+    const [answer] = await wire.answers(1);
+    assert.ok(answer !== undefined);
+    assertProblem(answer, refusal);
+  });
+
+  test('in chunks', async () => {
+    const body = Buffer.concat([...Array<Buffer>(300).fill(chunk(Buffer.alloc(10_000))), Buffer.from(lastChunk)]);
+    assertProblem(await submit(body, ['transfer-encoding', 'chunked']), refusal);
+  });
+
+  test('in one chunk that never ends', async () => {
+    const wire = await openWire(server.url);
+    wire.write(headOf({ method: 'POST', path, headers: headers(['transfer-encoding', 'chunked']) }));
+    wire.write('fffffffff\r\n', large);
+    const [answer] = await wire.answers(1);
+    assert.ok(answer !== undefined);
+    assertProblem(answer, refusal);
+  });
+
+  test('in a multipart form', async () => {
+    const answer = await submit(form(['file', 'job.zip', large]), formType);
+    assertProblem(answer, refusal);
+  });
+
+  test('and leaves the connection in order, or closed', async () => {
+    const wire = await openWire(server.url);
+    const length: HeaderLine = ['content-length', String(large.length)];
+    wire.write(headOf({ method: 'POST', path, headers: headers(length) }), large);
+    wire.write(headOf({ path: '/livez' }));
+    const [refused, next] = await wire.answers(2);
+    assert.equal(refused?.status, 413);
+    if (next !== undefined) assert.equal(next.text, '{"status":"ok"}');
+  });
+});
+
+describe('the refusal of a large body', () => {
+  const large = Buffer.alloc(20_000_000);
+  const length: HeaderLine = ['content-length', String(large.length)];
+  const cases: [string, HeaderLine[], number][] = [
+    ['for its token', [['authorization', 'Bearer wrong']], 401],
+    ['for its headers', [['content-disposition', 'inline']], 400],
+    ['for its size', [], 413],
+  ];
+  for (const [name, wrong, status] of cases) {
+    for (const [kind, connection] of [
+      ['a connection', 'keep-alive'],
+      ['a connection that is to be closed', 'close'],
+    ] as const) {
+      test(`${name} reaches a caller who listens while sending, on ${kind}`, async () => {
+        const wire = await openWire(server.url);
+        wire.write(headWith(wrong, connection), large);
+        const [answer] = await wire.answers(1);
+        assert.equal(answer?.status, status);
+      });
+
+      test(`${name} reaches a caller who sends everything before listening, on ${kind}`, {
+        timeout: 60_000,
+      }, async () => {
+        const wire = await openWire(server.url);
+        await wire.write(headWith(wrong, connection), large);
+        const [answer] = await wire.answers(1);
+        assert.equal(answer?.status, status);
+      });
+    }
+  }
+
+  function headWith(wrong: HeaderLine[], connection: string) {
+    const right = headers().filter(([header]) => wrong.every(([given]) => given !== header));
+    return headOf({ method: 'POST', path, headers: [...right, ...wrong, length, ['connection', connection]] });
+  }
+});
+
+describe('a body that is accepted', () => {
+  const cases: [string, () => Promise<Answer>][] = [
+    ['nothing at all', () => submit('')],
+    ['an empty body with its length', () => submit('', ['content-length', '0'])],
+    ['an empty body in chunks', () => submit(lastChunk, ['transfer-encoding', 'chunked'])],
+    ['a zip', () => submit(zip)],
+    [
+      'a zip in chunks',
+      () => submit(Buffer.concat([chunk(zip), Buffer.from(lastChunk)]), ['transfer-encoding', 'chunked']),
+    ],
+    ['a zip of another type', () => submit(zip, ['content-type', 'application/json'])],
+    ['a zip as curl sends it', () => submit(zip, ['content-type', 'application/x-www-form-urlencoded'])],
+    ['a zip in a multipart form', () => submit(form(['file', 'job.zip', zip]), formType)],
+  ];
+  for (const [name, send] of cases) {
+    test(name, async () => {
+      const answer = await send();
+      assert.equal(answer.status, 201, answer.text);
+      const job = await callerOf(server.url, server.userToken).finished(answer.body as Job);
+      assert.equal(job.stage, 'SUCCESSFUL');
+      await traces.accept();
+      const files = filesUnder(server, `workspaces/${job.job_id}/files`);
+      assert.deepEqual(files, /zip/.test(name) ? ['data.bin', 'run.sh'] : []);
+    });
+  }
+});
+
+test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+
+test('the log is structured, names every request, and has no token', async () => {
+  await assertCleanLog(server, [server.userToken]);
+});

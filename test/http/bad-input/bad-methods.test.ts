@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { callerOf } from '../../support/api.ts';
+import { assertCleanLog } from '../../support/logs.ts';
+import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { ask, bearer, type HeaderLine } from '../../support/wire.ts';
+
+let server: TestServer;
+let traces: TraceWatch;
+before(async () => {
+  server = await startServer();
+  traces = await watchTraces(server, [server.userToken, server.adminToken]);
+});
+after(() => server.dispose());
+afterEach(() => traces.assertUnchanged());
+
+const readOnly = ['GET', 'HEAD'];
+const paths: [string, string[]][] = [
+  ['/jobs/', readOnly],
+  ['/jobs/hpc_one/', [...readOnly, 'POST']],
+  ['/jobs/hpc_two/', [...readOnly, 'POST']],
+  ['/jobs/hpc_one/proj_hpc_one_01/', [...readOnly, 'POST']],
+  ['/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/', [...readOnly, 'DELETE']],
+  ['/quotas/', readOnly],
+  ['/quotas/hpc_one/', readOnly],
+  ['/quotas/hpc_one/proj_hpc_one_01/', readOnly],
+  ['/admin/quotas/301330/', readOnly],
+  ['/admin/quotas/301330/hpc_one/', readOnly],
+  ['/admin/quotas/301330/hpc_one/proj_hpc_one_01/', readOnly],
+];
+const methods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+const bodies: [string, HeaderLine[], string][] = [
+  ['without a body', [], ''],
+  ['with an empty body', [['content-length', '0']], ''],
+  [
+    'with an empty body of JSON',
+    [
+      ['content-type', 'application/json'],
+      ['content-length', '0'],
+    ],
+    '',
+  ],
+  ['with a body that is not JSON', [['content-type', 'application/json']], '{"title": '],
+  ['with a body of an unknown type', [['content-type', 'application/x-unheard-of']], 'hello'],
+  ['with a body of a malformed type', [['content-type', ';;;']], 'hello'],
+  ['with a chunked body', [['transfer-encoding', 'chunked']], '5\r\nhello\r\n0\r\n\r\n'],
+  ['with a body of 1 MB', [['content-type', 'application/zip']], 'x'.repeat(1_000_000)],
+];
+
+describe('a method that a path does not support', () => {
+  for (const [path, supported] of paths) {
+    for (const method of methods.filter((each) => !supported.includes(each))) {
+      test(`${method} ${path}`, async () => {
+        for (const [, headers, body] of bodies) {
+          for (const spelling of [path, path.replace(/\/$/, '')]) {
+            const answer = await ask(server.url, {
+              method,
+              path: spelling,
+              headers: [bearer(server.adminToken), ...headers],
+              body,
+            });
+            assertProblem(answer, {
+              status: 405,
+              code: 'method_not_allowed',
+              says: new RegExp(`^${method} .*use GET`),
+            });
+            assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), [...supported].sort());
+          }
+        }
+      });
+    }
+  }
+});
+
+describe('a method that is supported', () => {
+  for (const [path, supported] of paths) {
+    test(`${supported.join(', ')} ${path}`, async () => {
+      for (const method of supported) {
+        const answer = await callerOf(server.url, server.adminToken).send(method, path);
+        assert.notEqual(answer.status, 405);
+        assert.ok(answer.status < 500, answer.text);
+      }
+    });
+  }
+
+  for (const [name, headers, body] of bodies) {
+    test(`GET is served ${name}`, async () => {
+      for (const path of ['/jobs/', '/quotas/']) {
+        const answer = await ask(server.url, { path, headers: [bearer(server.userToken), ...headers], body });
+        if (name === 'with a body of a malformed type') assert.ok(answer.status < 500, answer.text);
+        else assert.equal(answer.status, 200, answer.text);
+      }
+    });
+  }
+});
+
+describe('a method that nobody supports', () => {
+  for (const method of ['TRACE', 'PROPFIND', 'LOCK', 'PURGE', 'QUERY', 'LINK']) {
+    test(method, async () => {
+      const answer = await ask(server.url, { method, path: '/jobs/', headers: [bearer(server.userToken)] });
+      assert.ok([400, 404, 405, 501].includes(answer.status), answer.text);
+      assert.equal(answer.headers.get('content-type'), 'application/problem+json');
+    });
+  }
+
+  for (const method of ['HELLO', 'get', 'Post', 'GETGET', 'X'.repeat(1000)]) {
+    test(`${method.slice(0, 20)} is not even HTTP`, async () => {
+      const answer = await ask(server.url, { method, path: '/jobs/', headers: [bearer(server.userToken)] });
+      assertProblem(answer, { status: 400, code: 'bad_request', says: /well-formed/ });
+    });
+  }
+});
+
+test('a method that is not supported does not get past the token', async () => {
+  for (const [path] of paths) {
+    const answer = await ask(server.url, { method: 'PUT', path, body: 'hello' });
+    assertProblem(answer, { status: 401, code: 'token_missing' });
+  }
+});
+
+test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+
+test('the log is structured, names every request, and has no token', async () => {
+  await assertCleanLog(server, [server.userToken, server.adminToken]);
+});

@@ -1,0 +1,240 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { callerOf, type Job } from '../../support/api.ts';
+import { pathOf } from '../../support/jobs.ts';
+import { assertCleanLog, logLines } from '../../support/logs.ts';
+import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { ask, bearer, type HeaderLine } from '../../support/wire.ts';
+
+let server: TestServer;
+let traces: TraceWatch;
+let othersJob: Job;
+let ownJob: Job;
+
+before(async () => {
+  server = await startServer();
+  othersJob = (await callerOf(server.url, server.adminToken).submit('/jobs/hpc_one/', { command: 'true' })).body;
+  ownJob = (await callerOf(server.url, server.userToken).submit('/jobs/hpc_one/', { command: 'true' })).body;
+  traces = await watchTraces(server, [server.userToken, server.adminToken]);
+  await traces.accept();
+});
+after(() => server.dispose());
+afterEach(() => traces.assertUnchanged());
+
+const read = (path: string) => ask(server.url, { path, headers: [bearer(server.userToken)] });
+
+/** A submission in which nothing but the path is wrong. */
+function post(path: string) {
+  const command: HeaderLine = ['payload', '{"command": "echo hello"}'];
+  const disposition: HeaderLine = ['content-disposition', 'attachment; filename=job.zip'];
+  return ask(server.url, { method: 'POST', path, headers: [bearer(server.userToken), disposition, command] });
+}
+
+/** Every path is given below /jobs/ and /quotas/, where the same names are looked up by the same rules. */
+const unknownSystems: [string, string][] = [
+  ['an unknown system', 'hpc_six'],
+  ['a system in upper case', 'HPC_ONE'],
+  ['a system in mixed case', 'Hpc_one'],
+  ['the beginning of a system', 'hpc_on'],
+  ['a system with a letter more', 'hpc_onee'],
+  ['an empty system', ''],
+  ['a system and an encoded slash', 'hpc_one%2F'],
+  ['a system and a project with an encoded slash', 'hpc_one%2Fproj_hpc_one_01'],
+  ['a system and a backslash', 'hpc_one%5C'],
+  ['two encoded dots', '%2e%2e'],
+  ['two dots', '..'],
+  ['one dot', '.'],
+  ['dots and encoded slashes', '..%2F..%2Fetc%2Fpasswd'],
+  ['dots encoded twice', '%252e%252e'],
+  ['a NUL', '%00'],
+  ['a system with a NUL at its end', 'hpc_one%00'],
+  ['a system with a line feed at its end', 'hpc_one%0A'],
+  ['a system with a carriage return and a header', 'hpc_one%0D%0ASet-Cookie:%20a=b'],
+  ['a system with a space at its end', 'hpc_one%20'],
+  ['a system with a parameter', 'hpc_one;version=1'],
+  ['a name of the language', '__proto__'],
+  ['another name of the language', 'constructor'],
+  ['a piece of SQL', encodeURIComponent("hpc_one' or '1'='1")],
+  ['a wildcard', '%25'],
+  ['an asterisk', '*'],
+  ['a system in fullwidth letters', encodeURIComponent('\uff48\uff50\uff43_one')],
+];
+
+const unknownProjects: [string, string][] = [
+  ['an unknown project', 'proj_hpc_one_99'],
+  ['a project of the other system', 'proj_hpc_two_01'],
+  ['a project in upper case', 'PROJ_HPC_ONE_01'],
+  ['an empty project', ''],
+  ['a project and an encoded slash', 'proj_hpc_one_01%2F'],
+  ['a project of two dots', '%2e%2e'],
+  ['a project with a NUL at its end', 'proj_hpc_one_01%00'],
+  ['a project with a space in front', '%20proj_hpc_one_01'],
+  ['a project that is a name of the language', '__proto__'],
+  ['a project that is a piece of SQL', encodeURIComponent("x' or '1'='1")],
+  ['a project that is a wildcard', 'proj%25'],
+  ['a project that is its number', '1'],
+];
+
+describe('systems', () => {
+  for (const [name, segment] of unknownSystems) {
+    test(`${name} is unknown`, async () => {
+      for (const path of [`/jobs/${segment}/`, `/jobs/${segment}/proj_hpc_one_01/`, `/quotas/${segment}/`]) {
+        assertProblem(await read(path), { status: 404, code: 'system_unknown', says: /hpc_one, hpc_two/ });
+      }
+      const single = await read(`/jobs/${segment}/proj_hpc_one_01/${ownJob.job_id}/`);
+      assertProblem(single, { status: 404, code: 'system_unknown' });
+    });
+
+    test(`${name} takes no jobs`, async () => {
+      assertProblem(await post(`/jobs/${segment}/`), { status: 404, code: 'system_unknown' });
+      assertProblem(await post(`/jobs/${segment}/proj_hpc_one_01/`), { status: 404, code: 'system_unknown' });
+    });
+  }
+});
+
+describe('projects', () => {
+  for (const [name, segment] of unknownProjects) {
+    test(`${name} is unknown`, async () => {
+      for (const path of [`/jobs/hpc_one/${segment}/`, `/quotas/hpc_one/${segment}/`]) {
+        assertProblem(await read(path), { status: 404, code: 'project_unknown', says: /GET \/quotas\/hpc_one\// });
+      }
+      const single = await read(`/jobs/hpc_one/${segment}/${ownJob.job_id}/`);
+      assertProblem(single, { status: 404, code: 'project_unknown' });
+    });
+
+    test(`${name} takes no jobs`, async () => {
+      assertProblem(await post(`/jobs/hpc_one/${segment}/`), { status: 404, code: 'project_unknown' });
+    });
+  }
+});
+
+describe('jobs', () => {
+  const unknownJobs: [string, () => string][] = [
+    ['an unknown identifier', () => '00000000-0000-4000-8000-000000000000'],
+    ['an identifier of the other form', () => `BURSAR-JOB-BASH-${'A'.repeat(32)}`],
+    ["somebody else's job", () => othersJob.job_id],
+    ['an identifier in lower case', () => ownJob.job_id.toLowerCase()],
+    ['the record number', () => String(ownJob.id)],
+    ['an identifier without hyphens', () => ownJob.job_id.replaceAll('-', '')],
+    ['the beginning of an identifier', () => ownJob.job_id.slice(0, -1)],
+    ['an identifier with a letter more', () => `${ownJob.job_id}A`],
+    ['an identifier with a NUL at its end', () => `${ownJob.job_id}%00`],
+    ['an identifier with a space at its end', () => `${ownJob.job_id}%20`],
+    ['an identifier and an encoded slash', () => `${ownJob.job_id}%2F`],
+    ['an empty identifier', () => ''],
+    ['two encoded dots', () => '%2e%2e'],
+    ['a way out of the workspaces', () => `..%2F..%2Fworkspaces%2F${ownJob.job_id}`],
+    ['a wildcard', () => '%25'],
+    ['a piece of SQL', () => encodeURIComponent("' or '1'='1")],
+    ['a name of the language', () => '__proto__'],
+    ['an identifier in another script', () => encodeURIComponent('\u30b8\u30e7\u30d6')],
+    ['an identifier of 200 characters', () => 'A'.repeat(200)],
+    ['an identifier of 201 characters', () => 'A'.repeat(201)],
+    ['an identifier of 1 kB', () => 'A'.repeat(1000)],
+    ['an identifier of 8 kB', () => 'A'.repeat(8000)],
+  ];
+  for (const [name, jobId] of unknownJobs) {
+    test(`${name} is no job of the caller`, async () => {
+      const answer = await read(`/jobs/hpc_one/proj_hpc_one_01/${jobId()}/`);
+      assertProblem(answer, { status: 404, code: 'job_unknown', says: /no job of that identifier/ });
+    });
+  }
+
+  test('a job is found neither on another system nor in another project', async () => {
+    assert.equal((await read(pathOf(ownJob))).status, 200);
+    for (const place of ['hpc_two/proj_hpc_two_01', 'hpc_two/proj_hpc_two_02']) {
+      const answer = await read(`/jobs/${place}/${ownJob.job_id}/`);
+      assertProblem(answer, { status: 404, code: 'job_unknown' });
+    }
+  });
+
+  test("somebody else's job is not told apart from one that does not exist, not even for administrators", async () => {
+    const unknown = assertProblem(await read('/jobs/hpc_one/proj_hpc_one_01/NONE/'), {
+      status: 404,
+      code: 'job_unknown',
+    });
+    const other = assertProblem(await read(pathOf(othersJob)), { status: 404, code: 'job_unknown' });
+    assert.deepEqual({ ...other, request_id: '' }, { ...unknown, request_id: '' });
+    const admin = await ask(server.url, { path: pathOf(ownJob), headers: [bearer(server.adminToken)] });
+    assertProblem(admin, { status: 404, code: 'job_unknown' });
+  });
+});
+
+describe('paths that lead nowhere', () => {
+  for (const path of [
+    '/',
+    '//',
+    '/job/',
+    '/JOBS/',
+    '/jobs%2F',
+    '/jobs%2Fhpc_one/',
+    '//jobs/',
+    '/./jobs/',
+    '/quota/',
+    '/admin/',
+    '/admin/nothing/',
+    '/%2e%2e/%2e%2e/etc/passwd',
+    '/../../etc/passwd',
+    '/docs/..%2F..%2Fpackage.json',
+    '/docs/static/..%2F..%2F..%2Fpackage.json',
+    '/docs/%2e%2e/%2e%2e/package.json',
+    '/jobs/hpc_one/proj_hpc_one_01/X/Y/',
+    '/quotas/hpc_one/proj_hpc_one_01/X/',
+    '/admin/quotas/301330/hpc_one/proj_hpc_one_01/X/',
+    `/${'a'.repeat(1000)}/`,
+    `/${'a'.repeat(8000)}/`,
+    `/${'a/'.repeat(4000)}`,
+    `/jobs${'/'.repeat(8000)}`,
+  ]) {
+    test(`${path.slice(0, 60)} (${path.length} characters) is not there`, async () => {
+      assertProblem(await read(path), { status: 404, code: 'not_found', says: /nothing at this path/ });
+      assertProblem(await post(path), { status: 404, code: 'not_found' });
+    });
+  }
+});
+
+describe('paths that are too long', () => {
+  for (const size of [201, 1000, 8000]) {
+    test(`names of ${size} characters are unknown`, async () => {
+      const name = 'a'.repeat(size);
+      assertProblem(await read(`/jobs/${name}/`), { status: 404, code: 'system_unknown' });
+      assertProblem(await post(`/jobs/${name}/`), { status: 404, code: 'system_unknown' });
+      assertProblem(await read(`/quotas/hpc_one/${name}/`), { status: 404, code: 'project_unknown' });
+      assertProblem(await post(`/jobs/hpc_one/${name}/`), { status: 404, code: 'project_unknown' });
+    });
+  }
+
+  test('a path of 20 kB is more than the headers may have', async () => {
+    for (const path of [`/jobs/${'a'.repeat(20_000)}/`, `/jobs/?title=${'a'.repeat(20_000)}`]) {
+      assertProblem(await read(path), { status: 431, code: 'headers_too_large', says: /16 KiB/ });
+      assertProblem(await post(path), { status: 431, code: 'headers_too_large', says: /[Ss]horten/ });
+    }
+  });
+});
+
+describe('paths that are malformed', () => {
+  const refusal = { status: 404, code: 'not_found', says: /path is not well-formed/ };
+
+  for (const segment of ['%', '%z', '%zz', '%1', '%E0%A4', '%ff', '%C0%AF', '%ED%A0%80', '%u0041', 'hpc_one%']) {
+    test(`${segment} is no percent-encoding`, async () => {
+      for (const path of [`/jobs/${segment}/`, `/jobs/hpc_one/${segment}/`, `/quotas/${segment}/`]) {
+        assertProblem(await read(path), refusal);
+      }
+      assertProblem(await read(`/jobs/hpc_one/proj_hpc_one_01/${segment}/`), refusal);
+      assertProblem(await post(`/jobs/${segment}/`), refusal);
+    });
+  }
+
+  test('a malformed path is in the log under the identifier that the refusal names', async () => {
+    const { request_id: reqId } = assertProblem(await read('/jobs/%zz/'), refusal);
+    const line = (await logLines(server)).find((entry) => entry.reqId === reqId);
+    assert.equal(line?.status, 404);
+  });
+});
+
+test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+
+test('the log is structured, names every request, and has no token', async () => {
+  await assertCleanLog(server, [server.userToken, server.adminToken]);
+});

@@ -1,0 +1,259 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, test } from 'node:test';
+import Sqlite from 'better-sqlite3';
+import { assertCleanLog, logLines } from '../../support/logs.ts';
+import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { ask, bearer, type HeaderLine } from '../../support/wire.ts';
+
+const submission: HeaderLine[] = [
+  ['content-disposition', 'attachment; filename=job.zip'],
+  ['payload', '{"command": "echo hello"}'],
+];
+const unknownToken = 'bursar_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
+
+let server: TestServer;
+let traces: TraceWatch;
+const tokens = { expired: '', revoked: '', unprivileged: '' };
+
+before(async () => {
+  server = await startServer();
+  tokens.expired = await server.token('301330', '--expires', '1m', '--name', 'to expire');
+  tokens.revoked = await server.token('301330', '--name', 'to revoke');
+  tokens.unprivileged = await server.token('300001', '--name', 'not for administration');
+  await ageToken('to expire');
+  const { stdout } = await server.bursar('token', 'list', '--json');
+  const listed = JSON.parse(stdout) as { id: number; name: string }[];
+  await server.bursar('token', 'revoke', String(listed.find((token) => token.name === 'to revoke')?.id));
+  traces = await watchTraces(server, [server.userToken, server.adminToken]);
+});
+after(() => server.dispose());
+afterEach(() => traces.assertUnchanged());
+
+/** Puts the end of a token's life into the past, as if its minute had gone by. */
+async function ageToken(name: string) {
+  const books = new Sqlite(join(server.data, 'bursar.db'), { timeout: 60_000 });
+  const { changes } = books
+    .prepare('update tokens set expires_at = created_at - 1 where name = ? and expires_at is not null')
+    .run(name);
+  books.close();
+  assert.equal(changes, 1);
+}
+
+const paths = ['/jobs/', '/jobs/hpc_one/proj_hpc_one_01/X/', '/quotas/', '/admin/quotas/301330/'];
+
+const missing: [string, HeaderLine[]][] = [
+  ['no Authorization header', []],
+  ['an empty Authorization header', [['authorization', '']]],
+  ['an Authorization header of spaces', [['authorization', '   ']]],
+];
+
+const malformed: [string, () => string][] = [
+  ['a wrong scheme', () => `Basic ${Buffer.from(`x:${server.userToken}`).toString('base64')}`],
+  ['another wrong scheme', () => `Token ${server.userToken}`],
+  ['the scheme alone', () => 'Bearer'],
+  ['an empty bearer', () => 'Bearer '],
+  ['the token alone', () => server.userToken],
+  ['two tokens', () => `Bearer ${server.userToken} ${server.userToken}`],
+  ['a token in quotes', () => `Bearer "${server.userToken}"`],
+  ['two schemes', () => `Bearer Bearer ${server.userToken}`],
+  ['a piece of SQL', () => "Bearer ' or 1=1 --"],
+  ['a list of credentials', () => `Bearer ${server.userToken}, Bearer ${server.userToken}`],
+];
+
+const refused: [string, () => string, RegExp][] = [
+  ['an unknown token', () => unknownToken, /not known/],
+  ['a token of one character', () => 'x', /not known/],
+  ['a token of 10 kB', () => 'x'.repeat(10_000), /not known/],
+  ['a token in another case', () => server.userToken.toUpperCase(), /not known/],
+  ['a token with a letter more', () => `${server.userToken}A`, /not known/],
+  ['a token with a letter less', () => server.userToken.slice(0, -1), /not known/],
+  ['an expired token', () => tokens.expired, /expired/],
+  ['a revoked token', () => tokens.revoked, /revoked/],
+];
+
+describe('without a token', () => {
+  for (const [name, headers] of missing) {
+    test(`${name} is refused on every path`, async () => {
+      for (const path of paths) {
+        const answer = await ask(server.url, { path, headers });
+        assertProblem(answer, { status: 401, code: 'token_missing', says: /Authorization: Bearer/ });
+        assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
+      }
+    });
+
+    test(`${name} submits nothing`, async () => {
+      const answer = await ask(server.url, {
+        method: 'POST',
+        path: '/jobs/hpc_one/',
+        headers: [...headers, ...submission],
+        body: 'PK',
+      });
+      assertProblem(answer, { status: 401, code: 'token_missing' });
+    });
+  }
+});
+
+describe('with a header of another form', () => {
+  for (const [name, value] of malformed) {
+    test(`${name} is refused`, async () => {
+      const headers: HeaderLine[] = [['authorization', value()]];
+      const answer = await ask(server.url, { path: '/jobs/', headers });
+      assertProblem(answer, { status: 401, code: 'token_invalid', says: /form "Bearer/ });
+      assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
+      const posted = await ask(server.url, {
+        method: 'POST',
+        path: '/jobs/hpc_one/',
+        headers: [...headers, ...submission],
+      });
+      assertProblem(posted, { status: 401, code: 'token_invalid' });
+    });
+  }
+});
+
+describe('with a token that is not valid', () => {
+  for (const [name, token, says] of refused) {
+    test(`${name} is refused on every path`, async () => {
+      for (const path of paths) {
+        const answer = await ask(server.url, { path, headers: [bearer(token())] });
+        assertProblem(answer, { status: 401, code: 'token_invalid', says });
+        assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
+      }
+    });
+
+    test(`${name} submits nothing`, async () => {
+      const headers = [bearer(token()), ...submission];
+      const answer = await ask(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
+      assertProblem(answer, { status: 401, code: 'token_invalid', says });
+    });
+  }
+
+  test('a token in the query is not looked at', async () => {
+    for (const name of ['access_token', 'token', 'authorization']) {
+      const answer = await ask(server.url, { path: `/jobs/?${name}=${server.userToken}` });
+      assertProblem(answer, { status: 401, code: 'token_missing' });
+    }
+  });
+});
+
+describe('the administrative path', () => {
+  const administrative = ['', 'hpc_one/', 'hpc_one/proj_hpc_one_01/'];
+
+  test('is not for an ordinary user, not even for their own quotas', async () => {
+    for (const user of ['301330', '300001', '999999']) {
+      for (const rest of administrative) {
+        const path = `/admin/quotas/${user}/${rest}`;
+        const answer = await ask(server.url, { path, headers: [bearer(server.userToken)] });
+        assertProblem(answer, { status: 403, code: 'forbidden', says: /administrators/ });
+      }
+    }
+  });
+
+  test('is not for an administrator with a token for other purposes', async () => {
+    for (const rest of administrative) {
+      const path = `/admin/quotas/301330/${rest}`;
+      const answer = await ask(server.url, { path, headers: [bearer(tokens.unprivileged)] });
+      assertProblem(answer, { status: 403, code: 'forbidden', says: /administrators/ });
+      const allowed = await ask(server.url, { path, headers: [bearer(server.adminToken)] });
+      assert.equal(allowed.status, 200, 'the other token of the same administrator still works');
+    }
+  });
+
+  for (const [name, user] of [
+    ['an unknown user', '999999'],
+    ['a user of twenty-one digits', '1'.repeat(21)],
+    ['a user with a zero in front', '0301330'],
+  ] as const) {
+    test(`knows no ${name.replace(/^an? /, '')}`, async () => {
+      for (const rest of administrative) {
+        const path = `/admin/quotas/${user}/${rest}`;
+        const answer = await ask(server.url, { path, headers: [bearer(server.adminToken)] });
+        assertProblem(answer, { status: 404, code: 'user_unknown', says: /no user/ });
+      }
+    });
+  }
+
+  for (const [name, user] of [
+    ['a word', 'nobody'],
+    ['a negative number', '-301330'],
+    ['a number with a sign', '+301330'],
+    ['a number with a fraction', '301330.0'],
+    ['a number in hexadecimal', '0x49912'],
+    ['a number with a space', '301330%20'],
+    ['a number with a NUL', '301330%00'],
+    ['a number with a line feed', '301330%0A'],
+    ['nothing', ''],
+    ['a wildcard', '%25'],
+    ['a number in other digits', encodeURIComponent('\u0663\u0660\u0661\u0663\u0663\u0660')],
+  ] as const) {
+    test(`takes ${name} for no user`, async () => {
+      for (const rest of administrative) {
+        const path = `/admin/quotas/${user}/${rest}`;
+        const answer = await ask(server.url, { path, headers: [bearer(server.adminToken)] });
+        const { code } = answer.body as { code: string };
+        assertProblem(answer, { status: 404, code });
+        assert.ok(['user_unknown', 'system_unknown', 'project_unknown', 'not_found'].includes(code), code);
+      }
+    });
+  }
+
+  test('knows no unknown system and project of a known user', async () => {
+    const headers = [bearer(server.adminToken)];
+    const system = await ask(server.url, { path: '/admin/quotas/301330/hpc_six/', headers });
+    assertProblem(system, { status: 404, code: 'system_unknown' });
+    const project = await ask(server.url, { path: '/admin/quotas/301330/hpc_one/proj_hpc_two_01/', headers });
+    assertProblem(project, { status: 404, code: 'project_unknown' });
+  });
+});
+
+test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+
+describe('the log', () => {
+  test('has no token that was put into a path or a query', async () => {
+    const marker = 'token-in-a-path';
+    const headers: HeaderLine[] = [bearer(server.userToken), ['x-request-id', marker]];
+    for (const path of [
+      `/jobs/?token=${server.userToken}`,
+      `/jobs/${server.userToken}/`,
+      `/${server.userToken}`,
+      `/jobs/hpc_one/proj_hpc_one_01/${server.userToken}/?token=${server.userToken}`,
+      `/jobs/hpc_one/proj_hpc_one_01/${'x'.repeat(140)}${server.userToken}/`,
+      `/jobs/%zz/${server.userToken}/`,
+      `/${'x'.repeat(460)}${server.userToken}/`,
+    ]) {
+      await ask(server.url, { path, headers });
+    }
+    const lines = await logLines(server);
+    assert.ok(lines.some((line) => line.reqId === marker));
+    await assertCleanLog(server, [server.userToken]);
+  });
+
+  test('has no token of an OpenID provider that was put into a path', async () => {
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const signature = 'c2lnbmF0dXJlLW9mLWEtdG9rZW4tb2YtYW4tT3BlbklELXByb3ZpZGVy';
+    const token = [part({ alg: 'ES256' }), part({ sub: '1', exp: 4_000_000_000 }), signature].join('.');
+    for (const path of [`/jobs/?access_token=${token}`, `/jobs/${token}/`, `/${token}`]) {
+      await ask(server.url, { path, headers: [bearer(server.userToken)] });
+    }
+    await assertCleanLog(server, [signature]);
+  });
+
+  test('has no token that was put into another header', async () => {
+    const headers: HeaderLine[] = [
+      bearer(server.userToken),
+      ['cookie', `token=${server.userToken}`],
+      ['referer', `http://localhost/?token=${server.userToken}`],
+      ['user-agent', server.userToken],
+      ['content-disposition', `attachment; filename=${server.userToken}`],
+      ['payload', JSON.stringify({ [server.userToken]: server.userToken })],
+    ];
+    const answer = await ask(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
+    assertProblem(answer, { status: 400, code: 'invalid_content_disposition' });
+    await assertCleanLog(server, [server.userToken]);
+  });
+
+  test('is structured, names every request, and has no token after all this', async () => {
+    await assertCleanLog(server, [server.userToken, server.adminToken, unknownToken, ...Object.values(tokens)]);
+  });
+});

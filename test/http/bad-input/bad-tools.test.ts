@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { makeZip } from '../../files/zip/hostile-zips.ts';
+import { callerOf, type Job } from '../../support/api.ts';
+import { outputOf, pathOf } from '../../support/jobs.ts';
+import { assertCleanLog } from '../../support/logs.ts';
+import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
+
+const parameters = {
+  steps: { type: 'integer', required: true, min: 1, max: 100 },
+  ratio: { type: 'number', min: 0, max: 1 },
+  mode: { type: 'string', values: ['fast', 'slow'], default: 'fast' },
+  label: { type: 'string', pattern: '[a-z]+|[0-9]+' },
+};
+
+let server: TestServer;
+let traces: TraceWatch;
+before(async () => {
+  const config: { systems: Record<string, { tools: Record<string, object> }> } = { ...shippedConfig() };
+  const system = config.systems.hpc_two;
+  assert.ok(system !== undefined);
+  system.tools = {
+    SOLVER: { command: ['printf', '%s|', '{steps}', '{ratio}', '{mode}', 'label={label}'], parameters },
+    MY_TOOL: { command: ['true'] },
+  };
+  server = await startServer({ config });
+  traces = await watchTraces(server, [server.userToken]);
+});
+after(() => server.dispose());
+afterEach(() => traces.assertUnchanged());
+
+const submit = (payload: Record<string, unknown>, zip?: Uint8Array) =>
+  callerOf(server.url, server.userToken).submit('/jobs/hpc_two/', payload, zip);
+
+describe('the parameters of a tool', () => {
+  const wrong: [string, string, unknown, RegExp][] = [
+    ['a required one that is missing', 'steps', undefined, /required/],
+    ['a number under its bound', 'steps', 0, /at least 1/],
+    ['a number over its bound', 'steps', '101', /at most 100/],
+    ['a number that is not whole', 'steps', 1.5, /whole number/],
+    ['a number that is text', 'steps', 'many', /whole number/],
+    ['a number that is empty', 'steps', '', /whole number/],
+    ['a number that is null', 'steps', null, /whole number/],
+    ['a number that is a list', 'steps', [1], /whole number/],
+    ['a number with a command behind it', 'steps', '1; id', /whole number/],
+    ['a fraction over its bound', 'ratio', '1.01', /at most 1/],
+    ['a fraction beyond all numbers', 'ratio', '1e999', /number/],
+    ['a word that is not on the list', 'mode', 'medium', /one of fast, slow/],
+    ['a word that is on the list in another case', 'mode', 'FAST', /one of fast, slow/],
+    ['a word that is empty', 'mode', '', /one of fast, slow/],
+    ['a text that matches its pattern in part', 'label', 'abc1', /must match/],
+    ['a text with a command in it', 'label', 'a$(id)', /must match/],
+    ['a text with a NUL', 'label', 'a\0', /control characters/],
+    ['a text with a line feed behind it', 'label', 'abc\n', /control characters/],
+    ['a text that is an object', 'label', { a: 1 }, /text/],
+    ['a text of 2 kB', 'label', 'x'.repeat(2000), /1024 characters/],
+    ['a parameter that the tool does not have', 'colour', 'blue', /known are .*steps, ratio, mode, label/],
+    ['the name of the language', 'constructor', 'x', /not a known field/],
+  ];
+  for (const [name, field, value, says] of wrong) {
+    test(`${name} is refused`, async () => {
+      const answer = await submit({ tool: 'SOLVER', steps: 1, [field]: value });
+      const problem = assertProblem(answer, { status: 400, code: 'invalid_payload', says });
+      assert.deepEqual(
+        problem.errors?.map((error) => error.field),
+        [field],
+      );
+    });
+  }
+
+  test('of another tool are refused', async () => {
+    const problem = assertProblem(await submit({ tool: 'MY_TOOL', steps: 1 }), {
+      status: 400,
+      code: 'invalid_payload',
+    });
+    assert.deepEqual(
+      problem.errors?.map((error) => error.field),
+      ['steps'],
+    );
+  });
+
+  test('that are right arrive as they were written, each in its own argument', async () => {
+    const { status, body, text } = await submit({ tool: 'SOLVER', steps: '7', ratio: '0.50', label: 'abc' });
+    assert.equal(status, 201, text);
+    const job = await callerOf(server.url, server.userToken).finished(body);
+    assert.equal(job.stage, 'COMPLETED');
+    assert.equal(outputOf(server, job), '7|0.5|fast|label=abc|');
+    await traces.accept();
+  });
+});
+
+describe('a tool with a name that the configuration allows', () => {
+  for (const [name, files] of [
+    ['without files', undefined],
+    ['with files', { 'data.txt': 'hello' }],
+  ] as const) {
+    test(`takes jobs ${name}, and runs them`, async () => {
+      const { status, body, text } = await submit({ tool: 'MY_TOOL' }, files && (await makeZip(files)));
+      assert.equal(status, 201, text);
+      const look = async () => (await callerOf(server.url, server.userToken).get<Job>(pathOf(body))).body;
+      const job = await until('its end', async () => {
+        const now = await look();
+        return now.terminal_stage ? now : undefined;
+      });
+      assert.equal(job.stage, 'COMPLETED');
+      await traces.accept();
+    });
+  }
+});
+
+test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+
+test('the log is structured, names every request, and has no token', async () => {
+  await assertCleanLog(server, [server.userToken]);
+});

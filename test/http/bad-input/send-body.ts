@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { mostHeldBytes } from '../../../src/files/spool/incoming.ts';
+import { hostileLimits, makeZip } from '../../files/zip/hostile-zips.ts';
+import type { Answer } from '../../support/api.ts';
+import { filesUnder } from '../../support/refusals.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
+import { ask, bearer, type HeaderLine, type Wire } from '../../support/wire.ts';
+
+const maxBodyKb = 200;
+export const maxBytes = maxBodyKb * 1000;
+
+/** A server that takes small bodies, and small zips, only. */
+export function startSmallServer(): Promise<TestServer> {
+  const { maxEntries, maxUnpackedBytes, maxRatio } = hostileLimits;
+  const submissions = { maxBodyKb, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000, maxRatio };
+  return startServer({ config: { ...shippedConfig(), submissions } });
+}
+
+/** A zip in which nothing is wrong. */
+export function goodZip(): Promise<Buffer> {
+  return makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': Buffer.alloc(1000, 7) });
+}
+
+/** Another one, of which half is more than is held in memory. */
+export function largeZip(): Promise<Buffer> {
+  return makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': randomBytes(170_000) });
+}
+
+export const path = '/jobs/hpc_one/';
+
+interface BodySender {
+  /** The headers of a submission in which nothing but the body can be wrong. */
+  headers(...more: HeaderLine[]): HeaderLine[];
+  submit(body: string | Uint8Array, ...more: HeaderLine[]): Promise<Answer>;
+  /** Sends the beginning of a body, and waits until some is on the server's disk; what is held in memory leaves no trace. */
+  sendBeginning(wire: Wire, head: Buffer, beginning: Uint8Array): Promise<void>;
+  sendHalf(wire: Wire, head: Buffer, body: Uint8Array): Promise<void>;
+}
+
+/** Sends to the server that is there by then: tests start it after they have asked for this. */
+export function bodySender(serverOf: () => TestServer): BodySender {
+  const headers = (...more: HeaderLine[]): HeaderLine[] => [
+    bearer(serverOf().userToken),
+    ['content-disposition', 'attachment; filename=job.zip'],
+    ['payload', '{"command": "true"}'],
+    ...more,
+  ];
+  const sendBeginning = async (wire: Wire, head: Buffer, beginning: Uint8Array) => {
+    const server = serverOf();
+    const before = filesUnder(server, 'spool').length;
+    wire.write(head, beginning);
+    if (beginning.length <= mostHeldBytes) await sleep(200);
+    else await until('it has arrived', () => (filesUnder(server, 'spool').length > before ? true : undefined));
+  };
+  return {
+    headers,
+    submit: (body, ...more) => ask(serverOf().url, { method: 'POST', path, headers: headers(...more), body }),
+    sendBeginning,
+    sendHalf: (wire, head, body) => sendBeginning(wire, head, body.subarray(0, body.length / 2)),
+  };
+}
+
+type Ending = [name: string, ending: 'destroy' | 'end', body: () => Promise<Buffer>];
+
+/** How bodies end before their time, small ones and large ones. */
+export const endings: Ending[] = [
+  ['breaks off', 'destroy', goodZip],
+  ['ends', 'end', goodZip],
+  ['is large and breaks off', 'destroy', largeZip],
+  ['is large and ends', 'end', largeZip],
+];
+
+export function chunk(bytes: string | Uint8Array): Buffer {
+  const data = Buffer.from(bytes);
+  return Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')]);
+}
+export const lastChunk = '0\r\n\r\n';
+
+export function codeIn({ body }: Answer): string {
+  return String((body as { code?: string } | undefined)?.code);
+}

@@ -1,0 +1,246 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { after, before, test } from 'node:test';
+import type { Answer, Caller, Job } from '../../support/api.ts';
+import { contractOf, type Problem } from '../../support/contract.ts';
+import { filesOfJobs, outputOf } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { zipOf } from '../../support/zip.ts';
+
+// What the interface leaves open on the body of a submission (4.2), as settled: how the zip is carried, that its
+// content is really what runs, and how a job that cannot run well ends (3).
+
+let server: TestServer;
+let me: Caller;
+
+before(async () => {
+  server = await startServer();
+  me = (await contractOf(server)).as(server.userToken);
+});
+after(() => server.dispose());
+
+type Body = NonNullable<RequestInit['body']>;
+type Submission = Answer<Job & Problem>;
+
+function post(payload: Record<string, unknown>, headers: Record<string, string>, body?: Body): Promise<Submission> {
+  const path = 'tool' in payload ? '/jobs/hpc_two/' : '/jobs/hpc_one/';
+  const submission = { 'content-disposition': 'attachment; filename=job.zip', payload: JSON.stringify(payload) };
+  return me.send('POST', path, { ...submission, ...headers }, body) as Promise<Submission>;
+}
+
+/** The job at its end, with what it printed. */
+async function run(payload: Record<string, unknown>, files?: Record<string, string | Uint8Array>) {
+  const answer = await post(payload, {}, files && (await zipOf(files)));
+  assert.equal(answer.status, 201, answer.text);
+  const job = await me.finished(answer.body);
+  return { job, print: (stream: 'stdout' | 'stderr') => outputOf(server, job, stream) };
+}
+
+function assertEnds({ stage, terminal_stage, failed, end_date }: Job, as: string): void {
+  assert.deepEqual({ stage, terminal_stage, failed }, { stage: as, terminal_stage: true, failed: as === 'FAILED' });
+  assert.match(end_date ?? '', /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/);
+}
+
+// How the zip is carried.
+
+const proof = 'the content of the zip\n';
+const contentTypes: [what: string, headers: Record<string, string>][] = [
+  ['without a Content-Type', {}],
+  ['as application/zip', { 'content-type': 'application/zip' }],
+  ['as application/octet-stream', { 'content-type': 'application/octet-stream' }],
+  ['as curl calls it, application/x-www-form-urlencoded', { 'content-type': 'application/x-www-form-urlencoded' }],
+  ['as application/json, though it is not', { 'content-type': 'application/json' }],
+  ['as text/plain', { 'content-type': 'text/plain; charset=utf-8' }],
+  ['with a Content-Type that is no media type', { 'content-type': 'rubbish' }],
+  ['with a Content-Type of punctuation', { 'content-type': ';;/=,' }],
+];
+for (const [what, headers] of contentTypes) {
+  test(`4.2 body: the raw bytes of the zip, ${what}`, async () => {
+    const zip = await zipOf({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
+    const answer = await post({ tool: 'BASH' }, headers, zip);
+    assert.equal(answer.status, 201, answer.text);
+    const job = await me.finished(answer.body);
+    assertEnds(job, 'COMPLETED');
+    assert.equal(outputOf(server, job), proof);
+  });
+}
+
+test('4.2 body: the raw bytes of the zip in chunks, their number not told in advance', async () => {
+  const zip = await zipOf({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
+  const parts = Array.from({ length: Math.ceil(zip.length / 50) }, (_, index) =>
+    zip.subarray(index * 50, index * 50 + 50),
+  );
+  const payload = JSON.stringify({ tool: 'BASH' });
+  const response = await fetch(`${server.url}/jobs/hpc_two/`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${server.userToken}`,
+      'content-disposition': 'attachment; filename=job.zip',
+      payload,
+    },
+    body: Readable.toWeb(Readable.from(parts)) as Body,
+    duplex: 'half',
+  });
+  assert.equal(response.status, 201);
+  const job = await me.finished((await response.json()) as Job);
+  assert.equal(outputOf(server, job), proof);
+});
+
+test('4.2 body: a zip of some megabytes arrives whole', async () => {
+  const content = randomBytes(3_000_000);
+  const { job } = await run({ command: 'cat big.bin > copy.bin' }, { 'big.bin': content });
+  assertEnds(job, 'SUCCESSFUL');
+  const copy = readFileSync(join(server.data, 'workspaces', job.job_id, 'files', 'copy.bin'));
+  assert.ok(content.equals(copy));
+});
+
+function formOf(...parts: [name: string, content: Blob | string][]): FormData {
+  const form = new FormData();
+  for (const [name, content] of parts) {
+    if (typeof content === 'string') form.append(name, content);
+    else form.append(name, content, 'job.zip');
+  }
+  return form;
+}
+
+test('4.2 body: multipart/form-data with one file is understood too, whatever the name of its field', async () => {
+  const zip = new Blob([await zipOf({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof })]);
+  for (const field of ['file', 'anything']) {
+    const answer = await post({ tool: 'BASH' }, {}, formOf([field, zip]));
+    assert.equal(answer.status, 201, answer.text);
+    assert.equal(outputOf(server, await me.finished(answer.body)), proof);
+  }
+});
+
+test('4.2 body: a multipart form without a file, with two, or with a field besides is 400', async () => {
+  const zip = new Blob([await zipOf({ 'main.sh': 'true\n' })]);
+  for (const form of [
+    formOf(),
+    formOf(['field', 'text']),
+    formOf(['a', zip], ['b', zip]),
+    formOf(['field', 'text'], ['a', zip]),
+    formOf(['a', zip], ['field', 'text']),
+  ]) {
+    const { status, body } = await post({ tool: 'BASH' }, {}, form);
+    assert.deepEqual([status, body.code], [400, 'invalid_body']);
+  }
+});
+
+test('4.2 body: multipart/form-data that is no such form is 400', async () => {
+  for (const type of ['multipart/form-data', 'multipart/form-data; boundary=x', 'multipart/form-data; boundary=']) {
+    const { status, body } = await post(
+      { tool: 'BASH' },
+      { 'content-type': type },
+      await zipOf({ 'main.sh': 'true\n' }),
+    );
+    assert.deepEqual([status, body.code], [400, 'invalid_body'], type);
+  }
+});
+
+test('4.2 body: an empty one is a job without input files', async () => {
+  const { job, print } = await run({ command: 'ls -A | wc -l' });
+  assertEnds(job, 'SUCCESSFUL');
+  assert.equal(print('stdout').trim(), '0');
+});
+
+test('4.2 body: one that is no zip is 400, and nothing is kept', async () => {
+  const kept = async () => [(await me.get('/jobs/')).text, (await me.get('/quotas/')).text, filesOfJobs(server)];
+  const before = await kept();
+  const zip = await zipOf({ 'main.sh': 'true\n' });
+  for (const body of [
+    Buffer.from('no zip at all'),
+    Buffer.from('{"json": true}'),
+    zip.subarray(0, -10),
+    zip.subarray(10),
+    Buffer.alloc(1),
+    Buffer.alloc(100_000),
+  ]) {
+    const answer = await post({ tool: 'BASH' }, { 'content-type': 'application/zip' }, body);
+    assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_zip']);
+  }
+  assert.deepEqual(await kept(), before);
+});
+
+// What runs: hpc_one takes a batch-scheduler command.
+
+test('4.2 command: sbatch runs the script of the zip with its arguments, in the folder of the zip', async () => {
+  const { job, print } = await run(
+    { command: 'sbatch run.sh one "two words" \'$HOME\'' },
+    { 'run.sh': '#!/bin/bash\nprintf "<%s>" "$@"; cat data/in.txt\n', 'data/in.txt': proof },
+  );
+  assertEnds(job, 'SUCCESSFUL');
+  assert.equal(print('stdout'), `<one><two words><$HOME>${proof}`);
+});
+
+test('4.2 command: the options of sbatch that ask for what the Payload says are understood', async () => {
+  const { job, print } = await run(
+    { command: 'sbatch --nodes=2 -c 6 -t 01:00:00 --job-name "my job" bin/run.sh x' },
+    { 'bin/run.sh': '#!/bin/sh\necho "$1"\n' },
+  );
+  assertEnds(job, 'SUCCESSFUL');
+  assert.equal(print('stdout'), 'x\n');
+});
+
+test('4.2 command: a plain command line runs in a shell', async () => {
+  const { job, print } = await run({ command: 'echo out && echo err >&2 | cat' });
+  assertEnds(job, 'SUCCESSFUL');
+  assert.equal(print('stdout'), 'out\n');
+});
+
+test('4.2 the output of a job is kept, stdout and stderr apart', async () => {
+  const { print } = await run({ command: 'echo to stdout; echo to stderr >&2; printf "ünï\\0"' });
+  assert.equal(print('stdout'), 'to stdout\nünï\0');
+  assert.equal(print('stderr'), 'to stderr\n');
+});
+
+// What runs: hpc_two takes the name of a tool.
+
+for (const [tool, entry, script] of [
+  ['BASH', 'main.sh', 'cat data/in.txt\n'],
+  ['PYTHON3', 'main.py', 'print(open("data/in.txt").read(), end="")\n'],
+  ['NODE', 'main.mjs', 'import fs from "node:fs";\nfs.writeSync(1, fs.readFileSync("data/in.txt"));\n'],
+] as const) {
+  test(`4.2 tool: ${tool} runs ${entry} of the zip, in the folder of the zip`, async () => {
+    const { job, print } = await run({ tool }, { [entry]: script, 'data/in.txt': proof });
+    assertEnds(job, 'COMPLETED');
+    assert.equal(print('stdout'), proof);
+  });
+
+  test(`3 tool: ${tool} without ${entry} in its zip ends as FAILED`, async () => {
+    assertEnds((await run({ tool }, { 'other.txt': proof })).job, 'FAILED');
+    assertEnds((await run({ tool })).job, 'FAILED');
+  });
+}
+
+// How a job ends that cannot run well.
+
+const failures: [what: string, payload: Record<string, unknown>, files?: Record<string, string>][] = [
+  ['a command with an exit code', { command: 'exit 3' }],
+  ['a tool with an exit code', { tool: 'BASH' }, { 'main.sh': 'exit 3\n' }],
+  ['a script with an exit code', { command: 'sbatch run.sh' }, { 'run.sh': '#!/bin/sh\nexit 1\n' }],
+  ['a program that raises', { tool: 'PYTHON3' }, { 'main.py': 'raise SystemExit("no")\n' }],
+  ['a job that kills itself', { command: 'kill -9 $$' }],
+  ['a command that does not exist', { command: 'no-such-program-anywhere' }],
+  ['a command that is no shell', { command: 'if then fi (' }],
+  ['a script that is not in the zip', { command: 'sbatch run.sh' }, { 'other.sh': '#!/bin/sh\n' }],
+  ['a script without any zip', { command: 'sbatch run.sh' }],
+  ['a script that does not say what runs it', { command: 'sbatch run.sh' }, { 'run.sh': 'echo hello\n' }],
+  ['a script outside the zip', { command: 'sbatch ../../../etc/passwd' }],
+  ['a script named by an absolute path', { command: 'sbatch /etc/profile' }],
+  ['a job over its time limit', { command: 'sleep 600', runtime: '0.0003' }],
+  ['a tool over its time limit', { tool: 'BASH', runtime: 0.0003 }, { 'main.sh': 'sleep 600\n' }],
+];
+for (const [what, payload, files] of failures) {
+  test(`2.2 failed is true, and the stage is FAILED: ${what}`, async () => {
+    assertEnds((await run(payload, files)).job, 'FAILED');
+  });
+}
+
+test('2.2 runtime: the time limit of a job is what its runtime says, as a float of any size', async () => {
+  const { text } = await post({ command: 'true', runtime: '0.0003' }, {});
+  assert.ok(text.includes('"runtime":0.0003,'), text);
+  await me.finished(JSON.parse(text) as Job);
+});

@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Answer, Caller, Job } from '../../support/api.ts';
+import { contractOf, type Problem } from '../../support/contract.ts';
+import { withDatabase } from '../../support/database.ts';
+import { pathOf } from '../../support/jobs.ts';
+import { storeManyJobs } from '../../support/many-jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+let server: TestServer;
+let me: Caller;
+let other: Caller;
+let admin: Caller;
+
+before(async () => {
+  server = await startServer();
+  const contract = await contractOf(server);
+  me = contract.as(server.userToken);
+  admin = contract.as(server.adminToken);
+  other = contract.as(await server.token('77'));
+  const mine = (await me.get<{ user: string }[]>('/quotas/')).body[0]?.user ?? '';
+  await withDatabase(server.data, async (db) => {
+    await storeManyJobs(db, { owner: mine, hpc: 'hpc_one', project: 'proj_hpc_one_01', count: 1200 });
+    await storeManyJobs(db, { owner: '77', hpc: 'hpc_one', project: 'proj_hpc_one_01', count: 30 });
+    await storeManyJobs(db, { owner: mine, hpc: 'hpc_two', project: 'proj_hpc_two_02', count: 25 });
+  });
+});
+after(() => server.dispose());
+
+const idsOf = (answer: Answer<Job[]>) => answer.body.map((job) => job.id);
+
+/** The target of the `Link` to the next page; undefined on the last one. */
+function nextOf(answer: Answer): string | undefined {
+  const link = answer.headers.get('link');
+  if (link === null) return undefined;
+  const [, target] = /^<([^>]+)>; rel="next"$/.exec(link) ?? [];
+  assert.ok(target, link);
+  return target;
+}
+
+async function allPages(caller: Caller, path: string): Promise<{ ids: number[]; sizes: number[] }> {
+  const ids: number[] = [];
+  const sizes: number[] = [];
+  for (let next: string | undefined = path; next !== undefined; ) {
+    const page: Answer<Job[]> = await caller.get<Job[]>(next);
+    assert.equal(page.status, 200);
+    ids.push(...idsOf(page));
+    sizes.push(page.body.length);
+    next = nextOf(page);
+  }
+  return { ids, sizes };
+}
+
+describe('pages', () => {
+  test('the bare list is the whole array, without a Link, however long it is', async () => {
+    const answer = await me.get<Job[]>('/jobs/');
+    assert.equal(answer.body.length, 1225);
+    assert.equal(answer.headers.get('link'), null);
+    assert.deepEqual(
+      idsOf(answer),
+      idsOf(answer).toSorted((a, b) => a - b),
+    );
+  });
+
+  for (const path of ['/jobs/', '/jobs/hpc_one/', '/jobs/hpc_one/proj_hpc_one_01/', '/jobs/hpc_two']) {
+    test(`Link leads through all of ${path}, page by page, and ends`, async () => {
+      const { ids, sizes } = await allPages(me, `${path}?limit=10`);
+      assert.deepEqual(ids, idsOf(await me.get<Job[]>(path)));
+      assert.ok(sizes.slice(0, -1).every((size) => size === 10));
+    });
+  }
+
+  test('a page that the list just fills is the last one', async () => {
+    const { sizes } = await allPages(me, '/jobs/hpc_two/?limit=5');
+    assert.deepEqual(sizes, [5, 5, 5, 5, 5]);
+  });
+
+  test('the next page keeps the filters', async () => {
+    const { ids, sizes } = await allPages(me, '/jobs/?limit=5&title=title%203&terminal=true');
+    assert.equal(ids.length, 25);
+    assert.deepEqual(sizes, [5, 5, 5, 5, 5]);
+  });
+
+  test('a cursor without a limit gives the rest', async () => {
+    const first = await me.get<Job[]>('/jobs/?limit=7');
+    const cursor = new URL(nextOf(first) ?? '', server.url).searchParams.get('cursor');
+    const rest = await me.get<Job[]>(`/jobs/?cursor=${cursor}`);
+    assert.equal(rest.body.length, 1225 - 7);
+  });
+
+  test('a cursor shows nobody the jobs of others', async () => {
+    const first = await me.get<Job[]>('/jobs/?limit=5');
+    const theirs = await other.get<Job[]>(nextOf(first) ?? '');
+    assert.ok(theirs.body.every((job) => job.owner === '77'));
+  });
+
+  test('administrators page through the jobs of a user and of everybody', async () => {
+    assert.equal((await allPages(admin, '/admin/jobs/77/?limit=8')).ids.length, 30);
+    assert.equal((await allPages(admin, '/admin/jobs/?limit=1000')).ids.length, 1255);
+    assert.equal((await allPages(admin, '/admin/jobs/hpc_one/proj_hpc_one_01/?limit=500')).ids.length, 1230);
+  });
+});
+
+describe('filters', () => {
+  const all = async () => (await me.get<Job[]>('/jobs/')).body;
+
+  test('stage, in the words of the system', async () => {
+    const running = await me.get<Job[]>('/jobs/hpc_one/?stage=RUNNING');
+    assert.equal(running.body.length, 12);
+    assert.ok(running.body.every((job) => job.stage === 'RUNNING'));
+    assert.deepEqual((await me.get<Job[]>('/jobs/hpc_two/?stage=QUEUE')).body, []);
+  });
+
+  test('failed and terminal, true and false', async () => {
+    const count = (await all()).length;
+    for (const [filter, some] of [
+      ['failed', 3],
+      ['terminal', count - 12],
+    ] as const) {
+      const yes = (await me.get<Job[]>(`/jobs/?${filter}=true`)).body.length;
+      const no = (await me.get<Job[]>(`/jobs/?${filter}=false`)).body.length;
+      assert.deepEqual([yes, no], [some, count - some]);
+    }
+  });
+
+  test('title, exactly', async () => {
+    const found = (await me.get<Job[]>('/jobs/?title=title%207')).body;
+    assert.ok(found.length > 0 && found.every((job) => job.title === 'title 7'));
+    assert.deepEqual((await me.get<Job[]>('/jobs/?title=title')).body, []);
+  });
+
+  test('since, the time of submission', async () => {
+    const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'true', title: 'now' });
+    assert.deepEqual(idsOf(await me.get<Job[]>(`/jobs/?since=${job.init_date}`)), [job.id]);
+    assert.deepEqual((await me.get<Job[]>('/jobs/?since=2999-01-01')).body, []);
+    assert.equal((await me.get<Job[]>('/jobs/?since=1970-01-01')).body.length, 1226);
+    await me.finished(job);
+  });
+
+  test('filters follow a job through its stages', async () => {
+    const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'exit 3', title: 'follow' });
+    assert.deepEqual(idsOf(await me.get<Job[]>('/jobs/?title=follow&failed=false')), [job.id]);
+    await me.finished(job);
+    for (const query of ['title=follow&failed=true', 'title=follow&terminal=true&stage=FAILED']) {
+      assert.deepEqual(idsOf(await me.get<Job[]>(`/jobs/?${query}`)), [job.id], query);
+    }
+    await me.send('DELETE', pathOf(job));
+    assert.deepEqual(idsOf(await me.get<Job[]>('/jobs/?stage=DELETED')), [job.id]);
+  });
+});
+
+describe('a query that cannot be', () => {
+  const faults: [query: string, field: string, says: RegExp][] = [
+    ['limit=0', 'limit', /at least 1/],
+    ['limit=-5', 'limit', /at least 1/],
+    ['limit=1001', 'limit', /at most 1000/],
+    ['limit=ten', 'limit', /whole number/],
+    ['limit=', 'limit', /whole number/],
+    ['limit=1.5', 'limit', /whole number/],
+    ['limit=1&limit=2', 'limit', /once/],
+    ['cursor=', 'cursor', /Link/],
+    ['cursor=12', 'cursor', /Link/],
+    ['cursor=YWZ0ZXI6LTE', 'cursor', /Link/],
+    ['cursor=%00', 'cursor', /Link/],
+    ['stage=RUNING', 'stage', /QUEUED.*QUEUE/],
+    ['stage=running', 'stage', /RUNNING/],
+    ['stage=', 'stage', /RUNNING/],
+    ['failed=1', 'failed', /true or false/],
+    ['failed=TRUE', 'failed', /true or false/],
+    ['terminal=yes', 'terminal', /true or false/],
+    ['since=yesterday', 'since', /2026-01-31/],
+    ['since=2026-02-31', 'since', /2026-01-31/],
+    ['since=0', 'since', /2026-01-31/],
+    ['title=a&title=b', 'title', /once/],
+  ];
+  for (const [query, field, says] of faults) {
+    test(`?${query} is 400 and says what to do`, async () => {
+      for (const [caller, path] of [
+        [me, '/jobs/'],
+        [admin, '/admin/jobs/'],
+      ] as const) {
+        const answer = await caller.get<Problem>(`${path}?${query}`);
+        assert.equal(answer.status, 400);
+        assert.equal(answer.body.code, 'bad_request');
+        assert.deepEqual(
+          answer.body.errors?.map((error) => error.field),
+          [field],
+        );
+        assert.match(answer.body.detail, says);
+      }
+    });
+  }
+
+  test('a stage of another system is 400 on this one', async () => {
+    const answer = await me.get<Problem>('/jobs/hpc_one/?stage=QUEUE');
+    assert.equal(answer.status, 400);
+    assert.doesNotMatch(answer.body.detail, /COMPLETED/);
+  });
+
+  test('several faults are told at once', async () => {
+    const answer = await me.get<Problem>('/jobs/?limit=x&failed=x&since=x');
+    assert.equal(answer.body.errors?.length, 3);
+  });
+});

@@ -1,0 +1,332 @@
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Answer, Caller, Job } from '../../support/api.ts';
+import { contractOf, type Problem } from '../../support/contract.ts';
+import { exampleRequest, filesOfJobs, type Life, liveThrough, submitLine } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { zipOf } from '../../support/zip.ts';
+
+// The sentences of the interface on submitting (4.2): where a job goes, the two headers, and the fields of the Payload.
+
+let server: TestServer;
+let me: Caller;
+let newcomer: Caller;
+
+before(async () => {
+  server = await startServer();
+  const contract = await contractOf(server);
+  me = contract.as(server.userToken);
+  newcomer = contract.as(await server.token('301331'));
+});
+after(() => server.dispose());
+
+const disposition = 'attachment; filename=file.zip';
+
+function post(
+  path: string,
+  headers: Record<string, string>,
+  body?: Buffer<ArrayBuffer>,
+): Promise<Answer<Job & Problem>> {
+  return me.send('POST', path, headers, body) as Promise<Answer<Job & Problem>>;
+}
+
+/** What is left of a submission that was taken: its job is over. */
+async function accepted(answer: Answer<Job>): Promise<Job> {
+  assert.equal(answer.status, 201, answer.text);
+  await me.finished(answer.body);
+  return answer.body;
+}
+
+/** Everything that a refused submission must leave as it was, once nothing else changes it. */
+async function whatIsKept() {
+  await until('the end of all jobs', async () => {
+    const { body: jobs } = await me.get<Job[]>('/jobs/');
+    return jobs.every((job) => job.terminal_stage) || undefined;
+  });
+  // The files of a job that never ran are removed just after its end is in the books.
+  await until('the files are at rest', async () => {
+    const before = String(filesOfJobs(server));
+    await sleep(200);
+    return before === String(filesOfJobs(server)) || undefined;
+  });
+  return {
+    jobs: (await me.get('/jobs/')).text,
+    quotas: (await me.get('/quotas/')).text,
+    files: filesOfJobs(server),
+  };
+}
+
+test('the script may be long', async () => {
+  const zip = await zipOf({ 'main.sh': `echo begun\n${'# as many words as it takes\n'.repeat(5000)}echo done\n` });
+  const job = await me.finished(await accepted(await me.submit('/jobs/hpc_two/', { tool: 'BASH' }, zip)));
+  assert.equal(job.stage, 'COMPLETED');
+});
+
+test('4.2 project_name is optional: when it is omitted, the default project of the system is used', async () => {
+  const one = await accepted(await submitLine(me, '/jobs/hpc_one/', 'true'));
+  const two = await accepted(await submitLine(me, '/jobs/hpc_two/', 'true'));
+  assert.deepEqual([one.project_name, two.project_name], ['proj_hpc_one_01', 'proj_hpc_two_01']);
+});
+
+for (const [hpc, project] of [
+  ['hpc_one', 'proj_hpc_one_01'],
+  ['hpc_two', 'proj_hpc_two_01'],
+  ['hpc_two', 'proj_hpc_two_02'],
+] as const) {
+  test(`4.2 a job is accepted inside the named project ${project}`, async () => {
+    const job = await accepted(await submitLine(me, `/jobs/${hpc}/${project}/`, 'true'));
+    const quota = await me.quota(hpc, project);
+    assert.deepEqual([job.project, job.project_name, job.project_hpc], [quota.project, project, hpc.toUpperCase()]);
+  });
+}
+
+test('4.2 hpc is required, and there is nothing to post to below a project', async () => {
+  const allowed = { '/jobs/': 'GET, HEAD', '/jobs/hpc_one/proj_hpc_one_01/X/': 'GET, HEAD, DELETE' };
+  for (const [path, allow] of Object.entries(allowed)) {
+    const { status, headers } = await me.submit(path, { command: 'true' });
+    assert.equal(status, 405, path);
+    assert.equal(headers.get('allow'), allow);
+  }
+});
+
+test('4.2 a submission to a system or a project that does not exist is 404', async () => {
+  for (const [path, code] of [
+    ['/jobs/hpc_three/', 'system_unknown'],
+    ['/jobs/HPC_ONE/', 'system_unknown'],
+    ['/jobs/hpc_one/proj_hpc_two_01/', 'project_unknown'],
+    ['/jobs/hpc_one/proj_hpc_one_02/', 'project_unknown'],
+  ] as const) {
+    const { status, body } = await me.submit(path, { command: 'true' });
+    assert.deepEqual([status, (body as unknown as Problem).code], [404, code], path);
+  }
+});
+
+// The headers.
+
+for (const header of ['Content-Disposition', 'Payload'] as const) {
+  test(`4.2 the header ${header} is required: without it 400, and it is named`, async () => {
+    const headers: Record<string, string> = { 'Content-Disposition': disposition, Payload: '{"command": "true"}' };
+    delete headers[header];
+    const { status, body } = await post('/jobs/hpc_one/', headers);
+    assert.equal(status, 400);
+    assert.match(body.detail, new RegExp(header));
+  });
+}
+
+test('4.2 Content-Disposition has the form attachment; filename=<file.zip>, in any spelling of it', async () => {
+  for (const value of [
+    'attachment; filename=file.zip',
+    'attachment;filename=file.zip',
+    'attachment; filename="my file.zip"',
+    'Attachment; FileName="FILE.ZIP"',
+    "attachment; filename*=UTF-8''na%C3%AFve.zip",
+  ]) {
+    const answer = await post('/jobs/hpc_two/', { 'content-disposition': value, payload: '{"tool": "BASH"}' });
+    assert.equal(answer.status, 201, value);
+  }
+});
+
+test('4.2 Content-Disposition: anything but an attachment with a zip file name is 400', async () => {
+  const kept = await whatIsKept();
+  for (const value of [
+    'attachment',
+    'inline; filename=file.zip',
+    'attachment; filename=',
+    'attachment; filename=.zip',
+    'attachment; filename=file.tar.gz',
+    'attachment; filename=../file.zip',
+    'attachment; filename="a/b.zip"',
+    'file.zip',
+    ';;;',
+  ]) {
+    const { status, body } = await post('/jobs/hpc_one/', {
+      'content-disposition': value,
+      payload: '{"command": "true"}',
+    });
+    assert.deepEqual([status, body.code], [400, 'invalid_content_disposition'], value);
+  }
+  assert.deepEqual(await whatIsKept(), kept);
+});
+
+test('4.2 Payload is a JSON object: anything else is 400', async () => {
+  for (const payload of ['', '{', 'true', 'null', '7', '"text"', '[]', "{'command': 'true'}", 'command=true']) {
+    const { status, body } = await post('/jobs/hpc_one/', { 'content-disposition': disposition, payload });
+    assert.deepEqual([status, body.code], [400, 'invalid_payload'], payload);
+  }
+});
+
+// The fields of the Payload.
+
+test('4.2 numbers are taken as text and as numbers alike, and granted alike', async () => {
+  const text = await submitLine(me, '/jobs/hpc_one/', 'true', { node_number: '2', core_number: '3', runtime: '1.5' });
+  const number = await submitLine(me, '/jobs/hpc_one/', 'true', { node_number: 2, core_number: 3, runtime: 1.5 });
+  for (const { status, text: json } of [text, number]) {
+    assert.equal(status, 201);
+    assert.ok(json.includes('"runtime":1.5,'), json);
+  }
+});
+
+test('4.2 runtime is a float however it is written', async () => {
+  for (const [hpc, written, float] of [
+    ['hpc_one', '2', '2.0'],
+    ['hpc_one', '"2"', '2.0'],
+    ['hpc_two', '0.25', '0.25'],
+    ['hpc_two', '"0.250"', '0.25'],
+    ['hpc_two', '".25"', '0.25'],
+    ['hpc_two', '"2.5e-1"', '0.25'],
+    ['hpc_two', '"+0.25"', '0.25'],
+    ['hpc_two', '"1."', '0.5'],
+  ] as const) {
+    const runs = hpc === 'hpc_one' ? '"command": "true"' : '"tool": "BASH"';
+    const payload = `{${runs}, "runtime": ${written}}`;
+    const { text } = await post(`/jobs/${hpc}/`, { 'content-disposition': disposition, payload });
+    assert.ok(text.includes(`"runtime":${float},`), `${payload}: ${text}`);
+  }
+});
+
+let defaults: Record<'hpc_one' | 'hpc_two', Life>;
+test('4.2 every field has a default: the job is accepted, and runs', async () => {
+  const [one, two] = await Promise.all([
+    liveThrough(server, newcomer, 'hpc_one', {}),
+    liveThrough(server, newcomer, 'hpc_two', {}),
+  ]);
+  defaults = { hpc_one: one, hpc_two: two };
+  assert.deepEqual([one.finished.body.stage, two.finished.body.stage], ['SUCCESSFUL', 'COMPLETED']);
+});
+
+test("4.2 runtime defaults to the system's own default: 1.0 on hpc_one, 0.5 on hpc_two", () => {
+  assert.ok(defaults.hpc_one.submitted.text.includes('"runtime":1.0,'));
+  assert.ok(defaults.hpc_two.submitted.text.includes('"runtime":0.5,'));
+});
+
+test('4.2 node_number and core_number default to 1: what is held is the runtime of one core', () => {
+  for (const [life, seconds] of [
+    [defaults.hpc_one, 3600],
+    [defaults.hpc_two, 1800],
+  ] as const) {
+    assert.equal(life.before.time_left - life.during.time_left, seconds);
+  }
+});
+
+test("4.2 title defaults to ''", () => {
+  assert.equal(defaults.hpc_one.submitted.body.title, '');
+  assert.equal(defaults.hpc_two.finished.body.title, '');
+});
+
+const titles = ['Größe 10 µm', '名前 ✓ 🚀', 'a "quoted" \\ title', '<b>&amp;</b>', "'; drop table jobs; --", ' ', '{}'];
+for (const title of titles) {
+  test(`4.2 title: ${JSON.stringify(title)} in UTF-8 comes back as it was given`, async () => {
+    const payload = Buffer.from(JSON.stringify({ tool: 'BASH', title })).toString('latin1');
+    const job = await accepted(await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload }));
+    assert.equal(job.title, title);
+    assert.equal((await me.get<Job[]>('/jobs/hpc_two/')).body.at(-1)?.title, title);
+  });
+}
+
+test('4.2 title: one sent in latin1, and one in JSON escapes, comes back too', async () => {
+  const latin1 = await post('/jobs/hpc_two/', {
+    'content-disposition': disposition,
+    payload: JSON.stringify({ tool: 'BASH', title: 'Größe déjà vu' }),
+  });
+  assert.equal(latin1.body.title, 'Größe déjà vu');
+  const escaped = await post('/jobs/hpc_two/', {
+    'content-disposition': disposition,
+    payload: '{"tool": "BASH", "title": "\\u540d\\u524d \\ud83d\\ude80"}',
+  });
+  assert.equal(escaped.body.title, '名前 🚀');
+});
+
+test('4.2 command applies to hpc_one only, and tool to hpc_two only: the other one is refused by name', async () => {
+  for (const [path, payload, field] of [
+    ['/jobs/hpc_one/', { command: 'true', tool: 'BASH' }, 'tool'],
+    ['/jobs/hpc_two/', { command: 'true', tool: 'BASH' }, 'command'],
+  ] as const) {
+    const { status, body } = await me.submit(path, payload);
+    assert.equal(status, 400);
+    assert.deepEqual(
+      (body as unknown as Problem).errors?.map((error) => error.field),
+      [field],
+    );
+  }
+});
+
+const faults: [system: 'hpc_one' | 'hpc_two', field: string, values: unknown[]][] = [
+  [
+    'hpc_one',
+    'command',
+    [undefined, '', '  ', 7, null, ['true'], 'line\nline', 'sbatch', 'sbatch "run.sh', 'x'.repeat(9000)],
+  ],
+  ['hpc_one', 'command', ['sbatch --uid=0 run.sh', 'sbatch --chdir=/ run.sh', 'sbatch -A other run.sh']],
+  ['hpc_two', 'tool', [undefined, '', 'bash', 'NO_SUCH_TOOL', '../BASH', '__proto__', 'constructor', 7, null]],
+  [
+    'hpc_one',
+    'node_number',
+    ['', 'two', '1.5', 1.5, '0', 0, '-1', '65', 65, '1e1', '0x1', ' 1', true, null, [], '9'.repeat(30)],
+  ],
+  ['hpc_two', 'core_number', ['', 'six', '0.5', '0', '-6', '129', 129, {}, null]],
+  [
+    'hpc_one',
+    'runtime',
+    ['', 'long', '0', 0, '0.0', '-1', '48.01', 49, 'NaN', 'Infinity', '1e999', '1,5', '2h', true, null],
+  ],
+  ['hpc_two', 'runtime', ['', 'long', '0', '-0.5', 'NaN', null]],
+  ['hpc_one', 'title', [7, null, ['a'], {}, 'tab\there', 'nul\u0000', 'x'.repeat(257)]],
+  ['hpc_two', 'nodes', ['2']],
+  ['hpc_one', '__proto__', ['x']],
+];
+for (const [hpc, field, values] of faults) {
+  test(`4.2 ${hpc}: a wrong ${field} is 400, names the field, and leaves nothing behind`, async () => {
+    const kept = await whatIsKept();
+    const good: Record<string, unknown> = {
+      ...exampleRequest,
+      ...(hpc === 'hpc_one' ? { command: 'true' } : { tool: 'BASH' }),
+    };
+    for (const value of values) {
+      const entries = Object.entries(good).filter(([name]) => name !== field);
+      const payload = JSON.stringify(Object.fromEntries(entries)).replace(
+        /\}$/,
+        value === undefined ? '}' : `,${JSON.stringify(field)}:${JSON.stringify(value)}}`,
+      );
+      const { status, body } = await post(`/jobs/${hpc}/`, { 'content-disposition': disposition, payload });
+      assert.equal(status, 400, payload.slice(0, 200));
+      assert.equal(body.code, 'invalid_payload');
+      assert.deepEqual(
+        body.errors?.map((error) => error.field),
+        [field],
+      );
+      assert.match(body.detail, new RegExp(field));
+    }
+    assert.deepEqual(await whatIsKept(), kept);
+  });
+}
+
+test('4.2 all faults of a Payload are told at once', async () => {
+  const { status, body } = await me.submit('/jobs/hpc_one/', {
+    node_number: 'x',
+    core_number: 'y',
+    runtime: 'z',
+    extra: 1,
+  });
+  assert.equal(status, 400);
+  const fields = (body as unknown as Problem).errors?.map((error) => error.field);
+  assert.deepEqual(fields?.toSorted(), ['command', 'core_number', 'extra', 'node_number', 'runtime']);
+});
+
+test('4.2 what a system has at the most is granted, and runtime over it is clamped on hpc_two only', async () => {
+  const most = { node_number: '1', core_number: '1', runtime: '48.0' };
+  assert.equal((await submitLine(me, '/jobs/hpc_one/', 'true', most)).status, 201);
+  for (const runtime of ['0.5', '0.51', '48.0', '1e9']) {
+    const { text } = await submitLine(me, '/jobs/hpc_two/', 'true', { runtime });
+    assert.ok(text.includes('"runtime":0.5,'), text);
+  }
+  assert.ok((await submitLine(me, '/jobs/hpc_two/', 'true', { runtime: '0.25' })).text.includes('"runtime":0.25,'));
+});
+
+test('4.2 a refused Payload is refused before the body: a good zip does not save it, a bad one is not looked at', async () => {
+  for (const body of [await zipOf({ 'main.sh': 'true\n' }), Buffer.from('no zip')]) {
+    const answer = await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload: '{}' }, body);
+    assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_payload']);
+  }
+});

@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
+import { pathOf } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+
+let server: TestServer;
+let me: Caller;
+let admin: Caller;
+let job: Job;
+let user: string;
+
+before(async () => {
+  server = await startServer();
+  me = callerOf(server.url, server.userToken);
+  admin = callerOf(server.url, server.adminToken);
+  job = (await me.submit('/jobs/hpc_one/', { command: 'true' })).body;
+  user = job.owner;
+  await me.finished(job);
+});
+after(() => server.dispose());
+
+const tagOf = (answer: Answer) => answer.headers.get('etag') ?? '';
+const ask = (caller: Caller, path: string, ifNoneMatch: string, method = 'GET') =>
+  caller.send(method, path, { 'if-none-match': ifNoneMatch });
+
+/** Every path that has a tag, and whether it is for administrators. */
+const places = (): [path: string, caller: Caller][] => [
+  ['/jobs/', me],
+  ['/jobs/hpc_one/', me],
+  ['/jobs/hpc_one/proj_hpc_one_01/', me],
+  ['/jobs/?limit=1&failed=false', me],
+  [pathOf(job), me],
+  ['/quotas/', me],
+  ['/quotas/hpc_one/', me],
+  ['/quotas/hpc_one/proj_hpc_one_01/', me],
+  ['/admin/jobs/', admin],
+  [`/admin/jobs/${user}/hpc_one/`, admin],
+  ['/admin/quotas/', admin],
+  [`/admin/quotas/${user}/`, admin],
+  [`/admin/quotas/${user}/hpc_one/proj_hpc_one_01/`, admin],
+];
+
+describe('a tag', () => {
+  test('comes with every job, list and quota: strong, and the same while nothing changes', async () => {
+    for (const [path, caller] of places()) {
+      const [first, second] = [await caller.get(path), await caller.get(path)];
+      assert.match(tagOf(first), /^"[\w-]+"$/, path);
+      assert.equal(tagOf(first), tagOf(second), path);
+      assert.equal(first.text, second.text, path);
+      assert.equal(first.headers.get('cache-control'), 'private, no-cache');
+    }
+  });
+
+  test('is answered with 304 and no body, in every form that RFC 9110 allows', async () => {
+    for (const [path, caller] of places()) {
+      const tag = tagOf(await caller.get(path));
+      for (const header of [tag, `W/${tag}`, `"other", ${tag}`, `"a,b" ,W/${tag}, "c"`, '*']) {
+        const answer = await ask(caller, path, header);
+        assert.deepEqual([answer.status, answer.text, tagOf(answer)], [304, '', tag], `${path} ${header}`);
+      }
+      for (const header of ['"other"', tag.slice(1, -1), '', '"', 'W/']) {
+        assert.equal((await ask(caller, path, header)).status, 200, `${path} ${header}`);
+      }
+    }
+  });
+
+  test('is answered to HEAD as to GET', async () => {
+    for (const [path, caller] of places()) {
+      const get = await caller.get(path);
+      const head = await caller.send('HEAD', path);
+      assert.deepEqual([head.status, head.text, tagOf(head)], [200, '', tagOf(get)]);
+      assert.equal((await ask(caller, path, tagOf(get), 'HEAD')).status, 304);
+    }
+  });
+
+  test('is of no use to somebody else: theirs is another one', async () => {
+    const other = callerOf(server.url, await server.token('4242'));
+    for (const path of ['/jobs/', '/quotas/']) {
+      const answer = await ask(other, path, tagOf(await me.get(path)));
+      assert.equal(answer.status, 200);
+    }
+    assert.equal((await ask(other, pathOf(job), '*')).status, 404);
+    assert.equal((await ask(other, '/admin/jobs/', '*')).status, 403);
+    assert.equal((await ask(callerOf(server.url, null), '/jobs/', '*')).status, 401);
+  });
+
+  test('differs between the pages and filters of a list', async () => {
+    const paths = ['/jobs/', '/jobs/?limit=5', '/jobs/?limit=6', '/jobs/?failed=true', '/jobs/hpc_one/'];
+    const tags = await Promise.all(paths.map(async (path) => tagOf(await me.get(path))));
+    assert.equal(new Set(tags).size, paths.length);
+  });
+});
+
+/** Does something, and tells which of the paths have another tag, and which another body, than before. */
+async function changedBy(act: () => Promise<unknown>, paths: [string, Caller][]) {
+  const before = await Promise.all(paths.map(([path, caller]) => caller.get(path)));
+  await act();
+  const changes = { tags: [] as string[], bodies: [] as string[] };
+  for (const [index, [path, caller]] of paths.entries()) {
+    const then = before[index] as Answer;
+    const answer = await ask(caller, path, tagOf(then));
+    if (answer.status === 200) changes.tags.push(path);
+    if ((await caller.get(path)).text !== then.text) changes.bodies.push(path);
+  }
+  return changes;
+}
+
+describe('what changes an answer changes its tag', () => {
+  const grant = (path: string, body: object) =>
+    admin.send(
+      'POST',
+      `/admin/grants/hpc_one/proj_hpc_one_01/${path}`,
+      { 'content-type': 'application/json', 'idempotency-key': crypto.randomUUID() },
+      JSON.stringify(body),
+    );
+  const acts: [what: string, act: () => Promise<unknown>, paths: string[]][] = [
+    ['a submission', () => me.submit('/jobs/hpc_one/', { command: 'sleep 60' }), ['/jobs/', '/quotas/']],
+    [
+      'a cancellation',
+      async () => {
+        const [running] = (await me.get<Job[]>('/jobs/?terminal=false')).body;
+        assert.ok(running);
+        assert.equal((await me.send('DELETE', pathOf(running))).status, 200);
+      },
+      ['/jobs/', '/quotas/'],
+    ],
+    ['a deletion', () => me.send('DELETE', pathOf(job)), ['/jobs/']],
+    [
+      'a grant',
+      async () => {
+        const body = { kind: 'top_up', resource: 'time', amount: 5, source: 'new', reason: 'test' };
+        assert.equal((await grant(`${user}/`, body)).status, 201);
+      },
+      ['/quotas/', '/quotas/hpc_one/proj_hpc_one_01/'],
+    ],
+    ['a new member', () => server.token('5151'), ['/admin/quotas/']],
+    [
+      'a grant by the command line',
+      () => server.bursar('grant', 'hpc_one/proj_hpc_one_01', '--user', user, '--time', '7', '--reason', 'a test'),
+      ['/quotas/'],
+    ],
+    [
+      'a period that begins, without anybody doing anything',
+      async () => {
+        const { time_left: before } = await me.quota('hpc_one', 'proj_hpc_one_01');
+        const starts = new Date(Date.now() + 1500).toISOString();
+        await grant('periods/', { starts, member_seconds: 10, reserve_seconds: 0, reason: 'test' });
+        assert.equal((await me.quota('hpc_one', 'proj_hpc_one_01')).time_left, before);
+        const begun = async () => ((await me.quota('hpc_one', 'proj_hpc_one_01')).time_left === 10 ? true : undefined);
+        await until('the period begins', begun);
+      },
+      ['/quotas/'],
+    ],
+  ];
+  for (const [what, act, expected] of acts) {
+    test(what, async () => {
+      const changes = await changedBy(act, places());
+      for (const path of expected) assert.ok(changes.bodies.includes(path), `${path} was to change`);
+      for (const path of changes.bodies) assert.ok(changes.tags.includes(path), `${path} has changed`);
+    });
+  }
+
+  test('but what one user does leaves the tags of the jobs of another as they are', async () => {
+    const other = callerOf(server.url, await server.token('6161'));
+    const changes = await changedBy(() => me.submit('/jobs/hpc_two/', { tool: 'BASH' }), [['/jobs/', other]]);
+    assert.deepEqual(changes, { tags: [], bodies: [] });
+  });
+});

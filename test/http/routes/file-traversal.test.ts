@@ -1,0 +1,288 @@
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { type Caller, callerOf, type Job } from '../../support/api.ts';
+import { gate, inStage, letGo } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { contentsOf } from '../../support/unzip.ts';
+import { ask, bearer } from '../../support/wire.ts';
+import { zipOf } from '../../support/zip.ts';
+
+// Paths go out as they are written here: most clients would tidy them up before anybody could be tempted.
+
+const secret = 'SECRET-OF-SOMEBODY-ELSE';
+/** What must never be in an answer: a secret beside the workspaces, another job's files, the system's, the books. */
+const forbidden = [secret, 'root:x:0', 'root:*:', 'SQLite format', 'PATH='];
+
+let server: TestServer;
+let me: Caller;
+let mine: Job;
+let other: Job;
+
+before(async () => {
+  server = await startServer();
+  me = callerOf(server.url, server.userToken);
+  writeFileSync(join(server.data, 'secret'), secret);
+  const somebody = callerOf(server.url, await server.token('4711'));
+  const submit = async (caller: Caller, files: Record<string, string>, command: string) =>
+    (await caller.submit('/jobs/hpc_one/', { command }, await zipOf(files))).body;
+  other = await submit(somebody, { secret }, `cat secret`);
+  mine = await submit(me, { 'honest.txt': 'honest', 'data/in': 'in' }, 'echo printed');
+  await somebody.finished(other);
+  await me.finished(mine);
+});
+after(() => server.dispose());
+
+const base = (job: Job) => `/files/hpc_one/proj_hpc_one_01/${job.job_id}/`;
+
+async function request(path: string) {
+  return await ask(server.url, { path, headers: [bearer(server.userToken), ['connection', 'close']] });
+}
+
+function assertNothingLeaked(about: string, text: string) {
+  for (const marker of forbidden) assert.ok(!text.includes(marker), `${about} leaked ${marker}`);
+}
+
+/** A relative path out of the working directory, spelled in many ways by what stands for `..` and for `/`. */
+const climbs = ['secret', 'bursar.db', 'workspaces/OTHER/files/secret', 'workspaces/OTHER/stdout'];
+const dots = [
+  '..',
+  '%2e%2e',
+  '.%2e',
+  '%2E.',
+  '%252e%252e',
+  '..;',
+  '..%00',
+  '..%20',
+  '%c0%ae%c0%ae',
+  '%u002e%u002e',
+  '...',
+  '．．',
+];
+const slashes = ['/', '%2f', '%2F', '%5c', '\\', '%252f', '//', '/./', '%c0%af', '%u2215', '／', ';/'];
+
+const relative = dots.flatMap((up) =>
+  slashes.map((slash) => ({ spelling: `${up}${slash}`, path: [up, up, up, ''].join(slash) })),
+);
+
+const absolute = [
+  '/etc/passwd',
+  '//etc/passwd',
+  '%2fetc%2fpasswd',
+  '%2Fetc/passwd',
+  '%252fetc%252fpasswd',
+  'file:///etc/passwd',
+  'file:%2f%2f%2fetc%2fpasswd',
+  '\\etc\\passwd',
+  'C:\\secret',
+  '~root/.profile',
+  '~/.profile',
+  '%7e/.profile',
+  '/proc/self/environ',
+  'proc/self/environ',
+  './/etc/passwd',
+  '%00/etc/passwd',
+  '%0a/etc/passwd',
+  '$HOME/.profile',
+  '`cat%20/etc/passwd`',
+  '$(cat%20/etc/passwd)',
+  '*',
+  'honest.txt/../../stdout',
+  'honest.txt/../../../../secret',
+  'data/../../stdout',
+  'data/%2e%2e/%2e%2e/stdout',
+  './honest.txt',
+  'data/./in',
+  'data/../honest.txt',
+  'data//in',
+  'honest.txt%00.png',
+  '%00honest.txt',
+  '.',
+  '..',
+  '%2e',
+  '%2e%2e',
+  '../files/honest.txt',
+  '../stdout',
+  '../stderr',
+  '%2e%2e/stdout',
+  '..%2fstdout',
+];
+
+describe('no spelling of a path leads out of a workspace', () => {
+  for (const { spelling, path } of relative) {
+    test(`${spelling}${spelling}…`, async () => {
+      for (const target of climbs) {
+        for (const end of ['', '/', '/?archive=zip']) {
+          const whole = base(mine) + path + target.replace('OTHER', other.job_id) + end;
+          const { status, text } = await request(whole);
+          assertNothingLeaked(whole, text);
+          assert.ok(status === 404 || status === 400, `${whole}: ${status}`);
+        }
+      }
+    });
+  }
+
+  for (const path of absolute) {
+    test(path, async () => {
+      for (const end of ['', '/', '/?archive=zip', '?archive=zip']) {
+        const { status, text } = await request(base(mine) + path + end);
+        assertNothingLeaked(path, text);
+        assert.ok(status === 404 || status === 400, `${path}${end}: ${status}`);
+      }
+    });
+  }
+
+  const jobs = [
+    '..',
+    '%2e%2e',
+    '..%2f..',
+    '.',
+    '%2e',
+    'OTHER',
+    'MINE%2f..%2fOTHER',
+    'MINE%2ffiles',
+    'MINE.removed',
+    'mine',
+  ];
+  for (const name of jobs) {
+    test(`the job ${name}`, async () => {
+      const id = name
+        .replace('OTHER', other.job_id)
+        .replace('MINE', mine.job_id)
+        .replace('mine', mine.job_id.toLowerCase());
+      for (const end of ['', 'secret', 'files/', '?archive=zip', '../../secret']) {
+        for (const prefix of ['/files/hpc_one/proj_hpc_one_01/', '/files/hpc_one/../', '/files/../proj_hpc_one_01/']) {
+          const { status, text } = await request(`${prefix}${id}/${end}`);
+          assertNothingLeaked(id, text);
+          assert.ok(status === 404 || status === 400, `${prefix}${id}/${end}: ${status}`);
+        }
+      }
+    });
+  }
+
+  test('a request for an absolute address', async () => {
+    for (const path of ['/../../../secret', '/%2e%2e/%2e%2e/%2e%2e/secret', '/../stdout']) {
+      const { status, text } = await request(`http://bursar${base(mine)}${path.slice(1)}`);
+      assertNothingLeaked(path, text);
+      assert.ok(status === 404 || status === 400, `${path}: ${status}`);
+    }
+  });
+
+  for (const query of [
+    'stream=../files/honest.txt',
+    'stream=..%2f..%2fsecret',
+    'stream=',
+    'offset=-1',
+    'stream=stdout%00',
+  ]) {
+    test(`the log with ${query}`, async () => {
+      const { status, text } = await request(`/jobs/hpc_one/proj_hpc_one_01/${mine.job_id}/log/?${query}`);
+      assertNothingLeaked(query, text);
+      assert.equal(status, 400);
+    });
+  }
+
+  test('what is honest is still there', async () => {
+    assert.equal((await request(`${base(mine)}honest.txt`)).text, 'honest');
+    assert.equal((await request(`${base(mine)}data/in`)).text, 'in');
+    assert.equal((await request(`${base(mine)}data%2fin`)).text, 'in');
+  });
+});
+
+describe('no link that a job makes leads out of its workspace', () => {
+  const data = '../../../..';
+  const tricks: Record<string, { make: string; paths: string[] }> = {
+    'a link to a file beside the workspaces': { make: `ln -s ${data}/secret l1`, paths: ['l1'] },
+    'an absolute link': { make: 'ln -s /etc/passwd l2', paths: ['l2'] },
+    'a link to a folder': {
+      make: `ln -s ${data} l3`,
+      paths: ['l3', 'l3/', 'l3/secret', 'l3/bursar.db', 'l3/?archive=zip'],
+    },
+    'a link to /': { make: 'ln -s / l4', paths: ['l4/', 'l4/etc/passwd', 'l4/?archive=zip'] },
+    'a link to the other jobs': { make: 'ln -s ../.. l5', paths: ['l5/', 'l5/OTHER/stdout', 'l5/OTHER/files/secret'] },
+    'a link to a link': { make: 'ln -s l2 l6', paths: ['l6'] },
+    'a link deep down': { make: 'mkdir -p a/b && ln -s /etc a/b/l7', paths: ['a/b/l7', 'a/b/l7/', 'a/b/l7/passwd'] },
+    'a link to its own environment': { make: 'ln -s /proc/self/environ l8', paths: ['l8'] },
+    'a link to /proc': {
+      make: 'ln -s /proc/self l9',
+      paths: ['l9/', 'l9/environ', 'l9/root/etc/passwd', 'l9/cwd/secret'],
+    },
+    'a link to itself': { make: 'ln -s l10 l10', paths: ['l10', 'l10/', 'l10/l10'] },
+    'a hard link': { make: `ln ${data}/secret h1`, paths: ['h1'] },
+    'two hard links': { make: `ln ${data}/secret h2; ln ${data}/secret a/h3`, paths: ['h2', 'a/h3', 'a/?archive=zip'] },
+    'a pipe': { make: 'mkfifo p1', paths: ['p1', 'p1/'] },
+    'a pipe with a writer': { make: 'mkfifo p2; (sleep 2 | cat > p2 &)', paths: ['p2'] },
+    'a socket': {
+      make: `python3 -c "import socket; socket.socket(socket.AF_UNIX).bind('s1')"`,
+      paths: ['s1'],
+    },
+    'a link with the name of a header': { make: `ln -s /etc/passwd "$(printf 'x\\r\\ny')"`, paths: ['x%0d%0ay'] },
+    'a link in place of its errors': { make: 'ln -sf /etc/passwd ../stderr', paths: [] },
+  };
+  let tricky: Job;
+
+  before(async () => {
+    const command = `${Object.values(tricks)
+      .map(({ make }) => make)
+      .join('\n')}\necho made > made\n${gate}`;
+    tricky = (await me.submit('/jobs/hpc_one/', { command: 'bash tricks.sh' }, await zipOf({ 'tricks.sh': command })))
+      .body;
+    await inStage(me, tricky, 'RUNNING');
+    await until('the links are made', async () => (await request(`${base(tricky)}made`)).status === 200 || undefined);
+  });
+  after(async () => {
+    letGo(server, tricky);
+    await me.finished(tricky);
+  });
+
+  for (const [name, { paths }] of Object.entries(tricks)) {
+    test(name, async () => {
+      for (const path of paths.map((each) => each.replace('OTHER', other.job_id))) {
+        const { status, text } = await request(base(tricky) + path);
+        assertNothingLeaked(path, text);
+        if (!path.startsWith('a/?')) assert.equal(status, 404, path);
+      }
+      const { text } = await request(`/jobs/hpc_one/proj_hpc_one_01/${tricky.job_id}/log/?stream=stderr`);
+      assertNothingLeaked('the log', text);
+      assert.equal(text, '');
+    });
+  }
+
+  test('neither the list nor the archive has any of it', async () => {
+    const { body } = await me.get<{ path: string }[]>(base(tricky));
+    assert.deepEqual(
+      body.map(({ path }) => path),
+      ['made', 'tricks.sh'],
+    );
+    const headers = { authorization: `Bearer ${server.userToken}` };
+    const response = await fetch(`${server.url}${base(tricky)}?archive=zip`, { headers });
+    const contents = await contentsOf(Buffer.from(await response.arrayBuffer()));
+    assert.deepEqual([...contents.keys()].sort(), ['a/', 'a/b/', 'made', 'tricks.sh']);
+  });
+
+  test('a folder that is swapped for a link all the time shows its own files or none', async () => {
+    const swap = `mkdir -p d/workspaces/OTHER; echo mine | tee d/secret > d/workspaces/OTHER/stdout; ln -s ${data} l
+      while [ ! -e go ] && [ -d "$PWD" ]; do mv -T d d2; mv -T l d; mv -T d l; mv -T d2 d; done`;
+    const zip = await zipOf({ 'swap.sh': swap.replaceAll('OTHER', other.job_id) });
+    const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'bash swap.sh' }, zip);
+    await inStage(me, job, 'RUNNING');
+    const seen = new Set<number>();
+    for (let round = 0; round < 150; round += 1) {
+      for (const path of ['d/secret', `d/workspaces/${other.job_id}/stdout`, 'd/', 'd/?archive=zip', '?archive=zip']) {
+        const { status, text } = await request(base(job) + path);
+        assertNothingLeaked(path, text);
+        assert.ok(!text.includes('bursar.db'), `${path} listed what is outside`);
+        seen.add(status);
+      }
+    }
+    letGo(server, job);
+    await me.finished(job);
+    assert.ok(seen.has(200));
+    assert.deepEqual(
+      [...seen].filter((status) => status !== 200 && status !== 404),
+      [],
+    );
+  });
+});

@@ -1,0 +1,245 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
+import { type Bench, openBench } from '../../support/bench.ts';
+import { assertProblem } from '../../support/refusals.ts';
+import { until } from '../../support/until.ts';
+import { bearer, headOf, openWire } from '../../support/wire.ts';
+import { zipOf } from '../../support/zip.ts';
+
+type Zip = Awaited<ReturnType<typeof zipOf>>;
+const path = '/jobs/hpc_one/';
+const payload = { command: 'sh run.sh', runtime: '0.1', title: 'once' };
+let bench: Bench;
+let me: Caller;
+let zip: Zip;
+
+before(async () => {
+  bench = await openBench({
+    timeSeconds: 1_000_000,
+    adjust: (config) => {
+      config.retention = { noticeDays: 7, everySeconds: 0.2 };
+    },
+  });
+  me = await bench.user('7');
+  zip = await zipOf({ 'run.sh': 'echo once\n' });
+});
+after(() => bench.dispose());
+
+const headers = (key: string, text = JSON.stringify(payload)) => ({
+  'content-disposition': 'attachment; filename=job.zip',
+  'idempotency-key': key,
+  payload: text,
+});
+const submit = (key: string, body: NonNullable<RequestInit['body']> = zip, text?: string, caller = me, to = path) =>
+  caller.send('POST', to, headers(key, text), body) as Promise<Answer<Job>>;
+const jobs = async (caller = me) => (await caller.get<Job[]>('/jobs/')).body;
+const keyRow = (key: string) =>
+  bench.rows<{ claimed_by: string | null }>('select * from idempotency where key = ?', key);
+
+describe('a submission that is repeated under its key', () => {
+  test('gets the first answer, status and body, and makes no second job', async () => {
+    const key = randomUUID();
+    const before = await jobs();
+    const first = await submit(key);
+    assert.equal(first.status, 201, first.text);
+    await me.finished(first.body);
+    const again = await submit(key);
+    assert.deepEqual([again.status, again.text], [201, first.text]);
+    assert.equal((await jobs()).length, before.length + 1);
+  });
+
+  test('is the same request however it is spelt', async () => {
+    const key = randomUUID();
+    const first = await submit(key);
+    const form = new FormData();
+    form.append('file', new Blob([zip]), 'other-name.zip');
+    const spellings = [
+      () => submit(key, zip, '{ "title": "once", "runtime": "0.1", "command": "sh run.sh" }'),
+      () => submit(key, zip, undefined, me, '/jobs/hpc_one'),
+      () => submit(key, zip, undefined, me, '/jobs/hpc%5Fone/?x=1'),
+      () => submit(key, form),
+    ];
+    for (const spelling of spellings) assert.equal((await spelling()).text, first.text);
+  });
+
+  test('is 422 when it is another request: another Payload, another zip, another path', async () => {
+    const key = randomUUID();
+    assert.equal((await submit(key)).status, 201);
+    const before = await jobs();
+    const other = await zipOf({ 'run.sh': 'echo twice\n' });
+    for (const answer of [
+      await submit(key, zip, JSON.stringify({ ...payload, title: 'another' })),
+      await submit(key, other),
+      await submit(key, new Uint8Array()),
+      await submit(key, zip, undefined, me, '/jobs/hpc_one/proj_hpc_one_01/'),
+    ]) {
+      assertProblem(answer, { status: 422, code: 'idempotency_key_reused' });
+    }
+    assert.equal((await jobs()).length, before.length);
+  });
+
+  test('gets the first answer even if it would be refused by now', async () => {
+    const key = randomUUID();
+    const first = await submit(key);
+    const json = { 'content-type': 'application/json' };
+    const reason = JSON.stringify({ reason: 'maintenance' });
+    await bench.admin.send('POST', '/admin/systems/hpc_one/pause/', json, reason);
+    try {
+      assertProblem(await submit(randomUUID()), { status: 503, code: 'system_paused' });
+      assert.equal((await submit(key)).text, first.text);
+    } finally {
+      await bench.admin.send('POST', '/admin/systems/hpc_one/resume/', json, reason);
+    }
+  });
+
+  test('is another request when another user sends it', async () => {
+    const key = randomUUID();
+    const other = await bench.user('8');
+    const [mine, theirs] = [await submit(key), await submit(key, zip, undefined, other)];
+    assert.deepEqual([mine.status, theirs.status], [201, 201]);
+    assert.deepEqual([mine.body.owner, theirs.body.owner], ['7', '8']);
+  });
+
+  test('makes one job when fifty of them come at once', async () => {
+    const key = randomUUID();
+    const before = await jobs();
+    const answers = await Promise.all(Array.from({ length: 50 }, () => submit(key)));
+    const taken = answers.filter((answer) => answer.status === 201);
+    assert.ok(taken.length > 0);
+    assert.equal(new Set(taken.map((answer) => answer.text)).size, 1);
+    for (const answer of answers.filter((other) => other.status !== 201)) {
+      assertProblem(answer, { status: 409, code: 'idempotency_key_in_use' });
+    }
+    assert.equal((await jobs()).length, before.length + 1);
+  });
+});
+
+describe('a submission whose key is still being worked on', () => {
+  const beginOf = async (key: string) => {
+    const wire = await openWire(bench.server.url);
+    const lines = Object.entries({ ...headers(key), 'content-length': String(zip.length) });
+    const token = await bench.token('7');
+    await wire.write(headOf({ method: 'POST', path, headers: [...lines, bearer(token)] }), zip.subarray(0, 20));
+    await until('the key is claimed', async () => ((await keyRow(key)).length > 0 ? true : undefined));
+    return wire;
+  };
+
+  test('is 409 with Retry-After, and then gets the answer', async () => {
+    const key = randomUUID();
+    const wire = await beginOf(key);
+    const early = await submit(key);
+    assertProblem(early, { status: 409, code: 'idempotency_key_in_use', says: /same key/ });
+    assert.match(early.headers.get('retry-after') ?? '', /^\d+$/);
+    await wire.write(zip.subarray(20));
+    const [first] = await wire.answers(1);
+    assert.equal(first?.status, 201);
+    assert.equal((await submit(key)).text, first?.text);
+  });
+
+  test('is taken when the first one breaks off', async () => {
+    const key = randomUUID();
+    const before = await jobs();
+    const wire = await beginOf(key);
+    wire.destroy();
+    await until('the key is free', async () => ((await keyRow(key)).length === 0 ? true : undefined));
+    assert.equal((await submit(key)).status, 201);
+    assert.equal((await jobs()).length, before.length + 1);
+  });
+
+  test('is taken once whoever held the key has let its time run out, and that one comes to nothing', async () => {
+    const key = randomUUID();
+    const before = await jobs();
+    const wire = await beginOf(key);
+    await bench.tamper('update idempotency set claimed_until = 1 where key = ?', key);
+    const second = await submit(key);
+    assert.equal(second.status, 201);
+    await wire.write(zip.subarray(20));
+    const [late] = await wire.answers(1);
+    assertProblem(late as Answer, { status: 409, code: 'idempotency_key_in_use' });
+    assert.equal((await jobs()).length, before.length + 1);
+    assert.equal((await submit(key)).text, second.text);
+  });
+});
+
+describe('a key', () => {
+  test('is not used up by a refusal: nothing was done, and the next try counts', async () => {
+    const key = randomUUID();
+    assertProblem(await submit(key, Buffer.from('no zip')), { status: 400, code: 'invalid_zip' });
+    assertProblem(await submit(key, zip, '{}'), { status: 400, code: 'invalid_payload' });
+    const much = JSON.stringify({ ...payload, node_number: 64, core_number: 128, runtime: 48 });
+    assertProblem(await submit(key, zip, much), { status: 403, code: 'quota_exceeded' });
+    assert.deepEqual(await keyRow(key), []);
+    assert.equal((await submit(key)).status, 201);
+  });
+
+  test('must be visible ASCII of 1 to 200 characters, sent once', async () => {
+    const before = await jobs();
+    for (const key of ['', 'two words', 'x'.repeat(201), 'gr\u00fcn', 'a, b']) {
+      assertProblem(await submit(key), { status: 400, code: 'idempotency_key_invalid', says: /1 to 200/ });
+    }
+    for (const key of [
+      'x'.repeat(200),
+      '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
+      "'; drop table jobs; --".replaceAll(' ', ''),
+    ]) {
+      const answer = await submit(key);
+      assert.equal(answer.status, 201, key);
+      assert.equal((await submit(key)).text, answer.text);
+    }
+    assert.equal((await jobs()).length, before.length + 3);
+  });
+
+  test('is forgotten after a day', async () => {
+    const key = randomUUID();
+    const first = await submit(key);
+    await bench.tamper('update idempotency set at = ?, claimed_until = 0 where key = ?', Date.now() - 86_400_001, key);
+    await until('the key is forgotten', async () => ((await keyRow(key)).length === 0 ? true : undefined));
+    const second = await submit(key);
+    assert.equal(second.status, 201);
+    assert.notEqual(second.body.job_id, first.body.job_id);
+  });
+
+  test('outlives the server, however that ended, and what it had begun does not block it', async () => {
+    const [done, begun] = [randomUUID(), randomUUID()];
+    const first = await submit(done);
+    await bench.tamper(
+      `insert into idempotency (user_id, key, request_hash, response, at, claimed_by, claimed_until)
+       values ('7', ?, 'any', '', ?, 'a server that was killed', ?)`,
+      ...[begun, Date.now(), Date.now() + 3_600_000],
+    );
+    assert.equal((await submit(begun)).status, 422);
+    for (const how of ['SIGKILL', 'SIGTERM'] as const) {
+      await bench.restart(how);
+      me = callerOf(bench.server.url, await bench.token('7'));
+      assert.equal((await submit(done)).text, first.text);
+      assert.equal((await submit(begun)).status, 201);
+    }
+  });
+});
+
+test('every other POST takes a key too: quotes, and pausing a system', async () => {
+  const key = randomUUID();
+  const ask = (title: string) =>
+    me.send('POST', '/quotes/hpc_one/', {
+      'idempotency-key': key,
+      payload: JSON.stringify({ command: 'true', title }),
+    });
+  const first = await ask('a');
+  await submit(randomUUID());
+  assert.deepEqual([(await ask('a')).text, first.status], [first.text, 200]);
+  assertProblem(await ask('b'), { status: 422, code: 'idempotency_key_reused' });
+
+  const admin = await bench.administrator('9');
+  const pause = (act: string, pauseKey: string) => {
+    const json = { 'content-type': 'application/json', 'idempotency-key': pauseKey };
+    return admin.send('POST', `/admin/systems/hpc_two/${act}/`, json, JSON.stringify({ reason: 'maintenance' }));
+  };
+  const paused = await pause('pause', 'p1');
+  await pause('resume', 'r1');
+  assert.equal((await pause('pause', 'p1')).text, paused.text);
+  assertProblem(await pause('resume', 'p1'), { status: 422, code: 'idempotency_key_reused' });
+  // It was resumed after that, and still is.
+  assert.equal((await me.send('POST', '/quotes/hpc_two/', { payload: '{"tool":"BASH"}' })).status, 200);
+});

@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { after, before, describe, test } from 'node:test';
+import { ZipFile } from 'yazl';
+import { type Caller, callerOf, type Job } from '../../support/api.ts';
+import { pathOf } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { zipOf } from '../../support/zip.ts';
+
+const blockBytes = 1_000_000;
+const blocks = 1000;
+const gigabyte = blockBytes * blocks;
+const mostKb = 64 * 1024;
+
+describe('a gigabyte, in and out', () => {
+  let server: TestServer;
+  let me: Caller;
+  let job: Job;
+  /** Of the bytes that were sent. */
+  let sent: string;
+  before(async () => {
+    server = await startServer();
+    me = callerOf(server.url, server.userToken);
+    // Everything is used once before anything is measured.
+    const { body } = await me.submit('/jobs/hpc_one/', { command: 'true' }, await zipOf({ a: randomBytes(9_000_000) }));
+    await me.finished(body);
+    for (const path of ['a', '?archive=zip']) await download(body, path, () => undefined);
+  });
+  after(() => server.dispose());
+
+  const residentKb = () =>
+    Number(execFileSync('ps', ['-o', 'rss=', '-p', String(server.process.pid)], { encoding: 'utf8' }));
+
+  /** How much more memory than before the server had at the most while something went on. */
+  async function growthKb(act: () => Promise<void>): Promise<number> {
+    const before = residentKb();
+    let most = before;
+    const timer = setInterval(() => {
+      most = Math.max(most, residentKb());
+    }, 100);
+    await act().finally(() => clearInterval(timer));
+    return Math.max(most, residentKb()) - before;
+  }
+
+  async function download(of: Job, path: string, take: (chunk: Buffer) => void): Promise<number> {
+    const url = `${server.url}/files/hpc_one/proj_hpc_one_01/${of.job_id}/${path}`;
+    const asking = request(url, { headers: { authorization: `Bearer ${server.userToken}` } }).end();
+    const [response] = (await once(asking, 'response')) as [IncomingMessage];
+    assert.equal(response.statusCode, 200);
+    let bytes = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      take(chunk);
+      bytes += chunk.length;
+    }
+    return bytes;
+  }
+
+  test('an upload of a zip with a gigabyte that is not compressed takes no more than 64 MB of memory', async (t) => {
+    const hash = createHash('sha256');
+    const block = randomBytes(blockBytes);
+    const content = Readable.from(
+      (function* () {
+        for (let index = 0; index < blocks; index += 1) {
+          block.writeUInt32LE(index);
+          const copy = Buffer.from(block);
+          hash.update(copy);
+          yield copy;
+        }
+      })(),
+    );
+    const zip = new ZipFile();
+    zip.addReadStream(content, 'big.bin', { compress: false });
+    zip.end();
+    const grown = await growthKb(async () => {
+      const upload = request(`${server.url}/jobs/hpc_one/`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${server.userToken}`,
+          'content-disposition': 'attachment; filename=job.zip',
+          payload: JSON.stringify({ command: 'wc -c < big.bin' }),
+        },
+      });
+      const answered = once(upload, 'response') as Promise<[IncomingMessage]>;
+      await pipeline(zip.outputStream, upload);
+      const [response] = await answered;
+      assert.equal(response.statusCode, 201);
+      job = await me.finished(JSON.parse(await text(response)));
+      assert.equal(job.stage, 'SUCCESSFUL');
+    });
+    sent = hash.digest('hex');
+    t.diagnostic(`${grown} KB more`);
+    assert.ok(grown <= mostKb, `${grown} KB more`);
+    const log = await fetch(`${server.url}${pathOf(job)}log/`, {
+      headers: { authorization: `Bearer ${server.userToken}` },
+    });
+    assert.equal(Number(await log.text()), gigabyte);
+  });
+
+  test('so does its download, and every byte is right', async (t) => {
+    const hash = createHash('sha256');
+    const grown = await growthKb(async () => {
+      assert.equal(await download(job, 'big.bin', (chunk) => hash.update(chunk)), gigabyte);
+    });
+    assert.equal(hash.digest('hex'), sent);
+    t.diagnostic(`${grown} KB more`);
+    assert.ok(grown <= mostKb, `${grown} KB more`);
+  });
+
+  test('and so does the zip of it', async (t) => {
+    const grown = await growthKb(async () => {
+      const bytes = await download(job, '?archive=zip', () => undefined);
+      assert.ok(bytes > gigabyte && bytes < gigabyte + 1000, `${bytes} bytes`);
+    });
+    t.diagnostic(`${grown} KB more`);
+    assert.ok(grown <= mostKb, `${grown} KB more`);
+  });
+});

@@ -1,0 +1,252 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Caller, callerOf, type Job } from '../../support/api.ts';
+import type { Problem } from '../../support/contract.ts';
+import { parseEvents } from '../../support/events.ts';
+import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
+
+let server: TestServer;
+let me: Caller;
+
+before(async () => {
+  const config = shippedConfig();
+  // So short that whatever it could cut off is cut off.
+  server = await startServer({ config: { ...config, server: { ...config.server, requestTimeoutSeconds: 1 } } });
+  me = callerOf(server.url, server.userToken);
+});
+after(() => server.dispose());
+
+const submit = async (command: string) => (await me.submit('/jobs/hpc_one/', { command })).body;
+
+function get(job: Job, query = '', headers: Record<string, string> = {}, signal?: AbortSignal) {
+  return fetch(`${server.url}${pathOf(job)}log/${query}`, {
+    headers: { authorization: `Bearer ${server.userToken}`, ...headers },
+    ...(signal && { signal }),
+  });
+}
+
+const events = { accept: 'text/event-stream' };
+const textOf = (text: string) =>
+  parseEvents(text)
+    .filter(({ event }) => event === 'message')
+    .map(({ data }) => JSON.parse(data).text)
+    .join('');
+
+/** Reads an answer as it comes; `whole` rejects when it breaks off. */
+function collect(response: Response) {
+  let text = '';
+  async function read() {
+    for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
+  }
+  return { whole: read(), sofar: () => text };
+}
+
+async function metric(name: string): Promise<number> {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+}
+
+describe('the log of a job that has ended', () => {
+  let job: Job;
+  before(async () => {
+    job = await me.finished(await submit("printf 'hello\\nw\\303\\266rld\\nno end'; echo oops >&2"));
+  });
+  const printed = 'hello\nwörld\nno end';
+
+  test('is text: stdout unless stderr is asked for', async () => {
+    const response = await get(job);
+    assert.equal(response.headers.get('content-type'), 'text/plain; charset=utf-8');
+    assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
+    assert.equal(await response.text(), printed);
+    assert.equal(await (await get(job, '?stream=stderr')).text(), 'oops\n');
+    assert.equal(await (await get(job, '?follow=1')).text(), printed);
+  });
+
+  test('is read from any byte on', async () => {
+    for (const offset of [0, 6, 18]) {
+      const rest = Buffer.from(printed).subarray(offset).toString();
+      for (const follow of ['0', '1']) {
+        assert.equal(await (await get(job, `?offset=${offset}&follow=${follow}`)).text(), rest);
+      }
+    }
+    assert.equal(await (await get(job, '?offset=19')).text(), '');
+    const beyond = await get(job, '?offset=20');
+    assert.deepEqual([beyond.status, ((await beyond.json()) as Problem).code], [416, 'range_not_satisfiable']);
+  });
+
+  test('is a stream of events, which ends with `end`, and says so to a browser that comes back', async () => {
+    for (const query of ['', '?follow=1']) {
+      const received = parseEvents(await (await get(job, query, events)).text());
+      assert.equal(received.map(({ data }) => JSON.parse(data).text ?? '').join(''), printed);
+      assert.deepEqual(received.at(-1), { id: '19', event: 'end', data: '{"offset":19}' });
+      assert.equal((await get(job, query, { ...events, 'last-event-id': '19' })).status, 204);
+      const resumed = await get(job, query, { ...events, 'last-event-id': '6' });
+      assert.equal(textOf(await resumed.text()), 'wörld\nno end');
+    }
+  });
+
+  test('is refused with an offset or a stream that makes no sense', async () => {
+    for (const query of ['?offset=x', '?offset=-1', '?offset=1.5', '?stream=both', '?follow=yes']) {
+      assert.equal((await get(job, query)).status, 400, query);
+    }
+    for (const id of ['x', '-1', '1e3', '']) {
+      assert.equal((await get(job, '', { ...events, 'last-event-id': id })).status, 400, id);
+    }
+  });
+
+  test('is read by administrators, and by nobody else', async () => {
+    const admin = { authorization: `Bearer ${server.adminToken}` };
+    for (const path of [`/admin${pathOf(job)}`, pathOf(job).replace('/jobs/', '/admin/jobs/301330/')]) {
+      assert.equal(await (await fetch(`${server.url}${path}log/`, { headers: admin })).text(), printed);
+      assert.equal((await me.get(`${path}log/`)).status, 403);
+    }
+  });
+});
+
+describe('following a job', () => {
+  test('shows what it prints when it prints it, from before its start until after its end', async () => {
+    const job = await submit(`echo first; echo wrong >&2; ${gate}; echo last`);
+    const [text, sse, errors] = await Promise.all([
+      get(job, '?follow=1'),
+      get(job, '?follow=1', events),
+      get(job, '?follow=1&stream=stderr'),
+    ]);
+    const reader = text.body?.pipeThrough(new TextDecoderStream()).getReader();
+    assert.equal((await reader?.read())?.value, 'first\n', 'it came while the job runs');
+    await sleep(2500); // longer than a request may take to arrive
+    letGo(server, job);
+    assert.equal((await reader?.read())?.value, 'last\n');
+    assert.equal((await reader?.read())?.done, true);
+    assert.equal(textOf(await sse.text()), 'first\nlast\n');
+    assert.equal(await errors.text(), 'wrong\n');
+    assert.equal((await me.get<Job>(pathOf(job))).body.terminal_stage, true, 'it ended with the job');
+  });
+
+  test('neither a character nor a line is broken, however the job prints it', async () => {
+    const job = await submit(
+      "for part in '\\303' '\\274b' 'er\\n\\360\\237' '\\231' '\\202\\n'; do printf $part; sleep 0.4; done",
+    );
+    const received = parseEvents(await (await get(job, '?follow=1', events)).text());
+    assert.deepEqual(
+      received.map(({ data }) => JSON.parse(data).text),
+      ['über\n', '🙂\n', undefined],
+    );
+    assert.deepEqual(
+      received.map(({ id }) => id),
+      ['6', '11', '11'],
+    );
+  });
+
+  test('a connection that is dropped again and again loses nothing and repeats nothing', async () => {
+    const job = await submit('for i in $(seq 400); do echo "line $i ü"; sleep 0.01; done');
+    let all = '';
+    let last = '0';
+    for (let drops = 0; ; drops += 1) {
+      const leaving = new AbortController();
+      const response = await get(job, '?follow=1', { ...events, 'last-event-id': last }, leaving.signal);
+      const timer = setTimeout(() => leaving.abort(), drops < 15 ? 100 + drops * 20 : 60_000);
+      let text = '';
+      try {
+        for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString('latin1');
+      } catch {
+        // Dropped, as planned.
+      }
+      clearTimeout(timer);
+      const received = parseEvents(Buffer.from(text, 'latin1').toString());
+      all += received.map(({ data }) => JSON.parse(data).text ?? '').join('');
+      last = received.at(-1)?.id ?? last;
+      if (received.at(-1)?.event === 'end') break;
+    }
+    assert.equal(all, Array.from({ length: 400 }, (_, index) => `line ${index + 1} ü\n`).join(''));
+  });
+
+  test('many who follow the same log cost no more looks than one, and get the same', async () => {
+    const job = await submit(`seq 1000; ${gate}; seq 1000 2000`);
+    await inStage(me, job, 'RUNNING');
+    const followers = await Promise.all(Array.from({ length: 60 }, () => get(job, '?follow=1')));
+    assert.deepEqual([await metric('bursar_followed_logs'), await metric('bursar_log_followers')], [1, 60]);
+    const before = await metric('bursar_log_looks_total');
+    await sleep(2000);
+    const looks = (await metric('bursar_log_looks_total')) - before;
+    assert.ok(looks >= 1 && looks <= 25, `${looks} looks for 60 followers`);
+    letGo(server, job);
+    const texts = new Set(await Promise.all(followers.map((follower) => follower.text())));
+    assert.equal(texts.size, 1);
+    assert.equal([...texts][0]?.split('\n').length, 2002);
+    assert.deepEqual([await metric('bursar_followed_logs'), await metric('bursar_log_followers')], [0, 0]);
+  });
+
+  test('a client that goes away frees everything at once', async () => {
+    const job = await submit(gate);
+    await inStage(me, job, 'RUNNING');
+    for (const headers of [{}, events]) {
+      const leaving = new AbortController();
+      await Promise.all(Array.from({ length: 5 }, () => get(job, '?follow=1', headers, leaving.signal)));
+      assert.equal(await metric('bursar_log_followers'), 5);
+      leaving.abort();
+      await until('they are gone', async () => (await metric('bursar_log_followers')) === 0 || undefined);
+      assert.equal(await metric('bursar_followed_logs'), 0);
+    }
+    letGo(server, job);
+    await me.finished(job);
+  });
+
+  test('nothing more is told to a token that was revoked meanwhile', async () => {
+    const job = await submit(`echo first; ${gate}; echo last`);
+    const token = await server.token('301330', '--name', 'to be revoked');
+    const followed = collect(await get(job, '?follow=1', { authorization: `Bearer ${token}` }));
+    const broken = assert.rejects(followed.whole);
+    await until('it has something', () => followed.sofar() || undefined);
+    const { stdout } = await server.bursar('token', 'list', '--user', '301330');
+    const [, id = ''] = /^\s*(\S+).*to be revoked/m.exec(stdout) ?? [];
+    await server.bursar('token', 'revoke', id);
+    letGo(server, job);
+    await broken;
+    assert.equal(followed.sofar(), 'first\n');
+  });
+
+  test('costs the scheduler nothing, and a large log comes whole', async () => {
+    const job = await submit('head -c 9000000 /dev/zero | tr "\\0" x');
+    assert.equal((await (await get(job, '?follow=1')).text()).length, 9_000_000);
+    assert.equal((await (await get(job)).text()).length, 9_000_000);
+    const one = textOf(await (await get(job, '', events)).text());
+    assert.equal(one.length, 9_000_000);
+  });
+
+  test('a job that is cancelled and deleted meanwhile ends it', async () => {
+    const job = await submit(`echo first; ${gate}`);
+    const followed = collect(await get(job, '?follow=1'));
+    await until('it has something', () => followed.sofar() || undefined);
+    for (let ends = 0; ends < 2; ends += 1)
+      await until('it is over', async () => {
+        const { status } = await me.send('DELETE', pathOf(job));
+        return status === 200 || undefined;
+      });
+    await followed.whole;
+    assert.equal(followed.sofar(), 'first\n');
+  });
+
+  test('ends politely when the server is stopped, and goes on at the next', async () => {
+    const job = await submit(`echo first; ${gate}; echo last`);
+    const text = collect(await get(job, '?follow=1'));
+    const sse = collect(await get(job, '?follow=1', events));
+    await until('both have something', () => (text.sofar() && sse.sofar().includes('first')) || undefined);
+    const [exitCode] = await Promise.all([server.stop(), text.whole, sse.whole]);
+    assert.equal(exitCode, 0);
+    const gotText = text.sofar();
+    assert.equal(gotText, 'first\n');
+    const received = parseEvents(sse.sofar());
+    assert.equal(received.at(-1)?.event, 'message', 'that the job has ended is not said');
+    const { userToken, adminToken, data } = server;
+    server = { ...(await startServer({ data, config: shippedConfig() })), userToken, adminToken };
+    me = callerOf(server.url, userToken);
+    letGo(server, job);
+    assert.equal(await (await get(job, `?follow=1&offset=${gotText.length}`)).text(), 'last\n');
+    const resumed = await get(job, '?follow=1', { ...events, 'last-event-id': received.at(-1)?.id ?? '' });
+    assert.ok(resumed.status === 204 || textOf(await resumed.text()) === 'last\n');
+  });
+});

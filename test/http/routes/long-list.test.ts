@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { request } from 'node:http';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { callerOf, type Job } from '../../support/api.ts';
+import { queryBooks, withDatabase } from '../../support/database.ts';
+import { storeManyJobs } from '../../support/many-jobs.ts';
+import { runFile, startServer, type TestServer } from '../../support/server.ts';
+
+const jobs = 100_000;
+const mostMoreBytes = 64_000_000;
+let server: TestServer;
+
+before(async () => {
+  server = await startServer();
+  const [me] = (await callerOf(server.url, server.userToken).get<{ user: string }[]>('/quotas/')).body;
+  const place = { owner: me?.user ?? '', hpc: 'hpc_one', project: 'proj_hpc_one_01' };
+  await withDatabase(server.data, (db) => storeManyJobs(db, { ...place, count: jobs }));
+});
+after(() => server.dispose());
+
+/** The memory of the server, in bytes. */
+async function memory(): Promise<number> {
+  const { pid = 0 } = server.process;
+  if (process.platform !== 'linux') return Number((await runFile('ps', ['-o', 'rss=', '-p', `${pid}`])).stdout) * 1024;
+  const [, kb] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kb) * 1024;
+}
+
+/** Reads the list and throws it away, as slowly as one likes; answers with its length, its last bytes, and the most memory. */
+async function read(pauseMs: number, method = 'GET') {
+  const authorization = `Bearer ${server.userToken}`;
+  const sent = request(`${server.url}/jobs/`, { method, headers: { authorization } }).end();
+  const [answer] = (await once(sent)) as [import('node:http').IncomingMessage];
+  let bytes = 0;
+  let most = await memory();
+  let chunks = 0;
+  let end = '';
+  for await (const chunk of answer as AsyncIterable<Buffer>) {
+    bytes += chunk.length;
+    end = chunk.toString().slice(-1);
+    chunks += 1;
+    if (chunks % 50 === 0) {
+      most = Math.max(most, await memory());
+      if (pauseMs > 0) await sleep(pauseMs);
+    }
+  }
+  return { bytes, end, most: Math.max(most, await memory()), status: answer.statusCode };
+}
+
+const once = (sent: ReturnType<typeof request>) =>
+  new Promise((resolve, reject) => sent.once('response', (answer) => resolve([answer])).once('error', reject));
+
+test('a list of 100,000 jobs costs the server no more than 64 MB, however fast or slowly it is read', async () => {
+  const before = await memory();
+  for (const pauseMs of [0, 20, 0]) {
+    const { bytes, end, most } = await read(pauseMs);
+    assert.ok(bytes > jobs * 200);
+    assert.equal(end, ']');
+    assert.ok(most - before <= mostMoreBytes, `${Math.round((most - before) / 1e6)} MB more`);
+  }
+});
+
+test('a list of 100,000 jobs is whole and valid', async () => {
+  const { body } = await callerOf(server.url, server.userToken).get<Job[]>('/jobs/');
+  assert.equal(body.length, jobs);
+  assert.equal(new Set(body.map((job) => job.id)).size, jobs);
+});
+
+test('several readers at once, one of whom goes away, do not add up', async () => {
+  const before = await memory();
+  const gone = fetch(`${server.url}/jobs/`, { headers: { authorization: `Bearer ${server.userToken}` } });
+  await (await gone).body?.cancel();
+  const all = await Promise.all([read(5), read(5), read(5), read(0)]);
+  for (const { most, end } of all) {
+    assert.equal(end, ']');
+    assert.ok(most - before <= mostMoreBytes, `${Math.round((most - before) / 1e6)} MB more`);
+  }
+});
+
+test('a list that fails on the way breaks off, and is never taken for a whole one', async () => {
+  const rename = (from: string, to: string) => queryBooks(server.data, `alter table ${from} rename to ${to}`, []);
+  const authorization = `Bearer ${server.userToken}`;
+  const sent = request(`${server.url}/jobs/?failed=false`, { headers: { authorization } }).end();
+  const [answer] = (await once(sent)) as [import('node:http').IncomingMessage];
+  assert.equal(answer.statusCode, 200);
+  try {
+    // Nothing is read yet, so the server waits with most of the list still to come.
+    await rename('jobs', 'gone');
+    let bytes = 0;
+    const reading = async () => {
+      for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length;
+    };
+    await assert.rejects(reading, /aborted|ECONNRESET|terminated/);
+    assert.ok(bytes < jobs * 200);
+  } finally {
+    await rename('gone', 'jobs');
+  }
+});
+
+test('HEAD of a long list is answered without it', async () => {
+  const { status, bytes } = await read(0, 'HEAD');
+  assert.deepEqual([status, bytes], [200, 0]);
+});

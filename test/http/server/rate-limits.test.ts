@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
+import { assertProblem } from '../../support/refusals.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
+import { bearer, headOf, openWire } from '../../support/wire.ts';
+
+const limits = { windowSeconds: 60, userRequests: 80, tokenRequests: 50, addressRequests: 40 };
+const uploads = 3;
+let server: TestServer;
+let number = 500;
+
+before(async () => {
+  server = await startServer({ config: { ...shippedConfig(), limits } });
+});
+after(() => server.dispose());
+
+/** Users with tokens of their own, whose quotas nobody has touched. */
+async function newUser(tokens = 1): Promise<Caller[]> {
+  const id = String(number++);
+  const made: Caller[] = [];
+  for (let index = 0; index < tokens; index++) made.push(callerOf(server.url, await server.token(id)));
+  return made;
+}
+
+async function times(count: number, act: () => Promise<Answer>): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let index = 0; index < count; index++) answers.push(await act());
+  return answers;
+}
+
+const passed = (answers: Answer[]) => answers.filter((answer) => answer.status !== 429);
+const remaining = (answer: Answer) => Number(/;r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+
+/** What can come back of a quota in the meantime, beside what there was. */
+function most(quota: number, startedMs: number): number {
+  return quota + Math.ceil(((performance.now() - startedMs) / (limits.windowSeconds * 1000)) * quota) + 1;
+}
+
+describe('every answer to a caller', () => {
+  test('tells the policies and what is left of the tighter one', async () => {
+    const [me] = await newUser();
+    const first = (await me?.get('/quotas/')) as Answer;
+    assert.equal(first.headers.get('ratelimit-policy'), '"user";q=80;w=60, "token";q=50;w=60');
+    assert.match(first.headers.get('ratelimit') ?? '', /^"token";r=49;t=\d+$/);
+    const second = (await me?.get('/nothing/here/')) as Answer;
+    assert.equal(second.headers.get('ratelimit-policy'), '"address";q=40;w=60', "a path that is not there is nobody's");
+    const third = (await me?.get('/jobs/hpc_none/')) as Answer;
+    assert.equal(third.status, 404);
+    assert.ok(remaining(third) <= 49);
+  });
+});
+
+describe('too many requests', () => {
+  test('with one token are 429 with Retry-After, and leave the other tokens of the user alone', async () => {
+    const [loop, other] = (await newUser(2)) as [Caller, Caller];
+    const started = performance.now();
+    const answers = await times(70, () => loop.get('/jobs/'));
+    assert.ok(passed(answers).length >= limits.tokenRequests);
+    assert.ok(passed(answers).length <= most(limits.tokenRequests, started));
+    const refused = answers.find((answer) => answer.status === 429);
+    assert.ok(refused);
+    assertProblem(refused, { status: 429, code: 'too_many_requests', says: /Retry-After/ });
+    assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+    assert.match(refused.headers.get('ratelimit') ?? '', /^"token";r=0;t=\d+$/);
+    assert.equal((await other.get('/jobs/')).status, 200);
+  });
+
+  test('of one user are 429, however many tokens they are spread over', async () => {
+    const tokens = await newUser(3);
+    const started = performance.now();
+    const answers = (await Promise.all(tokens.map((caller) => times(40, () => caller.get('/jobs/'))))).flat();
+    assert.ok(passed(answers).length >= limits.userRequests);
+    assert.ok(passed(answers).length <= most(limits.userRequests, started));
+    assert.ok(answers.some((answer) => /^"user";r=0/.test(answer.headers.get('ratelimit') ?? '')));
+  });
+
+  test('of one user do not keep another one from anything', async () => {
+    const [[loop], [other]] = (await Promise.all([newUser(), newUser()])) as [[Caller], [Caller]];
+    let over = false;
+    const looping = (async () => {
+      const answers: Answer[] = [];
+      while (!over) answers.push(...(await Promise.all(Array.from({ length: 10 }, () => loop.get('/jobs/')))));
+      return answers;
+    })();
+    const mine = await times(limits.tokenRequests - 5, () => other.get('/quotas/'));
+    const job = await other.submit('/jobs/hpc_one/', { command: 'true' });
+    over = true;
+    assert.deepEqual([...new Set(mine.map((answer) => answer.status)), job.status], [200, 201]);
+    assert.ok((await looping).some((answer) => answer.status === 429));
+  });
+
+  test('pass again once Retry-After is over', async () => {
+    const [me] = (await newUser()) as [Caller];
+    const answers = await times(70, () => me.get('/jobs/'));
+    assert.ok(answers.some((answer) => answer.status === 429));
+    await until('the limit lets go', async () => ((await me.get('/jobs/')).status === 200 ? true : undefined));
+  });
+
+  test('without a valid token are 429 by address, and leave those with one alone', async () => {
+    const [me] = (await newUser()) as [Caller];
+    for (const stranger of [callerOf(server.url, null), callerOf(server.url, 'bursar_wrong')]) {
+      const answers = await times(60, () => stranger.get('/jobs/'));
+      const statuses = new Set(answers.map((answer) => answer.status));
+      assert.ok(statuses.has(429));
+      assert.ok([...statuses].every((status) => status === 401 || status === 429));
+      const refused = answers.find((answer) => answer.status === 429);
+      assertProblem(refused as Answer, { status: 429, code: 'too_many_requests' });
+    }
+    assert.equal((await me.get('/jobs/')).status, 200);
+    assert.equal((await callerOf(server.url, null).get('/livez')).status, 200);
+  });
+});
+
+describe('submissions that arrive at the same time', () => {
+  const path = '/jobs/hpc_one/';
+  let roomy: TestServer;
+  before(async () => {
+    roomy = await startServer({ config: { ...shippedConfig(), limits: { uploads } } });
+  });
+  after(() => roomy.dispose());
+  const slow = async (token: string) => {
+    const wire = await openWire(roomy.url);
+    const headers: [string, string][] = [
+      ['content-disposition', 'attachment; filename=job.zip'],
+      ['payload', '{"command": "true"}'],
+      ['content-length', '1000'],
+    ];
+    await wire.write(headOf({ method: 'POST', path, headers: [...headers, bearer(token)] }), 'PK');
+    return wire;
+  };
+
+  test('are limited for each user, and free their places when they are over', async () => {
+    const token = await roomy.token('900');
+    const [me, other] = [callerOf(roomy.url, token), callerOf(roomy.url, await roomy.token('901'))];
+    const wires = await Promise.all(Array.from({ length: uploads }, () => slow(token)));
+    const refused = await until('all are arriving', async () => {
+      const answer = await me.submit(path, { command: 'true' });
+      return answer.status === 429 ? answer : undefined;
+    });
+    assertProblem(refused, { status: 429, code: 'too_many_requests', says: /Wait/ });
+    assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+    assert.equal((await me.get<Job[]>('/jobs/')).status, 200);
+    assert.equal((await other.submit(path, { command: 'true' })).status, 201);
+    for (const wire of wires) wire.destroy();
+    await until('their places are free', async () =>
+      (await me.submit(path, { command: 'true' })).status === 201 ? true : undefined,
+    );
+  });
+});

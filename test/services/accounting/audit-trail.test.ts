@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Caller, Job } from '../../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
+import { act, acted, assertBalanced, ranJob, setMember, topUp } from '../../support/ledger.ts';
+import { assertProblem } from '../../support/refusals.ts';
+
+// Who did what, to what and why: every act of an administrator is kept, and stays as it is.
+
+interface AuditRecord {
+  id: number;
+  at: string;
+  actor: string;
+  act: string;
+  subject: string;
+  details: Record<string, unknown>;
+}
+
+const reason = 'because of a test';
+let bench: Bench;
+let admin: Caller;
+let job: Job;
+
+before(async () => {
+  bench = await openBench({ timeSeconds: 50_000, spaceKb: 100 });
+  admin = bench.admin;
+  const [one] = await Promise.all(['302401', '302402', '302403'].map((user) => bench.user(user)));
+  assert.ok(one);
+  job = await ranJob(one, { command: 'true' });
+  // So that the trail is not empty when the tests begin to add to it.
+  await topUp(admin, '302403', 1);
+});
+after(async () => {
+  await assertBalanced(bench.admin);
+  await bench.dispose();
+});
+
+describe('the audit trail', () => {
+  const trail = async (query = '') => (await admin.get<AuditRecord[]>(`/admin/audit/${query}`)).body;
+
+  /** Each act of an administrator with its name in the trail, and what it is about. */
+  const acts: [act: string, subject: string, carryOut: () => Promise<{ status: number; text: string }>][] = [
+    [
+      'project.create',
+      'hpc_one/audited',
+      () => act(admin, '/admin/projects/hpc_one/', { name: 'audited', grant_time_seconds: 100, reason }),
+    ],
+    ['member.active', 'hpc_one/audited/302401', () => setMember(admin, 'hpc_one/audited', '302401', 'active', reason)],
+    ['member.active', 'hpc_one/audited/302402', () => setMember(admin, 'hpc_one/audited', '302402', 'active', reason)],
+    ['grant.top_up', 'hpc_one/audited', () => grant('/302401/', { kind: 'top_up', resource: 'time', amount: 9 })],
+    ['grant.withdraw', 'hpc_one/audited', () => grant('/302401/', { kind: 'withdraw', resource: 'time', amount: 4 })],
+    ['grant.top_up', 'hpc_one/audited', () => grant('/', { kind: 'top_up', resource: 'space', amount: 9 })],
+    [
+      'grant.transfer',
+      'hpc_one/audited',
+      () => grant('/transfers/', { from: '302401', to: '302402', resource: 'time', amount: 2 }),
+    ],
+    [
+      'grant.refund',
+      'hpc_one/proj_hpc_one_01',
+      () => act(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 1, reason }),
+    ],
+    [
+      'grant.period',
+      'hpc_one/audited',
+      () => grant('/periods/', { starts: '2100-01-01T00:00:00Z', member_seconds: 7 }),
+    ],
+    ['member.banned', 'hpc_one/audited/302402', () => setMember(admin, 'hpc_one/audited', '302402', 'banned', reason)],
+    [
+      'member.removed',
+      'hpc_one/audited/302402',
+      () => setMember(admin, 'hpc_one/audited', '302402', 'removed', reason),
+    ],
+    ['project.close', 'hpc_one/audited', () => act(admin, '/admin/projects/hpc_one/audited/close/', { reason })],
+  ];
+  const grant = (suffix: string, body: object) =>
+    act(admin, `/admin/grants/hpc_one/audited${suffix}`, { ...body, reason });
+
+  test('has every act, the newest first, with who did it and to what', async () => {
+    const before = await trail('?limit=1000');
+    for (const [, , carryOut] of acts) {
+      const { status, text } = await carryOut();
+      assert.ok(status === 200 || status === 201, text);
+    }
+    const after = await trail('?limit=1000');
+    const written = after.slice(0, after.length - before.length).toReversed();
+    assert.deepEqual(
+      written.map(({ act: name, subject }) => [name, subject]),
+      acts.map(([name, subject]) => [name, subject]),
+    );
+    for (const { actor, at } of written) {
+      assert.equal(actor, adminId);
+      assert.ok(!Number.isNaN(Date.parse(at)));
+    }
+    assert.deepEqual(after.slice(after.length - before.length), before);
+  });
+
+  test('has the reason of every act', async () => {
+    const silent = (await trail('?limit=1000')).filter(({ details }) => typeof details.reason !== 'string');
+    assert.deepEqual([...new Set(silent.map(({ act: name }) => name))], []);
+  });
+
+  test('tells for whom and how much', async () => {
+    const topped = (await trail()).find(
+      ({ act: name, details }) => name === 'grant.top_up' && details.user === '302401',
+    );
+    assert.deepEqual([topped?.details.amount, topped?.details.resource, topped?.details.reason], [9, 'time', reason]);
+    const moved = (await trail()).find(({ act: name }) => name === 'grant.transfer');
+    assert.deepEqual([moved?.details.from, moved?.details.to, moved?.details.amount], ['302401', '302402', 2]);
+  });
+
+  test('tells amounts in the unit in which they were sent', async () => {
+    const topped = (await trail()).find(({ act: name, details }) => name === 'grant.top_up' && details.user === null);
+    assert.deepEqual([topped?.details.resource, topped?.details.amount], ['space', 9]);
+  });
+
+  test('names the administrator who acted, whoever it was, the command line included', async () => {
+    await topUp(await bench.administrator('302409'), '302401', 1);
+    const options = ['--user', '302401', '--time', '1', '--reason', reason, '--actor', 'night-shift'];
+    const { code, stderr } = await bench.bursar('grant', home, ...options);
+    assert.equal(code, 0, stderr);
+    const [second, first] = await trail('?limit=2');
+    assert.deepEqual([first?.actor, second?.actor], ['302409', 'night-shift']);
+    assert.deepEqual([second?.act, second?.subject], ['grant.top_up', 'hpc_one/proj_hpc_one_01']);
+  });
+
+  test('has nothing of what was refused, or repeated under the same key', async () => {
+    const before = await trail('?limit=1000');
+    const body = { kind: 'withdraw', resource: 'time', amount: 1e9, reason };
+    assert.equal((await act(admin, `/admin/grants/${home}/302403/`, body)).status, 409);
+    const good = { ...body, amount: 1 };
+    for (let i = 0; i < 3; i++) await acted(admin, `/admin/grants/${home}/302403/`, good, 'audited-once');
+    assert.equal((await trail('?limit=1000')).length, before.length + 1);
+  });
+
+  test('is read in pages', async () => {
+    const all = await trail('?limit=1000');
+    const pages: AuditRecord[] = [];
+    for (;;) {
+      const before = pages.at(-1)?.id;
+      const page = await trail(`?limit=5${before === undefined ? '' : `&before=${before}`}`);
+      assert.ok(page.length <= 5);
+      if (page.length === 0) break;
+      pages.push(...page);
+    }
+    assert.deepEqual(pages, all);
+    for (const query of ['?limit=0', '?limit=1001', '?limit=many', '?before=then']) {
+      assert.equal((await admin.get(`/admin/audit/${query}`)).status, 400, query);
+    }
+  });
+
+  test('cannot be changed: not by any method, and the database itself refuses', async () => {
+    const { text } = await admin.get('/admin/audit/?limit=1000');
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const answer = await admin.send(method, '/admin/audit/');
+      assertProblem(answer, { status: 405, code: 'method_not_allowed' });
+      assert.equal(answer.headers.get('allow'), 'GET, HEAD');
+    }
+    await assert.rejects(bench.tamper("update audit set actor = 'nobody'"), /append-only/);
+    await assert.rejects(bench.tamper('delete from audit'), /append-only/);
+    assert.equal((await admin.get('/admin/audit/?limit=1000')).text, text);
+  });
+});

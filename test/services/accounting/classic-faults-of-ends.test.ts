@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { adminId, type Bench, home, place } from '../../support/bench.ts';
+import { gate, inStage, pathOf } from '../../support/jobs.ts';
+import {
+  acted,
+  assertBalanced,
+  assertExplained,
+  begun,
+  hasBegun,
+  leaveOnly,
+  movementsOf,
+  ranJob,
+  statementOf,
+  submitted,
+  topUp,
+  withdraw,
+} from '../../support/ledger.ts';
+import { filesUnder } from '../../support/refusals.ts';
+import { until } from '../../support/until.ts';
+import { bearer, headOf, openWire } from '../../support/wire.ts';
+import { zipOf } from '../../support/zip.ts';
+import { granted, openFaultBench } from './classic-faults.ts';
+
+// What accounting in front of batch systems has got wrong before, each as a test of its own, through real HTTP.
+
+let bench: Bench;
+
+before(async () => {
+  bench = await openFaultBench();
+});
+after(() => bench.dispose());
+
+describe('the eight classic faults, 6 to 8: ends, refusals and their history', () => {
+  describe('6. cancel that refunds twice', () => {
+    test('a running job that is cancelled by many requests at once, and again, gives back once', async () => {
+      const me = await bench.user('301440');
+      const job = await submitted(me, { command: begun, core_number: 2 });
+      await hasBegun(bench, job);
+      await inStage(me, job, 'RUNNING');
+      const answers = await Promise.all(Array.from({ length: 10 }, () => me.send('DELETE', pathOf(job))));
+      for (const { status, text } of answers) assert.ok(status === 200 || status === 202, text);
+      await me.finished(job);
+      for (let i = 0; i < 3; i++) assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
+
+      const [, charged, ...more] = await movementsOf(me, job);
+      assert.deepEqual(more, []);
+      const used = charged?.used ?? Number.NaN;
+      assert.ok(used > 0 && used < 7200, String(used));
+      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - used);
+      await assertExplained(me);
+    });
+
+    test('a job that is cancelled before it starts gives back all, once', async () => {
+      const me = await bench.user('301441');
+      const other = await bench.user('301442');
+      const inTheWay = await submitted(other, { command: gate, core_number: 4 });
+      await inStage(other, inTheWay, 'RUNNING');
+      const job = await submitted(me, { command: 'true', core_number: 4 });
+      await Promise.all(Array.from({ length: 5 }, () => me.send('DELETE', pathOf(job))));
+      assert.equal((await me.finished(job)).failed, false);
+      await me.send('DELETE', pathOf(job));
+      assert.deepEqual(
+        (await movementsOf(me, job)).map(({ kind, change }) => [kind, change]),
+        [
+          ['reserve', -4 * 3600],
+          ['release', 4 * 3600],
+        ],
+      );
+      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted);
+      await other.send('DELETE', pathOf(inTheWay));
+    });
+  });
+
+  describe('7. a failed submission that keeps its hold', () => {
+    test('what is refused by its headers, its zip or its size leaves no movement at all', async () => {
+      const me = await bench.user('301450');
+      await leaveOnly(bench.admin, '301450', { space: 4 });
+      const before = (await me.get('/quotas/')).text;
+      const refusals = [
+        await me.submit(`/jobs/${home}/`, { command: 'true', runtime: 'long' }),
+        await me.submit(`/jobs/${home}/`, { command: 'true' }, Buffer.from('this is no zip')),
+        await me.submit(`/jobs/${home}/`, { command: 'true' }, await zipOf({ 'big.bin': 'x'.repeat(4001) })),
+        await me.submit(`/jobs/${home}/`, { command: 'true', node_number: 64, core_number: 128, runtime: 48 }),
+        await me.send('POST', `/jobs/${home}/`, { payload: '{"command":"true"}' }),
+      ];
+      assert.deepEqual(
+        refusals.map(({ status, body }) => [status, (body as unknown as { code: string }).code]),
+        [
+          [400, 'invalid_payload'],
+          [400, 'invalid_zip'],
+          [403, 'quota_exceeded'],
+          [403, 'quota_exceeded'],
+          [400, 'invalid_content_disposition'],
+        ],
+      );
+      assert.equal((await me.get('/quotas/')).text, before);
+      const { time, space } = await statementOf(me);
+      assert.deepEqual([time.movements.length, space.movements.length], [1, 2], 'what was granted and taken, no more');
+      assert.deepEqual((await me.get('/jobs/')).body, []);
+    });
+
+    test('an upload that breaks off holds nothing, before and after', async () => {
+      const me = await bench.user('301451');
+      const { text } = await me.get('/quotas/');
+      const wire = await openWire(bench.server.url);
+      const headers = [
+        bearer(await bench.token('301451')),
+        ['content-disposition', 'attachment; filename=job.zip'],
+        ['payload', '{"command":"true"}'],
+        ['content-length', '200000'],
+      ] as const;
+      // More than is held in memory.
+      wire.write(headOf({ method: 'POST', path: `/jobs/${home}/`, headers }), 'PK'.repeat(50_000));
+      await until('it arrives', () => (filesUnder(bench.server, 'spool').length > 0 ? true : undefined));
+      assert.equal((await me.get('/quotas/')).text, text, 'nothing is held while it arrives');
+      wire.destroy();
+      await until('nothing of it is kept', () => (filesUnder(bench.server, 'spool').length === 0 ? true : undefined));
+      assert.equal((await me.get('/quotas/')).text, text, 'nor afterwards');
+      assert.deepEqual((await me.get('/jobs/')).body, []);
+    });
+
+    test('a job that the system rejects after it was accepted gives everything back', async () => {
+      const me = await bench.user('301452');
+      const { text } = await me.get(`/quotas/${home}/`);
+      const zip = await zipOf({ 'other.sh': 'x'.repeat(5000) });
+      const job = await ranJob(me, { command: 'sbatch missing.sh', core_number: 2 }, zip);
+      assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
+      assert.deepEqual(
+        (await movementsOf(me, job)).map(({ kind, change }) => [kind, change]),
+        [
+          ['reserve', -7200],
+          ['release', 7200],
+        ],
+      );
+      // The files that it brought are there, and take space, until they are deleted.
+      await me.send('DELETE', pathOf(job));
+      assert.equal((await me.get(`/quotas/${home}/`)).text, text);
+    });
+  });
+
+  describe('8. history that cannot explain a balance', () => {
+    test('after all that can happen to an account, its statement adds up to what is left', async () => {
+      const me = await bench.user('301460');
+      await bench.user('301461');
+      const { admin } = bench;
+      const zip = await zipOf({ 'run.sh': '#!/bin/sh\nhead -c 1234 /dev/zero > out\n', 'in.bin': 'x'.repeat(777) });
+      const done = await ranJob(me, { command: 'sbatch run.sh', core_number: 3 }, zip);
+      await ranJob(me, { command: 'exit 3' });
+      await ranJob(me, { command: 'sbatch missing.sh' });
+      const cancelled = await submitted(me, { command: begun });
+      await hasBegun(bench, cancelled);
+      await me.send('DELETE', pathOf(cancelled));
+      await topUp(admin, '301460', 500);
+      await topUp(admin, '301460', 50, { resource: 'space' });
+      await withdraw(admin, '301460', 200, { source: 'pool' });
+      await withdraw(admin, '301460', 20, { resource: 'space', source: 'pool' });
+      const reason = 'they agreed on it';
+      const transfer = { from: '301460', to: '301461', resource: 'time', amount: 1000, reason };
+      await acted(admin, `/admin/grants/${home}/transfers/`, transfer);
+      await acted(admin, `/admin/grants/${home}/refunds/`, { job_id: done.job_id, amount: 2, reason });
+      await me.send('DELETE', pathOf(done));
+      const running = await submitted(me, { command: gate, runtime: 2 });
+
+      const { time, space } = await assertExplained(me);
+      assert.equal(time.opening_balance, 0);
+      const kinds = (movements: { kind: string }[]) => [...new Set(movements.map(({ kind }) => kind))].sort();
+      assert.deepEqual(kinds(time.movements), [
+        'charge',
+        'grant',
+        'refund',
+        'release',
+        'reserve',
+        'top_up',
+        'transfer',
+        'withdraw',
+      ]);
+      for (const kind of ['charge', 'free', 'grant', 'reserve', 'top_up', 'withdraw']) {
+        assert.ok(kinds(space.movements).includes(kind), kind);
+      }
+      for (const { kind, actor, job_id } of time.movements) {
+        const ofJob = ['reserve', 'charge', 'release', 'refund'].includes(kind);
+        assert.equal(job_id !== null, ofJob, kind);
+        if (['top_up', 'withdraw', 'transfer', 'refund'].includes(kind)) assert.equal(actor, adminId, kind);
+        if (kind === 'reserve') assert.equal(actor, '301460');
+      }
+      await assertExplained(await bench.user('301461'));
+      await me.send('DELETE', pathOf(running));
+      await me.finished(running);
+      await assertExplained(me);
+    });
+
+    test('a member whom nothing has happened to yet has one line: the grant', async () => {
+      const { time, space } = await assertExplained(await bench.user('301462'));
+      assert.deepEqual([time.closing_balance, space.closing_balance], [granted, 100_000]);
+      assert.deepEqual([time.movements.length, space.movements.length], [1, 1]);
+    });
+
+    test('the database itself refuses to change or remove what is written', async () => {
+      for (const table of ['entries', 'resolutions']) {
+        await assert.rejects(bench.tamper(`update ${table} set at = at + 1`), /append-only/);
+        await assert.rejects(bench.tamper(`delete from ${table}`), /append-only/);
+      }
+    });
+  });
+
+  test('and after all of it the books balance', async () => {
+    await assertBalanced(bench.admin);
+  });
+});

@@ -1,0 +1,24 @@
+import type { Quota } from '../../support/api.ts';
+import type { Bench } from '../../support/bench.ts';
+import { newProject } from '../../support/ledger.ts';
+
+interface GrantedProjects {
+  /** A project of their own for these users, 10,000 seconds and 100 KB each, and nothing in reserve. */
+  projectOf(...members: string[]): Promise<string>;
+  /** What is left of a member's quota, as administrators see it. */
+  leftOf(user: string, project: string): Promise<Quota>;
+}
+
+/** Projects on the bench that is there by then: tests open it after they have asked for this. */
+export function grantedProjects(benchOf: () => Bench): GrantedProjects {
+  let projects = 0;
+  return {
+    projectOf: async (...members) => {
+      const { admin, user } = benchOf();
+      for (const member of members) await user(member);
+      projects += 1;
+      return await newProject(admin, `grants_${projects}`, members, { timeSeconds: 10_000, spaceKb: 100 });
+    },
+    leftOf: async (user, project) => (await benchOf().admin.get<Quota>(`/admin/quotas/${user}/${project}/`)).body,
+  };
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Caller, Quota } from '../../support/api.ts';
+import { type Bench, openBench } from '../../support/bench.ts';
+import { gate, pathOf } from '../../support/jobs.ts';
+import {
+  type Account,
+  act,
+  acted,
+  assertBalanced,
+  assertExplained,
+  submitted,
+  topUp,
+  withdraw,
+} from '../../support/ledger.ts';
+import { assertProblem } from '../../support/refusals.ts';
+import { grantedProjects } from './granted-projects.ts';
+
+// What administrators move, by POST /admin/grants/…: within what there is.
+
+const reason = 'because of a test';
+let bench: Bench;
+let admin: Caller;
+
+before(async () => {
+  bench = await openBench({ timeSeconds: 10_000, spaceKb: 100 });
+  admin = bench.admin;
+});
+after(async () => {
+  await assertBalanced(bench.admin);
+  await bench.dispose();
+});
+
+const { projectOf, leftOf } = grantedProjects(() => bench);
+
+/** The pool as it is, found by an act that changes next to nothing. */
+async function poolOf(project: string, resource: 'time' | 'space' = 'time'): Promise<Account> {
+  const one = { resource, amount: 1, reason };
+  await acted(bench.admin, `/admin/grants/${project}/`, { kind: 'top_up', ...one });
+  const [pool] = await acted(bench.admin, `/admin/grants/${project}/`, { kind: 'withdraw', ...one });
+  assert.ok(pool);
+  return pool;
+}
+
+const units = { time: ['seconds', 10_000], space: ['KB', 100] } as const;
+
+for (const resource of ['time', 'space'] as const) {
+  const [unit, each] = units[resource];
+  const seen = (quota: Quota) => (resource === 'time' ? quota.time_left : quota.space_left);
+
+  describe(`a member's quota of ${resource}`, () => {
+    test('grows with the pool, and shrinks with it (source new)', async () => {
+      const project = await projectOf('302101', '302102');
+      const [pool, cap] = await topUp(admin, '302101', 30, { project, resource });
+      const account = { resource, unit, held: 0, used: 0 };
+      assert.deepEqual(pool, { ...account, user: null, granted: 2 * each + 30, available: 2 * each + 30 });
+      assert.deepEqual(cap, { ...account, user: '302101', granted: each + 30, available: each + 30 });
+      assert.equal(seen(await leftOf('302101', project)), each + 30);
+      assert.equal(seen(await leftOf('302102', project)), each, 'nobody else is touched');
+
+      const [smaller, less] = await withdraw(admin, '302101', 40, { project, resource });
+      assert.deepEqual([smaller?.granted, less?.granted], [2 * each - 10, each - 10]);
+      assert.equal(seen(await leftOf('302101', project)), each - 10);
+    });
+
+    test('grows out of the reserve, and shrinks back into it (source pool)', async () => {
+      const project = await projectOf('302101', '302102');
+      const fromReserve = { kind: 'top_up', resource, amount: 25, reason, source: 'pool' };
+      const path = `/admin/grants/${project}/302101/`;
+      assertProblem(await act(admin, path, fromReserve), { status: 409, code: 'conflict', says: /: 0\.$/ });
+      await acted(admin, `/admin/grants/${project}/`, { kind: 'top_up', resource, amount: 25, reason });
+      const [pool, cap] = await acted(admin, path, fromReserve);
+      assert.deepEqual([pool?.granted, cap?.granted], [2 * each + 25, each + 25]);
+      assertProblem(await act(admin, path, { ...fromReserve, amount: 1 }), { status: 409, code: 'conflict' });
+
+      const [same, back] = await withdraw(admin, '302101', 60, { project, resource, source: 'pool' });
+      assert.deepEqual([same?.granted, back?.granted], [2 * each + 25, each - 35]);
+      await topUp(admin, '302102', 60, { project, resource, source: 'pool' });
+      assert.equal(seen(await leftOf('302102', project)), each + 60);
+    });
+
+    test('shrinks by no more than is available, and says how much that is', async () => {
+      const project = await projectOf('302101', '302102');
+      for (const source of ['new', 'pool'] as const) {
+        const body = { kind: 'withdraw', resource, amount: each + 1, reason, source };
+        const answer = await act(admin, `/admin/grants/${project}/302101/`, body);
+        assertProblem(answer, { status: 409, code: 'conflict', says: /302101/ });
+      }
+      assert.equal(seen(await leftOf('302101', project)), each);
+      await withdraw(admin, '302101', each, { project, resource });
+      assert.equal(seen(await leftOf('302101', project)), 0);
+    });
+
+    test('moves between members, and the pool stays as it is', async () => {
+      const project = await projectOf('302101', '302102');
+      const path = `/admin/grants/${project}/transfers/`;
+      const body = { from: '302101', to: '302102', resource, amount: each - 1, reason };
+      const accounts = await acted(admin, path, body);
+      assert.deepEqual(
+        accounts.map(({ user, granted }) => [user, granted]),
+        [
+          ['302101', 1],
+          ['302102', 2 * each - 1],
+        ],
+      );
+      assertProblem(await act(admin, path, { ...body, amount: 2 }), { status: 409, code: 'conflict', says: /302101/ });
+      assert.equal((await poolOf(project, resource)).granted, 2 * each);
+      assertProblem(await act(admin, path, { ...body, to: '302101' }), { status: 409, code: 'conflict' });
+      for (const user of ['302101', '302102']) await assertExplained(await bench.user(user), project);
+    });
+  });
+
+  describe(`the reserve of ${resource} of a project`, () => {
+    test('grows and shrinks without anybody seeing more or less', async () => {
+      const project = await projectOf('302101');
+      const path = `/admin/grants/${project}/`;
+      const [grown] = await acted(admin, path, { kind: 'top_up', resource, amount: 50, reason });
+      assert.deepEqual([grown?.user, grown?.unit, grown?.granted], [null, unit, each + 50]);
+      assert.equal(seen(await leftOf('302101', project)), each);
+      const [shrunk] = await acted(admin, path, { kind: 'withdraw', resource, amount: 50, reason });
+      assert.equal(shrunk?.granted, each);
+    });
+
+    test('shrinks by no more than is promised to nobody', async () => {
+      const project = await projectOf('302101');
+      const path = `/admin/grants/${project}/`;
+      await acted(admin, path, { kind: 'top_up', resource, amount: 5, reason });
+      const answer = await act(admin, path, { kind: 'withdraw', resource, amount: 6, reason });
+      assertProblem(answer, { status: 409, code: 'conflict', says: /promised to nobody/ });
+      assert.equal(seen(await leftOf('302101', project)), each);
+    });
+  });
+}
+
+for (const [resource, each] of [
+  ['time', 10_000],
+  ['space', 100],
+] as const) {
+  test(`a refusal tells amounts of ${resource} in the unit in which they were sent`, async () => {
+    const project = await projectOf('302104', '302105');
+    const amount = each + 1;
+    for (const [suffix, body, free] of [
+      ['/', { kind: 'withdraw' }, 0],
+      ['/302104/', { kind: 'withdraw' }, each],
+      ['/302104/', { kind: 'top_up', source: 'pool' }, 0],
+      ['/transfers/', { from: '302104', to: '302105' }, each],
+    ] as const) {
+      const answer = await act(admin, `/admin/grants/${project}${suffix}`, { ...body, resource, amount, reason });
+      const { detail } = assertProblem(answer, { status: 409, code: 'conflict' });
+      assert.deepEqual([/^\d+/.exec(detail)?.[0], /(\d+)\.$/.exec(detail)?.[1]], [`${amount}`, `${free}`], detail);
+    }
+  });
+}
+
+test('what a job holds cannot be taken away', async () => {
+  const project = await projectOf('302103');
+  const me = await bench.user('302103');
+  const job = await submitted(me, { command: gate, runtime: 1 }, undefined, project);
+  const body = { kind: 'withdraw', resource: 'time', amount: 6401, reason };
+  const path = `/admin/grants/${project}/302103/`;
+  assertProblem(await act(admin, path, body), { status: 409, code: 'conflict', says: /6400/ });
+  const [, cap] = await acted(admin, path, { ...body, amount: 6400 });
+  assert.deepEqual([cap?.held, cap?.available], [3600, 0]);
+  await me.send('DELETE', pathOf(job));
+  await me.finished(job);
+  await assertExplained(me, project);
+});

@@ -1,0 +1,248 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Caller, Job, Quota } from '../../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
+import { pathOf } from '../../support/jobs.ts';
+import { acted, assertBalanced, movementsOf, newProject, proofOf, ranJob, statementOf } from '../../support/ledger.ts';
+import { assertProblem } from '../../support/refusals.ts';
+import { zipOf } from '../../support/zip.ts';
+
+// What administrators see of everybody: quotas, jobs, users, usage, the proof.
+
+interface Usage {
+  user: string;
+  project_hpc: string;
+  project_name: string;
+  month: string;
+  jobs: number;
+  time_seconds: number;
+}
+
+const granted = 50_000;
+const reason = 'because of a test';
+/** The users of this file, beside the two that a fresh server has. */
+const users = ['302401', '302402', '302403'];
+let bench: Bench;
+let admin: Caller;
+let jobs: Job[];
+
+before(async () => {
+  bench = await openBench({ timeSeconds: granted, spaceKb: 100 });
+  admin = bench.admin;
+  const [one, two] = await Promise.all(users.map((user) => bench.user(user)));
+  assert.ok(one && two);
+  const zip = await zipOf({ 'main.sh': 'true\n' });
+  jobs = [
+    await ranJob(one, { command: 'true', core_number: 7, runtime: 0.1 }),
+    await ranJob(two, { command: 'exit 2' }),
+    await ranJob(one, { command: 'sbatch missing.sh' }),
+    await ranJob(one, { tool: 'BASH', node_number: 3 }, zip, 'hpc_two/proj_hpc_two_01'),
+    await ranJob(two, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_02'),
+    await ranJob(one, { command: 'true' }),
+  ];
+});
+after(async () => {
+  await assertBalanced(bench.admin);
+  await bench.dispose();
+});
+
+describe("everybody's quotas", () => {
+  for (const suffix of ['', 'hpc_one/', 'hpc_two/', 'hpc_one/proj_hpc_one_01/', 'hpc_two/proj_hpc_two_02/']) {
+    test(`/admin/quotas/${suffix}: those of all users, by descending project, each as its user sees it`, async () => {
+      const { status, body } = await admin.get<Quota[]>(`/admin/quotas/${suffix}`);
+      assert.equal(status, 200);
+      const expected: Quota[] = [];
+      for (const user of [adminId, '301330', ...users]) {
+        expected.push(...[(await admin.get<Quota[]>(`/admin/quotas/${user}/${suffix}`)).body].flat());
+      }
+      const byId = (a: Quota, b: Quota) => a.id - b.id;
+      assert.deepEqual(body.toSorted(byId), expected.toSorted(byId));
+      const order = body.map(({ project }) => project);
+      assert.deepEqual(
+        order,
+        order.toSorted((a, b) => b - a),
+      );
+    });
+  }
+
+  test('are an array in one project too, also where nobody is', async () => {
+    const project = await newProject(admin, 'empty', [], { timeSeconds: 1 });
+    const { status, text } = await admin.get(`/admin/quotas/${project}/`);
+    assert.deepEqual([status, text], [200, '[]']);
+  });
+
+  test('never add up to more than the pool of the project has', async () => {
+    const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
+    const [pool] = await acted(admin, `/admin/grants/${home}/`, body);
+    const { body: quotas } = await admin.get<Quota[]>(`/admin/quotas/${home}/`);
+    const sum = quotas.reduce((total, { time_left }) => total + time_left, 0);
+    assert.ok(pool && sum <= pool.available, `${sum} ${pool?.available}`);
+    assert.equal(sum, pool.available - 1, 'all but the second in reserve');
+  });
+
+  test('of an unknown system or project are 404', async () => {
+    for (const [suffix, code] of [
+      ['hpc_three/', 'system_unknown'],
+      ['hpc_one/nowhere/', 'project_unknown'],
+    ] as const) {
+      assertProblem(await admin.get(`/admin/quotas/${suffix}`), { status: 404, code });
+    }
+  });
+});
+
+describe('the jobs of everybody', () => {
+  const matching = (test: (job: Job) => boolean) => jobs.filter(test).map(({ job_id }) => job_id);
+  const forms: [suffix: string, expected: () => string[]][] = [
+    ['', () => matching(() => true)],
+    ['hpc_one/', () => matching(({ project_hpc }) => project_hpc === 'HPC_ONE')],
+    ['hpc_two/', () => matching(({ project_hpc }) => project_hpc === 'HPC_TWO')],
+    ['hpc_two/proj_hpc_two_02/', () => matching(({ project_name }) => project_name === 'proj_hpc_two_02')],
+    ['302401/', () => matching(({ owner }) => owner === '302401')],
+    ['302402/hpc_one/', () => matching(({ owner, project_hpc }) => owner === '302402' && project_hpc === 'HPC_ONE')],
+    [
+      '302401/hpc_two/proj_hpc_two_01/',
+      () => matching(({ owner, project_name }) => owner === '302401' && project_name === 'proj_hpc_two_01'),
+    ],
+    ['302403/', () => []],
+    ['302402/hpc_two/proj_hpc_two_01/', () => []],
+  ];
+  for (const [suffix, expected] of forms) {
+    test(`/admin/jobs/${suffix}: the jobs that it names, by ascending id`, async () => {
+      const { status, body } = await admin.get<Job[]>(`/admin/jobs/${suffix}`);
+      assert.equal(status, 200);
+      assert.deepEqual(
+        body.map(({ job_id }) => job_id),
+        expected(),
+      );
+    });
+  }
+
+  test('one of them is byte by byte what its owner sees, by either path', async () => {
+    for (const job of jobs) {
+      const own = await (await bench.user(job.owner)).get(pathOf(job));
+      for (const prefix of ['/admin', `/admin/jobs/${job.owner}`]) {
+        const path = prefix === '/admin' ? `/admin${pathOf(job)}` : pathOf(job).replace('/jobs', prefix);
+        const { status, text } = await admin.get(path);
+        assert.deepEqual([status, text], [200, own.text], path);
+      }
+    }
+  });
+
+  test('what is not there is 404: the user, the system, the project, the job, or the job of another', async () => {
+    const [job] = jobs;
+    assert.ok(job);
+    for (const [suffix, code] of [
+      ['999999/', 'user_unknown'],
+      ['999999/hpc_one/', 'user_unknown'],
+      ['hpc_three/', 'system_unknown'],
+      ['302401/hpc_one/nowhere/', 'project_unknown'],
+      [`${home}/NO-SUCH-JOB/`, 'job_unknown'],
+      [`302402/${home}/${job.job_id}/`, 'job_unknown'],
+    ] as const) {
+      assertProblem(await admin.get(`/admin/jobs/${suffix}`), { status: 404, code });
+    }
+  });
+});
+
+test('the users are listed with their roles', async () => {
+  await bench.administrator('302409');
+  const { body } = await admin.get<{ user: string; role: string; created_at: string }[]>('/admin/users/');
+  assert.deepEqual(
+    body.map(({ user, role }) => [user, role]),
+    [[adminId, 'admin'], ['301330', 'user'], ...users.map((user) => [user, 'user']), ['302409', 'admin']],
+  );
+  for (const { created_at } of body) assert.ok(!Number.isNaN(Date.parse(created_at)));
+});
+
+describe('usage', () => {
+  /** What the statements say: charges, refunds taken off. */
+  async function usedBy(user: string, project: string): Promise<number> {
+    const { movements } = (await statementOf(await bench.user(user), project)).time;
+    return movements.reduce((sum, { used }) => sum + used, 0);
+  }
+  const sumOf = (rows: Usage[], user: string, project: string) =>
+    rows
+      .filter((row) => row.user === user && `${row.project_hpc.toLowerCase()}/${row.project_name}` === project)
+      .reduce((sum, { time_seconds }) => sum + time_seconds, 0);
+
+  test('is the sum of what was charged, by user, project and month', async () => {
+    const { body } = await admin.get<Usage[]>('/admin/usage/');
+    for (const user of users) {
+      for (const project of [home, 'hpc_two/proj_hpc_two_01', 'hpc_two/proj_hpc_two_02']) {
+        assert.equal(sumOf(body, user, project), await usedBy(user, project), `${user} in ${project}`);
+      }
+    }
+    for (const { month } of body) assert.match(month, /^\d{4}-(0[1-9]|1[0-2])$/);
+    const [row] = body.filter(({ user, project_hpc }) => user === '302401' && project_hpc === 'HPC_ONE');
+    assert.equal(row?.jobs, 3, 'jobs that ended, the one that never ran among them');
+  });
+
+  test('has refunds taken off', async () => {
+    const [job] = jobs;
+    assert.ok(job);
+    const before = sumOf((await admin.get<Usage[]>('/admin/usage/')).body, '302401', home);
+    await acted(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 3, reason });
+    const { body } = await admin.get<Usage[]>('/admin/usage/');
+    assert.equal(sumOf(body, '302401', home), before - 3);
+    assert.equal(sumOf(body, '302401', home), await usedBy('302401', home));
+  });
+
+  test("of a user is that user's part of it, and the same as one's own at /usage/", async () => {
+    const { body: all } = await admin.get<Usage[]>('/admin/usage/');
+    for (const user of users) {
+      const { text, body } = await admin.get<Usage[]>(`/admin/usage/${user}/`);
+      assert.deepEqual(
+        body,
+        all.filter((row) => row.user === user),
+      );
+      assert.equal((await (await bench.user(user)).get('/usage/')).text, text);
+    }
+    assert.equal((await admin.get('/admin/usage/302403/')).text, '[]');
+    assertProblem(await admin.get('/admin/usage/999999/'), { status: 404, code: 'user_unknown' });
+  });
+
+  test('is there as CSV, with the same figures', async () => {
+    const { body } = await admin.get<Usage[]>('/admin/usage/');
+    const plain = await bench.plain(adminId);
+    const byAccept = await plain.send('GET', '/admin/usage/', { accept: 'text/csv' });
+    const byFormat = await plain.get('/admin/usage/?format=csv');
+    assert.equal(byAccept.headers.get('content-type'), 'text/csv; charset=utf-8');
+    assert.equal(byAccept.text, byFormat.text);
+    const header = 'user,project_hpc,project_name,month,jobs,time_seconds';
+    const lines = body.map((row) => Object.values(row).join(','));
+    assert.equal(byFormat.text, [header, ...lines, ''].join('\r\n'));
+    const own = await (await bench.plain('302401')).get('/usage/?format=csv');
+    const mine = body.filter(({ user }) => user === '302401').map((row) => Object.values(row).join(','));
+    assert.equal(own.text, [header, ...mine, ''].join('\r\n'));
+  });
+
+  test('of another month is told apart, and so is a refund of it', async () => {
+    const two = await bench.user('302402');
+    const [, job] = jobs;
+    assert.ok(job);
+    // Nothing but a database client brings a charge into another month, and it has to go round the triggers.
+    const charged = (await movementsOf(two, job)).at(-1);
+    await bench.tamper('drop trigger entries_refuse_update');
+    await bench.tamper('update entries set at = at - 400 * 86400000 where job = ?', job.id);
+    await acted(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 1, reason });
+    const { body } = await two.get<Usage[]>('/usage/');
+    const inHome = body.filter(({ project_name }) => project_name === 'proj_hpc_one_01');
+    assert.deepEqual(
+      inHome.map(({ jobs: count, time_seconds }) => [count, time_seconds]),
+      [
+        [1, charged?.used],
+        [0, -1],
+      ],
+    );
+    await bench.tamper('update entries set at = at + 400 * 86400000 where job = ? and kind <> ?', job.id, 'refund');
+  });
+});
+
+test('the proof says that the books balance, and what was looked at', async () => {
+  const proof = await proofOf(admin);
+  assert.deepEqual([proof.balanced, proof.problems], [true, []]);
+  const [rows] = await bench.rows<{ accounts: number; entries: number }>(
+    'select (select count(*) from accounts) as accounts, (select count(*) from entries) as entries',
+  );
+  assert.deepEqual([proof.accounts, proof.entries], [rows?.accounts, rows?.entries]);
+});

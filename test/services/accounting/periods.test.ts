@@ -1,0 +1,335 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Answer, Caller } from '../../support/api.ts';
+import { type Bench, openBench } from '../../support/bench.ts';
+import { gate, inStage, letGo } from '../../support/jobs.ts';
+import {
+  act,
+  acted,
+  assertBalanced,
+  assertExplained,
+  assertLack,
+  movementsOf,
+  newProject,
+  ranJob,
+  setMember,
+  statementOf,
+  submitted,
+} from '../../support/ledger.ts';
+import { assertProblem } from '../../support/refusals.ts';
+import { until } from '../../support/until.ts';
+
+// Grants with a start and an end: POST /admin/grants/{hpc}/{project}/periods/.
+
+interface Period {
+  id: number;
+  starts: string;
+  ends: string | null;
+}
+
+const reason = 'the allocation of the year';
+let bench: Bench;
+let admin: Caller;
+
+before(async () => {
+  bench = await openBench({
+    adjust: (config) => {
+      config.ledger = { expiryNoticeDays: 14, calendarSeconds: 0.1 };
+    },
+  });
+  admin = bench.admin;
+});
+after(async () => {
+  await assertBalanced(admin);
+  await bench.dispose();
+});
+
+let projects = 0;
+async function projectOf(...members: string[]): Promise<string> {
+  for (const member of members) await bench.user(member);
+  projects += 1;
+  return await newProject(admin, `periods_${projects}`, members, { timeSeconds: 10_000 });
+}
+
+const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString();
+
+async function openPeriod(project: string, body: Record<string, unknown>, key?: string): Promise<Answer<Period>> {
+  return await act<Period>(admin, `/admin/grants/${project}/periods/`, { reason, ...body }, key);
+}
+
+/** One that is under way when this returns: its start is let to pass. It lasts so long, or for ever. */
+async function openedNow(project: string, body: Record<string, unknown>, lastsSeconds?: number): Promise<Period> {
+  // On a busy machine a start that is near can be past before it is looked at.
+  for (const soon of [0.3, 1, 3, 10]) {
+    const ends = lastsSeconds === undefined ? {} : { ends: inSeconds(soon + lastsSeconds) };
+    const answer = await openPeriod(project, { starts: inSeconds(soon), ...ends, ...body });
+    if (answer.status === 409 && answer.text.includes('in the past')) continue;
+    assert.equal(answer.status, 201, answer.text);
+    const starts = Date.parse(answer.body.starts);
+    await until('the period begins', () => (Date.now() >= starts ? true : undefined));
+    return answer.body;
+  }
+  throw new Error('every start was in the past');
+}
+
+async function opened(project: string, body: Record<string, unknown>): Promise<Period> {
+  const answer = await openPeriod(project, body);
+  assert.equal(answer.status, 201, answer.text);
+  return answer.body;
+}
+
+const leftOf = async (user: string, project: string) => {
+  const [hpc = '', name = ''] = project.split('/');
+  return (await (await bench.user(user)).quota(hpc, name)).time_left;
+};
+
+describe('a new period', () => {
+  test('without a start starts now, every time', async () => {
+    const project = await projectOf('302201');
+    const answers: Answer<Period>[] = [];
+    // Each one takes over from the one before it.
+    for (let i = 0; i < 25; i++) answers.push(await openPeriod(project, { member_seconds: i }));
+    assert.deepEqual(
+      answers.filter(({ status }) => status !== 201).map(({ status, text }) => `${status} ${text}`),
+      [],
+    );
+    assert.equal(await leftOf('302201', project), 24);
+  });
+
+  test('without a start, repeated under the same key, is answered the same', async () => {
+    const project = await projectOf('302201');
+    const key = 'a-period-from-now-on';
+    const first = await until('a period is opened', async () => {
+      const answer = await openPeriod(project, { member_seconds: 5 }, key);
+      return answer.status === 201 ? answer : undefined;
+    });
+    await until('the clock has moved on', () => (Date.now() > Date.parse(first.body.starts) + 5 ? true : undefined));
+    assert.equal((await openPeriod(project, { member_seconds: 5 }, key)).text, first.text);
+  });
+
+  test('takes over where the one without end is under way: every member has what it grants', async () => {
+    const project = await projectOf('302202', '302203');
+    await setMember(admin, project, '302203', 'removed', 'left');
+    const period = await openedNow(project, { member_seconds: 777, reserve_seconds: 50 });
+    assert.deepEqual([period.ends, typeof period.id], [null, 'number']);
+    assert.equal(await leftOf('302202', project), 777);
+    assert.equal(await leftOf('302203', project), 0, 'who was removed gets nothing of it');
+    const fromReserve = { kind: 'top_up', resource: 'time', source: 'pool', reason };
+    const path = `/admin/grants/${project}/302202/`;
+    assertProblem(await act(admin, path, { ...fromReserve, amount: 51 }), { status: 409, code: 'conflict' });
+    await acted(admin, path, { ...fromReserve, amount: 50 });
+    assert.equal(await leftOf('302202', project), 827);
+  });
+
+  test('lets what was free of the old one expire, and the statement says so', async () => {
+    const project = await projectOf('302204');
+    const me = await bench.user('302204');
+    await openedNow(project, { member_seconds: 300 });
+    const statement = await until('the old grant has expired', async () => {
+      const { time } = await statementOf(me, project);
+      return time.movements.some(({ kind }) => kind === 'expire') ? time : undefined;
+    });
+    const expired = statement.movements.find(({ kind }) => kind === 'expire');
+    assert.deepEqual([expired?.change, expired?.actor], [-10_000, 'bursar']);
+    assert.match(expired?.reason ?? '', /^expired with its period at \d{4}-/);
+    assert.equal(await leftOf('302204', project), 300);
+    await assertExplained(me, project);
+    const [row] = await bench.rows<{ n: number }>(
+      `select count(*) as n from entries e join accounts a on a.id = e.account_id join projects p on p.id = a.project_id
+       where e.kind = 'expire' and p.name = ?`,
+      project.replace('hpc_one/', ''),
+    );
+    assert.equal(row?.n, 2, 'pool and cap, once each');
+  });
+
+  test('leaves what is held to the one that held it, and what that frees expires as well', async () => {
+    const project = await projectOf('302205');
+    const me = await bench.user('302205');
+    const job = await submitted(me, { command: gate, runtime: 2 }, undefined, project);
+    await inStage(me, job, 'RUNNING');
+    await openedNow(project, { member_seconds: 3600 });
+    await until('what was free has expired', async () => {
+      const { movements } = (await statementOf(me, project)).time;
+      return movements.some(({ kind, change }) => kind === 'expire' && change === -2800) ? true : undefined;
+    });
+    assert.equal(await leftOf('302205', project), 3600, 'the job takes nothing of the new grant');
+    await assertBalanced(admin);
+
+    letGo(bench.server, job);
+    await me.finished(job);
+    const [, charged] = await movementsOf(me, job, 'time', project);
+    const used = charged?.used ?? Number.NaN;
+    assert.ok(used > 0);
+    assert.equal(await leftOf('302205', project), 3600);
+    await until('what the job did not use has expired', async () => {
+      const { movements } = (await statementOf(me, project)).time;
+      return movements.some(({ kind, change }) => kind === 'expire' && change === used - 7200) ? true : undefined;
+    });
+    await assertExplained(me, project);
+    await assertBalanced(admin);
+  });
+
+  test('that starts later leaves the old one in force until then', async () => {
+    const project = await projectOf('302206');
+    await opened(project, { starts: inSeconds(86_400), member_seconds: 1 });
+    assert.equal(await leftOf('302206', project), 10_000);
+    await ranJob(await bench.user('302206'), { command: 'true' }, undefined, project);
+  });
+
+  test('that starts later is not counted as a balance of today', async () => {
+    const project = await projectOf('302207');
+    await opened(project, { starts: inSeconds(86_400), member_seconds: 5000 });
+    const { time } = await statementOf(await bench.user('302207'), project);
+    assert.equal(time.closing_balance, await leftOf('302207', project), 'the balance is what is left');
+  });
+
+  test('is there for members who join while it is under way, or before it begins', async () => {
+    const project = await projectOf('302208');
+    await openedNow(project, { member_seconds: 9 });
+    await bench.user('302209');
+    await setMember(admin, project, '302209', 'active', 'joins late');
+    assert.equal(await leftOf('302209', project), 10_000, 'the grant of the project for those who join');
+    await ranJob(await bench.user('302209'), { command: 'true' }, undefined, project);
+  });
+
+  test('leaves space as it is', async () => {
+    const project = await projectOf('302210');
+    const me = await bench.user('302210');
+    await ranJob(me, { command: 'printf 12345' }, undefined, project);
+    await openedNow(project, { member_seconds: 9 });
+    assert.match((await me.get(`/quotas/${project}/`)).text, /"space_left":999\.995,/);
+  });
+});
+
+describe('a period that does not fit', () => {
+  test('overlaps with another one, the one under way among them, which ends where the next begins: 409', async () => {
+    const project = await projectOf('302211');
+    await opened(project, { starts: '2100-01-01T00:00:00Z', ends: '2101-01-01T00:00:00Z', member_seconds: 1 });
+    for (const [starts, ends] of [
+      ['2100-01-01T00:00:00Z', '2101-01-01T00:00:00Z'],
+      ['2100-06-01T00:00:00Z', '2100-07-01T00:00:00Z'],
+      ['2099-06-01T00:00:00Z', '2099-07-01T00:00:00Z'],
+      ['2100-12-31T23:59:59.999Z', undefined],
+      ['2099-06-01T00:00:00Z', undefined],
+      ['2099-06-01T00:00:00Z', '2102-01-01T00:00:00Z'],
+    ] as const) {
+      const answer = await openPeriod(project, { starts, ...(ends === undefined ? {} : { ends }), member_seconds: 1 });
+      assertProblem(answer, { status: 409, code: 'conflict', says: /overlaps with the one from 2\d{3}-/ });
+    }
+    for (const [starts, ends] of [
+      ['2101-01-01T00:00:00Z', '2102-01-01T00:00:00Z'],
+      ['2102-01-01T00:00:00Z', undefined],
+    ] as const) {
+      await opened(project, { starts, ...(ends === undefined ? {} : { ends }), member_seconds: 1 });
+    }
+    const rows = await bench.rows<{ starts_at: number; ends_at: number | null }>(
+      `select starts_at, ends_at from periods join projects on projects.id = project_id
+       where name = ? order by starts_at`,
+      project.replace('hpc_one/', ''),
+    );
+    for (const [index, { ends_at }] of rows.entries()) {
+      const next = rows[index + 1];
+      if (next !== undefined) assert.ok(ends_at !== null && ends_at <= next.starts_at, JSON.stringify(rows));
+    }
+    assert.equal(await leftOf('302211', project), 10_000, 'what was refused has not ended what is there');
+  });
+
+  test('begins in the past, or ends before it begins: 409', async () => {
+    const project = await projectOf('302212');
+    const past = await openPeriod(project, { starts: '2001-01-01T00:00:00Z', member_seconds: 1 });
+    assertProblem(past, { status: 409, code: 'conflict', says: /past/ });
+    const backwards = { starts: '2100-01-02T00:00:00Z', ends: '2100-01-01T00:00:00Z', member_seconds: 1 };
+    assertProblem(await openPeriod(project, backwards), { status: 409, code: 'conflict', says: /end after its start/ });
+  });
+
+  test('has no moment where one is due: 400 and the field is named', async () => {
+    const project = await projectOf('302213');
+    for (const [field, value] of [
+      ['starts', 'soon'],
+      ['ends', '2100-13-01T00:00:00Z'],
+      ['ends', 7],
+      ['starts', '2100-01-01'],
+    ] as const) {
+      const answer = await openPeriod(project, { [field]: value, member_seconds: 1 });
+      const { errors } = assertProblem(answer, { status: 400, code: 'invalid_body' });
+      assert.deepEqual([...new Set(errors?.map((error) => error.field))], [field]);
+    }
+  });
+});
+
+describe('a project without a period for now', () => {
+  const user = '302221';
+  let project: string;
+  let me: Caller;
+  let jobId: string;
+  let charged: number;
+
+  before(async () => {
+    me = await bench.user(user);
+    project = await projectOf(user);
+    const job = await ranJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
+    jobId = job.job_id;
+    charged = (await movementsOf(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
+    await openedNow(project, { member_seconds: 500 }, 0.2);
+    await until('the period has ended', async () => {
+      const { status } = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
+      return status === 403 ? true : undefined;
+    });
+  });
+
+  test('takes no job: 403 no_grant', async () => {
+    const answer = await me.submit(`/jobs/${project}/`, { command: 'true', runtime: 0.01 });
+    assertProblem(answer, { status: 403, code: 'no_grant', says: new RegExp(project.replace('hpc_one/', '')) });
+    const quoted = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
+    assertProblem(quoted, { status: 403, code: 'no_grant' });
+  });
+
+  test('goes on being read: nothing is left, and the statement says where it went', async () => {
+    assert.equal(await leftOf(user, project), 0);
+    assert.equal((await me.get(`/jobs/${project}/`)).status, 200);
+    const { time } = await until('it has expired', async () => {
+      const statement = await statementOf(me, project);
+      return statement.time.closing_balance === 0 ? statement : undefined;
+    });
+    assert.equal(
+      time.movements.filter(({ kind }) => kind === 'expire').reduce((sum, { change }) => sum + change, 0),
+      -(10_000 + 500 - charged),
+    );
+    await assertExplained(me, project);
+  });
+
+  test('has no quota to move: 409 for its reserve, and no server error for the rest', async () => {
+    const change = { kind: 'top_up', resource: 'time', amount: 1, reason };
+    assertProblem(await act(admin, `/admin/grants/${project}/`, change), { status: 409, code: 'conflict' });
+    const { status } = await act(admin, `/admin/grants/${project}/${user}/`, change);
+    assert.ok(status === 404 || status === 409, String(status));
+  });
+
+  test('can still be refunded for a job of its last period', async () => {
+    const body = { job_id: jobId, amount: charged, reason: 'the node was broken' };
+    const answer = await act(admin, `/admin/grants/${project}/refunds/`, body);
+    assert.equal(answer.status, 201, answer.text);
+    await assertExplained(me, project);
+    await assertBalanced(admin);
+  });
+
+  test('takes jobs again with the next period', async () => {
+    await openedNow(project, { member_seconds: 40 });
+    assert.equal(await leftOf(user, project), 40);
+    assertLack(await me.submit(`/jobs/${project}/`, { command: 'true' }), { available: 40 });
+    await ranJob(me, { command: 'true', runtime: 40 / 3600 }, undefined, project);
+  });
+});
+
+test('a refund for a job of an old period answers with the accounts that it moved', async () => {
+  const project = await projectOf('302231');
+  const me = await bench.user('302231');
+  const job = await ranJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
+  const charged = (await movementsOf(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
+  await openedNow(project, { member_seconds: 123 });
+  const body = { job_id: job.job_id, amount: charged, reason: 'the node was broken' };
+  const [pool, cap] = await acted(admin, `/admin/grants/${project}/refunds/`, body);
+  assert.equal(await leftOf('302231', project), 123, 'nothing of it comes into the new period');
+  const isOfTheNewOne = pool?.granted === 123 && cap?.granted === 123;
+  assert.ok(!isOfTheNewOne, `the accounts shown are those of another period: ${JSON.stringify([pool, cap])}`);
+});

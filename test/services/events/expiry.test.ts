@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Answer, Caller, Job } from '../../support/api.ts';
+import { contractOf, type Problem } from '../../support/contract.ts';
+import { queryBooks } from '../../support/database.ts';
+import { openStream, type PublicEvent } from '../../support/event-stream.ts';
+import { pathOf, seenThrough } from '../../support/jobs.ts';
+import { type Receiver, startReceiver } from '../../support/receiver.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { until } from '../../support/until.ts';
+import { deliveriesOf, register, send, webhookConfig } from '../../support/webhooks.ts';
+
+// Events are kept for a time, and then forgotten.
+
+describe('events that are older than they are kept', () => {
+  let server: TestServer;
+  let to: Receiver;
+  let me: Caller;
+  let old: Job;
+  let kept: Job;
+  const aDayMs = 86_400_000;
+
+  before(async () => {
+    to = await startReceiver();
+    const config = webhookConfig();
+    const ledger = { calendarSeconds: 0.1 };
+    server = await startServer({ config: { ...config, ledger, events: { ...config.events, keepDays: 30 } } });
+    me = (await contractOf(server)).as(server.userToken);
+    const webhook = await register(me, to.url);
+    const stopped = await register(me, `${to.url}/stopped`);
+    old = await seenThrough(server, me);
+    const admin = (await contractOf(server)).as(server.adminToken);
+    await send(admin, 'POST', `/admin/webhooks/${old.owner}/${stopped.id}/disable/`, {
+      reason: 'to have another event',
+    });
+    await send(me, 'POST', `/webhooks/${webhook.id}/test/`);
+    await to.arrived(10);
+    const longAgo = Date.now() - 31 * aDayMs;
+    await queryBooks(server.data, 'update events set at = ?', [longAgo]);
+    await queryBooks(server.data, 'update deliveries set created_at = ?', [longAgo]);
+    kept = await seenThrough(server, me);
+    await until('they are forgotten', async () => {
+      const { status } = await ask('?after=0');
+      return status === 410 ? true : undefined;
+    });
+  });
+  after(async () => {
+    await server.dispose();
+    await to.close();
+  });
+
+  const ask = async (query: string) =>
+    (await me.send('GET', `/events/${query}`, { accept: 'application/json' })) as Answer<{ events: PublicEvent[] }>;
+
+  test('cannot be gone on after: who does is told where to', async () => {
+    for (const after of [0, 1, 4]) {
+      const { status, body } = await ask(`?after=${after}`);
+      const problem = body as unknown as Problem & { oldest: number };
+      assert.deepEqual([status, problem.code, problem.oldest], [410, 'events_expired', 5]);
+      assert.match(problem.detail, /after=5/);
+    }
+    const stream = await openStream(server.url, server.userToken, { headers: { 'last-event-id': '2' } });
+    assert.deepEqual([stream.status, stream.headers['content-type']], [410, 'application/problem+json']);
+  });
+
+  test('are left out for who asks for all that there are, or goes on after the last of them', async () => {
+    for (const query of ['', '?after=5']) {
+      const { body } = await ask(query);
+      assert.deepEqual([body.events[0]?.id, body.events[0]?.job?.job_id], [6, kept.job_id], query);
+    }
+  });
+
+  test('have left no gap in the numbers', async () => {
+    const { body } = await ask('');
+    assert.deepEqual(
+      body.events.map(({ id }) => id),
+      body.events.map((_event, index) => 6 + index),
+    );
+  });
+
+  test('are gone with their deliveries, tests included', async () => {
+    const [webhook] = (await me.get<{ id: number }[]>('/webhooks/')).body;
+    assert.ok(webhook);
+    const deliveries = await deliveriesOf(me, webhook);
+    assert.ok(deliveries.length > 0);
+    assert.ok(deliveries.every(({ event }) => event !== null && event > 5));
+    const rows = await queryBooks<{ kind: string }>(server.data, 'select kind from events where seq <= ?', [5]);
+    assert.ok(
+      rows.length === 4 && rows.every(({ kind }) => kind.startsWith('job.')),
+      'what tells of no job is deleted',
+    );
+  });
+
+  test('still make the timeline of their job', async () => {
+    const { body } = await me.get<{ entries: { type: string }[] }>(`${pathOf(old)}timeline/`);
+    assert.deepEqual(
+      body.entries.map(({ type }) => type),
+      ['job.accepted', 'job.queued', 'job.running', 'job.ended'],
+    );
+  });
+});

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { Caller, Job } from '../../support/api.ts';
+import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
+import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import {
+  act,
+  assertBalanced,
+  assertExplained,
+  newProject,
+  ranJob,
+  setMember,
+  submitted,
+} from '../../support/ledger.ts';
+import { assertProblem, filesUnder } from '../../support/refusals.ts';
+import { until } from '../../support/until.ts';
+import { bearer, headOf, openWire } from '../../support/wire.ts';
+import { zipOf } from '../../support/zip.ts';
+
+// Who belongs to a project, and what those can do who do not.
+
+interface Member {
+  user: string;
+  status: string;
+  reason: string;
+  since: string;
+}
+
+const reason = 'because of a test';
+let bench: Bench;
+let admin: Caller;
+
+before(async () => {
+  bench = await openBench({ timeSeconds: 50_000, spaceKb: 100 });
+  admin = bench.admin;
+});
+after(async () => {
+  await assertBalanced(bench.admin);
+  await bench.dispose();
+});
+
+const membersOf = async (project: string) => (await admin.get<Member[]>(`/admin/projects/${project}/members/`)).body;
+const memberOf = async (project: string, user: string) => (await membersOf(project)).find((one) => one.user === user);
+
+/** Everything that one who cannot submit can still do. */
+async function assertReads(caller: Caller, job: Job): Promise<void> {
+  for (const path of [
+    '/jobs/',
+    `/jobs/${home}/`,
+    pathOf(job),
+    '/quotas/',
+    `/quotas/${home}/`,
+    `/quotas/${home}/statement/`,
+    '/usage/',
+  ]) {
+    const { status, text } = await caller.get(path);
+    assert.equal(status, 200, `${path} ${text}`);
+  }
+  await assertExplained(caller);
+}
+
+describe('a member', () => {
+  test('is added to a project, finds its grant there, and can submit', async () => {
+    const me = await bench.user('302301');
+    const project = await newProject(admin, 'added', [], { timeSeconds: 700, spaceKb: 8 });
+    assertProblem(await me.submit(`/jobs/${project}/`, { command: 'true' }), { status: 403, code: 'not_a_member' });
+    assertProblem(await me.get(`/quotas/${project}/`), { status: 404, code: 'quota_unknown' });
+    assert.deepEqual(await membersOf(project), []);
+
+    const { status, body } = await setMember(admin, project, '302301', 'active', 'joins the group');
+    assert.deepEqual([status, body.user, body.status, body.reason], [200, '302301', 'active', 'joins the group']);
+    assert.deepEqual(await membersOf(project), [body]);
+    const quota = await me.quota('hpc_one', 'added');
+    assert.deepEqual([quota.time_left, quota.space_left, quota.user], [700, 8, '302301']);
+    await ranJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
+  });
+
+  test('who is added again is granted nothing again', async () => {
+    const me = await bench.user('302302');
+    const project = await newProject(admin, 'again', ['302302'], { timeSeconds: 700 });
+    for (const status of ['active', 'removed', 'active', 'banned', 'active']) {
+      assert.equal((await setMember(admin, project, '302302', status, reason)).status, 200);
+    }
+    assert.equal((await me.quota('hpc_one', 'again')).time_left, 700);
+    await assertExplained(me, project);
+  });
+
+  for (const [status, code, user] of [
+    ['removed', 'not_a_member', '302303'],
+    ['banned', 'banned', '302304'],
+  ] as const) {
+    test(`who is ${status} keeps reading, and is told why when submitting`, async () => {
+      const me = await bench.user(user);
+      const job = await ranJob(me, { command: 'true' });
+      const { body } = await setMember(admin, home, user, status, `${status} for mining coins`);
+      assert.deepEqual([body.status, body.reason], [status, `${status} for mining coins`]);
+      assert.equal((await memberOf(home, user))?.status, status);
+      const says = new RegExp(`${status} for mining coins`);
+      for (const path of ['/jobs/hpc_one/', `/jobs/${home}/`]) {
+        assertProblem(await me.submit(path, { command: 'true' }), { status: 403, code, says });
+      }
+      const quoted = await me.send('POST', `/quotes/${home}/`, { payload: '{"command":"true"}' });
+      assertProblem(quoted, { status: 403, code, says });
+      await assertReads(me, job);
+      assert.equal((await me.get<Job[]>('/jobs/')).body.length, 1);
+    });
+
+    test(`who was ${status} submits again when made active, with the quota as it was`, async () => {
+      const me = await bench.user(user);
+      const { text } = await me.get(`/quotas/${home}/`);
+      assert.equal((await setMember(admin, home, user, 'active', 'forgiven')).status, 200);
+      assert.equal((await me.get(`/quotas/${home}/`)).text, text);
+      await ranJob(me, { command: 'true' });
+    });
+  }
+
+  test('who is banned while a job runs: the job goes on, and can be cancelled and deleted', async () => {
+    const me = await bench.user('302305');
+    const [kept, cancelled] = [await submitted(me, { command: gate }), await submitted(me, { command: gate })];
+    await inStage(me, kept, 'RUNNING');
+    await setMember(admin, home, '302305', 'banned', reason);
+    assert.equal((await me.send('DELETE', pathOf(cancelled))).status, 200);
+    letGo(bench.server, kept);
+    assert.equal((await me.finished(kept)).stage, 'SUCCESSFUL');
+    assert.equal(((await me.send('DELETE', pathOf(kept))).body as Job).stage, 'DELETED');
+    await assertExplained(me);
+  });
+
+  for (const [user, what, refuse, code] of [
+    ['302331', 'is banned', (project: string) => setMember(admin, project, '302331', 'banned', reason), 'banned'],
+    [
+      '302332',
+      'loses the project',
+      (project: string) => act(admin, `/admin/projects/${project}/close/`, { reason }),
+      'project_closed',
+    ],
+  ] as const) {
+    test(`who ${what} while the zip is still on its way is refused when it has arrived`, async () => {
+      const me = await bench.user(user);
+      const project = await newProject(admin, `upload_${code}`, [user], { timeSeconds: 7200 });
+      // More than is held in memory.
+      const zip = await zipOf({ 'a.bin': randomBytes(150_000) });
+      const wire = await openWire(bench.server.url);
+      const headers = [
+        bearer(await bench.token(user)),
+        ['content-disposition', 'attachment; filename=job.zip'],
+        ['payload', '{"command":"true"}'],
+        ['content-length', String(zip.length)],
+      ] as const;
+      wire.write(headOf({ method: 'POST', path: `/jobs/${project}/`, headers }), zip.subarray(0, 100_000));
+      await until('it arrives', () => (filesUnder(bench.server, 'spool/incoming').length > 0 ? true : undefined));
+      assert.equal((await refuse(project)).status, 200);
+      wire.write(zip.subarray(100_000));
+      const [answer] = await wire.answers(1);
+      assert.ok(answer);
+      assertProblem(answer, { status: 403, code });
+      assert.deepEqual((await me.get('/jobs/')).body, []);
+    });
+  }
+
+  test('who is banned in one project can submit in another', async () => {
+    const me = await bench.user('302306');
+    const project = await newProject(admin, 'other', ['302306'], { timeSeconds: 700 });
+    await setMember(admin, home, '302306', 'banned', reason);
+    await ranJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
+  });
+
+  test('is changed with a reason only, to a status that there is', async () => {
+    await bench.user('302307');
+    const path = `/admin/projects/${home}/members/302307/`;
+    const put = (body: unknown) =>
+      admin.send('PUT', path, { 'content-type': 'application/json' }, JSON.stringify(body));
+    for (const [body, field] of [
+      [{ status: 'banned' }, 'reason'],
+      [{ status: 'banned', reason: '' }, 'reason'],
+      [{ status: 'gone', reason }, 'status'],
+      [{ reason }, 'status'],
+      [{ status: 'banned', reason, until: 'ever' }, 'until'],
+    ] as const) {
+      const { errors } = assertProblem(await put(body), { status: 400, code: 'invalid_body' });
+      assert.ok(
+        errors?.some((error) => error.field === field),
+        JSON.stringify(errors),
+      );
+    }
+    assert.equal((await memberOf(home, '302307'))?.status, 'active');
+  });
+
+  test('who is nobody is 404, and who never was a member cannot be removed or banned: 409', async () => {
+    for (const user of ['999999', 'somebody', '1e5']) {
+      const answer = await setMember(admin, home, user, 'active', reason);
+      assertProblem(answer, { status: 404, code: 'user_unknown' });
+    }
+    await bench.user('302308');
+    const project = await newProject(admin, 'strangers', [], { timeSeconds: 1 });
+    for (const status of ['removed', 'banned']) {
+      assertProblem(await setMember(admin, project, '302308', status, reason), { status: 409, code: 'conflict' });
+    }
+    assertProblem(await setMember(admin, 'hpc_one/nowhere', '302308', 'active', reason), {
+      status: 404,
+      code: 'project_unknown',
+    });
+    assertProblem(await admin.get('/admin/projects/hpc_one/nowhere/members/'), {
+      status: 404,
+      code: 'project_unknown',
+    });
+  });
+
+  test('lists begin with the first who joined, and hold every one with status and reason', async () => {
+    const list = await membersOf(home);
+    assert.equal(list[0]?.user, adminId);
+    assert.deepEqual(
+      ['302304', '302305', '302307'].map((user) => list.find((one) => one.user === user)?.status),
+      ['active', 'banned', 'active'],
+    );
+    for (const { since } of list) assert.ok(!Number.isNaN(Date.parse(since)));
+  });
+});

@@ -1,0 +1,157 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import Provider from 'oidc-provider';
+import { parse } from 'yaml';
+import { callerOf, type Job, type Quota } from '../../support/api.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+const audience = 'https://bursar.test';
+const shipped = parse(readFileSync(new URL('../../../config/bursar.yaml', import.meta.url), 'utf8'));
+
+/** A real OpenID provider whose clients get JWT access tokens for Bursar, with roles from their names. */
+async function startProvider() {
+  const server: Server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
+  const client = (name: string) => ({
+    client_id: name,
+    client_secret: 'secret',
+    grant_types: ['client_credentials'],
+    redirect_uris: [],
+    response_types: [],
+  });
+  const provider = new Provider(issuer, {
+    clients: ['ada', 'grace', 'admin', 'elsewhere'].map(client),
+    jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'RS256', use: 'sig', kid: 'one' }] },
+    features: {
+      clientCredentials: { enabled: true },
+      devInteractions: { enabled: false },
+      resourceIndicators: {
+        enabled: true,
+        getResourceServerInfo: (_context, resource) => ({
+          scope: '',
+          audience: resource,
+          accessTokenTTL: 600,
+          accessTokenFormat: 'jwt',
+        }),
+      },
+    },
+    extraTokenClaims: (_context, token) => ({ roles: [token.clientId === 'admin' ? 'bursar-admin' : 'user'] }),
+  });
+  server.on('request', provider.callback());
+
+  async function token(clientId: string, resource = audience): Promise<string> {
+    const response = await fetch(`${issuer}/token`, {
+      method: 'POST',
+      headers: { authorization: `Basic ${Buffer.from(`${clientId}:secret`).toString('base64')}` },
+      body: new URLSearchParams({ grant_type: 'client_credentials', resource }),
+    });
+    return ((await response.json()) as { access_token: string }).access_token;
+  }
+  return { issuer, server, token, privateKey };
+}
+
+describe('access tokens of an OpenID provider', () => {
+  let provider: Awaited<ReturnType<typeof startProvider>>;
+  let server: TestServer;
+  before(async () => {
+    provider = await startProvider();
+    const oidc = [{ issuer: provider.issuer, audience, adminClaim: 'roles' }];
+    server = await startServer({ config: { ...shipped, auth: { oidc } } });
+  });
+  after(async () => {
+    await server.dispose();
+    provider.server.close();
+  });
+
+  test('a user is created at first sight, with a numeric identifier and the default grants', async () => {
+    const quotas = (await callerOf(server.url, await provider.token('ada')).get<Quota[]>('/quotas/')).body;
+    assert.equal(quotas.length, 3);
+    assert.match(quotas[0]?.user ?? '', /^\d{6,}$/);
+    assert.equal(quotas[0]?.time_left, 18_000_000);
+  });
+
+  test('the same subject is the same user, another subject another one', async () => {
+    const userOf = async (name: string) =>
+      (await callerOf(server.url, await provider.token(name)).get<Quota[]>('/quotas/')).body[0]?.user;
+    assert.equal(await userOf('ada'), await userOf('ada'));
+    assert.notEqual(await userOf('ada'), await userOf('grace'));
+  });
+
+  test('ten requests at once at first sight make one user', async () => {
+    const token = await provider.token('elsewhere');
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => callerOf(server.url, token).get<Quota[]>('/quotas/')),
+    );
+    assert.equal(new Set(answers.map(({ body }) => body[0]?.user)).size, 1);
+  });
+
+  test('submits jobs as their owner', async () => {
+    const me = callerOf(server.url, await provider.token('ada'));
+    const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
+    assert.equal(status, 201);
+    assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
+    assert.deepEqual((await callerOf(server.url, await provider.token('grace')).get<Job[]>('/jobs/')).body, []);
+  });
+
+  test('the configured claim makes administrators', async () => {
+    const path = '/admin/quotas/301330/';
+    assert.equal((await callerOf(server.url, await provider.token('admin')).get(path)).status, 200);
+    assert.equal((await callerOf(server.url, await provider.token('ada')).get(path)).status, 403);
+  });
+
+  const refused = async (token: string) => {
+    const answer = await callerOf(server.url, token).get<{ code: string }>('/jobs/');
+    assert.deepEqual([answer.status, answer.body.code], [401, 'token_invalid']);
+  };
+
+  test('refuses a token for another audience', async () => {
+    await refused(await provider.token('ada', 'https://other.test'));
+  });
+
+  test('refuses a token signed by somebody else, and one that is not signed', async () => {
+    const { privateKey } = await generateKeyPair('RS256');
+    const forged = new SignJWT({}).setProtectedHeader({ alg: 'RS256', kid: 'one' }).setSubject('ada');
+    await refused(
+      await forged.setIssuer(provider.issuer).setAudience(audience).setExpirationTime('1h').sign(privateKey),
+    );
+    const [, claims] = (await provider.token('ada')).split('.');
+    const header = Buffer.from('{"alg":"none"}').toString('base64url');
+    await refused(`${header}.${claims}.x`);
+  });
+
+  test('refuses an expired token, one without an expiry, and one of an unknown issuer', async () => {
+    const sign = (token: SignJWT, issuer = provider.issuer) =>
+      token
+        .setProtectedHeader({ alg: 'RS256', kid: 'one' })
+        .setSubject('ada')
+        .setAudience(audience)
+        .setIssuer(issuer)
+        .sign(provider.privateKey);
+    await refused(await sign(new SignJWT({}).setExpirationTime(Math.floor(Date.now() / 1000) - 60)));
+    await refused(await sign(new SignJWT({})));
+    await refused(await sign(new SignJWT({}).setExpirationTime('1h'), 'https://nobody.test'));
+  });
+});
+
+test('a provider that cannot be reached is a 503 that may be tried again, not a bad token', async () => {
+  const oidc = [{ issuer: 'http://127.0.0.1:9', audience }];
+  const server = await startServer({ config: { ...shipped, auth: { oidc } } });
+  try {
+    const { privateKey } = await generateKeyPair('RS256');
+    const jwt = new SignJWT({}).setProtectedHeader({ alg: 'RS256' }).setIssuer('http://127.0.0.1:9').setSubject('x');
+    const token = await jwt.setAudience(audience).setExpirationTime('1h').sign(privateKey);
+    const answer = await callerOf(server.url, token).get('/jobs/');
+    assert.equal(answer.status, 503);
+    assert.ok(answer.headers.get('retry-after'));
+  } finally {
+    await server.dispose();
+  }
+});

@@ -1,0 +1,249 @@
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { Answer, Caller, Job, Quota } from '../../support/api.ts';
+import { type Bench, home, openBench, place } from '../../support/bench.ts';
+import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import {
+  act,
+  acted,
+  assertBalanced,
+  assertExplained,
+  newProject,
+  ranJob,
+  setMember,
+  submitted,
+  topUp,
+} from '../../support/ledger.ts';
+import { assertProblem } from '../../support/refusals.ts';
+
+// Which projects there are, how they come about, and what is left of those that are closed.
+
+interface Project {
+  id: number;
+  project_hpc: string;
+  project_name: string;
+  auto_join: boolean;
+  grant_time_seconds: number;
+  grant_space_kb: number;
+  created_at: string;
+  closed_at: string | null;
+}
+
+const granted = 50_000;
+const reason = 'because of a test';
+let bench: Bench;
+let admin: Caller;
+
+before(async () => {
+  bench = await openBench({ timeSeconds: granted, spaceKb: 100 });
+  admin = bench.admin;
+});
+after(async () => {
+  await assertBalanced(bench.admin);
+  await bench.dispose();
+});
+
+describe('a project', () => {
+  const create = (
+    body: Record<string, unknown>,
+    hpc = 'hpc_one',
+    key: string = randomUUID(),
+  ): Promise<Answer<Project>> => act<Project>(admin, `/admin/projects/${hpc}/`, { reason, ...body }, key);
+
+  test('is listed, on its system and among all', async () => {
+    const { body: all } = await admin.get<Project[]>('/admin/projects/');
+    const [first] = all;
+    assert.deepEqual(first, {
+      id: first?.id,
+      project_hpc: 'HPC_ONE',
+      project_name: 'proj_hpc_one_01',
+      auto_join: true,
+      grant_time_seconds: granted,
+      grant_space_kb: 100,
+      created_at: first?.created_at,
+      closed_at: null,
+    });
+    const { body: onTwo } = await admin.get<Project[]>('/admin/projects/hpc_two/');
+    assert.deepEqual(
+      onTwo.map(({ project_name }) => project_name),
+      ['proj_hpc_two_01', 'proj_hpc_two_02'],
+    );
+    assert.deepEqual(
+      all.filter(({ project_hpc }) => project_hpc === 'HPC_TWO'),
+      onTwo,
+    );
+    assertProblem(await admin.get('/admin/projects/hpc_three/'), { status: 404, code: 'system_unknown' });
+  });
+
+  test('is created with what it says, and listed from then on', async () => {
+    const body = { name: 'physics-2', grant_time_seconds: 60, grant_space_kb: 2 };
+    const answer = await create(body, 'hpc_two');
+    assert.equal(answer.status, 201, answer.text);
+    const { id, created_at, ...rest } = answer.body;
+    assert.ok(Number.isInteger(id) && created_at !== '');
+    assert.deepEqual(rest, {
+      project_hpc: 'HPC_TWO',
+      project_name: 'physics-2',
+      auto_join: false,
+      grant_time_seconds: 60,
+      grant_space_kb: 2,
+      closed_at: null,
+    });
+    const { body: listed } = await admin.get<Project[]>('/admin/projects/hpc_two/');
+    assert.deepEqual(listed.at(-1), answer.body);
+    const me = await bench.user('302311');
+    await setMember(admin, 'hpc_two/physics-2', '302311', 'active', reason);
+    assert.equal((await me.get<Quota[]>('/quotas/hpc_two/')).body[0]?.project_name, 'physics-2');
+  });
+
+  test('that everybody joins is there for everybody: those who are here, and those who come', async () => {
+    const me = await bench.user('302312');
+    const answer = await create({ name: 'for_all', auto_join: true, grant_time_seconds: 99, grant_space_kb: 1 });
+    assert.equal(answer.status, 201, answer.text);
+    const newcomer = await bench.user('302313');
+    assert.equal((await newcomer.quota('hpc_one', 'for_all')).time_left, 99);
+    const { status, text } = await me.get(`/quotas/hpc_one/for_all/`);
+    assert.equal(status, 200, `who was here already: ${text}`);
+    assert.equal((await me.quota('hpc_one', 'for_all')).time_left, 99);
+  });
+
+  test('of a name that is taken is 409; on another system the name is free', async () => {
+    const body = { name: 'twice', grant_time_seconds: 1 };
+    assert.equal((await create(body)).status, 201);
+    assertProblem(await create(body), { status: 409, code: 'conflict', says: /twice/ });
+    assert.equal((await create(body, 'hpc_two')).status, 201);
+    assertProblem(await create({ name: 'proj_hpc_one_01' }), { status: 409, code: 'conflict' });
+    assertProblem(await create(body, 'hpc_three'), { status: 404, code: 'system_unknown' });
+  });
+
+  test('of a name that cannot stand in a path is 400, and so is what else is wrong', async () => {
+    for (const name of ['', 'Upper', '../x', 'a b', '-a', 'ä', 'x'.repeat(65), 'a/b', undefined]) {
+      const { errors } = assertProblem(await create({ name }), { status: 400, code: 'invalid_body' });
+      assert.deepEqual([...new Set(errors?.map(({ field }) => field))], ['name'], String(name));
+    }
+    for (const [field, value] of [
+      ['grant_time_seconds', -1],
+      ['grant_space_kb', 0.5],
+      ['auto_join', 'maybe'],
+      ['reason', 'x'],
+      ['colour', 'red'],
+    ] as const) {
+      const { errors } = assertProblem(await create({ name: 'wrong', [field]: value }), {
+        status: 400,
+        code: 'invalid_body',
+      });
+      assert.deepEqual([...new Set(errors?.map((error) => error.field))], [field]);
+    }
+    const { body } = await admin.get<Project[]>('/admin/projects/');
+    assert.ok(!body.some(({ project_name }) => project_name === 'wrong'));
+  });
+
+  test('is created once for each key', async () => {
+    const first = await create({ name: 'once' }, 'hpc_one', 'project-once');
+    assert.equal(first.status, 201);
+    const again = await create({ name: 'once' }, 'hpc_one', 'project-once');
+    assert.deepEqual([again.status, again.text], [201, first.text]);
+    assertProblem(await create({ name: 'another' }, 'hpc_one', 'project-once'), {
+      status: 422,
+      code: 'idempotency_key_reused',
+    });
+    const headers = { 'content-type': 'application/json' };
+    const bare = await admin.send(
+      'POST',
+      '/admin/projects/hpc_one/',
+      headers,
+      JSON.stringify({ name: 'bare', reason }),
+    );
+    assertProblem(bare, { status: 400, code: 'idempotency_key_missing' });
+  });
+});
+
+describe('a closed project', () => {
+  let project: string;
+  let me: Caller;
+  let job: Job;
+  let running: Job;
+  let closed: Answer<Project>;
+  const close = (key: string = randomUUID()) =>
+    act<Project>(admin, `/admin/projects/${project}/close/`, { reason: 'the money is gone' }, key);
+
+  before(async () => {
+    me = await bench.user('302321');
+    project = await newProject(admin, 'ending', ['302321'], { timeSeconds: 9000 });
+    job = await ranJob(me, { command: 'true' }, undefined, project);
+    running = await submitted(me, { command: gate }, undefined, project);
+    closed = await close('close-it');
+  });
+
+  test('says when it was closed, and is told once however often it is closed', async () => {
+    assert.equal(closed.status, 200, closed.text);
+    assert.ok(!Number.isNaN(Date.parse(closed.body.closed_at ?? '')));
+    assert.equal((await close('close-it')).text, closed.text);
+    assert.equal((await close()).body.closed_at, closed.body.closed_at);
+    const { body } = await admin.get<Project[]>('/admin/projects/hpc_one/');
+    assert.deepEqual(
+      body.find(({ project_name }) => project_name === 'ending'),
+      closed.body,
+    );
+  });
+
+  test('takes no jobs, and no quotes: 403 project_closed', async () => {
+    const says = /ending is closed/;
+    const answer = await me.submit(`/jobs/${project}/`, { command: 'true' });
+    assertProblem(answer, { status: 403, code: 'project_closed', says });
+    const quoted = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
+    assertProblem(quoted, { status: 403, code: 'project_closed', says });
+  });
+
+  test('goes on being read, its jobs end and are settled, their files can be deleted', async () => {
+    assert.equal((await me.get(`/jobs/${project}/`)).status, 200);
+    assert.equal((await me.get<Quota[]>('/quotas/hpc_one/')).body[0]?.project_name, 'ending');
+    await inStage(me, running, 'RUNNING');
+    letGo(bench.server, running);
+    assert.equal((await me.finished(running)).stage, 'SUCCESSFUL');
+    assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
+    await assertExplained(me, project);
+  });
+
+  test('stays closed after a restart, and one of the configuration too', async () => {
+    const path = '/admin/projects/hpc_two/proj_hpc_two_02/close/';
+    const { status } = await act(admin, path, { reason: 'not used' });
+    assert.equal(status, 200);
+    await bench.restart('SIGTERM');
+    admin = bench.admin;
+    me = await bench.user('302321');
+    const { body } = await admin.get<Project[]>('/admin/projects/');
+    assert.deepEqual(
+      ['proj_hpc_one_01', 'proj_hpc_two_02', 'ending'].map(
+        (name) => body.find(({ project_name }) => project_name === name)?.closed_at !== null,
+      ),
+      [false, true, true],
+    );
+    const answer = await me.submit('/jobs/hpc_two/proj_hpc_two_02/', { tool: 'BASH' });
+    assertProblem(answer, { status: 403, code: 'project_closed' });
+    assert.equal((await me.quota('hpc_two', 'proj_hpc_two_02')).time_left, granted);
+  });
+
+  test('is not joined by those who come afterwards', async () => {
+    const late = await bench.user('302322');
+    assertProblem(await late.get('/quotas/hpc_two/proj_hpc_two_02/'), { status: 404, code: 'quota_unknown' });
+  });
+
+  test('who was removed from a project stays so, though everybody joins it at every start', async () => {
+    await bench.user('302323');
+    await setMember(admin, home, '302323', 'removed', 'went away');
+    const { code, stderr } = await bench.bursar('token', 'create', '--user', '302323');
+    assert.equal(code, 0, stderr);
+    const again = await bench.user('302323');
+    const says = /went away/;
+    assertProblem(await again.submit('/jobs/hpc_one/', { command: 'true' }), {
+      status: 403,
+      code: 'not_a_member',
+      says,
+    });
+    await topUp(admin, '302323', 5);
+    assert.equal((await again.quota(place.hpc, place.project)).time_left, granted + 5);
+    await acted(admin, `/admin/grants/${home}/`, { kind: 'top_up', resource: 'time', amount: 1, reason });
+  });
+});

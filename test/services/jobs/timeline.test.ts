@@ -1,0 +1,144 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Caller, Job } from '../../support/api.ts';
+import { contractOf } from '../../support/contract.ts';
+import { gate, inStage, pathOf, seenThrough, submitLine } from '../../support/jobs.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+
+// GET /jobs/{hpc}/{project_name}/{job_id}/timeline/
+
+interface Entry extends Record<string, unknown> {
+  at: string;
+  type: string;
+  stage: string | null;
+}
+
+interface Timeline {
+  job: Job;
+  asked_seconds: number;
+  used_seconds: number | null;
+  charged_seconds: number | null;
+  entries: Entry[];
+}
+
+let server: TestServer;
+let me: Caller;
+let admin: Caller;
+let other: Caller;
+
+before(async () => {
+  server = await startServer();
+  const contract = await contractOf(server);
+  me = contract.as(server.userToken);
+  admin = contract.as(server.adminToken);
+  other = contract.as(await server.token('303101'));
+});
+after(() => server.dispose());
+
+const timelineOf = async (caller: Caller, job: Job, prefix = '') =>
+  (await caller.get<Timeline>(`${prefix}${pathOf(job)}timeline/`)).body;
+
+describe('the timeline of a job', () => {
+  test('tells each transition with its time, and what was asked, used and charged', async () => {
+    const payload = { core_number: '2', runtime: '0.5' };
+    const job = await seenThrough(server, me, 'sleep 1; exit 3', { payload });
+    const { entries, ...sums } = await timelineOf(me, job);
+    assert.deepEqual(sums.job, job);
+    assert.deepEqual(
+      entries.map(({ type, stage }) => [type, stage]),
+      [
+        ['job.accepted', 'QUEUED'],
+        ['job.queued', 'QUEUED'],
+        ['job.running', 'RUNNING'],
+        ['job.ended', 'FAILED'],
+      ],
+    );
+    const [accepted, queued, running, ended] = entries;
+    assert.equal(accepted?.asked_seconds, 3600);
+    assert.equal(sums.asked_seconds, 3600);
+    assert.equal(typeof queued?.engine_id, 'string');
+    assert.equal(running?.reason, null);
+    assert.deepEqual([ended?.outcome, ended?.reason, ended?.exit_code], ['failed', 'exit code 3', 3]);
+    assert.ok(Number(sums.used_seconds) >= 1);
+    assert.equal(ended?.used_seconds, sums.used_seconds);
+    assert.equal(ended?.charged_seconds, 2 * Number(sums.used_seconds));
+    assert.equal(sums.charged_seconds, ended?.charged_seconds);
+    assert.equal(ended?.charge_rule, 'used: failed');
+    assert.deepEqual(
+      entries.map(({ at }) => at).toSorted(),
+      entries.map(({ at }) => at),
+    );
+  });
+
+  test('of one that goes on has no end yet, and tells of its cancellation afterwards', async () => {
+    const { body } = await submitLine(me, '/jobs/hpc_two/', gate);
+    await inStage(me, body, 'RUNNING');
+    const before = await timelineOf(me, body);
+    assert.deepEqual([before.used_seconds, before.charged_seconds], [null, null]);
+    assert.equal(before.entries.at(-1)?.type, 'job.running');
+    await me.send('DELETE', pathOf(body));
+    await me.finished(body);
+    await me.send('DELETE', pathOf(body));
+    const { entries } = await timelineOf(me, body);
+    assert.deepEqual(
+      entries.slice(-2).map(({ type, stage, outcome }) => [type, stage, outcome]),
+      [
+        ['job.ended', 'CANCELED', 'cancelled'],
+        ['job.deleted', 'DELETED', null],
+      ],
+    );
+  });
+
+  test('of one that never ran says so, and that nothing was charged', async () => {
+    const { body } = await me.submit('/jobs/hpc_two/', { tool: 'BASH' });
+    await me.finished(body);
+    const { entries, used_seconds, charged_seconds } = await timelineOf(me, body);
+    const ended = entries.at(-1);
+    assert.deepEqual([ended?.outcome, ended?.charge_rule], ['rejected', 'never ran: rejected by the system']);
+    assert.match(String(ended?.reason), /main\.sh/);
+    assert.deepEqual([used_seconds, charged_seconds], [0, 0]);
+  });
+
+  test('tells of refunds, and takes them off', async () => {
+    const { body } = await submitLine(me, '/jobs/hpc_one/', 'sleep 1');
+    const job = await me.finished(body);
+    const { charged_seconds: charged } = await timelineOf(me, job);
+    const refund = await admin.send(
+      'POST',
+      '/admin/grants/hpc_one/proj_hpc_one_01/refunds/',
+      { 'content-type': 'application/json', 'idempotency-key': 'a-refund' },
+      JSON.stringify({ job_id: job.job_id, amount: 1, reason: 'it was our fault' }),
+    );
+    assert.equal(refund.status, 201, refund.text);
+    const { entries, charged_seconds: left } = await timelineOf(me, job);
+    const last = entries.at(-1);
+    assert.deepEqual([last?.type, last?.reason, last?.charged_seconds], ['ledger.refund', 'it was our fault', -1]);
+    assert.equal(left, Number(charged) - 1);
+  });
+
+  test('shows floats of the job with their fraction', async () => {
+    const { body } = await submitLine(me, '/jobs/hpc_one/', 'true', { runtime: '2.0' });
+    const { text } = await me.send('GET', `${pathOf(body)}timeline/`);
+    assert.match(text, /"runtime":2\.0,/);
+  });
+});
+
+describe('whose timeline', () => {
+  test('somebody else’s is 404, and administrators see everybody’s', async () => {
+    const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
+    const path = `${pathOf(job)}timeline/`;
+    for (const [caller, where, expected] of [
+      [other, path, 404],
+      [admin, path, 404],
+      [me, `/admin${path}`, 403],
+      [admin, `/admin${path}`, 200],
+      [admin, path.replace('/jobs/', `/admin/jobs/${job.owner}/`), 200],
+      [admin, path.replace('/jobs/', '/admin/jobs/303101/'), 404],
+      [me, path.replace('proj_hpc_one_01', 'proj_hpc_two_01'), 404],
+      [me, path.replace(job.job_id, 'NO-SUCH-JOB'), 404],
+    ] as const) {
+      const { status } = await caller.get(where);
+      assert.equal(status, expected, where);
+    }
+  });
+});

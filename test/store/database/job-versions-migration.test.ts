@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { sql } from 'kysely';
+import { createKeptLists } from '../../../src/services/jobs/job-list-cache.ts';
+import { migrate, schemaOf } from '../../../src/store/database/migrations.ts';
+import { findProject } from '../../../src/store/identity/projects.ts';
+import { nextJobs } from '../../../src/store/jobs/job-lists.ts';
+import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
+import { openBooks, shownAs } from '../../support/database-settings.ts';
+
+test('lists of jobs from before jobs had a version are kept up to date like any other', async () => {
+  const books = await openBooks(['1'], 1000, 1000);
+  const { db } = books;
+  try {
+    const project = await findProject(db, 'sys', 'proj');
+    assert.ok(project);
+    const command = { kind: 'line', line: 'true' } as const;
+    const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
+    const insert = (jobId: string) => {
+      const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 1 };
+      return insertJob(db, job, shownAs('QUEUED'), {});
+    };
+    for (const jobId of ['OLD-1', 'OLD-2', 'OLD-3']) await insert(jobId);
+    await sql`drop table inputs`.execute(db);
+    await sql`drop index jobs_by_version`.execute(db);
+    await sql`alter table jobs drop column version`.execute(db);
+    await sql`delete from kysely_migration where name >= '0006'`.execute(db);
+    await migrate(db);
+    assert.deepEqual((await schemaOf(db)).pending, []);
+
+    const lists = createKeptLists(1_000_000);
+    const assertRight = async (version: string) => {
+      const page = await lists.next(db, { owner: '1' }, 0, 1000, undefined);
+      assert.deepEqual(page, await nextJobs(db, { owner: '1' }, 0, 1000));
+      assert.equal(page.version, version);
+    };
+    await assertRight('3');
+    const job = await findJob(db, 'OLD-2');
+    assert.ok(job);
+    await updateStatus(db, job, { state: 'queued' }, { ...shownAs('QUEUED')(job.id), json: '{"id":2,"changed":true}' });
+    await assertRight('4');
+    await insert('NEW-1');
+    await assertRight('5');
+    const rows = await db.selectFrom('jobs').select('version').orderBy('id').execute();
+    assert.deepEqual(
+      rows.map(({ version }) => version),
+      [0, 4, 0, 5],
+    );
+  } finally {
+    await books.close();
+  }
+});

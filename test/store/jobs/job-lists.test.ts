@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { hpcSystems } from '../../../src/config/hpc-systems.ts';
+import { createKeptLists } from '../../../src/services/jobs/job-list-cache.ts';
+import { listJobs } from '../../../src/services/jobs/read-jobs.ts';
+import type { Db } from '../../../src/store/database/tables.ts';
+import { findProject } from '../../../src/store/identity/projects.ts';
+import { changedJobs } from '../../../src/store/jobs/job-changes.ts';
+import { type JobFilter, type JobPage, nextJobs } from '../../../src/store/jobs/job-lists.ts';
+import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
+import { openBooks, shownAs, type TestBooks } from '../../support/database-settings.ts';
+import { storeManyJobs } from '../../support/many-jobs.ts';
+import { planOf, watchStatements } from '../../support/statements.ts';
+
+const place = { hpc: 'sys', project: 'proj' };
+const scopes: JobFilter[] = [{}, { hpc: 'sys' }, place].flatMap((where) => [where, { ...where, owner: '1' }]);
+const filters: JobFilter[] = [
+  {},
+  { stage: 'RUNNING' },
+  { failed: true },
+  { failed: false },
+  { terminal: true },
+  { terminal: false },
+  { since: 9_000_000 },
+  { title: 'title 7' },
+  { stage: 'SUCCESSFUL', title: 'title 7', failed: false, terminal: true, since: 1 },
+];
+
+/** The numbers of the jobs on a page, which must be those that the jobs show. */
+function idsOf({ ids, texts }: JobPage): readonly number[] {
+  const shown = texts.map((text) => (JSON.parse(text) as { id: number }).id);
+  assert.deepEqual(ids, shown);
+  return ids;
+}
+
+/** What lists are read with, by an instance that has read none yet. */
+const deps = (db: Db, { config }: Pick<TestBooks, 'config'>) => ({
+  db,
+  systems: hpcSystems(config),
+  keptLists: createKeptLists(1_000_000),
+});
+
+describe('lists of jobs', () => {
+  let books: TestBooks;
+  before(async () => {
+    books = await openBooks(['1', '2'], 1000, 1000);
+    for (const owner of ['1', '2', '1']) await storeManyJobs(books.db, { ...place, owner, count: 4000 });
+    await sql`analyze`.execute(books.db);
+  });
+  after(() => books.close());
+
+  for (const scope of scopes) {
+    for (const filter of filters) {
+      test(`an index leads to a page of ${JSON.stringify({ ...scope, ...filter })}`, async () => {
+        const { db, statements } = watchStatements(books.db);
+        const { ids } = await nextJobs(db, { ...scope, ...filter }, 0, 10);
+        assert.equal(ids.length, 10);
+        for (const statement of statements) {
+          const { readsAll, sorts, text } = await planOf(books.db, statement);
+          assert.ok(!readsAll, text);
+          // Only jobs that have one title may have to be put in order, which are few.
+          if (filter.title === undefined) assert.ok(!sorts, text);
+        }
+      });
+    }
+  }
+
+  test('an index leads to the jobs that have changed, and to nothing where too many have', async () => {
+    const { db, statements } = watchStatements(books.db);
+    const { version, jobs } = await changedJobs(db, '1', '7990');
+    assert.deepEqual(
+      [version, jobs?.map(({ id }) => id).sort()],
+      ['8000', Array.from({ length: 10 }, (_, n) => 11_991 + n)],
+    );
+    assert.deepEqual(await changedJobs(db, '1', '10'), { version: '8000', jobs: undefined });
+    for (const statement of statements) {
+      const { text } = await planOf(books.db, statement);
+      assert.match(text, /jobs_by_version/);
+    }
+  });
+
+  test('a filter finds what it says, and nothing else', async () => {
+    const all = await books.db.selectFrom('jobs').selectAll().orderBy('id').execute();
+    for (const scope of scopes) {
+      for (const filter of filters) {
+        const found = await nextJobs(books.db, { ...scope, ...filter }, 0, all.length);
+        const expected = all.filter(
+          (job) =>
+            (scope.owner === undefined || job.owner === scope.owner) &&
+            (filter.stage === undefined || job.stage === filter.stage) &&
+            (filter.title === undefined || job.title === filter.title) &&
+            (filter.failed === undefined || (job.failed === 1) === filter.failed) &&
+            (filter.terminal === undefined || (job.terminal === 1) === filter.terminal) &&
+            (filter.since === undefined || job.accepted_at >= filter.since),
+        );
+        assert.deepEqual(
+          idsOf(found),
+          expected.map((job) => job.id),
+        );
+      }
+    }
+  });
+
+  test('a job that was accepted a little later than one with a larger number is not missed by "since"', async () => {
+    const at = 4_000_000_000_000;
+    const numbers = [at + 5000, at + 4000, at + 3000].map((accepted_at, index) => ({
+      accepted_at,
+      id: 11_998 + index,
+    }));
+    for (const { id, accepted_at } of numbers) {
+      await books.db.updateTable('jobs').set({ accepted_at }).where('id', '=', id).execute();
+    }
+    const found = await nextJobs(books.db, { since: at }, 0, 10);
+    assert.deepEqual(idsOf(found), [11_998, 11_999, 12_000]);
+  });
+
+  test('a page takes as many statements with a hundred jobs stored as with thousands', async () => {
+    const few = await openBooks(['1'], 1000, 1000);
+    try {
+      await storeManyJobs(few.db, { ...place, owner: '1', count: 100 });
+      const counts: number[] = [];
+      for (const { db, config } of [few, books]) {
+        const watch = watchStatements(db);
+        await listJobs(deps(watch.db, { config }), '1', place, { limit: 50 }, undefined);
+        counts.push(watch.statements.length);
+      }
+      assert.deepEqual(counts, [1, 1]);
+    } finally {
+      await few.close();
+    }
+  });
+
+  test('one look tells that a list is of the version that is known, and reads nothing of it then', async () => {
+    const watch = watchStatements(books.db);
+    const lists = deps(watch.db, books);
+    for (const query of [{}, { limit: 10 }, { since: 1 }, { title: 'title 3' }]) {
+      const first = await listJobs(lists, '1', {}, query, undefined);
+      assert.equal(first.version, '8000');
+      assert.ok(first.answer);
+      const before = watch.statements.length;
+      assert.deepEqual(await listJobs(lists, '1', {}, query, '8000'), { version: '8000', answer: null });
+      assert.equal(watch.statements.length - before, 1);
+      assert.ok((await listJobs(lists, '1', {}, query, '7999')).answer);
+    }
+  });
+
+  test('a list that fits is read at once, a long one piece by piece', async () => {
+    const watch = watchStatements(books.db);
+    const lists = deps(watch.db, books);
+    const { answer } = await listJobs(lists, '1', {}, { title: 'title 3' }, undefined);
+    assert.equal(watch.statements.length, 1);
+    assert.ok(answer && 'json' in answer);
+    assert.equal(JSON.parse(answer.json).length, 160);
+
+    const { answer: long } = await listJobs(lists, undefined, {}, {}, undefined);
+    assert.ok(long && 'pieces' in long);
+    const pieces: string[] = [];
+    for await (const piece of long.pieces) pieces.push(piece);
+    assert.ok(pieces.every((piece) => piece.length < 1_000_000));
+    assert.equal(JSON.parse(pieces.join('')).length, 12_000);
+  });
+});
+
+test('paging shows every job once, while jobs come and change', async () => {
+  const step = fc.oneof(fc.constant('insert'), fc.constant('end'), fc.constant('page'));
+  const run = fc.asyncProperty(
+    fc.integer({ min: 1, max: 12 }),
+    fc.integer({ min: 1, max: 5 }),
+    fc.array(step, { maxLength: 40 }),
+    async (stored, limit, steps) => {
+      const books = await openBooks(['1'], 1000, 1000);
+      try {
+        for (let index = 0; index < stored; index++) await insert(books.db);
+        const seen: number[] = [];
+        let after: number | undefined = 0;
+        const page = async () => {
+          if (after === undefined) return;
+          const query = { after, limit };
+          const { answer } = await listJobs(deps(books.db, books), '1', {}, query, undefined);
+          assert.ok(answer && 'json' in answer);
+          const ids = JSON.parse(answer.json).map((job: { id: number }) => job.id);
+          assert.ok(ids.length === limit || (ids.length < limit && answer.next === undefined));
+          seen.push(...ids);
+          after = answer.next;
+        };
+        for (const act of steps) {
+          if (act === 'insert') await insert(books.db);
+          else if (act === 'end') await endOne(books.db);
+          else await page();
+        }
+        while (after !== undefined) await page();
+        assert.deepEqual(
+          seen,
+          [...new Set(seen)].sort((a, b) => a - b),
+        );
+        for (let id = 1; id <= stored; id++) assert.ok(seen.includes(id), `job ${id} was missed`);
+      } finally {
+        await books.close();
+      }
+    },
+  );
+  await fc.assert(run, { numRuns: 25 });
+});
+
+let jobNumber = 0;
+
+async function insert(db: Db): Promise<void> {
+  const project = await findProject(db, 'sys', 'proj');
+  assert.ok(project);
+  const command = { kind: 'line', line: 'true' } as const;
+  const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
+  const job = { jobId: `PAGED-${jobNumber++}`, owner: '1', project, request, units: 1, input: null, acceptedAt: 1 };
+  await db.transaction().execute((tx) => insertJob(tx, job, shownAs('QUEUED'), {}));
+}
+
+async function endOne(db: Db): Promise<void> {
+  const row = await db.selectFrom('jobs').select('job_id').where('state', '=', 'accepted').limit(1).executeTakeFirst();
+  const job = row && (await findJob(db, row.job_id));
+  if (!job) return;
+  const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
+  await updateStatus(db, job, { state: 'ended', ...end }, shownAs('FAILED')(job.id));
+}

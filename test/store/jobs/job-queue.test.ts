@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { sql } from 'kysely';
+import type { Db } from '../../../src/store/database/tables.ts';
+import { claimDueJobs, jobsToCancel, nextDueAt, unfinishedJobs } from '../../../src/store/jobs/job-queue.ts';
+import { countJobs } from '../../../src/store/systems/systems.ts';
+import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+import { storeManyJobs } from '../../support/many-jobs.ts';
+import { planOf, watchStatements } from '../../support/statements.ts';
+
+describe('what the lifecycle looks for', () => {
+  let books: TestBooks;
+  before(async () => {
+    books = await openBooks(['1'], 1000, 1000);
+    await storeManyJobs(books.db, { owner: '1', hpc: 'sys', project: 'proj', count: 20_000 });
+    // Nearly all have ended, as on a system that has served for years.
+    await books.db.updateTable('jobs').set({ state: 'ended' }).where('id', '>', 20).execute();
+    await sql`analyze`.execute(books.db);
+  });
+  after(() => books.close());
+
+  const looks: [what: string, look: (db: Db) => Promise<unknown>][] = [
+    ['jobs to submit', (db) => claimDueJobs(db, 'sys', { now: 0, most: 10, inHand: [] })],
+    ['when the next one is due', (db) => nextDueAt(db, 'sys', [])],
+    ['jobs that have not ended', (db) => unfinishedJobs(db, 'sys')],
+    ['jobs to cancel', (db) => jobsToCancel(db, 'sys')],
+    ['how many there are', (db) => countJobs(db)],
+  ];
+  for (const [what, look] of looks) {
+    test(`${what}: found by an index that holds only what has not ended`, async () => {
+      const { db, statements } = watchStatements(books.db);
+      await look(db);
+      assert.equal(statements.length, 1);
+      const { text } = await planOf(books.db, statements[0] ?? '');
+      assert.match(text, /jobs_unfinished|jobs_to_cancel/);
+      assert.doesNotMatch(text, /jobs_by_system|Seq Scan on jobs/);
+    });
+  }
+});

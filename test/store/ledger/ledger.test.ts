@@ -1,0 +1,201 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import fc from 'fast-check';
+import { available } from '../../../src/domain/accounting/settlement.ts';
+import { enrolUser, syncProjects } from '../../../src/services/identity/enrolment.ts';
+import type { Db } from '../../../src/store/database/tables.ts';
+import { inTransaction } from '../../../src/store/database/transaction.ts';
+import { findProject } from '../../../src/store/identity/projects.ts';
+import { insertJob } from '../../../src/store/jobs/jobs.ts';
+import { type AccountSet, findAccounts } from '../../../src/store/ledger/accounts.ts';
+import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
+import { currentPeriod } from '../../../src/store/ledger/periods.ts';
+import { findQuotas } from '../../../src/store/ledger/quotas.ts';
+import { proveLedger } from '../../../src/store/ledger/verify-ledger.ts';
+import { openBooks, shownAs, type TestBooks } from '../../support/database-settings.ts';
+
+let books: TestBooks;
+beforeEach(async () => {
+  books = await openBooks(['1', '2'], 1000, 500);
+});
+afterEach(() => books.close());
+
+async function accountsOf(db: Db, user: string): Promise<AccountSet> {
+  const project = await findProject(db, 'sys', 'proj');
+  assert.ok(project);
+  const accounts = await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, user);
+  assert.ok(accounts);
+  return accounts;
+}
+
+let jobNumber = 0;
+class NotHeld extends Error {}
+
+/** A job that holds so much; null when the quota is too small, and then nothing is left of it. */
+async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: number): Promise<number | null> {
+  const project = await findProject(db, 'sys', 'proj');
+  assert.ok(project);
+  const accounts = await accountsOf(db, user);
+  const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null };
+  try {
+    return await inTransaction(db, async (tx) => {
+      const job = {
+        jobId: `JOB-${jobNumber++}`,
+        owner: user,
+        project,
+        request: { ...request, command: { kind: 'line', line: 'true' } as const },
+        units: 1,
+        input: null,
+        acceptedAt: 2,
+      };
+      const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+      const note = { actor: user, reason: 'test', at: 2 };
+      const lack = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
+      if (lack !== null) throw new NotHeld();
+      return id;
+    });
+  } catch (error) {
+    if (error instanceof NotHeld) return null;
+    throw error;
+  }
+}
+
+/** Ends a job as the lifecycle does: its state and its settlement in one transaction. */
+async function finish(db: Db, id: number, timeSeconds: number, spaceBytes: number): Promise<boolean> {
+  return await inTransaction(db, async (tx) => {
+    await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', id).execute();
+    const used = { kind: 'settled', timeSeconds, spaceBytes, rule: 'test' } as const;
+    return await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });
+  });
+}
+
+async function left(db: Db, user: string): Promise<{ time: number; space: number }> {
+  const { timePool, timeCap, spacePool, spaceCap } = await accountsOf(db, user);
+  return {
+    time: Math.min(available(timePool), available(timeCap)),
+    space: Math.min(available(spacePool), available(spaceCap)),
+  };
+}
+
+describe('the ledger', () => {
+  test('grants each member once, and the pool grows with them', async () => {
+    const { db, config } = books;
+    await enrolUser(db, '1', 'user', 5);
+    await syncProjects(db, config, 6);
+    const { timePool, timeCap, spacePool } = await accountsOf(db, '1');
+    assert.deepEqual([timePool.granted, timeCap.granted, spacePool.granted], [2000, 1000, 1_000_000]);
+    assert.deepEqual((await proveLedger(db)).problems, []);
+  });
+
+  test('a quota of exactly zero does not refill itself when the user is seen again', async () => {
+    const { db } = books;
+    const id = await hold(db, '1', 1000, 0);
+    assert.ok(id !== null);
+    await finish(db, id, 1000, 0);
+    await enrolUser(db, '1', 'user', 7);
+    assert.equal((await left(db, '1')).time, 0);
+  });
+
+  test('holds what is asked, and settles with what was used', async () => {
+    const { db } = books;
+    const id = await hold(db, '1', 600, 300_000);
+    assert.ok(id !== null);
+    assert.deepEqual(await left(db, '1'), { time: 400, space: 200_000 });
+    await finish(db, id, 100, 10_000);
+    assert.deepEqual(await left(db, '1'), { time: 900, space: 490_000 });
+    assert.deepEqual((await proveLedger(db)).problems, []);
+  });
+
+  test('a hold that does not fit leaves nothing behind', async () => {
+    const { db } = books;
+    assert.equal(await hold(db, '1', 1001, 0), null);
+    assert.equal(await hold(db, '1', 1, 500_001), null);
+    assert.deepEqual(await left(db, '1'), { time: 1000, space: 500_000 });
+    assert.deepEqual(await db.selectFrom('jobs').selectAll().execute(), []);
+    assert.deepEqual((await proveLedger(db)).problems, []);
+  });
+
+  test('a hold is settled once; a second settlement changes nothing', async () => {
+    const { db } = books;
+    const id = await hold(db, '1', 600, 0);
+    assert.ok(id !== null);
+    assert.equal(await finish(db, id, 100, 0), true);
+    assert.equal(await finish(db, id, 600, 0), false);
+    assert.equal((await left(db, '1')).time, 900);
+  });
+
+  test('use beyond what is covered is recorded as overrun, and blocks new holds', async () => {
+    const { db } = books;
+    const id = await hold(db, '1', 1000, 0);
+    assert.ok(id !== null);
+    await finish(db, id, 1200, 0);
+    const { timeCap } = await accountsOf(db, '1');
+    assert.deepEqual([timeCap.posted, timeCap.overrun], [1000, 200]);
+    assert.equal(await hold(db, '1', 0, 0), null);
+    assert.deepEqual((await proveLedger(db)).problems, []);
+  });
+
+  test('of a hundred holds at once with quota for one, one succeeds', async () => {
+    const { db } = books;
+    const results = await Promise.all(Array.from({ length: 100 }, () => hold(db, '1', 700, 0)));
+    assert.equal(results.filter((id) => id !== null).length, 1);
+    assert.deepEqual((await proveLedger(db)).problems, []);
+  });
+
+  test('the database itself refuses to change or delete entries and resolutions', async () => {
+    const { db } = books;
+    const id = await hold(db, '1', 1, 0);
+    assert.ok(id !== null);
+    await finish(db, id, 1, 0);
+    await assert.rejects(db.updateTable('entries').set({ held: 0 }).execute(), /append-only/);
+    await assert.rejects(db.deleteFrom('entries').execute(), /append-only/);
+    await assert.rejects(db.deleteFrom('resolutions').execute(), /append-only/);
+  });
+
+  test('quotas show pool and cap of each member', async () => {
+    const { db } = books;
+    await hold(db, '2', 250, 0);
+    const [quota] = await findQuotas(db, { userId: '1' }, 2);
+    assert.equal(quota?.time.pool.held, 250);
+    assert.equal(quota?.time.cap.held, 0);
+  });
+
+  test('the proof finds an account that was tampered with', async () => {
+    const { db } = books;
+    await db.updateTable('accounts').set({ posted: 5 }).where('id', '=', 1).execute();
+    assert.equal((await proveLedger(db)).balanced, false);
+  });
+
+  test('after any storm of holds and settlements nothing is overspent and the books balance', async () => {
+    const act = fc.oneof(
+      fc.record({
+        kind: fc.constant('hold'),
+        user: fc.constantFrom('1', '2'),
+        time: fc.nat(500),
+        space: fc.nat(90_000),
+      }),
+      fc.record({ kind: fc.constant('finish'), pick: fc.nat(100), time: fc.nat(700), space: fc.nat(150_000) }),
+    );
+    await fc.assert(
+      fc.asyncProperty(fc.array(act, { maxLength: 25 }), async (acts) => {
+        const storm = await openBooks(['1', '2'], 1000, 500);
+        try {
+          const open: number[] = [];
+          for (const step of acts) {
+            if ('user' in step) {
+              const id = await hold(storm.db, step.user, step.time, step.space);
+              if (id !== null) open.push(id);
+            } else {
+              const [id] = open.splice(step.pick % Math.max(1, open.length), 1);
+              if (id !== undefined) await finish(storm.db, id, step.time, step.space);
+            }
+          }
+          assert.deepEqual((await proveLedger(storm.db)).problems, []);
+        } finally {
+          await storm.close();
+        }
+      }),
+      { numRuns: 25 },
+    );
+  });
+});

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { sql } from 'kysely';
+import { endPeriod } from '../../../src/store/ledger/periods.ts';
+import { findQuotas, quotaRows } from '../../../src/store/ledger/quotas.ts';
+import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+
+const members = 70_000;
+
+describe('the quotas of everybody', () => {
+  let books: TestBooks;
+  before(async () => {
+    books = await openBooks(['1'], 1000, 1000);
+    const { db } = books;
+    const [period] = await db.selectFrom('periods').select('id').execute();
+    assert.ok(period);
+    await endPeriod(db, period.id, 500);
+    const numbers = sql`with recursive n(i) as (select 1 union all select i + 1 from n where i < ${members - 1})`;
+    const user = sql`cast(700000 + i as text)`;
+    await sql`insert into users (id, role, created_at) ${numbers} select ${user}, 'user', 1 from n`.execute(db);
+    await sql`insert into memberships (user_id, project_id, status, reason, since)
+      ${numbers} select ${user}, 1, 'active', '', 1 from n`.execute(db);
+    for (const [resource, periodId] of [
+      ['time', period.id],
+      ['space', 0],
+    ])
+      await sql`insert into accounts
+        (project_id, period_id, holder, resource, granted, held, posted, overrun, alerted)
+        ${numbers} select 1, ${periodId}, ${user}, ${resource}, 7, 0, 0, 0, 0 from n`.execute(db);
+    await sql`analyze`.execute(db);
+  });
+  after(() => books.close());
+
+  test('can be read however many they are', async () => {
+    const quotas = await findQuotas(books.db, {}, 10);
+    assert.equal(quotas.length, members);
+    assert.equal(quotas.at(-1)?.time.cap.granted, 7);
+    const { rows, goodUntil } = await quotaRows(books.db, {}, 10);
+    assert.deepEqual([rows.length, goodUntil], [4 * members, 500]);
+  });
+
+  test('have no time once the period is over', async () => {
+    const { rows, goodUntil } = await quotaRows(books.db, { userId: '1' }, 500);
+    assert.deepEqual([rows.map(({ resource }) => resource), goodUntil], [['space', 'space'], Number.POSITIVE_INFINITY]);
+  });
+});

@@ -1,0 +1,42 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { checkConfig } from '../../src/config/check.ts';
+import type { Config } from '../../src/config/schema.ts';
+import { enrolUser, syncProjects } from '../../src/services/identity/enrolment.ts';
+import { openBooks as open } from '../../src/store/database/database.ts';
+import type { Db } from '../../src/store/database/tables.ts';
+import { databaseOf, dropDatabase, prepareDatabase } from './database.ts';
+
+export interface TestBooks {
+  db: Db;
+  config: Config;
+  folder: string;
+  close(): Promise<void>;
+}
+
+/** Books with one batch system, one project and the named members, each granted so much. */
+export async function openBooks(members: string[], timeSeconds: number, spaceKb: number): Promise<TestBooks> {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-books-'));
+  const projects = [{ name: 'proj', grant: { timeSeconds, spaceKb } }];
+  const config = checkConfig({ data: folder, systems: { sys: { kind: 'batch', projects } } }, 'test');
+  await prepareDatabase(folder);
+  const db = await open(databaseOf(folder), folder);
+  await syncProjects(db, config, 1);
+  for (const member of members) await enrolUser(db, member, 'user', 1);
+  return {
+    db,
+    config,
+    folder,
+    close: async () => {
+      await db.destroy();
+      await dropDatabase(folder);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What callers would see of a job, for tests that are not about that. */
+export function shownAs(stage: string) {
+  return (id = 0) => ({ json: `{"id":${id}}`, title: '', stage, isTerminal: false, isFailure: false });
+}

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { checkConfig } from '../../src/config/check.ts';
+import { pauseMs, retryDelayMs } from '../../src/webhooks/retry-schedule.ts';
+import { shippedConfig } from '../support/shipped-config.ts';
+
+describe('attempts to deliver', () => {
+  const { retrySeconds } = checkConfig(shippedConfig(), 'test').webhooks;
+
+  test('follow one another at growing distances, for a day', () => {
+    const delays = Array.from({ length: 12 }, (_, index) => retryDelayMs(index + 1, retrySeconds));
+    assert.deepEqual(
+      delays.slice(0, retrySeconds.length),
+      retrySeconds.map((seconds) => seconds * 1000),
+    );
+    assert.deepEqual(delays.slice(retrySeconds.length), [null, null, null]);
+    const total = retrySeconds.reduce((sum, seconds) => sum + seconds, 0);
+    assert.ok(total >= 86_400 && total < 90_000, `${total} s`);
+  });
+
+  test('leave a receiver alone for longer and longer, but not for long, and not for a failure or two', () => {
+    const pauses = Array.from({ length: 20 }, (_, index) => pauseMs(index + 1, retrySeconds));
+    assert.deepEqual(pauses.slice(0, 5), [0, 0, 1000, 2000, 4000]);
+    assert.equal(pauses.at(-1), 300_000);
+    assert.equal(pauseMs(1000, retrySeconds), 300_000);
+    assert.equal(pauseMs(10, [0.1, 0.2]), 200, 'never longer than a delivery waits');
+    assert.equal(pauseMs(10, []), 0);
+  });
+});

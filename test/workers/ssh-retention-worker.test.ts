@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { hpcSystems } from '../../src/config/hpc-systems.ts';
+import { createRemoteWorkspaces } from '../../src/files/workspaces/remote/remote-workspaces.ts';
+import { deleteFiles } from '../../src/services/jobs/end-job.ts';
+import { createSshShell } from '../../src/shell/ssh-shell.ts';
+import type { Db } from '../../src/store/database/tables.ts';
+import { findProject } from '../../src/store/identity/projects.ts';
+import { findJob, insertJob, updateStatus } from '../../src/store/jobs/jobs.ts';
+import { findAccounts } from '../../src/store/ledger/accounts.ts';
+import { reserve, settle } from '../../src/store/ledger/ledger.ts';
+import { currentPeriod } from '../../src/store/ledger/periods.ts';
+import { startJanitor } from '../../src/workers/retention-worker.ts';
+import { hostileLimits } from '../files/zip/hostile-zips.ts';
+import { openBooks, shownAs } from '../support/database-settings.ts';
+import { startSshd } from '../support/sshd.ts';
+import { until } from '../support/until.ts';
+
+const jobId = '7B0C3D2E-0000-4000-8000-000000000001';
+const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/** A job that has ended, with its books in order. */
+async function endedJob(db: Db): Promise<void> {
+  const project = await findProject(db, 'sys', 'proj');
+  assert.ok(project);
+  const accounts = await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, '1');
+  assert.ok(accounts);
+  const command = { kind: 'line', line: 'true' } as const;
+  const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
+  const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
+  await db.transaction().execute(async (tx) => {
+    const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+    await reserve(
+      tx,
+      { id, attempt: 1 },
+      accounts,
+      { timeSeconds: 1, spaceBytes: 1 },
+      { actor: '1', reason: 'x', at: 2 },
+    );
+    const stored = await findJob(tx, jobId);
+    assert.ok(stored);
+    const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
+    await updateStatus(tx, stored, { state: 'ended', ...end }, shownAs('SUCCESSFUL')(id));
+    const used = { kind: 'settled', timeSeconds: 1, spaceBytes: 1, rule: 'x' } as const;
+    await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });
+  });
+}
+
+test('files on a host that is reached over ssh go too, if not at once then when it is back', async () => {
+  const [sshd, books] = [await startSshd(), await openBooks(['1'], 1000, 1000)];
+  const shell = createSshShell({ ...sshd.options, environment: {}, controlFolder: join(books.folder, 'ssh') });
+  const root = join(sshd.folder, 'workspaces');
+  const workspaces = createRemoteWorkspaces({ shell, root, staging: join(books.folder, 'staging') });
+  const { db } = books;
+  try {
+    await workspaces.stage(jobId, null, hostileLimits);
+    await endedJob(db);
+    await sshd.stop();
+    const deps = { db, systems: hpcSystems(books.config), workspacesOf: new Map([['sys', workspaces]]), now: Date.now };
+    const janitor = startJanitor({
+      db,
+      retentionDays: () => 1,
+      noticeDays: 0,
+      everyMs: 50,
+      deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: 'kept long enough' }),
+      announce: () => undefined,
+      now: Date.now,
+      log: quiet,
+    });
+    try {
+      const state = async () => (await findJob(db, jobId))?.status.state;
+      await until('it is deleted in the books', async () => ((await state()) === 'deleted' ? true : undefined));
+      assert.ok(existsSync(join(root, jobId)));
+      await sshd.restart();
+      await until('its files are gone', () => (existsSync(join(root, jobId)) ? undefined : true));
+    } finally {
+      await janitor.stop();
+    }
+    const kinds = await db.selectFrom('events').select('kind').orderBy('id').execute();
+    assert.deepEqual(
+      kinds.map(({ kind }) => kind),
+      ['job.accepted', 'job.expiring', 'job.deleted'],
+    );
+  } finally {
+    await shell.close();
+    await books.close();
+    await sshd.close();
+  }
+});
