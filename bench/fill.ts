@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import Sqlite from 'better-sqlite3';
-import { jobView } from '../src/contract/job.ts';
+import { publicJob } from '../src/contract/job.ts';
 import type { JobStatus } from '../src/domain/jobs/job.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';
 
@@ -60,7 +60,7 @@ export function fillBooks(
       const status = filling.statusOf?.(index) ?? endOf(index, acceptedAt);
       const request = { title: `simulation ${index % 50}`, runtimeHours: 1 };
       const facts = { id: last + 1 + index, jobId, owner, project, request, status, acceptedAt };
-      const view = jobView(facts, stagesOf(project.hpc));
+      const view = publicJob(facts, stagesOf(project.hpc));
       const ended = status.state === 'ended';
       insertUser.run(owner);
       insert.run({

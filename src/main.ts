@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { startApi } from './composition/api.ts';
-import { type Books, type Role, takeBooks } from './composition/database.ts';
-import { makeParts } from './composition/dependencies.ts';
+import { type InstanceDatabase, openInstanceDatabase, type Role } from './composition/database.ts';
+import { createDependencies } from './composition/dependencies.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
@@ -19,7 +19,7 @@ export interface Bursar {
 
 /** The composition root: everything is made from here, once, and handed to whoever needs it. */
 export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
-  const books = await takeBooks(config, role);
+  const books = await openInstanceDatabase(config, role);
   try {
     return await compose(config, books, role, log, version);
   } catch (error) {
@@ -28,8 +28,14 @@ export async function startBursar(config: Config, role: Role, log: Logger, versi
   }
 }
 
-async function compose(config: Config, books: Books, role: Role, log: Logger, version: string): Promise<Bursar> {
-  const parts = makeParts(config, books, version, log);
+async function compose(
+  config: Config,
+  books: InstanceDatabase,
+  role: Role,
+  log: Logger,
+  version: string,
+): Promise<Bursar> {
+  const parts = createDependencies(config, books, version, log);
   const { db, spool, sites } = parts;
   await syncProjects(db, config, parts.now());
   await spool.open();

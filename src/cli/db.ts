@@ -6,7 +6,7 @@ import { hidePassword } from '../config/print.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { checkServer } from '../store/database/check-server.ts';
-import { type DatabaseSettings, openDatabase } from '../store/database/database.ts';
+import { connectDatabase, type DatabaseSettings } from '../store/database/database.ts';
 import { migrate, schemaOf } from '../store/database/migrations.ts';
 import type { Db } from '../store/database/tables.ts';
 import { countRows } from '../store/maintenance/copy-tables.ts';
@@ -85,7 +85,7 @@ export async function copyDatabase(config: Config, { from, to }: { from: string;
 async function withDatabase<T>(config: Config, url: string, use: (db: Db) => Promise<T>): Promise<T> {
   // Whole tables take as long as they take.
   const settings: DatabaseSettings = { ...config.database, url, statementTimeoutSeconds: 0 };
-  const db = openDatabase(settings, resolve(config.data));
+  const db = connectDatabase(settings, resolve(config.data));
   try {
     await checkServer(db, url);
     return await use(db);

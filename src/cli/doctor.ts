@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { makeSystem } from '../composition/systems.ts';
+import { createSystem } from '../composition/systems.ts';
 import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
 import { checkWorkspace, runCanary } from '../doctor/canary.ts';
@@ -11,7 +11,7 @@ import { BursarError } from '../domain/errors.ts';
 import type { Shell } from '../shell/shell.ts';
 import { checkDataFolder } from '../store/maintenance/data-folder.ts';
 import { exitCodes } from './exit-codes.ts';
-import { withBooks } from './with-database.ts';
+import { withDatabase } from './with-database.ts';
 
 export interface DoctorOptions {
   system?: string;
@@ -45,12 +45,12 @@ function patienceOf({ patience }: DoctorOptions): number {
 async function checkBooks(config: Config): Promise<Finding[]> {
   const { check, findings } = createChecklist();
   const fix = 'Give the user that Bursar runs as the right to write to the data folder (BURSAR_DATA).';
-  await check('the books can be opened and written', fix, () => withBooks(config, async () => resolve(config.data)));
+  await check('the books can be opened and written', fix, () => withDatabase(config, async () => resolve(config.data)));
   if (parseDatabaseUrl(config.database.url).kind === 'postgres' && findings.every(({ ok }) => ok)) {
     const share = 'Mount the folder that the other Bursars use, and name it with BURSAR_DATA. See docs/scaling.md.';
     await check('the data folder is the one that all Bursars share', share, async () => {
       const folder = resolve(config.data);
-      await withBooks(config, (db) => checkDataFolder(db, folder));
+      await withDatabase(config, (db) => checkDataFolder(db, folder));
       return folder;
     });
   }
@@ -70,7 +70,7 @@ async function checkSystem(
   // A server may be running: its local engine's folder, or its ssh connection, is its own.
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
   const isOwn = kind.kind === 'slurm' && kind.ssh === undefined;
-  const parts = makeSystem(name, settings, isOwn ? resolve(config.data) : folder, { count: () => undefined });
+  const parts = createSystem(name, settings, isOwn ? resolve(config.data) : folder, { count: () => undefined });
   const { shell, workspaces, siteOptions } = parts;
   const engine = parts.createEngine();
   try {

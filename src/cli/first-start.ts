@@ -7,7 +7,7 @@ interface FirstUsers {
 }
 
 /** What `serve` prints when it is ready; on the very first start with tokens and something to paste. */
-export function greeting(version: string, url: string, first: FirstUsers | null): string {
+export function firstStartMessage(version: string, url: string, first: FirstUsers | null): string {
   const ready = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n`;
   if (first === null) return ready;
   const { admin, user, config } = first;

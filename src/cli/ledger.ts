@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { hpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import { administrationDesk } from '../services/accounting/admin-service.ts';
-import { proveLedger } from '../store/ledger/verify-ledger.ts';
+import { adminService } from '../services/accounting/admin-service.ts';
+import { verifyLedger } from '../store/ledger/verify-ledger.ts';
 import { exitCodes } from './exit-codes.ts';
-import { withBooks } from './with-database.ts';
+import { withDatabase } from './with-database.ts';
 
 interface ActOptions {
   reason: string;
@@ -14,7 +14,7 @@ interface ActOptions {
   key?: string;
 }
 
-type Desk = ReturnType<typeof administrationDesk>;
+type Desk = ReturnType<typeof adminService>;
 type Command<Body> = { actor: { userId: string; admin: true }; key: string; target: string; body: Body };
 
 /** Whoever can run the command line on the data folder is an administrator. */
@@ -37,14 +37,14 @@ async function act<Body extends object>(
   if (!/\S\s*\S\s*\S/.test(reason) || reason.length > 500) {
     throw new BursarError('invalid_argument', 'Give a reason of 3 to 500 characters with --reason.');
   }
-  const result = await withBooks(config, (db) => {
+  const result = await withDatabase(config, (db) => {
     const command = {
       actor: { userId: actor, admin: true as const },
       key: key ?? randomUUID(),
       target: `${target} ${place}`,
       body: { ...body, reason },
     };
-    return carryOut(administrationDesk(db, hpcSystems(config), Date.now), { hpc, project }, command);
+    return carryOut(adminService(db, hpcSystems(config), Date.now), { hpc, project }, command);
   });
   process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
 }
@@ -88,8 +88,8 @@ export async function refund(config: Config, place: string, options: RefundOptio
   await act(config, place, 'refund', options, body, (desk, project, command) => desk.refund(project, command));
 }
 
-export async function verifyLedger(config: Config, options: { json: boolean }): Promise<void> {
-  const proof = await withBooks(config, proveLedger);
+export async function verify(config: Config, options: { json: boolean }): Promise<void> {
+  const proof = await withDatabase(config, verifyLedger);
   const { balanced, accounts, entries, problems } = proof;
   if (options.json) process.stdout.write(`${JSON.stringify(proof, null, 2)}\n`);
   else if (balanced) process.stdout.write(`The books balance: ${accounts} accounts, ${entries} entries.\n`);

@@ -132,7 +132,7 @@ function ledgerCommands(program: Command, config: () => Config): void {
     .command('verify')
     .description('recompute every balance from the entries; fails when one does not add up')
     .option('--json', 'as JSON', false)
-    .action(async (options) => (await import('./ledger.ts')).verifyLedger(config(), options));
+    .action(async (options) => (await import('./ledger.ts')).verify(config(), options));
 }
 
 function databaseCommands(program: Command, config: () => Config): void {

@@ -6,7 +6,7 @@ import { type Bursar, startBursar } from '../main.ts';
 import { enrolUser } from '../services/identity/enrolment.ts';
 import { issueToken } from '../services/identity/tokens.ts';
 import { userIds } from '../store/identity/users.ts';
-import { greeting } from './first-start.ts';
+import { firstStartMessage } from './first-start.ts';
 import { giveBackMemory } from './give-back-memory.ts';
 import { openLog } from './log.ts';
 
@@ -23,7 +23,7 @@ export async function serve(config: Config, role: Role, version: string): Promis
     await bursar.stop();
     throw error;
   }
-  process.stdout.write(greeting(version, baseUrl(bursar), await firstUsers(bursar, config)));
+  process.stdout.write(firstStartMessage(version, baseUrl(bursar), await firstUsers(bursar, config)));
   setTimeout(giveBackMemory, settledAfterMs).unref();
 
   const [signal] = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);

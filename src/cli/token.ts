@@ -2,10 +2,10 @@ import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { enrolUser } from '../services/identity/enrolment.ts';
 import { issueToken } from '../services/identity/tokens.ts';
-import { passWord } from '../store/database/pg-notify.ts';
+import { sendNotifications } from '../store/database/pg-notify.ts';
 import { listTokens, revokeToken, type TokenRecord } from '../store/identity/tokens.ts';
 import { durationMs } from './duration.ts';
-import { withBooks } from './with-database.ts';
+import { withDatabase } from './with-database.ts';
 
 interface CreateOptions {
   user: string;
@@ -17,7 +17,7 @@ interface CreateOptions {
 export async function createToken(config: Config, options: CreateOptions): Promise<void> {
   const { user: userId, admin, name, expires } = options;
   const validMs = expires === undefined ? null : durationMs(expires);
-  const token = await withBooks(config, async (db) => {
+  const token = await withDatabase(config, async (db) => {
     const now = Date.now();
     const expiresAt = validMs === null ? null : now + validMs;
     await enrolUser(db, userId, admin ? 'admin' : 'user', now);
@@ -27,7 +27,7 @@ export async function createToken(config: Config, options: CreateOptions): Promi
 }
 
 export async function showTokens(config: Config, options: { user?: string; json: boolean }): Promise<void> {
-  const tokens = await withBooks(config, (db) => listTokens(db, options.user));
+  const tokens = await withDatabase(config, (db) => listTokens(db, options.user));
   const rows = tokens.map((token) => ({
     id: token.id,
     user: token.userId,
@@ -57,9 +57,9 @@ export async function showTokens(config: Config, options: { user?: string; json:
 export async function revoke(config: Config, id: string): Promise<void> {
   if (!/^\d{1,15}$/.test(id))
     throw new BursarError('invalid_argument', 'Name the token by its number, see "token list".');
-  const known = await withBooks(config, async (db) => {
+  const known = await withDatabase(config, async (db) => {
     const isKnown = await revokeToken(db, Number(id), Date.now());
-    await passWord(db, [`token ${id}`]);
+    await sendNotifications(db, [`token ${id}`]);
     return isKnown;
   });
   if (!known) throw new BursarError('not_found', `There is no token ${id}.`);

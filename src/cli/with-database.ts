@@ -1,12 +1,12 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config/schema.ts';
 import { syncProjects } from '../services/identity/enrolment.ts';
-import { openBooks } from '../store/database/database.ts';
+import { openDatabase } from '../store/database/database.ts';
 import type { Db } from '../store/database/tables.ts';
 
 /** Opens the books for one command, beside a server that may be running on them. */
-export async function withBooks<T>(config: Config, use: (db: Db) => Promise<T>): Promise<T> {
-  const db = await openBooks(config.database, resolve(config.data));
+export async function withDatabase<T>(config: Config, use: (db: Db) => Promise<T>): Promise<T> {
+  const db = await openDatabase(config.database, resolve(config.data));
   try {
     await syncProjects(db, config, Date.now());
     return await use(db);

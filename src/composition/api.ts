@@ -4,44 +4,44 @@ import { publicStatement } from '../contract/ledger.ts';
 import { closeServer } from '../http/server/close-server.ts';
 import { buildServer, type ServerDeps } from '../http/server/server.ts';
 import type { Metrics } from '../metrics/registry.ts';
-import { refuseOthers } from '../services/accounting/admin-actions.ts';
-import { administrationDesk } from '../services/accounting/admin-service.ts';
+import { requireAdmin } from '../services/accounting/admin-actions.ts';
+import { adminService } from '../services/accounting/admin-service.ts';
 import { publicQuote } from '../services/accounting/quote.ts';
-import { checkAdministrator, listQuotas, readQuota } from '../services/accounting/read-quotas.ts';
+import { listQuotas, readQuota, requireAdminAndUser } from '../services/accounting/read-quotas.ts';
 import { readStatement } from '../services/accounting/statement.ts';
 import { readUsage } from '../services/accounting/usage.ts';
 import { createEventFeed } from '../services/events/event-feed.ts';
-import { createAnnouncements } from '../services/events/publish.ts';
+import { createTopic } from '../services/events/publish.ts';
 import { followEvents, pollEvents, startingPoint } from '../services/events/read-events.ts';
-import { webhookDesk } from '../services/events/webhooks.ts';
+import { webhookService } from '../services/events/webhooks.ts';
 import { readOnce } from '../services/idempotency.ts';
 import { authenticate } from '../services/identity/authenticate.ts';
 import { createOidcVerifier } from '../services/identity/oidc.ts';
 import { type FindToken, rememberTokens } from '../services/identity/token-cache.ts';
 import { findDestination } from '../services/jobs/destination.ts';
 import { endJob } from '../services/jobs/end-job.ts';
-import { fileDesk } from '../services/jobs/file-service.ts';
-import { createKeptLists } from '../services/jobs/job-list-cache.ts';
+import { fileService } from '../services/jobs/file-service.ts';
+import { createJobListCache } from '../services/jobs/job-list-cache.ts';
 import { createLogFeeds } from '../services/jobs/log-feed.ts';
 import { listJobs, readJob } from '../services/jobs/read-jobs.ts';
 import { submitJob } from '../services/jobs/submit-job.ts';
 import { submitOnce } from '../services/jobs/submit-once.ts';
 import { readTimeline } from '../services/jobs/timeline.ts';
-import { measure } from '../services/systems/measure.ts';
+import { updateGauges } from '../services/systems/measure.ts';
 import { pauseSystem } from '../services/systems/pause-system.ts';
 import { readSystems } from '../services/systems/read-systems.ts';
 import { booksVersionOf } from '../store/database/query-cache.ts';
 import type { Db } from '../store/database/tables.ts';
 import { tokenByHash } from '../store/identity/tokens.ts';
-import { proveAside } from '../store/ledger/verify-in-thread.ts';
-import type { Parts } from './dependencies.ts';
+import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
+import type { Dependencies } from './dependencies.ts';
 
 const cancelPatienceMs = 10_000;
 const keptListsBytes = 16_000_000;
 
 /** What answers callers; one that does not serve them only answers whether it is alive and how it does. */
 export async function startApi(
-  parts: Parts,
+  parts: Dependencies,
   servesCallers: boolean,
 ): Promise<{ app: FastifyInstance; stop(): Promise<void> }> {
   const { config, db, announcements, metrics, now, log, version } = parts;
@@ -63,7 +63,7 @@ export async function startApi(
     authenticate: (authorization) => authenticate(authentication, authorization),
     readiness: () => readiness(db),
     metrics: async () => {
-      await measure(db, metrics);
+      await updateGauges(db, metrics);
       return metrics.text();
     },
     onAnswer: answerCounter(metrics),
@@ -75,15 +75,15 @@ export async function startApi(
     ...jobDesk(parts),
     ...accountDesk(parts),
     ...systemDesk(parts),
-    ...administrationDesk(db, parts.systems, now),
-    ...fileDesk({ ...parts, feeds: createLogFeeds(metrics) }),
-    ...webhookDesk({
+    ...adminService(db, parts.systems, now),
+    ...fileService({ ...parts, feeds: createLogFeeds(metrics) }),
+    ...webhookService({
       db,
       rules: config.webhooks,
       resolve: parts.resolveReceiver,
       mostPerUser: config.webhooks.perUser,
       now,
-      announce: announcements.wake,
+      announce: announcements.publish,
     }),
   });
   return {
@@ -108,11 +108,11 @@ function answerCounter(metrics: Metrics): (method: string, status: number) => vo
 }
 
 /** How tokens are found: on books that others share too, with a short memory. */
-function tokensOf({ db, books, now }: Parts): FindToken {
+function tokensOf({ db, books, now }: Dependencies): FindToken {
   const find: FindToken = (hash) => tokenByHash(db, hash);
-  if (books.line === undefined) return find;
+  if (books.pgNotify === undefined) return find;
   const tokens = rememberTokens(find, now);
-  createAnnouncements('token', books.line).onWake((id) => tokens.forget(Number(id)));
+  createTopic('token', books.pgNotify).subscribe((id) => tokens.forget(Number(id)));
   return tokens.find;
 }
 
@@ -120,14 +120,14 @@ function tokensOf({ db, books, now }: Parts): FindToken {
 type Services<Name extends keyof ServerDeps> = Pick<ServerDeps, Name>;
 
 function jobDesk(
-  parts: Parts,
+  parts: Dependencies,
 ): Services<
   'listJobs' | 'readJob' | 'readTimeline' | 'findDestination' | 'submitJob' | 'submitOnce' | 'endJob' | 'readOnce'
 > {
   const { db, systems, announcements, work, now } = parts;
-  const lists = { db, systems, keptLists: createKeptLists(keptListsBytes) };
-  const submission = { ...parts, newUuid: randomUUID, wake: work.wake };
-  const endings = { ...parts, wake: work.wake, patienceMs: cancelPatienceMs };
+  const lists = { db, systems, keptLists: createJobListCache(keptListsBytes) };
+  const submission = { ...parts, newUuid: randomUUID, wake: work.publish };
+  const endings = { ...parts, wake: work.publish, patienceMs: cancelPatienceMs };
   return {
     listJobs: (owner, place, query, known) => listJobs(lists, owner, place, query, known),
     readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
@@ -135,13 +135,13 @@ function jobDesk(
     findDestination: (actor, place) => findDestination(destinationsOf(parts), actor, place),
     submitJob: async (actor, destination, request, body, claim) => {
       const json = await submitJob(submission, actor, destination, request, body, claim);
-      announcements.wake(actor.userId);
+      announcements.publish(actor.userId);
       return json;
     },
     submitOnce: (request, body, submit) => submitOnce(submission, request, body, submit),
     endJob: async (actor, place, jobId) => {
       const ended = await endJob(endings, actor, place, jobId);
-      announcements.wake(actor.userId);
+      announcements.publish(actor.userId);
       return ended;
     },
     readOnce: (request, read) => readOnce(db, request, now(), read),
@@ -154,23 +154,23 @@ function accountDesk({
   systems,
   dataFolder,
   now,
-}: Parts): Services<
-  'listQuotas' | 'readQuota' | 'refuseOthers' | 'quote' | 'statement' | 'usage' | 'proveLedger' | 'checkAdministrator'
+}: Dependencies): Services<
+  'listQuotas' | 'readQuota' | 'requireAdmin' | 'quote' | 'statement' | 'usage' | 'verifyLedger' | 'requireAdminAndUser'
 > {
   return {
     listQuotas: (userId, place, known) => listQuotas(db, systems, userId, place, now(), known),
     readQuota: (userId, place, known) => readQuota(db, systems, userId, place, now(), known),
-    refuseOthers,
+    requireAdmin: requireAdmin,
     quote: publicQuote,
     statement: async (userId, place, { from = 0, to = now() + 1 }) =>
       publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
     usage: (userId) => readUsage(db, userId),
-    proveLedger: () => proveAside(config.database, dataFolder),
-    checkAdministrator: (actor, userId) => checkAdministrator(db, actor, userId),
+    verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
+    requireAdminAndUser: (actor, userId) => requireAdminAndUser(db, actor, userId),
   };
 }
 
-function systemDesk(parts: Parts): Services<'readSystems' | 'pauseSystem' | 'resumeSystem'> {
+function systemDesk(parts: Dependencies): Services<'readSystems' | 'pauseSystem' | 'resumeSystem'> {
   const destinations = destinationsOf(parts);
   const { now } = parts;
   return {
@@ -181,7 +181,7 @@ function systemDesk(parts: Parts): Services<'readSystems' | 'pauseSystem' | 'res
   };
 }
 
-const destinationsOf = ({ config, db, systems, now }: Parts) => ({
+const destinationsOf = ({ config, db, systems, now }: Dependencies) => ({
   db,
   systems,
   defaultProject: (hpc: string) => config.systems[hpc]?.projects[0]?.name ?? '',

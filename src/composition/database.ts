@@ -2,23 +2,23 @@ import { resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import { openBooks } from '../store/database/database.ts';
-import { type DatabaseLine, openLine } from '../store/database/pg-notify.ts';
+import { openDatabase } from '../store/database/database.ts';
+import { openPgNotify, type PgNotify } from '../store/database/pg-notify.ts';
 import type { Db } from '../store/database/tables.ts';
-import { freeHeldKeys } from '../store/jobs/idempotency-keys.ts';
+import { releaseAllKeys } from '../store/jobs/idempotency-keys.ts';
 import { checkDataFolder } from '../store/maintenance/data-folder.ts';
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
-import { endAllLeases } from '../store/systems/leases.ts';
-import { forever } from '../workers/loop.ts';
+import { releaseAllLeases } from '../store/systems/leases.ts';
+import { maxTimerMs } from '../workers/loop.ts';
 
 /** `api` serves callers, `worker` looks after the systems, `all` does both. */
 export type Role = 'all' | 'api' | 'worker';
 
 /** The books, and how they are shared with others. */
-export interface Books {
+export interface InstanceDatabase {
   db: Db;
   /** To the other Bursars on the same books; undefined when there can be none. */
-  line: DatabaseLine | undefined;
+  pgNotify: PgNotify | undefined;
   /** How long the work of a Bursar that is gone waits for another one. */
   leaseMs: number;
   /** How old a file must be at the start before it is certain that nobody is working on it. */
@@ -29,10 +29,10 @@ export interface Books {
 /** How old a file must be, while requests are served, before it is certain that nobody is working on it. */
 export const staleMs = 3_600_000;
 
-export async function takeBooks(config: Config, role: Role): Promise<Books> {
+export async function openInstanceDatabase(config: Config, role: Role): Promise<InstanceDatabase> {
   const isShared = parseDatabaseUrl(config.database.url).kind === 'postgres';
-  if (isShared) return await shareBooks(config);
-  if (role === 'all') return await haveBooksAlone(config);
+  if (isShared) return await openShared(config);
+  if (role === 'all') return await openExclusive(config);
   throw new BursarError(
     'invalid_argument',
     `The role ${role} is for several Bursars on one PostgreSQL, and database.url names SQLite. Leave --role out, or ` +
@@ -41,16 +41,16 @@ export async function takeBooks(config: Config, role: Role): Promise<Books> {
 }
 
 /** Nobody else has what an earlier life had: there is no need to wait for anything. */
-async function haveBooksAlone(config: Config): Promise<Books> {
+async function openExclusive(config: Config): Promise<InstanceDatabase> {
   const dataFolder = resolve(config.data);
   const unlock = lockDataFolder(dataFolder);
-  const db = await openBooks(config.database, dataFolder);
-  await endAllLeases(db);
-  await freeHeldKeys(db);
+  const db = await openDatabase(config.database, dataFolder);
+  await releaseAllLeases(db);
+  await releaseAllKeys(db);
   return {
     db,
-    line: undefined,
-    leaseMs: forever,
+    pgNotify: undefined,
+    leaseMs: maxTimerMs,
     staleAtStartMs: 0,
     async close() {
       await db.destroy();
@@ -59,19 +59,19 @@ async function haveBooksAlone(config: Config): Promise<Books> {
   };
 }
 
-async function shareBooks(config: Config): Promise<Books> {
+async function openShared(config: Config): Promise<InstanceDatabase> {
   const dataFolder = resolve(config.data);
-  const db = await openBooks(config.database, dataFolder);
+  const db = await openDatabase(config.database, dataFolder);
   try {
     await checkDataFolder(db, dataFolder);
   } catch (error) {
     await db.destroy();
     throw error;
   }
-  const line = openLine(db, config.database);
+  const line = openPgNotify(db, config.database);
   return {
     db,
-    line,
+    pgNotify: line,
     leaseMs: config.database.leaseSeconds * 1000,
     staleAtStartMs: staleMs,
     async close() {

@@ -7,17 +7,17 @@ import type { Config } from '../config/schema.ts';
 import { createSpool } from '../files/spool/spool.ts';
 import { families } from '../metrics/families.ts';
 import { createMetrics } from '../metrics/registry.ts';
-import { createAnnouncements } from '../services/events/publish.ts';
+import { createTopic } from '../services/events/publish.ts';
 import { createResolver } from '../webhooks/resolve.ts';
-import type { Books } from './database.ts';
-import { makeSystem } from './systems.ts';
+import type { InstanceDatabase } from './database.ts';
+import { createSystem } from './systems.ts';
 
 /** What both halves of Bursar need: the one that serves callers, and the one that looks after the systems. */
-export type Parts = ReturnType<typeof makeParts>;
+export type Dependencies = ReturnType<typeof createDependencies>;
 
 const bytesPerKb = 1000;
 
-export function makeParts(config: Config, books: Books, version: string, log: Logger) {
+export function createDependencies(config: Config, books: InstanceDatabase, version: string, log: Logger) {
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const metrics = createMetrics(families);
@@ -25,7 +25,7 @@ export function makeParts(config: Config, books: Books, version: string, log: Lo
   const sites = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     if (settings === undefined) return [];
-    const parts = makeSystem(system.name, settings, dataFolder, metrics);
+    const parts = createSystem(system.name, settings, dataFolder, metrics);
     return { ...parts, system, watchMs: settings.watchSeconds * 1000 };
   });
   return {
@@ -41,8 +41,8 @@ export function makeParts(config: Config, books: Books, version: string, log: Lo
     sites,
     workspacesOf: new Map(sites.map(({ system, workspaces }) => [system.name, workspaces])),
     /** What is new for users, and what is to do on systems. */
-    announcements: createAnnouncements('user', books.line),
-    work: createAnnouncements('system', books.line),
+    announcements: createTopic('user', books.pgNotify),
+    work: createTopic('system', books.pgNotify),
     resolveReceiver: createResolver(config.webhooks),
     /** Names this process in leases. */
     holder: `${hostname()}/${process.pid}/${randomUUID()}`,

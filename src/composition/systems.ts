@@ -23,7 +23,7 @@ export interface SystemParts {
   idleWatchMs: number;
 }
 
-export function makeSystem(
+export function createSystem(
   name: string,
   settings: SystemConfig,
   dataFolder: string,

@@ -1,29 +1,29 @@
 import { deleteFiles } from '../services/jobs/end-job.ts';
 import { createSender } from '../webhooks/send.ts';
-import { keepTenure } from '../workers/hold-lease.ts';
-import { startAccountant } from '../workers/period-worker.ts';
-import { startJanitor } from '../workers/retention-worker.ts';
-import { startLifecycle } from '../workers/start-systems.ts';
-import { startCourier } from '../workers/webhook-worker.ts';
+import { holdLease } from '../workers/hold-lease.ts';
+import { startPeriodWorker } from '../workers/period-worker.ts';
+import { startRetentionWorker } from '../workers/retention-worker.ts';
+import { startSystemWorkers } from '../workers/start-systems.ts';
+import { startWebhookWorker } from '../workers/webhook-worker.ts';
 import { staleMs } from './database.ts';
-import type { Parts } from './dependencies.ts';
+import type { Dependencies } from './dependencies.ts';
 
 /** What happens without anybody asking: jobs go to their systems and are followed, the calendar, webhooks, tidying up. */
-export async function startWorker(parts: Parts): Promise<{ stop(): Promise<void> }> {
+export async function startWorker(parts: Dependencies): Promise<{ stop(): Promise<void> }> {
   const { books, db, spool, zipLimits, sites, announcements, work, holder, metrics, now, log } = parts;
-  const announce = announcements.wake;
+  const announce = announcements.publish;
   const common = { db, spool, zipLimits, staleMs, metrics, announce, now, log };
   const tenures = { db, holder, leaseMs: books.leaseMs, log };
 
-  const lifecycle = await startLifecycle(
+  const lifecycle = await startSystemWorkers(
     sites.map((site) => ({ ...common, ...site })),
     tenures,
   );
-  work.onWake(lifecycle.wake);
-  const accountant = keepTenure(tenures, 'calendar', async (tenure) => startAccountant(calendarOf(parts, tenure)));
-  const janitor = keepTenure(tenures, 'tidying', async () => startJanitor(tidyingOf(parts)));
-  const courier = startCourier(deliveriesOf(parts));
-  announcements.onWake(() => courier.wake());
+  work.subscribe(lifecycle.wake);
+  const accountant = holdLease(tenures, 'calendar', async (tenure) => startPeriodWorker(calendarOf(parts, tenure)));
+  const janitor = holdLease(tenures, 'tidying', async () => startRetentionWorker(tidyingOf(parts)));
+  const courier = startWebhookWorker(deliveriesOf(parts));
+  announcements.subscribe(() => courier.wake());
 
   return {
     async stop() {
@@ -32,7 +32,7 @@ export async function startWorker(parts: Parts): Promise<{ stop(): Promise<void>
   };
 }
 
-function calendarOf({ config, db, now, log }: Parts, tenure: Parameters<typeof startAccountant>[0]['tenure']) {
+function calendarOf({ config, db, now, log }: Dependencies, tenure: Parameters<typeof startPeriodWorker>[0]['tenure']) {
   const { ledger, events } = config;
   return {
     tenure,
@@ -45,7 +45,7 @@ function calendarOf({ config, db, now, log }: Parts, tenure: Parameters<typeof s
   };
 }
 
-function tidyingOf(parts: Parts): Parameters<typeof startJanitor>[0] {
+function tidyingOf(parts: Dependencies): Parameters<typeof startRetentionWorker>[0] {
   const { config, db, announcements, now, log } = parts;
   const note = (jobId: string) => ({ actor: 'bursar', reason: `files of ${jobId} were kept long enough` });
   return {
@@ -54,13 +54,13 @@ function tidyingOf(parts: Parts): Parameters<typeof startJanitor>[0] {
     noticeDays: config.retention.noticeDays,
     everyMs: config.retention.everySeconds * 1000,
     deleteJob: (job) => deleteFiles(parts, job, note(job.jobId)),
-    announce: announcements.wake,
+    announce: announcements.publish,
     now,
     log,
   };
 }
 
-function deliveriesOf(parts: Parts): Parameters<typeof startCourier>[0] {
+function deliveriesOf(parts: Dependencies): Parameters<typeof startWebhookWorker>[0] {
   const { config, db, version, announcements, resolveReceiver: resolve, holder, metrics, now, log } = parts;
   const { events, webhooks } = config;
   const timeoutMs = Math.ceil(webhooks.timeoutSeconds * 1000);
@@ -73,7 +73,7 @@ function deliveriesOf(parts: Parts): Parameters<typeof startCourier>[0] {
     checkMs: events.checkSeconds * 1000,
     retrySeconds: webhooks.retrySeconds,
     disableAfterMs: webhooks.disableAfterHours * 3_600_000,
-    announce: announcements.wake,
+    announce: announcements.publish,
     metrics,
     now,
     log,

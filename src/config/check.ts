@@ -6,7 +6,7 @@ import { BursarError, type FieldError } from '../domain/errors.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
-import { parameterFault } from './tool-parameters.ts';
+import { parameterError } from './tool-parameters.ts';
 
 // The schemas are ours: checking them too would take longer than all the rest.
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true, validateSchema: false });
@@ -65,7 +65,7 @@ function crossChecks(config: Config): FieldError[] {
     }
     for (const [tool, { command, parameters }] of Object.entries(system.tools)) {
       for (const [parameter, rule] of Object.entries(parameters)) {
-        const fault = parameterFault(parameter, rule);
+        const fault = parameterError(parameter, rule);
         if (fault !== null) add(`tools.${tool}.parameters.${parameter}`, fault);
       }
       for (const used of command.join(' ').matchAll(/\{(\w+)\}/g)) {

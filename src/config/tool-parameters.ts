@@ -6,7 +6,7 @@ import type { ToolParameter } from '../domain/systems/system.ts';
 const reserved = ['command', 'tool', 'node_number', 'core_number', 'runtime', 'title'];
 
 /** What is wrong with a parameter that a tool declares, or null: told at start rather than by the first job. */
-export function parameterFault(name: string, parameter: ToolParameter): string | null {
+export function parameterError(name: string, parameter: ToolParameter): string | null {
   if (reserved.includes(name)) return 'is a field that every Payload has; choose another name';
   if (parameter.min !== undefined && parameter.max !== undefined && parameter.min > parameter.max) {
     return 'min is over max';

@@ -50,7 +50,7 @@ export const EventPageSchema = Type.Object(
   { $id: 'EventPage', additionalProperties: false },
 );
 
-export interface EventFacts {
+export interface EventFields {
   seq: number;
   kind: string;
   /** JSON texts, as they are kept. */
@@ -60,7 +60,7 @@ export interface EventFacts {
 }
 
 /** The public JSON of an event. The job in it is the text that was stored with the job at that time. */
-export function eventJson({ seq, kind, jobJson, data, at }: EventFacts): string {
+export function eventJson({ seq, kind, jobJson, data, at }: EventFields): string {
   return `{"id":${seq},"type":${JSON.stringify(kind)},"at":"${isoTime(at)}","job":${jobJson ?? 'null'},"data":${data}}`;
 }
 

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { isFailure, isTerminal, type JobRequest, type JobStatus } from '../domain/jobs/job.ts';
-import { type StageVocabulary, stageOf } from '../domain/jobs/stage.ts';
+import { type StageNames, stageOf } from '../domain/jobs/stage.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { jsonWriter } from './json-writer.ts';
 
@@ -26,7 +26,7 @@ export const JobSchema = Type.Object(
   { $id: 'Job', additionalProperties: false },
 );
 
-export interface JobFacts {
+export interface JobFields {
   id: number;
   jobId: string;
   owner: string;
@@ -39,7 +39,7 @@ export interface JobFacts {
 const writeJob = jsonWriter(JobSchema);
 
 /** The public JSON of a job, and what of it lists are filtered by. */
-export interface JobView {
+export interface PublicJob {
   json: string;
   title: string;
   stage: string;
@@ -48,17 +48,17 @@ export interface JobView {
 }
 
 /** What callers see of a job: stored with the job whenever it changes, so that reading it copies bytes. */
-export function jobView(job: JobFacts, words: StageVocabulary): JobView {
-  const shown = publicJob(job, words);
-  const { title, stage, terminal_stage, failed } = shown;
-  return { json: writeJob(shown), title, stage, isTerminal: terminal_stage, isFailure: failed };
+export function publicJob(job: JobFields, words: StageNames): PublicJob {
+  const object = jobObject(job, words);
+  const { title, stage, terminal_stage, failed } = object;
+  return { json: writeJob(object), title, stage, isTerminal: terminal_stage, isFailure: failed };
 }
 
-export function jobJson(job: JobFacts, words: StageVocabulary): string {
-  return writeJob(publicJob(job, words));
+export function jobJson(job: JobFields, words: StageNames): string {
+  return writeJob(jobObject(job, words));
 }
 
-function publicJob(job: JobFacts, words: StageVocabulary): Static<typeof JobSchema> {
+function jobObject(job: JobFields, words: StageNames): Static<typeof JobSchema> {
   const { status } = job;
   const ended = status.state === 'ended' || status.state === 'deleted' ? status : null;
   return {

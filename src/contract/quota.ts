@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { type AccountFigures, left } from '../domain/accounting/settlement.ts';
+import { type AccountBalance, remaining } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { jsonWriter } from './json-writer.ts';
 
@@ -17,26 +17,26 @@ export const QuotaSchema = Type.Object(
   { $id: 'Quota', additionalProperties: false },
 );
 
-export interface QuotaFacts {
+export interface QuotaFields {
   id: number;
   userId: string;
   project: { id: number; hpc: string; name: string };
-  time: { pool: AccountFigures; cap: AccountFigures };
+  time: { pool: AccountBalance; cap: AccountBalance };
   /** In bytes. */
-  space: { pool: AccountFigures; cap: AccountFigures };
+  space: { pool: AccountBalance; cap: AccountBalance };
 }
 
 const writeQuota = jsonWriter(QuotaSchema);
 const bytesPerKb = 1000;
 
-export function quotaJson(quota: QuotaFacts): string {
+export function quotaJson(quota: QuotaFields): string {
   return writeQuota({
     id: quota.id,
     project: quota.project.id,
     project_hpc: publicSystemName(quota.project.hpc),
     project_name: quota.project.name,
-    space_left: left(quota.space.pool, quota.space.cap) / bytesPerKb,
-    time_left: left(quota.time.pool, quota.time.cap),
+    space_left: remaining(quota.space.pool, quota.space.cap) / bytesPerKb,
+    time_left: remaining(quota.time.pool, quota.time.cap),
     user: quota.userId,
   });
 }

@@ -42,7 +42,7 @@ export const SystemSchema = Type.Object(
   { $id: 'System', additionalProperties: false },
 );
 
-export interface SystemFacts {
+export interface SystemFields {
   system: HpcSystem;
   defaultProject: string;
   status: 'up' | 'degraded' | 'down';
@@ -54,7 +54,7 @@ export interface SystemFacts {
   pauseReason: string | null;
 }
 
-export function publicSystem(facts: SystemFacts): Static<typeof SystemSchema> {
+export function publicSystem(facts: SystemFields): Static<typeof SystemSchema> {
   const { system } = facts;
   const publicLimits = ({ nodes, coresPerNode, runtimeHours }: HpcSystem['limits']) => ({
     nodes,

@@ -68,7 +68,7 @@ export const DeliverySchema = Type.Object(
   { $id: 'Delivery', additionalProperties: false },
 );
 
-export interface WebhookFacts {
+export interface WebhookFields {
   id: number;
   userId: string;
   url: string;
@@ -82,7 +82,7 @@ export interface WebhookFacts {
 
 const timeOrNull = (epochMs: number | null) => (epochMs === null ? null : isoTime(epochMs));
 
-export function publicWebhook(webhook: WebhookFacts): Static<typeof WebhookSchema> {
+export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSchema> {
   return {
     id: webhook.id,
     user: webhook.userId,
@@ -97,7 +97,7 @@ export function publicWebhook(webhook: WebhookFacts): Static<typeof WebhookSchem
   };
 }
 
-export interface DeliveryFacts {
+export interface DeliveryFields {
   id: number;
   event: { seq: number; kind: string } | null;
   state: 'pending' | 'delivered' | 'failed';
@@ -111,7 +111,7 @@ export interface DeliveryFacts {
 
 const testType = 'webhook.test';
 
-export function publicDelivery(delivery: DeliveryFacts): Static<typeof DeliverySchema> {
+export function publicDelivery(delivery: DeliveryFields): Static<typeof DeliverySchema> {
   return {
     id: delivery.id,
     message_id: messageId(delivery.id),

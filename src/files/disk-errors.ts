@@ -23,7 +23,7 @@ export function diskCode(error: unknown): string | undefined {
 }
 
 /** Makes a BursarError of a file system's error, without its path; any other error is given back as it is. */
-export function diskTrouble(doing: string, error: unknown): unknown {
+export function diskError(doing: string, error: unknown): unknown {
   const code = diskCode(error);
   if (code === undefined) return error;
   if (passing.has(code)) {

@@ -3,13 +3,13 @@ import { BursarError } from '../domain/errors.ts';
 import type { Db } from '../store/database/tables.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import {
-  answerKey,
+  acquireKey,
+  extendKey,
   findKey,
-  freeKey,
   type KeyHolder,
   type KeyRecord,
-  keepKey,
-  takeKey,
+  releaseKey,
+  storeResponse,
 } from '../store/jobs/idempotency-keys.ts';
 import { canonicalJson } from './canonical-json.ts';
 
@@ -17,7 +17,7 @@ import { canonicalJson } from './canonical-json.ts';
  * A repetition of a request under the same key, at once, after a crash or within a day, gets the first answer and does
  * nothing. Only what succeeded is remembered: a refusal changed nothing, so its repetition is tried anew.
  */
-export interface OnceRequest {
+export interface IdempotentRequest {
   userId: string;
   /** Chosen by the caller; the same for every repetition. */
   key: string;
@@ -28,19 +28,19 @@ export interface OnceRequest {
 const claimMs = 60_000;
 
 /** Carries an act out once for each key, in one transaction with its answer. Without a request it is just carried out. */
-export async function once<T>(
+export async function runOnce<T>(
   db: Db,
-  request: OnceRequest | null,
+  request: IdempotentRequest | null,
   now: number,
   act: (tx: Db) => Promise<T>,
 ): Promise<T> {
   return await inTransaction(db, async (tx) => {
     if (request === null) return await act(tx);
     const holder = holderOf(request);
-    const isOurs = await takeKey(tx, holder, hashOf(request), { now, until: now });
+    const isOurs = await acquireKey(tx, holder, hashOf(request), { now, until: now });
     if (!isOurs) return JSON.parse((await earlierAnswer(tx, request)).response) as T;
     const answer = await act(tx);
-    await answerKey(tx, holder, { response: JSON.stringify(answer) ?? 'null', bodySha256: null, at: now });
+    await storeResponse(tx, holder, { response: JSON.stringify(answer) ?? 'null', bodySha256: null, at: now });
     return answer;
   });
 }
@@ -48,24 +48,24 @@ export async function once<T>(
 /** The same for what only reads, and needs no transaction. */
 export async function readOnce<T>(
   db: Db,
-  request: OnceRequest | null,
+  request: IdempotentRequest | null,
   now: number,
   read: () => Promise<T>,
 ): Promise<T> {
-  const earlier = await answeredBefore<T>(db, request);
+  const earlier = await storedResponse<T>(db, request);
   if (earlier !== undefined) return earlier;
   const answer = await read();
-  return request === null ? answer : await once(db, request, now, async () => answer);
+  return request === null ? answer : await runOnce(db, request, now, async () => answer);
 }
 
 /** The answer that a request got before, for what has something to do before its transaction. */
-export async function answeredBefore<T>(db: Db, request: OnceRequest | null): Promise<T | undefined> {
+export async function storedResponse<T>(db: Db, request: IdempotentRequest | null): Promise<T | undefined> {
   if (request === null || (await findKey(db, request)) === undefined) return undefined;
   return JSON.parse((await earlierAnswer(db, request)).response) as T;
 }
 
 /** The right to carry a request out that takes longer than a transaction. Who is killed loses it after a minute. */
-export interface Claim {
+export interface KeyClaim {
   /** To be called while the request goes on, as often as one likes. */
   keep(): void;
   /**
@@ -80,31 +80,31 @@ export interface Claim {
 /** A claim on a key, or what was answered before. */
 export async function claimKey(
   db: Db,
-  request: OnceRequest,
+  request: IdempotentRequest,
   now: () => number,
-): Promise<{ claim: Claim } | { earlier: KeyRecord }> {
+): Promise<{ claim: KeyClaim } | { earlier: KeyRecord }> {
   const holder = holderOf(request);
   let keptAt = now();
-  if (!(await takeKey(db, holder, hashOf(request), { now: keptAt, until: keptAt + claimMs }))) {
+  if (!(await acquireKey(db, holder, hashOf(request), { now: keptAt, until: keptAt + claimMs }))) {
     return { earlier: await earlierAnswer(db, request) };
   }
-  const claim: Claim = {
+  const claim: KeyClaim = {
     keep() {
       if (now() - keptAt < claimMs / 4) return;
       keptAt = now();
       // When it fails the claim may be lost, and then `answer` says so.
-      keepKey(db, holder, keptAt + claimMs).catch(() => undefined);
+      extendKey(db, holder, keptAt + claimMs).catch(() => undefined);
     },
     async answer(tx, response, bodySha256) {
-      if (!(await answerKey(tx, holder, { response, bodySha256, at: now() }))) throw inUse();
+      if (!(await storeResponse(tx, holder, { response, bodySha256, at: now() }))) throw inUse();
     },
-    free: () => freeKey(db, holder),
+    free: () => releaseKey(db, holder),
   };
   return { claim };
 }
 
 /** Throws unless the key's request is the same one, and is answered. */
-async function earlierAnswer(db: Db, request: OnceRequest): Promise<KeyRecord> {
+async function earlierAnswer(db: Db, request: IdempotentRequest): Promise<KeyRecord> {
   const earlier = await findKey(db, request);
   // Freed just now, by a request that failed: whoever repeats this one can have it.
   if (earlier === undefined) throw inUse();
@@ -128,10 +128,10 @@ function inUse(): BursarError {
   );
 }
 
-function holderOf({ userId, key }: OnceRequest): KeyHolder {
+function holderOf({ userId, key }: IdempotentRequest): KeyHolder {
   return { userId, key, holder: randomUUID() };
 }
 
-function hashOf({ content }: OnceRequest): string {
+function hashOf({ content }: IdempotentRequest): string {
   return createHash('sha256').update(canonicalJson(content)).digest('hex');
 }

@@ -9,12 +9,12 @@ export type Systems = ReadonlyMap<string, HpcSystem>;
 export type Owner = string | undefined;
 
 /** The place that a path names: all systems, one system, or one project of a system. */
-export interface Place {
+export interface PathScope {
   hpc?: string;
   project?: string;
 }
 
-export function systemNamed(systems: Systems, hpc: string): HpcSystem {
+export function requireSystem(systems: Systems, hpc: string): HpcSystem {
   const system = systems.get(hpc);
   if (system === undefined) {
     const known = [...systems.keys()].join(', ');
@@ -23,25 +23,25 @@ export function systemNamed(systems: Systems, hpc: string): HpcSystem {
   return system;
 }
 
-export async function projectNamed(db: Db, systems: Systems, hpc: string, name: string): Promise<ProjectRecord> {
-  systemNamed(systems, hpc);
+export async function requireProject(db: Db, systems: Systems, hpc: string, name: string): Promise<ProjectRecord> {
+  requireSystem(systems, hpc);
   const project = await findProject(db, hpc, name);
-  if (project === undefined) throw unknownProject(hpc);
+  if (project === undefined) throw projectNotFound(hpc);
   return project;
 }
 
-export function unknownProject(hpc: string): BursarError {
+export function projectNotFound(hpc: string): BursarError {
   return new BursarError('project_unknown', `${hpc} has no project of that name. GET /quotas/${hpc}/ lists yours.`);
 }
 
 /** Throws when the place does not exist. */
-export async function checkPlace(db: Db, systems: Systems, place: Place): Promise<void> {
-  checkSystem(systems, place);
+export async function requireScope(db: Db, systems: Systems, place: PathScope): Promise<void> {
+  requireScopeSystem(systems, place);
   const { hpc, project } = place;
-  if (hpc !== undefined && project !== undefined) await projectNamed(db, systems, hpc, project);
+  if (hpc !== undefined && project !== undefined) await requireProject(db, systems, hpc, project);
 }
 
 /** The part of it that no database need be asked for. */
-export function checkSystem(systems: Systems, { hpc }: Place): void {
-  if (hpc !== undefined) systemNamed(systems, hpc);
+export function requireScopeSystem(systems: Systems, { hpc }: PathScope): void {
+  if (hpc !== undefined) requireSystem(systems, hpc);
 }

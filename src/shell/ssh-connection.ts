@@ -4,7 +4,7 @@ import { constants, lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { connect as connectSocket } from 'node:net';
 import { dirname } from 'node:path';
 import { unavailable } from './shell-errors.ts';
-import { connectionTrouble } from './ssh-errors.ts';
+import { connectionError } from './ssh-errors.ts';
 import { type SshTarget, socketOf, sshArgv } from './ssh-target.ts';
 
 /** The one connection that all commands share. */
@@ -27,19 +27,19 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
 
   async function connect() {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await refuseOthers(folder);
+    await requireAdmin(folder);
     await rm(log, { force: true });
     // ssh keeps to its own time limit, except where a login hangs.
     const patienceMs = (target.connectTimeoutSeconds + 10) * 1000;
     const code = await runQuietly([...sshArgv(target, '-E', log), 'exit 0'], environment, patienceMs);
     if (code === 0) return;
     const said = await readFile(log, 'utf8').catch(() => '');
-    throw connectionTrouble(target, said || `the login ${code === null ? 'did not answer' : `ended with ${code}`}`);
+    throw connectionError(target, said || `the login ${code === null ? 'did not answer' : `ended with ${code}`}`);
   }
 
   return {
     async ensure() {
-      if (connecting === null && (await isListening(socket))) return await refuseOthers(folder);
+      if (connecting === null && (await isListening(socket))) return await requireAdmin(folder);
       connecting ??= connect().finally(() => {
         connecting = null;
       });
@@ -58,7 +58,7 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
 }
 
 /** Whoever can put a socket there can pose as the cluster. In a folder for temporary files others may have been first. */
-async function refuseOthers(folder: string): Promise<void> {
+async function requireAdmin(folder: string): Promise<void> {
   const { uid, mode } = await lstat(folder);
   if (uid === (process.getuid?.() ?? uid) && (mode & (constants.S_IFMT | 0o022)) === constants.S_IFDIR) return;
   throw unavailable(`${folder} is not a folder of this user alone: remove it, or choose a shorter path for the data`);

@@ -3,7 +3,7 @@ import { unavailable } from './shell-errors.ts';
 import type { SshTarget } from './ssh-target.ts';
 
 /** Says what is wrong with a connection and what to do about it, from ssh's own words. */
-export function connectionTrouble(target: SshTarget, said: string): BursarError {
+export function connectionError(target: SshTarget, said: string): BursarError {
   const text = said.trim();
   const remedy = remedies(target).find(({ sign }) => sign.test(text))?.remedy;
   const lastLine = text.split('\n').at(-1)?.trim() || 'ssh did not say why';

@@ -9,7 +9,7 @@ import { runProcess } from './run-process.ts';
 import type { RunOptions, RunResult, Shell } from './shell.ts';
 import { interrupted, tooSlow, unavailable } from './shell-errors.ts';
 import { createSshConnection } from './ssh-connection.ts';
-import { connectionTrouble } from './ssh-errors.ts';
+import { connectionError } from './ssh-errors.ts';
 import { type SshTarget, sshArgv } from './ssh-target.ts';
 import { streamProcess } from './stream-process.ts';
 import { createTurns } from './turns.ts';
@@ -139,7 +139,7 @@ function troubleOf({ pid, outcome, stderr }: RemoteReport, what: string, target:
     return unavailable(`${what} could not be started: there is no such program. ${remedy}.`);
   }
   if (outcome !== undefined) return null;
-  if (pid === undefined) return connectionTrouble(target, stderr);
+  if (pid === undefined) return connectionError(target, stderr);
   return unavailable(`The connection to ${target.host} was lost while ${what} was running.`, new Error(stderr));
 }
 

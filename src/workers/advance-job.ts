@@ -1,5 +1,5 @@
 import { jobReference } from '../contract/event.ts';
-import { jobView } from '../contract/job.ts';
+import { publicJob } from '../contract/job.ts';
 import { usageOf } from '../domain/accounting/settlement.ts';
 import type { ObservedStatus } from '../domain/jobs/transition.ts';
 import type { HpcSystem } from '../domain/systems/system.ts';
@@ -7,7 +7,7 @@ import { insertEvent } from '../store/events/events.ts';
 import { removeInput } from '../store/jobs/inputs.ts';
 import { type JobRecord, updateStatus } from '../store/jobs/jobs.ts';
 import { settle } from '../store/ledger/ledger.ts';
-import type { Tenure } from './hold-lease.ts';
+import type { HeldLease } from './hold-lease.ts';
 
 export interface Advance {
   next: ObservedStatus;
@@ -25,13 +25,13 @@ export interface Advance {
  * nothing written, when somebody else has moved it on already.
  */
 export async function advanceJob(
-  tenure: Tenure,
+  tenure: HeldLease,
   job: JobRecord,
   { stages: words, charge }: HpcSystem,
   { next, now, spaceBytes = 0, engineRef, engineWords }: Advance,
 ): Promise<boolean> {
-  return await tenure.write(async (tx) => {
-    const shown = jobView({ ...job, status: next }, words);
+  return await tenure.transaction(async (tx) => {
+    const shown = publicJob({ ...job, status: next }, words);
     if (!(await updateStatus(tx, job, next, shown, engineRef))) return false;
     // Its engine has it, with all its files, or nobody will.
     if (job.hasInput && job.status.state === 'submitting') await removeInput(tx, job.id);

@@ -1,6 +1,6 @@
 import { jobsToCancel } from '../store/jobs/job-queue.ts';
 import { idleMs, type Loop, startLoop } from './loop.ts';
-import type { SystemWorker } from './system-context.ts';
+import type { LeasedSystem } from './system-context.ts';
 
 /** At the least; a system that is looked at less often is also asked less often. */
 const againMs = 2000;
@@ -9,7 +9,7 @@ const againMs = 2000;
  * Passes on to the engine what owners want to end. The watcher sees the end, like any other; until it has, the wish is
  * repeated now and then, which is harmless.
  */
-export function startCanceller({ db, system, engine, idleWatchMs, log }: SystemWorker): Loop {
+export function startCanceller({ db, system, engine, idleWatchMs, log }: LeasedSystem): Loop {
   return startLoop(async (signal) => {
     const jobIds = await jobsToCancel(db, system.name).catch((error) => {
       log.error({ err: error, hpc: system.name }, 'cancelling failed');

@@ -9,9 +9,9 @@ import { findInput } from '../store/jobs/inputs.ts';
 import { claimDueJobs, nextDueAt, postponeJob } from '../store/jobs/job-queue.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
 import { advanceJob } from './advance-job.ts';
-import { forever, idleMs, type Loop, startLoop } from './loop.ts';
+import { idleMs, type Loop, maxTimerMs, startLoop } from './loop.ts';
 import { release } from './release-jobs.ts';
-import type { SystemWorker } from './system-context.ts';
+import type { LeasedSystem } from './system-context.ts';
 
 const atOnce = 8;
 const longestDelayMs = 60_000;
@@ -22,16 +22,16 @@ const afterTroubleMs = 1000;
  * submits it exactly once, and stores the engine's id. Whatever is interrupted is found again, for it is still due. A
  * few jobs are under way at a time, so that a large zip does not keep the others waiting.
  */
-export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): Loop {
-  const { db, tenure, system, now, log } = worker;
+export function startDispatcher(worker: LeasedSystem, onSubmitted: () => void): Loop {
+  const { db, lease: tenure, system, now, log } = worker;
   const underWay = new Map<number, Promise<void>>();
 
   const loop = startLoop(async (signal) => {
     try {
-      if (underWay.size >= atOnce) return forever;
+      if (underWay.size >= atOnce) return maxTimerMs;
       const inHand = [...underWay.keys()];
       const most = atOnce - underWay.size;
-      const jobs = await tenure.write((tx) => claimDueJobs(tx, system.name, { now: now(), most, inHand }));
+      const jobs = await tenure.transaction((tx) => claimDueJobs(tx, system.name, { now: now(), most, inHand }));
       for (const job of jobs) {
         const work = dispatch(worker, job, signal).finally(() => {
           underWay.delete(job.id);
@@ -57,7 +57,7 @@ export function startDispatcher(worker: SystemWorker, onSubmitted: () => void): 
 }
 
 /** Never throws: what fails here is due, and is tried again. */
-async function dispatch(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<void> {
+async function dispatch(worker: LeasedSystem, job: JobRecord, signal: AbortSignal): Promise<void> {
   const { system, log } = worker;
   try {
     await submitOnce(worker, job, signal);
@@ -68,8 +68,8 @@ async function dispatch(worker: SystemWorker, job: JobRecord, signal: AbortSigna
   }
 }
 
-async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<void> {
-  const { tenure, system, spool, now, log } = worker;
+async function submitOnce(worker: LeasedSystem, job: JobRecord, signal: AbortSignal): Promise<void> {
+  const { lease: tenure, system, spool, now, log } = worker;
   try {
     const engineRef = await bringToEngine(worker, job, signal);
     if (engineRef === null) {
@@ -88,7 +88,7 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
     }
     const delayMs = signal.aborted ? 0 : Math.min(longestDelayMs, 500 * 2 ** Math.min(job.tries, 10));
     log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job not submitted yet');
-    await tenure.write((tx) => postponeJob(tx, job.id, now() + delayMs));
+    await tenure.transaction((tx) => postponeJob(tx, job.id, now() + delayMs));
   }
 }
 
@@ -96,7 +96,7 @@ async function submitOnce(worker: SystemWorker, job: JobRecord, signal: AbortSig
  * The engine's id of the job: of an earlier try whose answer was lost, or of a new submission. Null when its owner
  * does not want it any more and no engine has it.
  */
-async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: AbortSignal): Promise<string | null> {
+async function bringToEngine(worker: LeasedSystem, job: JobRecord, signal: AbortSignal): Promise<string | null> {
   const { engine, workspaces, zipLimits, siteOptions } = worker;
   const { jobId, request } = job;
   // Only a job that was never tried may be staged without asking: another one may be running in its workspace.
@@ -127,7 +127,7 @@ async function bringToEngine(worker: SystemWorker, job: JobRecord, signal: Abort
 }
 
 /** In the books if it is small, and else in the spool. Null for a job without one, and for one whose zip is unpacked. */
-async function zipOf({ db, spool }: SystemWorker, { id, jobId, hasInput }: JobRecord): Promise<Content | null> {
+async function zipOf({ db, spool }: LeasedSystem, { id, jobId, hasInput }: JobRecord): Promise<Content | null> {
   if (!hasInput) return null;
   return (await findInput(db, id)) ?? ((await spool.has(jobId)) ? spool.pathOf(jobId) : null);
 }
@@ -147,12 +147,12 @@ function isFinal(error: unknown): error is BursarError {
 
 /** Ends a job that no engine has: nothing of it ran, so nothing of it stays or is charged. */
 async function endUnsubmitted(
-  worker: SystemWorker,
+  worker: LeasedSystem,
   job: JobRecord,
   outcome: 'rejected' | 'cancelled',
   reason: string,
 ): Promise<void> {
-  const { tenure, system, spool, workspaces, now, log } = worker;
+  const { lease: tenure, system, spool, workspaces, now, log } = worker;
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
   if (!(await advanceJob(tenure, job, system, { next, now: now() }))) return;

@@ -1,12 +1,12 @@
 import type { Engine } from '../engines/engine.ts';
-import type { Tenure } from './hold-lease.ts';
+import type { HeldLease } from './hold-lease.ts';
 
 /** An engine for as long as its system is ours: afterwards it can be looked at, but nothing in it can be changed. */
-export function duringTenure(engine: Engine, tenure: Tenure): Engine {
+export function fencedEngine(engine: Engine, tenure: HeldLease): Engine {
   const whileOurs =
     <Args extends unknown[], Result>(act: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
-      tenure.check();
+      tenure.assertValid();
       return await act(...args);
     };
   return {

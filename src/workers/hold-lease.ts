@@ -1,24 +1,24 @@
 import { BursarError } from '../domain/errors.ts';
 import type { Db } from '../store/database/tables.ts';
 import { inTransaction } from '../store/database/transaction.ts';
-import { endLease, type Lease, renewLease, takeLease, underLease } from '../store/systems/leases.ts';
+import { acquireLease, type Lease, releaseLease, renewLease, requireLease } from '../store/systems/leases.ts';
 import type { Log } from './log.ts';
 import { startLoop } from './loop.ts';
 
 /** The time in which a piece of work is this process's, and nobody else's. */
-export interface Tenure {
+export interface HeldLease {
   /** Throws when it may be over: who acts on the world outside asks first. */
-  check(): void;
+  assertValid(): void;
   /** A transaction that is in the books only if the work was still this process's when it ended. */
-  write<T>(work: (tx: Db) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: Db) => Promise<T>): Promise<T>;
 }
 
 /** What runs during a tenure. Stopping it waits for what is under way. */
-export interface Work {
+export interface LeasedWork {
   stop(): Promise<void>;
 }
 
-export interface TenureDeps {
+export interface LeaseDeps {
   db: Db;
   /** Names this process, for people who read the table of leases. */
   holder: string;
@@ -34,7 +34,7 @@ interface Term {
   lease: Lease;
   /** By the clock of this process, which goes on while it is stopped. */
   validUntil: number;
-  work: Work;
+  work: LeasedWork;
 }
 
 /**
@@ -42,38 +42,38 @@ interface Term {
  * succeed in time. A process that is stopped for longer than a lease finds out before it acts: by its own clock here, and
  * by the term of the lease in the books.
  */
-export function keepTenure(
-  { db, holder, leaseMs, log }: TenureDeps,
+export function holdLease(
+  { db, holder, leaseMs, log }: LeaseDeps,
   name: string,
-  begin: (tenure: Tenure) => Promise<Work>,
-): Work {
+  begin: (tenure: HeldLease) => Promise<LeasedWork>,
+): LeasedWork {
   let current: Term | undefined;
   let stopping = false;
 
   async function take(): Promise<void> {
     const askedAt = performance.now();
-    const lease = await takeLease(db, name, holder, leaseMs);
+    const lease = await acquireLease(db, name, holder, leaseMs);
     if (lease === undefined) return;
     const term: Term = { lease, validUntil: askedAt + leaseMs, work: { stop: async () => undefined } };
-    log.info({ name, term: lease.term }, 'this work is ours now');
+    log.info({ name, term: lease.fencingToken }, 'this work is ours now');
     current = term;
     try {
       term.work = await begin(tenureOf(term));
     } catch (error) {
       current = undefined;
-      await endLease(db, lease);
+      await releaseLease(db, lease);
       throw error;
     }
   }
 
-  const tenureOf = (term: Term): Tenure => ({
-    check() {
+  const tenureOf = (term: Term): HeldLease => ({
+    assertValid() {
       if (current === term && performance.now() < term.validUntil) return;
       throw new BursarError('lease_lost', `The lease of ${name} has run out.`, { transient: true });
     },
-    write: async (work) =>
+    transaction: async (work) =>
       await inTransaction(db, async (tx) => {
-        await underLease(tx, term.lease);
+        await requireLease(tx, term.lease);
         return await work(tx);
       }),
   });
@@ -89,7 +89,7 @@ export function keepTenure(
   async function leave(why: string): Promise<void> {
     const left = current;
     current = undefined;
-    log.warn({ name, term: left?.lease.term, why }, 'this work is not ours any more');
+    log.warn({ name, term: left?.lease.fencingToken, why }, 'this work is not ours any more');
     await left?.work.stop();
   }
 
@@ -113,7 +113,7 @@ export function keepTenure(
       // Work that was only being begun when it should stop.
       if (last?.work !== stopped) await last?.work.stop();
       current = undefined;
-      if (last !== undefined) await endLease(db, last.lease).catch(() => undefined);
+      if (last !== undefined) await releaseLease(db, last.lease).catch(() => undefined);
     },
   };
 }

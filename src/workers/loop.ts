@@ -1,5 +1,5 @@
 /** How long to wait until the next round, unless woken before: a loop that has nothing to do names `forever`. */
-export const forever = 2 ** 31 - 1;
+export const maxTimerMs = 2 ** 31 - 1;
 
 /** Where there is nothing to do, as far as is known: another process may have stored something. */
 export const idleMs = 30_000;
@@ -26,7 +26,7 @@ export function startLoop(round: (signal: AbortSignal, dueAt: number) => Promise
       let timer: NodeJS.Timeout;
       rearm = () => {
         clearTimeout(timer);
-        timer = setTimeout(resolve, Math.min(forever, Math.max(0, dueAt - performance.now())));
+        timer = setTimeout(resolve, Math.min(maxTimerMs, Math.max(0, dueAt - performance.now())));
       };
       rearm();
     });

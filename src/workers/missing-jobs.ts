@@ -1,7 +1,7 @@
 import type { JobEnd } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
 import { jobsToCancel, returnToDispatcher } from '../store/jobs/job-queue.ts';
-import type { SystemWorker } from './system-context.ts';
+import type { LeasedSystem } from './system-context.ts';
 
 /** Looks in a row that must not mention a job before its system is thought to have lost it. */
 const looksUntilLost = 3;
@@ -29,8 +29,8 @@ function endOfUnwanted(end: JobEnd): JobEnd {
  * submitted again, where its system lost it (a controller that is killed can forget what it has just accepted); to be
  * ended, where its owner does not want it any more. And one that left its end itself has ended.
  */
-export function createMissingJobs(worker: SystemWorker, onReturned: () => void) {
-  const { db, tenure, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
+export function createMissingJobs(worker: LeasedSystem, onReturned: () => void) {
+  const { db, lease: tenure, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
   const missing = new Map<string, Missing>();
   const alarmed = new Set<string>();
 
@@ -48,7 +48,7 @@ export function createMissingJobs(worker: SystemWorker, onReturned: () => void) 
         continue;
       }
       if (trace !== 'forgotten' && !unwanted.has(jobId)) continue;
-      if (!(await tenure.write((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
+      if (!(await tenure.transaction((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
       log.warn({ hpc: system.name, jobId, ref, trace }, 'the system lost this job before it began');
       onReturned();
     }

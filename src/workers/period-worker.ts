@@ -1,17 +1,17 @@
 import type { Db } from '../store/database/tables.ts';
-import { forgetTests } from '../store/events/deliveries.ts';
-import { forgetEvents, insertEvents } from '../store/events/events.ts';
+import { deleteTestDeliveries } from '../store/events/deliveries.ts';
+import { expireEvents, insertEvents } from '../store/events/events.ts';
 import { listMembers } from '../store/identity/members.ts';
 import { expireEnded } from '../store/ledger/grants.ts';
-import { markAnnounced, periodsToAnnounce } from '../store/ledger/periods.ts';
-import type { Tenure } from './hold-lease.ts';
+import { markNotified, periodsToNotify } from '../store/ledger/periods.ts';
+import type { HeldLease } from './hold-lease.ts';
 import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const dayMs = 86_400_000;
 
-export interface AccountantDeps {
-  tenure: Tenure;
+export interface PeriodWorkerDeps {
+  tenure: HeldLease;
   /** For reading; what is written is written by the tenure. */
   db: Db;
   /** How long before the end of a period its members are told. */
@@ -24,16 +24,16 @@ export interface AccountantDeps {
 }
 
 /** Does what falls due by the calendar: grants expire, their ends are announced, what is old is forgotten. */
-export function startAccountant(deps: AccountantDeps): Loop {
+export function startPeriodWorker(deps: PeriodWorkerDeps): Loop {
   const { tenure, everyMs, now, log } = deps;
   return startLoop(async () => {
     try {
       await announceEnds(deps);
-      const expired = await tenure.write((tx) => expireEnded(tx, now()));
+      const expired = await tenure.transaction((tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
       const before = now() - deps.keepEventsDays * dayMs;
-      await tenure.write((tx) => forgetTests(tx, before));
-      while (await tenure.write((tx) => forgetEvents(tx, before)));
+      await tenure.transaction((tx) => deleteTestDeliveries(tx, before));
+      while (await tenure.transaction((tx) => expireEvents(tx, before)));
     } catch (error) {
       log.error({ err: error }, 'accounting by the calendar failed');
     }
@@ -42,11 +42,11 @@ export function startAccountant(deps: AccountantDeps): Loop {
 }
 
 /** Once a period, for every member: who is to tell is decided in the transaction that tells. */
-async function announceEnds({ tenure, db, noticeDays, now }: AccountantDeps): Promise<void> {
+async function announceEnds({ tenure, db, noticeDays, now }: PeriodWorkerDeps): Promise<void> {
   const at = now();
-  for (const period of await periodsToAnnounce(db, at, at + noticeDays * dayMs)) {
-    await tenure.write(async (tx) => {
-      if (!(await markAnnounced(tx, period.id, at))) return;
+  for (const period of await periodsToNotify(db, at, at + noticeDays * dayMs)) {
+    await tenure.transaction(async (tx) => {
+      if (!(await markNotified(tx, period.id, at))) return;
       const project = await tx
         .selectFrom('projects')
         .select(['hpc', 'name'])

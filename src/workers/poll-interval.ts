@@ -1,4 +1,4 @@
-export interface PollFacts {
+export interface PollInput {
   /** The configured bounds. */
   fastestMs: number;
   slowestMs: number;
@@ -20,7 +20,7 @@ const largestShare = 0.1;
  * nothing changes, and backing off while the controller is slow or down. A controller is as slow as the quickest of the
  * last looks: one that took longer says as much of how busy this process was.
  */
-export function pollInterval({ fastestMs, slowestMs, jobs, quietMs, failures, tookMs }: PollFacts): number {
+export function pollInterval({ fastestMs, slowestMs, jobs, quietMs, failures, tookMs }: PollInput): number {
   if (jobs === 0) return slowestMs;
   const whileQuiet = Math.max(fastestMs, quietMs / 10);
   const whileSlow = Math.min(...tookMs) / largestShare;
@@ -37,7 +37,7 @@ const smallestPause = 0.25;
  * up for by one pause is owed to the next, one interval at the most: a long delay brings no looks in a row. A controller
  * that has failed is left alone for the whole time, and owed nothing.
  */
-export function pauseAfterLook(
+export function delayAfterPoll(
   intervalMs: number,
   { sinceDueMs, owedMs, failures }: { sinceDueMs: number; owedMs: number; failures: number },
 ): { pauseMs: number; owedMs: number } {

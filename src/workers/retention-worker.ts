@@ -3,8 +3,8 @@ import type { Db } from '../store/database/tables.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import { insertEvent } from '../store/events/events.ts';
 import { listProjects } from '../store/identity/projects.ts';
-import { forgetKeys } from '../store/jobs/idempotency-keys.ts';
-import { announceExpiry, expiredJobs, jobsToAnnounce, withdrawExpiries } from '../store/jobs/job-retention.ts';
+import { deleteOldKeys } from '../store/jobs/idempotency-keys.ts';
+import { expiredJobs, jobsToNotify, setExpiry, withdrawExpiries } from '../store/jobs/job-retention.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
 import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
@@ -12,7 +12,7 @@ import { type Loop, startLoop } from './loop.ts';
 const dayMs = 86_400_000;
 const mostInRound = 1000;
 
-export interface JanitorDeps {
+export interface RetentionWorkerDeps {
   db: Db;
   /** How long the files of finished jobs of a project are kept; undefined for ever. */
   retentionDays(hpc: string, project: string): number | undefined;
@@ -30,13 +30,13 @@ export interface JanitorDeps {
  * Puts away what nobody has a use for any more: the files of jobs that ended long ago, of which their owners were told
  * in time, and old idempotency keys. What is interrupted is done in a later round, or in a later life.
  */
-export function startJanitor(deps: JanitorDeps): Loop {
+export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
   const { db, retentionDays, everyMs, now, log } = deps;
   /** Jobs that are deleted in the books, and whose system could not be reached to remove their files. */
   const left = new Map<string, JobRecord>();
   return startLoop(async (signal) => {
     try {
-      await forgetKeys(db, now() - dayMs);
+      await deleteOldKeys(db, now() - dayMs);
       await removeAll(deps, left, [...left.values()], signal);
       for (const { id, hpc, name } of await listProjects(db)) {
         const days = retentionDays(hpc, name);
@@ -51,10 +51,10 @@ export function startJanitor(deps: JanitorDeps): Loop {
 }
 
 /** Tells the owners whose files are to go, and answers with the jobs whose files go now. */
-async function announceAndExpire(deps: JanitorDeps, projectId: number, days: number): Promise<JobRecord[]> {
+async function announceAndExpire(deps: RetentionWorkerDeps, projectId: number, days: number): Promise<JobRecord[]> {
   const { db, noticeDays, now } = deps;
   const [keptMs, noticeMs] = [days * dayMs, noticeDays * dayMs];
-  for (const job of await jobsToAnnounce(db, projectId, now() - keptMs + noticeMs, mostInRound)) {
+  for (const job of await jobsToNotify(db, projectId, now() - keptMs + noticeMs, mostInRound)) {
     await announceExpiryOf(db, job, { keptMs, noticeMs, now: now() });
     deps.announce(job.owner);
   }
@@ -70,7 +70,7 @@ async function announceExpiryOf(
   const endedAt = job.status.state === 'ended' ? job.status.endedAt : now;
   const expiresAt = Math.max(endedAt + keptMs, now + noticeMs);
   await inTransaction(db, async (tx) => {
-    if (!(await announceExpiry(tx, job, expiresAt))) return;
+    if (!(await setExpiry(tx, job, expiresAt))) return;
     const data = { ...jobReference(job), deletes_at: new Date(expiresAt).toISOString() };
     const { publicJson: jobJson } = job;
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson, kind: 'job.expiring', data, at: now });
@@ -79,7 +79,7 @@ async function announceExpiryOf(
 
 /** Stops at the first failure: what holds for one job holds for the others of a system that is out of reach. */
 async function removeAll(
-  { deleteJob, announce, log }: JanitorDeps,
+  { deleteJob, announce, log }: RetentionWorkerDeps,
   left: Map<string, JobRecord>,
   jobs: readonly JobRecord[],
   signal: AbortSignal,

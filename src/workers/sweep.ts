@@ -1,7 +1,7 @@
 import type { Spool } from '../files/spool/spool.ts';
 import type { Db } from '../store/database/tables.ts';
 import { jobsOfInputs, jobsWithoutFiles } from '../store/jobs/job-queue.ts';
-import type { SystemSite } from './system-context.ts';
+import type { SystemDeps } from './system-context.ts';
 
 /**
  * Sweeps away what earlier lives left in the spool: uploads that broke off, and zips that no job has a use for. Where
@@ -19,7 +19,7 @@ export async function sweepSpool(db: Db, spool: Spool, staleMs: number): Promise
 }
 
 /** Removes the files that no job has a use for. A system that is out of reach keeps them until it is next taken up. */
-export async function sweepWorkspaces({ db, system, workspaces, log }: SystemSite): Promise<void> {
+export async function sweepWorkspaces({ db, system, workspaces, log }: SystemDeps): Promise<void> {
   try {
     for (const jobId of await jobsWithoutFiles(db, await workspaces.list())) await workspaces.remove(jobId);
   } catch (error) {

@@ -5,11 +5,11 @@ import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { ZipLimits } from '../files/zip/zip-directory.ts';
 import type { Metrics } from '../metrics/registry.ts';
 import type { Db } from '../store/database/tables.ts';
-import type { Tenure } from './hold-lease.ts';
+import type { HeldLease } from './hold-lease.ts';
 import type { Log } from './log.ts';
 
 /** An HPC system that can be taken up. */
-export interface SystemSite {
+export interface SystemDeps {
   /** For reading; what is written is written by the tenure. */
   db: Db;
   system: HpcSystem;
@@ -35,7 +35,7 @@ export interface SystemSite {
 }
 
 /** What the dispatcher and the watcher of one HPC system work with, for as long as it is theirs. */
-export interface SystemWorker extends SystemSite {
-  tenure: Tenure;
+export interface LeasedSystem extends SystemDeps {
+  lease: HeldLease;
   engine: Engine;
 }

@@ -1,5 +1,5 @@
-import { isNews, type Observation, transition } from '../domain/jobs/transition.ts';
-import { type Look, statusAfter } from '../domain/systems/health.ts';
+import { isChange, type Observation, transition } from '../domain/jobs/transition.ts';
+import { type PollResult, statusAfter } from '../domain/systems/health.ts';
 import { whenChanged } from '../store/database/query-cache.ts';
 import { type UnfinishedJob, unfinishedAmong, unfinishedJobs } from '../store/jobs/job-queue.ts';
 import { findJob } from '../store/jobs/jobs.ts';
@@ -7,9 +7,9 @@ import { setSystemStatus } from '../store/systems/systems.ts';
 import { advanceJob } from './advance-job.ts';
 import { type Loop, startLoop } from './loop.ts';
 import { createMissingJobs } from './missing-jobs.ts';
-import { pauseAfterLook, pollInterval } from './poll-interval.ts';
+import { delayAfterPoll, pollInterval } from './poll-interval.ts';
 import { release } from './release-jobs.ts';
-import type { SystemWorker } from './system-context.ts';
+import type { LeasedSystem } from './system-context.ts';
 
 /** So many looks in a row must be slow before the engine is thought to be. */
 const looksUntilSlow = 3;
@@ -18,8 +18,8 @@ const looksUntilSlow = 3;
  * Follows the jobs of one system: one batched look at the engine a round, however many jobs and readers there are.
  * A round that fails, or that does not mention a job, changes nothing but the age of what is known.
  */
-export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop {
-  const { db, tenure, engine, system, watchMs, idleWatchMs, metrics, now, log } = worker;
+export function startWatcher(worker: LeasedSystem, onReturned: () => void): Loop {
+  const { db, lease: tenure, engine, system, watchMs, idleWatchMs, metrics, now, log } = worker;
   const missing = createMissingJobs(worker, onReturned);
   const readBooks = whenChanged(db, async () => {
     const before = await unfinishedJobs(db, system.name);
@@ -32,7 +32,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
   let changedAt = now();
   let shown = '';
 
-  async function look(signal: AbortSignal): Promise<Look & { jobs: number }> {
+  async function look(signal: AbortSignal): Promise<PollResult & { jobs: number }> {
     const { before, expected } = await readBooks();
     const begunAt = now();
     try {
@@ -49,10 +49,10 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
   }
 
   /** Stored when it changes, so that every reader on every instance sees it. */
-  async function show(result: Look): Promise<void> {
+  async function show(result: PollResult): Promise<void> {
     const { status, detail } = statusAfter(result, { failures, failingMs: now() - answeredAt });
     if (shown === status) return;
-    await tenure.write((tx) => setSystemStatus(tx, system.name, status, now(), detail));
+    await tenure.transaction((tx) => setSystemStatus(tx, system.name, status, now(), detail));
     if (shown !== '' || status !== 'up')
       log.warn({ hpc: system.name, status, detail }, 'the system is in another status');
     shown = status;
@@ -72,7 +72,7 @@ export function startWatcher(worker: SystemWorker, onReturned: () => void): Loop
       if (lastTookMs.length > looksUntilSlow) lastTookMs.shift();
       const facts = { jobs: result.jobs, quietMs: now() - changedAt, failures, tookMs: lastTookMs };
       const intervalMs = pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, ...facts });
-      const pause = pauseAfterLook(intervalMs, { sinceDueMs: performance.now() - dueAt, owedMs, failures });
+      const pause = delayAfterPoll(intervalMs, { sinceDueMs: performance.now() - dueAt, owedMs, failures });
       owedMs = pause.owedMs;
       return pause.pauseMs;
     } catch (error) {
@@ -107,12 +107,12 @@ function jobsInEngine(books: Books): Map<string, string> {
 function isOfUse(known: UnfinishedJob | undefined, observation: Observation): boolean {
   if (known === undefined) return observation.kind === 'finished';
   if (known.engineRef !== observation.ref) return true;
-  return isNews(known.state, observation) || (observation.kind === 'queued' && observation.held);
+  return isChange(known.state, observation) || (observation.kind === 'queued' && observation.held);
 }
 
 /** True when something has changed. */
 async function record(
-  worker: SystemWorker,
+  worker: LeasedSystem,
   before: Books,
   observations: readonly Observation[],
   signal: AbortSignal,
@@ -155,17 +155,17 @@ async function record(
 type Verdict = 'known' | 'changed' | 'stray' | 'later';
 
 async function follow(
-  worker: SystemWorker,
+  worker: LeasedSystem,
   known: UnfinishedJob,
   observation: Observation,
   signal: AbortSignal,
 ): Promise<Verdict> {
-  const { db, tenure, system, workspaces, now, log } = worker;
+  const { db, lease: tenure, system, workspaces, now, log } = worker;
   // The dispatcher has not stored the engine's answer yet. If the job ended and were forgotten before it has, the
   // dispatcher would look for it in vain, and submit it again.
   if (known.state === 'accepted' || known.state === 'submitting') return 'later';
   if (known.engineRef !== observation.ref) return 'stray';
-  if (!isNews(known.state, observation)) return 'known';
+  if (!isChange(known.state, observation)) return 'known';
   const job = await findJob(db, observation.jobId);
   if (job === undefined) return 'known';
   const { isToBeCancelled } = job;
@@ -187,7 +187,7 @@ async function follow(
  * refuses. Where the job has ended by itself and has left how, that is its end.
  */
 async function withOwnEnd(
-  { engine, workspaces }: SystemWorker,
+  { engine, workspaces }: LeasedSystem,
   observation: Observation,
   signal: AbortSignal,
 ): Promise<Observation> {

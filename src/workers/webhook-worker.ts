@@ -7,10 +7,10 @@ import {
   deliveryQueues,
   type LeasedDelivery,
   leaseDelivery,
-  noteAttempt,
-  noteFailure,
-  noteSuccess,
   pauseWebhook,
+  recordAttempt,
+  recordFailure,
+  recordSuccess,
 } from '../store/events/delivery-queue.ts';
 import { insertEvent } from '../store/events/events.ts';
 import { disableWebhook } from '../store/events/webhooks.ts';
@@ -20,7 +20,7 @@ import { signedHeaders } from '../webhooks/signature.ts';
 import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
-export interface CourierDeps {
+export interface WebhookWorkerDeps {
   db: Db;
   send: Send;
   leaseOwner: string;
@@ -46,7 +46,7 @@ const gone = 410;
  * interrupted is found again when its lease has run out. A receiver that is slow or down costs one place among many, and
  * that only now and then.
  */
-export function startCourier(deps: CourierDeps): Loop {
+export function startWebhookWorker(deps: WebhookWorkerDeps): Loop {
   const { db, leaseOwner, leaseMs, atOnce, checkMs, now, log } = deps;
   const underWay = new Map<number, Promise<void>>();
 
@@ -81,7 +81,7 @@ export function startCourier(deps: CourierDeps): Loop {
 }
 
 /** Never throws: what fails here is tried again when the lease has run out. */
-async function deliver(deps: CourierDeps, delivery: LeasedDelivery): Promise<void> {
+async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<void> {
   const { send, metrics, now, log } = deps;
   const { id, event, secrets, webhook } = delivery;
   const about = { delivery: id, webhook: webhook.id };
@@ -101,23 +101,23 @@ async function deliver(deps: CourierDeps, delivery: LeasedDelivery): Promise<voi
 }
 
 /** True when this was the end of the webhook. */
-async function record(deps: CourierDeps, delivery: LeasedDelivery, attempt: Attempt): Promise<boolean> {
+async function record(deps: WebhookWorkerDeps, delivery: LeasedDelivery, attempt: Attempt): Promise<boolean> {
   const { db, leaseOwner, retrySeconds } = deps;
   const now = deps.now();
   const delayMs = attempt.ok ? null : retryDelayMs(delivery.tries, retrySeconds);
   const retryAt = delayMs === null ? null : now + delayMs;
   const { status, error } = attempt;
   return await inTransaction(db, async (tx) => {
-    if (!(await noteAttempt(tx, delivery.id, { leaseOwner, status, error, retryAt, now }))) return false;
-    if (!attempt.ok) return await recordFailure(tx, deps, delivery, attempt);
-    await noteSuccess(tx, delivery.webhook.id);
+    if (!(await recordAttempt(tx, delivery.id, { leaseOwner, status, error, retryAt, now }))) return false;
+    if (!attempt.ok) return await handleFailure(tx, deps, delivery, attempt);
+    await recordSuccess(tx, delivery.webhook.id);
     return false;
   });
 }
 
-async function recordFailure(tx: Db, deps: CourierDeps, { webhook }: LeasedDelivery, { status, error }: Attempt) {
+async function handleFailure(tx: Db, deps: WebhookWorkerDeps, { webhook }: LeasedDelivery, { status, error }: Attempt) {
   const now = deps.now();
-  const run = await noteFailure(tx, webhook.id, now);
+  const run = await recordFailure(tx, webhook.id, now);
   if (run === undefined) return false;
   if (status !== gone && now - run.since < deps.disableAfterMs) {
     await pauseWebhook(tx, webhook.id, now + pauseMs(run.failures, deps.retrySeconds));

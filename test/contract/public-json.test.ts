@@ -3,10 +3,10 @@ import { describe, test } from 'node:test';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import Type from 'typebox';
-import { type JobFacts, JobSchema, jobJson } from '../../src/contract/job.ts';
+import { type JobFields, JobSchema, jobJson } from '../../src/contract/job.ts';
 import { jsonWriter } from '../../src/contract/json-writer.ts';
-import { type QuotaFacts, QuotaSchema, quotaJson } from '../../src/contract/quota.ts';
-import type { AccountFigures } from '../../src/domain/accounting/settlement.ts';
+import { type QuotaFields, QuotaSchema, quotaJson } from '../../src/contract/quota.ts';
+import type { AccountBalance } from '../../src/domain/accounting/settlement.ts';
 import type { JobEnd, Outcome } from '../../src/domain/jobs/job.ts';
 import { batchSystem, toolSystem } from '../domain/systems.ts';
 
@@ -56,7 +56,7 @@ describe('the writer of JSON', () => {
 });
 
 describe('a job in JSON', () => {
-  const accepted: JobFacts = {
+  const accepted: JobFields = {
     id: 7,
     jobId: '0F8FAD5B-D9CB-469F-A165-70867728950E',
     owner: '301330',
@@ -127,8 +127,8 @@ describe('a job in JSON', () => {
 });
 
 describe('a quota in JSON', () => {
-  const none: AccountFigures = { granted: 0, held: 0, posted: 0, overrun: 0 };
-  const quota: QuotaFacts = {
+  const none: AccountBalance = { granted: 0, held: 0, posted: 0, overrun: 0 };
+  const quota: QuotaFields = {
     id: 3,
     userId: '301330',
     project: { id: 2, hpc: 'hpc_two', name: 'proj_hpc_two_01' },

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { proveLedger } from '../../src/store/ledger/verify-ledger.ts';
+import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { type Answer, callerOf, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -93,7 +93,7 @@ describe('clients that repeat their submissions under their keys, while the serv
   test('leave no key that is held, and books that balance', async () => {
     await withDatabase(data, async (db) => {
       assert.deepEqual(await db.selectFrom('idempotency').select('key').where('response', '=', '').execute(), []);
-      assert.deepEqual((await proveLedger(db)).problems, []);
+      assert.deepEqual((await verifyLedger(db)).problems, []);
     });
   });
 });

@@ -8,11 +8,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
 import { checkConfig } from '../../src/config/check.ts';
 import { hpcSystems } from '../../src/config/hpc-systems.ts';
-import { jobView } from '../../src/contract/job.ts';
+import { publicJob } from '../../src/contract/job.ts';
 import { mostHeldBytes } from '../../src/files/spool/incoming.ts';
-import { openDatabase } from '../../src/store/database/database.ts';
+import { connectDatabase } from '../../src/store/database/database.ts';
 import { jobRecord } from '../../src/store/jobs/jobs.ts';
-import { proveLedger } from '../../src/store/ledger/verify-ledger.ts';
+import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { makeZip } from '../files/zip/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { databaseOf, queryBooks, withDatabase } from '../support/database.ts';
@@ -172,16 +172,16 @@ export function killStorm(title: string, options: StormOptions): void {
     });
 
     test('kept books that balance, and public JSON that tells what the rows tell', async () => {
-      const db = openDatabase(databaseOf(data), data);
+      const db = connectDatabase(databaseOf(data), data);
       try {
-        assert.deepEqual((await proveLedger(db)).problems, []);
+        assert.deepEqual((await verifyLedger(db)).problems, []);
         const systems = hpcSystems(checkConfig(options.config?.() ?? shipped, 'test'));
         for (const row of await db.selectFrom('jobs').selectAll().execute()) {
           const words = systems.get(row.hpc)?.stages;
           assert.ok(words);
           const { public_json: json, title, stage, terminal, failed } = row;
           const shown = { json, title, stage, isTerminal: terminal === 1, isFailure: failed === 1 };
-          assert.deepEqual(shown, jobView(jobRecord(row), words));
+          assert.deepEqual(shown, publicJob(jobRecord(row), words));
         }
       } finally {
         await db.destroy();

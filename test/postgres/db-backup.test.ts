@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Migrator } from 'kysely/migration';
-import { openDatabase } from '../../src/store/database/database.ts';
+import { connectDatabase } from '../../src/store/database/database.ts';
 import { dialectOf } from '../../src/store/database/dialect.ts';
 import { ground } from '../../src/store/database/migrations/0001-initial-schema.ts';
 import { callerOf, type Job } from '../support/api.ts';
@@ -36,7 +36,7 @@ async function newDatabase(kind: Kind): Promise<string> {
 const db = (url: string, ...args: string[]) =>
   bursar(['db', ...args], { BURSAR_DATA: folder, BURSAR_DATABASE_URL: url });
 async function rowsOf(url: string) {
-  const books = openDatabase({ ...limits, url }, folder);
+  const books = connectDatabase({ ...limits, url }, folder);
   return await everyRow(books).finally(() => books.destroy());
 }
 
@@ -158,7 +158,7 @@ describe('what backup and restore refuse', () => {
 
   test('a backup of an older Bursar is brought up to date on the way', async () => {
     const old = join(folder, 'old.backup');
-    const books = openDatabase({ ...limits, url: `sqlite:${old}` }, folder);
+    const books = connectDatabase({ ...limits, url: `sqlite:${old}` }, folder);
     const migrations = { '0001-ground': ground(dialectOf(books)) };
     await new Migrator({ db: books, provider: { getMigrations: async () => migrations } }).migrateToLatest();
     await books.executeQuery(

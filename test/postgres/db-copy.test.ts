@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type DatabaseSettings, openDatabase } from '../../src/store/database/database.ts';
+import { connectDatabase, type DatabaseSettings } from '../../src/store/database/database.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { home } from '../support/bench.ts';
 import { bursar } from '../support/command-line.ts';
@@ -28,7 +28,7 @@ const settings = (address: string): DatabaseSettings => ({
   statementTimeoutSeconds: 30,
 });
 async function rowsOf(address: string, data: string) {
-  const db = openDatabase(settings(address), data);
+  const db = connectDatabase(settings(address), data);
   return await everyRow(db).finally(() => db.destroy());
 }
 const db = (...args: string[]) => bursar(['db', ...args], { BURSAR_DATA: server.data });
@@ -61,7 +61,7 @@ before(async () => {
   await me.finished(gone);
   await me.send('DELETE', `/jobs/${home}/${gone.job_id}/`);
   // As that of a job that waits for its engine.
-  const books = openDatabase(settings('sqlite:bursar.db'), server.data);
+  const books = connectDatabase(settings('sqlite:bursar.db'), server.data);
   const content = randomBytes(50_000);
   await books.insertInto('inputs').values({ job: gone.id, content }).execute();
   await books.destroy();
@@ -127,7 +127,7 @@ describe('bursar db copy', () => {
     assert.deepEqual([code, stderr], [0, ''], stdout);
     assert.deepEqual(await rowsOf(back, data), await rowsOf(url, data));
     const sequences = await postgres.query<{ n: number }>('bursar', 'select last_value::int as n from entries_id_seq');
-    const file = openDatabase(settings(back), data);
+    const file = connectDatabase(settings(back), data);
     const { rows } = await file.executeQuery<{ seq: number }>(
       (await import('kysely')).CompiledQuery.raw("select seq from sqlite_sequence where name = 'entries'"),
     );

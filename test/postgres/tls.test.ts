@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { sql } from 'kysely';
-import { openBooks } from '../../src/store/database/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-tls-'));
@@ -37,7 +37,10 @@ after(async () => {
 /** Whether a connection by this address is encrypted. */
 async function connect(host: string, parameters: string): Promise<boolean> {
   const url = `${postgres.url('postgres').replace('127.0.0.1', host)}?${parameters}`;
-  const db = await openBooks({ url, connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 30 }, folder);
+  const db = await openDatabase(
+    { url, connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 30 },
+    folder,
+  );
   try {
     const { rows } = await sql<{ ssl: boolean }>`select ssl from pg_stat_ssl where pid = pg_backend_pid()`.execute(db);
     return rows[0]?.ssl === true;

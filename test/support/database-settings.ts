@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { checkConfig } from '../../src/config/check.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { enrolUser, syncProjects } from '../../src/services/identity/enrolment.ts';
-import { openBooks as open } from '../../src/store/database/database.ts';
+import { openDatabase as open } from '../../src/store/database/database.ts';
 import type { Db } from '../../src/store/database/tables.ts';
 import { databaseOf, dropDatabase, prepareDatabase } from './database.ts';
 
-export interface TestBooks {
+export interface TestDatabase {
   db: Db;
   config: Config;
   folder: string;
@@ -16,7 +16,7 @@ export interface TestBooks {
 }
 
 /** Books with one batch system, one project and the named members, each granted so much. */
-export async function openBooks(members: string[], timeSeconds: number, spaceKb: number): Promise<TestBooks> {
+export async function openTestDatabase(members: string[], timeSeconds: number, spaceKb: number): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-books-'));
   const projects = [{ name: 'proj', grant: { timeSeconds, spaceKb } }];
   const config = checkConfig({ data: folder, systems: { sys: { kind: 'batch', projects } } }, 'test');

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
-import { type DatabaseSettings, openDatabase } from '../../src/store/database/database.ts';
+import { connectDatabase, type DatabaseSettings } from '../../src/store/database/database.ts';
 import type { Db } from '../../src/store/database/tables.ts';
 
 /**
@@ -50,7 +50,7 @@ async function administer(act: (client: pg.Client) => Promise<unknown>): Promise
 
 /** Opens the books of a data folder, behind the back of the server that may be running on them. */
 export async function withDatabase<T>(data: string, use: (db: Db) => Promise<T>): Promise<T> {
-  const db = openDatabase(databaseOf(data), data);
+  const db = connectDatabase(databaseOf(data), data);
   try {
     return await use(db);
   } finally {

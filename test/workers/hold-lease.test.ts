@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { takeLease } from '../../src/store/systems/leases.ts';
-import { keepTenure, type Tenure, type Work } from '../../src/workers/hold-lease.ts';
-import { forever } from '../../src/workers/loop.ts';
-import { openBooks, type TestBooks } from '../support/database-settings.ts';
+import { acquireLease } from '../../src/store/systems/leases.ts';
+import { type HeldLease, holdLease, type LeasedWork } from '../../src/workers/hold-lease.ts';
+import { maxTimerMs } from '../../src/workers/loop.ts';
+import { openTestDatabase, type TestDatabase } from '../support/database-settings.ts';
 import { until } from '../support/until.ts';
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const leaseMs = 300;
 
 describe('a tenure', () => {
-  let books: TestBooks;
-  let kept: Work[] = [];
+  let books: TestDatabase;
+  let kept: LeasedWork[] = [];
   beforeEach(async () => {
-    books = await openBooks([], 1, 1);
+    books = await openTestDatabase([], 1, 1);
   });
   afterEach(async () => {
     await Promise.all(kept.map((work) => work.stop()));
@@ -23,9 +23,9 @@ describe('a tenure', () => {
 
   /** One who wants the work, and what has become of it. */
   function candidate(holder: string, forMs = leaseMs) {
-    const seen = { tenures: [] as Tenure[], stopped: 0 };
+    const seen = { tenures: [] as HeldLease[], stopped: 0 };
     const deps = { db: books.db, holder, leaseMs: forMs, log: silent };
-    const work = keepTenure(deps, 'work', async (tenure) => {
+    const work = holdLease(deps, 'work', async (tenure) => {
       seen.tenures.push(tenure);
       return {
         stop: async () => {
@@ -43,13 +43,13 @@ describe('a tenure', () => {
     const second = candidate('second');
     await new Promise((resolve) => setTimeout(resolve, leaseMs * 3));
     assert.equal(second.seen.tenures.length, 0);
-    tenure.check();
+    tenure.assertValid();
     await first.work.stop();
     assert.equal(first.seen.stopped, 1);
-    (await second.tenure()).check();
-    assert.throws(() => tenure.check(), { code: 'lease_lost' });
+    (await second.tenure()).assertValid();
+    assert.throws(() => tenure.assertValid(), { code: 'lease_lost' });
     await assert.rejects(
-      tenure.write(async () => 1),
+      tenure.transaction(async () => 1),
       { code: 'lease_lost' },
     );
   });
@@ -59,7 +59,7 @@ describe('a tenure', () => {
     const ready = Promise.withResolvers<void>();
     let stopped = 0;
     const deps = { db: books.db, holder: 'slow', leaseMs, log: silent };
-    const work = keepTenure(deps, 'work', async () => {
+    const work = holdLease(deps, 'work', async () => {
       begun.resolve();
       await ready.promise;
       return {
@@ -79,20 +79,20 @@ describe('a tenure', () => {
     const first = candidate('first');
     const tenure = await first.tenure();
     await books.db.updateTable('leases').set({ expires_at: 0 }).execute();
-    assert.ok(await takeLease(books.db, 'work', 'another', 60_000));
+    assert.ok(await acquireLease(books.db, 'work', 'another', 60_000));
     await assert.rejects(
-      tenure.write(async (tx) => await tx.deleteFrom('projects').execute()),
+      tenure.transaction(async (tx) => await tx.deleteFrom('projects').execute()),
       { code: 'lease_lost' },
     );
     await until('its work is stopped', () => first.seen.stopped || undefined);
-    assert.throws(() => tenure.check(), { code: 'lease_lost' });
+    assert.throws(() => tenure.assertValid(), { code: 'lease_lost' });
   });
 
   test('goes on for as long as it is renewed, and is taken up again when it was lost', async () => {
     const only = candidate('only');
     const tenure = await only.tenure();
     await new Promise((resolve) => setTimeout(resolve, leaseMs * 4));
-    assert.equal(await tenure.write(async () => 'written'), 'written');
+    assert.equal(await tenure.transaction(async () => 'written'), 'written');
     await books.db.updateTable('leases').set({ term: 99, expires_at: 0 }).execute();
     await until('a second tenure', () => only.seen.tenures[1]);
     assert.equal(only.seen.stopped, 1);
@@ -100,9 +100,9 @@ describe('a tenure', () => {
 
   test('that could not begin is tried again, and kept from nobody', async () => {
     let tries = 0;
-    const deps = { db: books.db, holder: 'unlucky', leaseMs: forever, log: silent };
+    const deps = { db: books.db, holder: 'unlucky', leaseMs: maxTimerMs, log: silent };
     kept.push(
-      keepTenure(deps, 'work', async () => {
+      holdLease(deps, 'work', async () => {
         tries += 1;
         if (tries < 2) throw new Error('not now');
         return { stop: async () => undefined };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { forever, startLoop } from '../../src/workers/loop.ts';
+import { maxTimerMs, startLoop } from '../../src/workers/loop.ts';
 
 describe('a loop', () => {
   test('runs one round at a time: who wakes it meanwhile gets the next one, and one only', async () => {
@@ -14,7 +14,7 @@ describe('a loop', () => {
       if (round === 1) await opened.promise;
       seen.push(`end ${round}`);
       if (round === 3) third.resolve();
-      return forever;
+      return maxTimerMs;
     });
     loop.wake();
     loop.wake();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { pauseAfterLook, pollInterval } from '../../src/workers/poll-interval.ts';
+import { delayAfterPoll, pollInterval } from '../../src/workers/poll-interval.ts';
 
 describe('how far apart looks at an engine begin', () => {
   const usual = { fastestMs: 1000, slowestMs: 30_000, jobs: 5, quietMs: 0, failures: 0, tookMs: [20, 20, 20] };
@@ -36,7 +36,7 @@ describe('the pause after a look', () => {
     return looks.map(({ lateMs, tookMs }) => {
       const begunAt = dueAt + lateMs;
       const endedAt = begunAt + tookMs;
-      const pause = pauseAfterLook(1000, { sinceDueMs: endedAt - dueAt, owedMs, failures });
+      const pause = delayAfterPoll(1000, { sinceDueMs: endedAt - dueAt, owedMs, failures });
       dueAt = endedAt + pause.pauseMs;
       owedMs = pause.owedMs;
       return begunAt;

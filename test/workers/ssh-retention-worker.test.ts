@@ -12,9 +12,9 @@ import { findJob, insertJob, updateStatus } from '../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../src/store/ledger/ledger.ts';
 import { currentPeriod } from '../../src/store/ledger/periods.ts';
-import { startJanitor } from '../../src/workers/retention-worker.ts';
+import { startRetentionWorker } from '../../src/workers/retention-worker.ts';
 import { hostileLimits } from '../files/zip/hostile-zips.ts';
-import { openBooks, shownAs } from '../support/database-settings.ts';
+import { openTestDatabase, shownAs } from '../support/database-settings.ts';
 import { startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 
@@ -49,7 +49,7 @@ async function endedJob(db: Db): Promise<void> {
 }
 
 test('files on a host that is reached over ssh go too, if not at once then when it is back', async () => {
-  const [sshd, books] = [await startSshd(), await openBooks(['1'], 1000, 1000)];
+  const [sshd, books] = [await startSshd(), await openTestDatabase(['1'], 1000, 1000)];
   const shell = createSshShell({ ...sshd.options, environment: {}, controlFolder: join(books.folder, 'ssh') });
   const root = join(sshd.folder, 'workspaces');
   const workspaces = createRemoteWorkspaces({ shell, root, staging: join(books.folder, 'staging') });
@@ -59,7 +59,7 @@ test('files on a host that is reached over ssh go too, if not at once then when 
     await endedJob(db);
     await sshd.stop();
     const deps = { db, systems: hpcSystems(books.config), workspacesOf: new Map([['sys', workspaces]]), now: Date.now };
-    const janitor = startJanitor({
+    const janitor = startRetentionWorker({
       db,
       retentionDays: () => 1,
       noticeDays: 0,

@@ -13,9 +13,9 @@ import { reserve } from '../../src/store/ledger/ledger.ts';
 import { currentPeriod } from '../../src/store/ledger/periods.ts';
 import { openSystem } from '../../src/store/systems/systems.ts';
 import type { Loop } from '../../src/workers/loop.ts';
-import type { SystemWorker } from '../../src/workers/system-context.ts';
+import type { LeasedSystem } from '../../src/workers/system-context.ts';
 import { startWatcher } from '../../src/workers/watcher.ts';
-import { openBooks, shownAs, type TestBooks } from '../support/database-settings.ts';
+import { openTestDatabase, shownAs, type TestDatabase } from '../support/database-settings.ts';
 import { until } from '../support/until.ts';
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -33,7 +33,7 @@ const finished = (ref: string): Observation => ({
  * to do that at a given moment.
  */
 describe('the watcher', () => {
-  let books: TestBooks;
+  let books: TestDatabase;
   let loop: Loop | undefined;
   let says: Observation[];
   let whileAsked: () => Promise<unknown>;
@@ -43,7 +43,7 @@ describe('the watcher', () => {
   let left: JobEnd | null;
 
   beforeEach(async () => {
-    books = await openBooks(['1'], 10_000, 1000);
+    books = await openTestDatabase(['1'], 10_000, 1000);
     await openSystem(books.db, 'sys', 1);
     [says, whileAsked, looks, done, left] = [[], async () => undefined, 0, [], null];
   });
@@ -91,7 +91,10 @@ describe('the watcher', () => {
       onChange: () => undefined,
     };
     const worker = {
-      ...{ db: books.db, tenure: { check: () => undefined, write: (work) => inTransaction(books.db, work) } },
+      ...{
+        db: books.db,
+        lease: { assertValid: () => undefined, transaction: (work) => inTransaction(books.db, work) },
+      },
       ...{
         engine: engine as Engine,
         system: hpcSystems(books.config).get('sys'),
@@ -102,7 +105,7 @@ describe('the watcher', () => {
       },
       ...{ watchMs: 1, idleWatchMs: 1, missingAlarmMs: 1e9, metrics: { count: () => undefined, set: () => undefined } },
       ...{ announce: () => undefined, now: () => 10_000, log: silent },
-    } as Partial<SystemWorker> as SystemWorker;
+    } as Partial<LeasedSystem> as LeasedSystem;
     loop = startWatcher(worker, () => undefined);
   }
 

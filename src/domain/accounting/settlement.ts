@@ -3,7 +3,7 @@ import type { JobEnd, Outcome } from '../jobs/job.ts';
 import { allocatedUnits, type ChargeUnit } from './price.ts';
 
 /** An account's own figures: seconds of time, or bytes of space. */
-export interface AccountFigures {
+export interface AccountBalance {
   granted: number;
   held: number;
   posted: number;
@@ -11,17 +11,17 @@ export interface AccountFigures {
 }
 
 /** What a new hold may take. Negative when more was used than granted: that blocks new jobs until it is covered. */
-export function available(account: AccountFigures): number {
+export function available(account: AccountBalance): number {
   return account.granted - account.posted - account.held - account.overrun;
 }
 
 /** What a user sees as left: the smaller of the project's pool and the user's own cap, never below zero. */
-export function left(pool: AccountFigures, cap: AccountFigures): number {
+export function remaining(pool: AccountBalance, cap: AccountBalance): number {
   return Math.max(0, Math.min(available(pool), available(cap)));
 }
 
 /** The changes that one act makes to an account. The account's figures are the sum of them, for ever. */
-export type Movement = AccountFigures;
+export type Movement = AccountBalance;
 
 export const noMovement: Movement = { granted: 0, held: 0, posted: 0, overrun: 0 };
 
@@ -29,7 +29,7 @@ export const noMovement: Movement = { granted: 0, held: 0, posted: 0, overrun: 0
  * How use is recorded once its hold is let go: as far as the account covers it as posted, the rest as overrun.
  * What was used is always recorded, never refused.
  */
-export function cover(account: AccountFigures, used: number): Pick<Movement, 'posted' | 'overrun'> {
+export function cover(account: AccountBalance, used: number): Pick<Movement, 'posted' | 'overrun'> {
   const posted = Math.min(used, Math.max(0, available(account)));
   return { posted, overrun: used - posted };
 }

@@ -1,7 +1,7 @@
 import { BursarError } from '../errors.ts';
 
 /** What a job lacks: of time in seconds, of space in bytes. */
-export interface Lack {
+export interface Shortfall {
   resource: 'time' | 'space';
   /** The account that is too small: the project's pool, or the user's own cap. */
   account: 'pool' | 'cap';
@@ -10,7 +10,7 @@ export interface Lack {
 }
 
 /** The refusal of a job for lack of quota, in the units that callers know, with the longest runtime that would fit. */
-export function quotaExceeded(lack: Lack, longestRuntime: number): BursarError {
+export function quotaExceeded(lack: Shortfall, longestRuntime: number): BursarError {
   const { resource, account } = lack;
   const [unit, size] = resource === 'time' ? ['seconds', 1] : ['KB', 1000];
   const needed = lack.needed / size;

@@ -44,7 +44,7 @@ export function parseBatchCommand(text: string): ParsedCommand {
  * What is wrong with the `#SBATCH` lines of a script, or null. They are held to the same list as the command line. As
  * sbatch does, it looks no further than the first line that is neither a comment nor empty.
  */
-export function checkScript(text: string): string | null {
+export function checkSbatchLines(text: string): string | null {
   for (const line of text.split(/\r?\n/)) {
     if (line.trim() !== '' && !line.startsWith('#')) return null;
     if (!/^#SBATCH\s/.test(line)) continue;

@@ -2,7 +2,7 @@ import { unreachable } from '../errors.ts';
 import type { JobStatus } from './job.ts';
 
 /** The words in which a system tells where a job stands. */
-export interface StageVocabulary {
+export interface StageNames {
   queued: string;
   running: string;
   succeeded: string;
@@ -11,7 +11,7 @@ export interface StageVocabulary {
   deleted: string;
 }
 
-export function stageOf(status: JobStatus, words: StageVocabulary): string {
+export function stageOf(status: JobStatus, words: StageNames): string {
   switch (status.state) {
     case 'accepted':
     case 'submitting':

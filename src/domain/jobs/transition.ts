@@ -20,7 +20,7 @@ const order: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2,
 const stateSeen = { queued: 'queued', running: 'running', finished: 'ended' } as const;
 
 /** Whether an observation changes anything for a job in this state. Nothing ever goes back, whatever the engine says. */
-export function isNews(current: JobState, { kind }: Observation): boolean {
+export function isChange(current: JobState, { kind }: Observation): boolean {
   return order[stateSeen[kind]] > order[current] && order[current] < order.ended;
 }
 
@@ -33,7 +33,7 @@ export function transition(
   observation: Observation,
   isToBeCancelled: boolean,
 ): ObservedStatus | null {
-  return isNews(current.state, observation) ? observedStatus(observation, isToBeCancelled) : null;
+  return isChange(current.state, observation) ? observedStatus(observation, isToBeCancelled) : null;
 }
 
 function observedStatus(observation: Observation, isToBeCancelled: boolean): ObservedStatus {

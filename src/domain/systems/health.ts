@@ -2,7 +2,7 @@
 export type SystemStatus = 'up' | 'degraded' | 'down';
 
 /** One look at a system: how long it took, and what was wrong, if it was. */
-export interface Look {
+export interface PollResult {
   tookMs: number;
   trouble: string | null;
 }
@@ -13,7 +13,7 @@ const failingUntilDownMs = 15_000;
 
 /** How a system does, by its last look, and by how many in a row have failed and for how long. */
 export function statusAfter(
-  { tookMs, trouble }: Look,
+  { tookMs, trouble }: PollResult,
   { failures, failingMs }: { failures: number; failingMs: number },
 ): { status: SystemStatus; detail: string } {
   if (trouble !== null) {

@@ -1,5 +1,5 @@
 import type { ChargeUnit } from '../accounting/price.ts';
-import type { StageVocabulary } from '../jobs/stage.ts';
+import type { StageNames } from '../jobs/stage.ts';
 
 /** A parameter that a tool declares for its Payload, beside the fields that every job has. */
 export interface ToolParameter {
@@ -34,7 +34,7 @@ export interface HpcSystem {
   kind: 'batch' | 'tool';
   /** What runs its jobs. */
   scheduler: 'local' | 'slurm';
-  stages: StageVocabulary;
+  stages: StageNames;
   jobId: { style: 'uuid' } | { style: 'prefixed'; prefix: string };
   charge: ChargeUnit;
   limits: SystemLimits;

@@ -20,9 +20,9 @@ export type Cause =
   | { kind: 'cancelled'; byOwner: boolean }
   | { kind: 'broken'; reason: string };
 
-export type Verdict = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
+export type RunResult = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
 
-export function judge(cause: Cause, job: EngineJob, limits: JobLimits): Verdict {
+export function judge(cause: Cause, job: EngineJob, limits: JobLimits): RunResult {
   switch (cause.kind) {
     case 'exited':
       return judgeExit(cause.code, cause.signal, job);
@@ -63,11 +63,11 @@ export function endLost(reason: string, startedAt: number | null, endedAt: numbe
   return { outcome: 'lost', reason, exitCode: null, startedAt, endedAt, elapsedSeconds: 0 };
 }
 
-function verdict(outcome: JobEnd['outcome'], reason: string, exitCode: number | null = null): Verdict {
+function verdict(outcome: JobEnd['outcome'], reason: string, exitCode: number | null = null): RunResult {
   return { outcome, reason, exitCode };
 }
 
-function judgeExit(code: number | null, signal: NodeJS.Signals | null, job: EngineJob): Verdict {
+function judgeExit(code: number | null, signal: NodeJS.Signals | null, job: EngineJob): RunResult {
   if (code === null) return verdict('failed', `killed by ${signal}`);
   if (code === 0) return verdict('succeeded', 'exit code 0', 0);
   // Shells use these two codes for themselves; of any other program they may mean anything.

@@ -6,13 +6,16 @@ import { isAlive, killJob } from './processes.ts';
 import { claim, readEnd, readGroup, readRequest, readStart, recordEnd } from './records.ts';
 
 /** What has become of a job, as its record and the process table tell. */
-export type Standing = { kind: 'queued' } | { kind: 'running'; startedAt: number } | { kind: 'finished'; end: JobEnd };
+export type LocalJobState =
+  | { kind: 'queued' }
+  | { kind: 'running'; startedAt: number }
+  | { kind: 'finished'; end: JobEnd };
 
 /**
  * Looks at a job. One whose supervisor has died without recording an end is ended here, with all that is left of
  * it. A job that was once found finished is found so again, with the same end.
  */
-export async function examine(folder: string, jobId: string, now: () => number): Promise<Standing> {
+export async function examine(folder: string, jobId: string, now: () => number): Promise<LocalJobState> {
   const start = await readStart(folder);
   if (start === 'absent') return { kind: 'queued' };
   const end = await readEnd(folder);
@@ -26,7 +29,7 @@ export async function examine(folder: string, jobId: string, now: () => number):
 }
 
 /** Ends a job that cannot run because its request is unreadable, unless a supervisor has it already. */
-export async function withdrawDamaged(folder: string, jobId: string, now: () => number): Promise<Standing> {
+export async function withdrawDamaged(folder: string, jobId: string, now: () => number): Promise<LocalJobState> {
   await claim(folder, { kind: 'withdrawn', end: endLost('its request record is damaged', null, now()) });
   return examine(folder, jobId, now);
 }
@@ -34,7 +37,7 @@ export async function withdrawDamaged(folder: string, jobId: string, now: () => 
 /**
  * The supervisor is dead, but may have recorded the end just before: whichever end was recorded first stands.
  */
-async function abandon(folder: string, jobId: string, end: JobEnd): Promise<Standing> {
+async function abandon(folder: string, jobId: string, end: JobEnd): Promise<LocalJobState> {
   const group = await readGroup(folder);
   await killJob({ jobId, leader: typeof group === 'object' ? group : null });
   const request = await readRequest(folder);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { examine, type Standing, withdrawDamaged } from './examine.ts';
+import { examine, type LocalJobState, withdrawDamaged } from './examine.ts';
 import { hasRecord, listRecords, readRequest, removeRecord } from './records.ts';
 import { coresNeeded } from './slots.ts';
 import { errorCode } from './system-error.ts';
@@ -9,7 +9,7 @@ export interface LocalJob {
   folder: string;
   sequence: number;
   cores: number;
-  standing: Standing;
+  standing: LocalJobState;
 }
 
 /** The engine's jobs as they were when last looked at. The records are the truth; this is a copy to work with. */
@@ -25,7 +25,7 @@ export interface JobList {
   get(jobId: string): LocalJob | undefined;
   all(): LocalJob[];
   /** In the order of submission. */
-  having(kind: Standing['kind']): LocalJob[];
+  having(kind: LocalJobState['kind']): LocalJob[];
   folderOf(jobId: string): string;
   nextSequence(): number;
 }

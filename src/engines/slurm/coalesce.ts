@@ -3,7 +3,7 @@
  * is served by the next. So however many ask, a command is run as often as it can answer, and each answer is of after
  * it was asked for.
  */
-export function gathered<Asked, Answer>(
+export function coalesce<Asked, Answer>(
   work: (asked: Asked[], signal: AbortSignal) => Promise<Answer>,
 ): (asked: Asked, signal: AbortSignal) => Promise<Answer> {
   let running: Promise<unknown> = Promise.resolve();

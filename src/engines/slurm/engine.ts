@@ -1,15 +1,15 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine, EngineJob } from '../engine.ts';
-import { gathered } from './coalesce.ts';
+import { coalesce } from './coalesce.ts';
 import { type CommandOptions, chunked, createRunCommand, isJobName, outputOf } from './commands.ts';
-import { createLeftQueue } from './finished-jobs.ts';
+import { createFinishedJobs } from './finished-jobs.ts';
 import { createQueueReader, type QueueEntry } from './queue-reader.ts';
 import type { Accounting } from './sacct.ts';
-import { parseSbatch, sbatchCommand } from './sbatch.ts';
+import { parseSbatchOutput, sbatchCommand } from './sbatch.ts';
 import { checkScancel, scancelById, scancelByName } from './scancel.ts';
 import { checkRelease, parsePing, pingCommand, releaseCommand } from './scontrol.ts';
-import { checkScript, scriptCheckCommand } from './script-check.ts';
+import { parseScriptCheck, scriptCheckCommand } from './script-check.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { squeueCommand } from './squeue.ts';
 import { createTraces } from './traces.ts';
@@ -27,7 +27,7 @@ export interface SlurmEngineOptions extends CommandOptions {
 export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const { now = Date.now } = options;
   const run = createRunCommand(options);
-  const leftQueue = createLeftQueue(options.accounting, run, now);
+  const leftQueue = createFinishedJobs(options.accounting, run, now);
   const traces = createTraces(run, now);
   const readQueue = createQueueReader(now);
   const inTurn = createTurns();
@@ -39,7 +39,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   let answeredAt: number | null = null;
 
   /** All jobs of Bursar's that Slurm has, by their ids, lowest first. */
-  const squeue = gathered(async (_, signal): Promise<QueueEntry[]> => {
+  const squeue = coalesce(async (_, signal): Promise<QueueEntry[]> => {
     const queue = readQueue(outputOf('squeue', await run(squeueCommand(), signal)));
     answeredAt = now();
     traces.note(queue);
@@ -47,7 +47,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   });
   const list = async (signal: AbortSignal) => (await squeue(undefined, signal)).map(({ job }) => job);
 
-  const release = gathered(async (asked: ReadonlyMap<string, string>[], signal) => {
+  const release = coalesce(async (asked: ReadonlyMap<string, string>[], signal) => {
     const wanted = new Map(asked.flatMap((refs) => [...refs]));
     // An id that is another job's by now is not this one; one that is not held any more needs nothing.
     const held = (await list(signal)).filter((job) => wanted.get(job.name) === job.ref && isHeld(job));
@@ -70,9 +70,9 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     const submission = sbatchCommand(job);
     if (command.kind === 'script') {
       const check = scriptCheckCommand(workspace.directory, command.script);
-      checkScript(command.script, outputOf('bash', await run(check, signal)));
+      parseScriptCheck(command.script, outputOf('bash', await run(check, signal)));
     }
-    return parseSbatch(await run(submission, signal));
+    return parseSbatchOutput(await run(submission, signal));
   }
 
   return {

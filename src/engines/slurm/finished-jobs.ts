@@ -3,7 +3,7 @@ import { isJobName, outputOf, type RunCommand } from './commands.ts';
 import { observationOf } from './observation.ts';
 import { type Accounting, parseSacct, sacctCommand } from './sacct.ts';
 
-export interface LeftQueue {
+export interface FinishedJobs {
   /**
    * The ends of jobs that are not in the queue any more, as far as accounting tells them; at most one command, however
    * many jobs. A job that is not told of yet is asked for again after 2, 4, 8… 60 s, a known one never. Never throws.
@@ -15,7 +15,7 @@ const longestPauseMs = 60_000;
 /** Those beyond it have their turn at the next look. */
 const mostAtOnce = 500;
 
-export function createLeftQueue(source: Accounting, run: RunCommand, now: () => number): LeftQueue {
+export function createFinishedJobs(source: Accounting, run: RunCommand, now: () => number): FinishedJobs {
   const known = new Map<string, Observation>();
   const asked = new Map<string, { pauseMs: number; nextAt: number }>();
 

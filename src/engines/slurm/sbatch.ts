@@ -47,7 +47,7 @@ const literal = (path: string) => path.replaceAll('%', '%%');
  * The job's id. Only what Slurm says no to in so many words is refused for good; after anything else the job may be
  * there or not.
  */
-export function parseSbatch(result: RunResult): string {
+export function parseSbatchOutput(result: RunResult): string {
   const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(result.stdout) ?? [];
   if (result.code === 0 && ref !== undefined) return ref;
   if (result.code === null || result.code === 0 || !isRefusal(result.stderr)) throw unavailable('sbatch', result);

@@ -3,7 +3,7 @@ import { access, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
-import { diskCode, diskTrouble } from '../disk-errors.ts';
+import { diskCode, diskError } from '../disk-errors.ts';
 import { checkedJobId, isJobId } from '../job-id.ts';
 import type { Content } from '../zip/byte-source.ts';
 import { createIncoming } from './incoming.ts';
@@ -84,7 +84,7 @@ export function createSpool(directory: string): Spool {
         return { content: await place.end(), bytes, sha256: hash.digest('hex') };
       } catch (error) {
         await place.abandon();
-        throw diskTrouble('store the request body', error);
+        throw diskError('store the request body', error);
       }
     },
 
@@ -94,7 +94,7 @@ export function createSpool(directory: string): Spool {
         await rename(file, path);
         await syncNames();
       } catch (error) {
-        throw diskTrouble('store the request body', error);
+        throw diskError('store the request body', error);
       }
     },
 
@@ -111,7 +111,7 @@ export function createSpool(directory: string): Spool {
       } catch (error) {
         // A folder that cannot be reached now has it perhaps, and a job must not run without its files.
         if (diskCode(error) === 'ENOENT') return false;
-        throw diskTrouble('look for the zip of a job', error);
+        throw diskError('look for the zip of a job', error);
       }
     },
 

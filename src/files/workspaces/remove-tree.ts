@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { chmod, lstat, rename, rmdir, unlink } from 'node:fs/promises';
-import { diskCode, diskTrouble } from '../disk-errors.ts';
+import { diskCode, diskError } from '../disk-errors.ts';
 import { readFolder } from './read-folder.ts';
 
 /** Half of what systems take for a path, so that the names below still fit. */
@@ -18,7 +18,7 @@ export async function removeTree(path: string): Promise<void> {
     else await unlink(path);
   } catch (error) {
     if (diskCode(error) === 'ENOENT') return;
-    throw diskTrouble('remove the files of a job', error);
+    throw diskError('remove the files of a job', error);
   }
 }
 

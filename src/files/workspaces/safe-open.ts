@@ -1,6 +1,6 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
-import { diskCode, diskTrouble } from '../disk-errors.ts';
+import { diskCode, diskError } from '../disk-errors.ts';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 /** A folder in place of a file, a pipe or a socket in place of a folder, a link in place of either… */
@@ -57,7 +57,7 @@ export async function openRegular(
     if (stats.isFile()) return { handle, stats };
   } catch (error) {
     await handle.close();
-    throw diskTrouble('read the files of a job', error);
+    throw diskError('read the files of a job', error);
   }
   await handle.close();
   return undefined;
@@ -83,6 +83,6 @@ export async function ifThere<T>(result: Promise<T>): Promise<T | undefined> {
     return await result;
   } catch (error) {
     if (absent.has(diskCode(error) ?? '')) return undefined;
-    throw diskTrouble('read the files of a job', error);
+    throw diskError('read the files of a job', error);
   }
 }

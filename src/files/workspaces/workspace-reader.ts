@@ -32,7 +32,7 @@ export type ArchiveEntry = { path: string; modifiedAt: number; mode: number } & 
 );
 
 /** One look at what a job has printed. */
-export interface LogLook {
+export interface LogChunk {
   /** Of the whole log, at that moment. */
   size: number;
   bytes: Buffer;
@@ -63,7 +63,7 @@ export interface WorkspaceReader {
     log: LogStream,
     from: { offset: number; maxBytes: number },
     signal: AbortSignal,
-  ): Promise<LogLook | undefined>;
+  ): Promise<LogChunk | undefined>;
 
   /** How often a log may be looked at by one who follows it: while something comes, and at the least. */
   readonly lookMs: { fast: number; slow: number };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { diskCode, diskTrouble } from '../disk-errors.ts';
+import { diskCode, diskError } from '../disk-errors.ts';
 import { checkedJobId, isJobId } from '../job-id.ts';
 import type { Content } from '../zip/byte-source.ts';
 import { unpackZip } from '../zip/unzip.ts';
@@ -76,7 +76,7 @@ export function createWorkspaces(root: string): Workspaces {
         if (zip !== null) await unpackZip(zip, files, limits);
         await renameUnlessThere(dirname(files), home);
       } catch (error) {
-        throw diskTrouble('make the workspace of the job', error);
+        throw diskError('make the workspace of the job', error);
       } finally {
         // The first trouble is the one to tell of; what cannot be removed now, the next try removes.
         await removeTree(partial).catch(() => undefined);
@@ -110,6 +110,6 @@ async function renameIfThere(from: string, to: string) {
   try {
     await rename(from, to);
   } catch (error) {
-    if (diskCode(error) !== 'ENOENT') throw diskTrouble('remove the files of a job', error);
+    if (diskCode(error) !== 'ENOENT') throw diskError('remove the files of a job', error);
   }
 }

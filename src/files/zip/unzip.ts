@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 import { BursarError } from '../../domain/errors.ts';
-import { diskCode, diskTrouble } from '../disk-errors.ts';
+import { diskCode, diskError } from '../disk-errors.ts';
 import type { Content } from './byte-source.ts';
 import { invalidEntry } from './invalid-zip.ts';
 import { checkDirectory, inspectZip, type ZipSummary } from './zip-directory.ts';
@@ -162,5 +162,5 @@ function unpackTrouble(entry: ZipEntry, error: unknown): unknown {
   if (nameCodes.has(code)) {
     return invalidEntry(entry.path, `cannot have this name here (${code})`, 'Rename it and make the zip again.', error);
   }
-  return diskTrouble('unpack the zip file', error);
+  return diskError('unpack the zip file', error);
 }

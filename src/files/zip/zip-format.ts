@@ -1,5 +1,5 @@
 /** An entry, as the headers of a zip tell of it. */
-export interface ZipEntry {
+export interface WrittenEntry {
   name: Buffer;
   /** With the kind of file (`S_IFREG`, `S_IFDIR`). */
   mode: number;
@@ -20,7 +20,7 @@ const versions = { plain: 20, large: 45, madeByUnix: 0x031e };
 const flags = 0x0808;
 
 /** Before the content. */
-export function localHeader({ name, time, isLarge }: ZipEntry): Buffer {
+export function localHeader({ name, time, isLarge }: WrittenEntry): Buffer {
   // With empty large fields: by them a reader knows how wide the ones behind the content are.
   const extra = isLarge ? Buffer.concat([field(1, [0n, 0n]), timeField(time)]) : timeField(time);
   const head = Buffer.alloc(30);
@@ -35,7 +35,7 @@ export function localHeader({ name, time, isLarge }: ZipEntry): Buffer {
 }
 
 /** Behind the content. */
-export function descriptor({ crc, size, isLarge }: ZipEntry): Buffer {
+export function descriptor({ crc, size, isLarge }: WrittenEntry): Buffer {
   const bytes = Buffer.alloc(isLarge ? 24 : 16);
   bytes.writeUInt32LE(0x08074b50, 0);
   bytes.writeUInt32LE(crc, 4);
@@ -47,7 +47,7 @@ export function descriptor({ crc, size, isLarge }: ZipEntry): Buffer {
 }
 
 /** In the directory at the end. */
-export function directoryRecord({ name, mode, time, offset, size, crc, isLarge }: ZipEntry): Buffer {
+export function directoryRecord({ name, mode, time, offset, size, crc, isLarge }: WrittenEntry): Buffer {
   const isFar = isLarge || offset >= most32;
   const large = isFar ? [field(1, [BigInt(size), BigInt(size), BigInt(offset)])] : [];
   const extra = Buffer.concat([...large, timeField(time)]);

@@ -1,6 +1,6 @@
 import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from 'yauzl';
 import { type ByteSource, type Content, withBytes } from './byte-source.ts';
-import { zipTrouble } from './invalid-zip.ts';
+import { zipError } from './invalid-zip.ts';
 
 export interface OpenZip {
   zip: ZipFile;
@@ -22,7 +22,7 @@ export async function withZip<T>(content: Content, use: (zip: OpenZip) => Promis
       return await use({ zip, bytes, directoryStart: nextHeader(zip) });
     });
   } catch (error) {
-    throw zipTrouble(error);
+    throw zipError(error);
   }
 }
 

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import type { ArchiveEntry } from '../workspaces/workspace-reader.ts';
-import { descriptor, directoryRecord, endRecords, localHeader, type ZipEntry } from './zip-format.ts';
+import { descriptor, directoryRecord, endRecords, localHeader, type WrittenEntry } from './zip-format.ts';
 
 /** A zip knows times from 1980 on, in 32 bits. */
 const timesMs = { from: Date.UTC(1980, 0, 2), to: 0x7fff_ffff * 1000 };
@@ -15,7 +15,7 @@ const chunkBytes = 256 * 1024;
  *
  * (By hand, as the packages for it take quadratic time, or all the memory at the end, where there are very many files.)
  */
-export function zipOf(entries: AsyncIterable<ArchiveEntry>): Readable {
+export function writeZip(entries: AsyncIterable<ArchiveEntry>): Readable {
   return Readable.from(zipBytes(entries), { objectMode: false, highWaterMark: chunkBytes });
 }
 
@@ -42,7 +42,7 @@ async function* zipBytes(entries: AsyncIterable<ArchiveEntry>): AsyncGenerator<B
   yield endRecords(directory.count(), directory.length(), offset);
 }
 
-function entryOf(archived: ArchiveEntry, offset: number): ZipEntry {
+function entryOf(archived: ArchiveEntry, offset: number): WrittenEntry {
   const { path, mode, modifiedAt, kind } = archived;
   return {
     name: Buffer.from(kind === 'folder' ? `${safeName(path)}/` : safeName(path)),

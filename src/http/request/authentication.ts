@@ -7,12 +7,12 @@ const actors = new WeakMap<FastifyRequest, Actor>();
 /** A hook that turns the bearer token into the caller, or ends the request. It runs before any body is read. */
 export function requireActor(
   authenticate: (authorization: string | undefined) => Promise<Caller>,
-  limits: Pick<RateLimits, 'caller' | 'stranger'>,
+  limits: Pick<RateLimits, 'caller' | 'anonymous'>,
   introduce: (request: FastifyRequest, caller: Caller) => void,
 ) {
   return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const caller = await authenticate(request.headers.authorization).catch((error) => {
-      limits.stranger(request, reply);
+      limits.anonymous(request, reply);
       throw error;
     });
     limits.caller(reply, caller);

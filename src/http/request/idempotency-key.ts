@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
-import type { OnceRequest } from '../../services/idempotency.ts';
+import type { IdempotentRequest } from '../../services/idempotency.ts';
 import { actorOf } from './authentication.ts';
 
 const description = 'Chosen by you, a new one for each request. A repetition with the same key gets the first answer.';
@@ -14,13 +14,13 @@ export const requiredKeyHeader = {
 };
 
 /** The request, with what it says, as something to be done once; null when its caller has sent no key. */
-export function onceRequest(request: FastifyRequest, content: () => unknown): OnceRequest | null {
-  const key = keyOf(request);
+export function idempotentRequest(request: FastifyRequest, content: () => unknown): IdempotentRequest | null {
+  const key = idempotencyKey(request);
   if (key === undefined) return null;
-  return { userId: actorOf(request).userId, key, content: [targetOf(request), content()] };
+  return { userId: actorOf(request).userId, key, content: [requestTarget(request), content()] };
 }
 
-export function keyOf(request: FastifyRequest): string | undefined {
+export function idempotencyKey(request: FastifyRequest): string | undefined {
   const key = request.headers['idempotency-key'];
   if (key === undefined) return undefined;
   if (typeof key === 'string' && /^[\x21-\x7e]{1,200}$/.test(key)) return key;
@@ -31,7 +31,7 @@ export function keyOf(request: FastifyRequest): string | undefined {
 }
 
 /** Method and path in one spelling: without the query, the last slash and the percent-encoding. */
-export function targetOf(request: FastifyRequest): string {
+export function requestTarget(request: FastifyRequest): string {
   const [path = ''] = request.url.split('?', 1);
   const segments = path.split('/').filter((segment) => segment !== '');
   return [request.method, ...segments.map(decodeURIComponent)].join('/');

@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
 import { readInteger } from '../../domain/jobs/values.ts';
 import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
-import { epochMs, momentExample } from './parse-time.ts';
+import { parseTime, timeExample } from './parse-time.ts';
 
 const mostPerPage = 1000;
 
@@ -41,7 +41,7 @@ export function readListQuery(request: FastifyRequest): JobListQuery {
     after: read('cursor', text('cursor'), readCursor, 'must be taken from the Link of the page before'),
     failed: read('failed', text('failed'), readBoolean, 'must be true or false'),
     terminal: read('terminal', text('terminal'), readBoolean, 'must be true or false'),
-    since: read('since', text('since'), epochMs, `must be a time, such as ${momentExample}`),
+    since: read('since', text('since'), parseTime, `must be a time, such as ${timeExample}`),
     stage: text('stage'),
     title: text('title'),
   };

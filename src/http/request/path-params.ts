@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import type { Place } from '../../services/scope.ts';
+import type { PathScope } from '../../services/scope.ts';
 
 /** The segments that name a place, as every family of paths has them. */
 export const hpcParam = { hpc: Type.String({ description: 'The HPC system, in lower case.' }) };
@@ -8,14 +8,14 @@ export const projectParams = { ...hpcParam, project_name: Type.String() };
 export const jobParams = { ...projectParams, job_id: Type.String() };
 
 /** The place that a path names, as far as it names one. */
-export function placeOf(request: FastifyRequest): Place {
+export function pathScope(request: FastifyRequest): PathScope {
   const hpc = segment(request, 'hpc');
   const project = segment(request, 'project_name');
   return { ...(hpc === undefined ? {} : { hpc }), ...(project === undefined ? {} : { project }) };
 }
 
 /** The project that a path names, on a route whose path has one. */
-export function projectOf(request: FastifyRequest): Required<Place> {
+export function projectPath(request: FastifyRequest): Required<PathScope> {
   return { hpc: segment(request, 'hpc') ?? '', project: segment(request, 'project_name') ?? '' };
 }
 

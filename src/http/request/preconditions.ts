@@ -10,20 +10,20 @@ export const httpDate = (ms: number) => new Date(ms).toUTCString();
 
 /** Whether the caller has it already: 304 (RFC 9110, 13.1.2 and 13.1.3). */
 export function isUnchanged(headers: IncomingHttpHeaders, { etag, modifiedAt }: Validators): boolean {
-  if (headers['if-none-match'] !== undefined) return isAmong(etag, headers['if-none-match']);
+  if (headers['if-none-match'] !== undefined) return matchesEtag(etag, headers['if-none-match']);
   const since = Date.parse(headers['if-modified-since'] ?? '');
   return Math.floor(modifiedAt / 1000) * 1000 <= since;
 }
 
 /** Whether the part that the caller has and the part that is asked for are of the same bytes (RFC 9110, 13.1.5). */
-export function mayContinue(ifRange: string | undefined, { etag, modifiedAt }: Validators): boolean {
+export function rangeStillValid(ifRange: string | undefined, { etag, modifiedAt }: Validators): boolean {
   if (ifRange === undefined) return true;
   if (etag.startsWith('W/')) return false;
   return ifRange.startsWith('"') ? ifRange === etag : ifRange === httpDate(modifiedAt);
 }
 
 /** Tags are compared as RFC 9110 asks for reading: a weak one (`W/`) will do, and `*` stands for any. */
-export function isAmong(tag: string, header: string | undefined): boolean {
+export function matchesEtag(tag: string, header: string | undefined): boolean {
   if (header === undefined) return false;
   if (header.trim() === '*') return true;
   const opaque = tag.replace(/^W\//, '');

@@ -1,5 +1,5 @@
 /** The bytes that an answer carries: all of them, a part, or none because there are none there. */
-export type RangeVerdict =
+export type RangeResult =
   | { kind: 'whole' }
   | { kind: 'part'; start: number; length: number }
   | { kind: 'unsatisfiable' };
@@ -8,7 +8,7 @@ export type RangeVerdict =
  * What a Range header asks of so many bytes (RFC 9110, 14.2). What cannot be understood is ignored, as it says, and so
  * are several ranges at once, which nobody needs of a file.
  */
-export function readRange(header: string | undefined, size: number): RangeVerdict {
+export function readRange(header: string | undefined, size: number): RangeResult {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? '') ?? [];
   if (first === '' && last === '') return { kind: 'whole' };
   if (first !== '' && last !== '' && Number(last) < Number(first)) return { kind: 'whole' };

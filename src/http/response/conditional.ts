@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { JsonAnswer, Versioned } from '../../services/versioned.ts';
+import type { JsonBody, VersionedJson } from '../../services/versioned.ts';
 import { nextLink } from '../request/list-query.ts';
-import { isAmong } from '../request/preconditions.ts';
-import type { AnswerCache, KeptAnswer } from './response-cache.ts';
+import { matchesEtag } from '../request/preconditions.ts';
+import type { CachedResponse, ResponseCache } from './response-cache.ts';
 
 /** Raised when the same version of the same thing is written in another way than before. */
 const format = '1';
@@ -13,11 +13,11 @@ const format = '1';
  * version is not the same any more; that and the reading are one look, so an answer is never older than its tag says.
  */
 export async function sendVersioned(
-  cache: AnswerCache,
+  cache: ResponseCache,
   request: FastifyRequest,
   reply: FastifyReply,
   owner: string | undefined,
-  read: (knownVersion: string | undefined) => Promise<Versioned>,
+  read: (knownVersion: string | undefined) => Promise<VersionedJson>,
 ): Promise<FastifyReply> {
   const subject = `${owner ?? 'everybody'} ${request.url}`;
   const kept = cache.get(subject);
@@ -34,7 +34,12 @@ export async function sendVersioned(
   return reply.send(long !== null && 'pieces' in long ? ReadableStream.from(bytesOf(long.pieces)) : long?.json);
 }
 
-function keptAnswer(request: FastifyRequest, subject: string, version: string, answer: JsonAnswer | null): KeptAnswer {
+function keptAnswer(
+  request: FastifyRequest,
+  subject: string,
+  version: string,
+  answer: JsonBody | null,
+): CachedResponse {
   const tag = tagOf(`${format} ${subject} ${version}`);
   if (answer === null || 'pieces' in answer) return { version, tag, body: null, link: null };
   const link = answer.next === undefined ? null : nextLink(request, answer.next);
@@ -67,7 +72,7 @@ function tagOf(text: string): string {
 /** Answers 304 to whoever has what this tag stands for; and lets nobody keep an answer without asking again. */
 function isKnown(request: FastifyRequest, reply: FastifyReply, tag: string): boolean {
   reply.header('etag', tag).header('cache-control', 'private, no-cache');
-  if (!isAmong(tag, request.headers['if-none-match'])) return false;
+  if (!matchesEtag(tag, request.headers['if-none-match'])) return false;
   reply.code(304).send();
   return true;
 }

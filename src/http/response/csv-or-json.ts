@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
-import { csvOf } from './csv.ts';
+import { toCsv } from './csv.ts';
 
 export const formatQuery = {
   format: Type.Optional(Type.Enum(['json', 'csv'], { description: 'Or ask with `Accept: text/csv`.' })),
@@ -15,5 +15,5 @@ export function wantsCsv(request: FastifyRequest): boolean {
 }
 
 export function sendCsv(reply: FastifyReply, rows: readonly Row[], columns: readonly string[]): FastifyReply {
-  return reply.header('content-type', 'text/csv; charset=utf-8').send(Buffer.from(csvOf(rows, columns)));
+  return reply.header('content-type', 'text/csv; charset=utf-8').send(Buffer.from(toCsv(rows, columns)));
 }

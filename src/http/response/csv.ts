@@ -1,5 +1,5 @@
 /** Rows as CSV (RFC 4180), with a header line of their keys. */
-export function csvOf(rows: readonly Readonly<Record<string, unknown>>[], columns: readonly string[]): string {
+export function toCsv(rows: readonly Readonly<Record<string, unknown>>[], columns: readonly string[]): string {
   const line = (cells: readonly unknown[]) => `${cells.map(cell).join(',')}\r\n`;
   return line(columns) + rows.map((row) => line(columns.map((column) => row[column]))).join('');
 }

@@ -73,7 +73,7 @@ export interface Problem {
 }
 
 /** What a caller is told of an error. Whatever is not a BursarError is our own fault, and its text stays inside. */
-export function problemOf(error: unknown, requestId: string): Problem {
+export function toProblem(error: unknown, requestId: string): Problem {
   const known = error instanceof BursarError && isPublic(error.code) ? error : undefined;
   const code: PublicCode = known && isPublic(known.code) ? known.code : 'internal';
   const status = statusOf[code];

@@ -1,6 +1,6 @@
 import { createRecentlyUsed, type RecentlyUsed } from '../../services/recently-used.ts';
 
-export interface KeptAnswer {
+export interface CachedResponse {
   version: string;
   /** Its entity tag. */
   tag: string;
@@ -11,12 +11,12 @@ export interface KeptAnswer {
 }
 
 /** The last answer to each request, as long as there is room for it. Whether it is still right, its version tells. */
-export type AnswerCache = RecentlyUsed<KeptAnswer>;
+export type ResponseCache = RecentlyUsed<CachedResponse>;
 
 /** Of a body that would take more than an eighth of the room only the version is kept. */
-export function createAnswerCache(mostBytes: number): AnswerCache {
-  const kept = createRecentlyUsed<KeptAnswer>(mostBytes, ({ body }) => body?.length ?? 0);
-  const isLong = ({ body }: KeptAnswer) => body !== null && body.length > mostBytes / 8;
+export function createResponseCache(mostBytes: number): ResponseCache {
+  const kept = createRecentlyUsed<CachedResponse>(mostBytes, ({ body }) => body?.length ?? 0);
+  const isLong = ({ body }: CachedResponse) => body !== null && body.length > mostBytes / 8;
   return {
     get: kept.get,
     put: (request, answer) => kept.put(request, isLong(answer) ? { ...answer, body: null } : answer),

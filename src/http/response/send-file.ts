@@ -4,15 +4,15 @@ import type { FastifyReply } from 'fastify';
 import mime from 'mime';
 import { BursarError } from '../../domain/errors.ts';
 import type { OpenFile } from '../../services/jobs/read-files.ts';
-import { httpDate, isUnchanged, mayContinue } from '../request/preconditions.ts';
+import { httpDate, isUnchanged, rangeStillValid } from '../request/preconditions.ts';
 import { readRange } from '../request/range.ts';
-import { sendNothing } from './send-nothing.ts';
+import { sendEmpty } from './send-nothing.ts';
 
 /**
  * Headers for what a job made: it must never run in a browser as if it came from this service. It is saved, not shown;
  * its type is not guessed; and where it is shown all the same, it may load, run and send nothing.
  */
-export function asDownload(reply: FastifyReply, path: string, type?: string): FastifyReply {
+export function setDownloadHeaders(reply: FastifyReply, path: string, type?: string): FastifyReply {
   return reply
     .header('content-type', type ?? mime.getType(path) ?? 'application/octet-stream')
     .header('content-disposition', contentDisposition(basename(path)))
@@ -29,21 +29,21 @@ export async function sendFile(reply: FastifyReply, path: string, file: OpenFile
   const validators = { etag: `${isSettled ? '' : 'W/'}"${version}"`, modifiedAt };
   reply.header('etag', validators.etag).header('last-modified', httpDate(modifiedAt)).header('accept-ranges', 'bytes');
   try {
-    if (isUnchanged(headers, validators)) return sendNothing(reply.code(304));
+    if (isUnchanged(headers, validators)) return sendEmpty(reply.code(304));
     // A Range means something to GET only.
     const asked =
-      method === 'GET' && mayContinue(headers['if-range']?.toString(), validators) ? headers.range : undefined;
+      method === 'GET' && rangeStillValid(headers['if-range']?.toString(), validators) ? headers.range : undefined;
     const range = readRange(asked, size);
     if (range.kind === 'unsatisfiable') {
       reply.header('content-range', `bytes */${size}`);
       throw new BursarError('range_not_satisfiable', `The file has ${size} bytes; the range is beyond them.`);
     }
     const { start, length } = range.kind === 'part' ? range : { start: 0, length: size };
-    asDownload(reply, path).header('content-length', length);
+    setDownloadHeaders(reply, path).header('content-length', length);
     if (range.kind === 'part') {
       reply.code(206).header('content-range', `bytes ${start}-${start + length - 1}/${size}`);
     }
-    if (method === 'HEAD') return sendNothing(reply);
+    if (method === 'HEAD') return sendEmpty(reply);
     return reply.send(await file.read(start, length));
   } finally {
     await file.close();

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { FastifyReply } from 'fastify';
-import { untilOver } from '../server/abort-signals.ts';
-import { sendNothing } from './send-nothing.ts';
+import { requestSignal } from '../server/abort-signals.ts';
+import { sendEmpty } from './send-nothing.ts';
 
 export interface ServerSentEvent {
   /** What a client sends back as Last-Event-ID, to go on after this event. */
@@ -43,9 +43,9 @@ export function sendEvents(
     .header('cache-control', 'no-store')
     // nginx would collect events before it passes them on.
     .header('x-accel-buffering', 'no');
-  if (reply.request.method === 'HEAD') return sendNothing(reply);
+  if (reply.request.method === 'HEAD') return sendEmpty(reply);
 
-  const over = untilOver(reply, closing);
+  const over = requestSignal(reply, closing);
   const frames = new PassThrough();
   const heartbeat = setInterval(() => {
     if (frames.readableLength === 0) frames.write(':\n\n');

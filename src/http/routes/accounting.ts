@@ -3,28 +3,28 @@ import Type, { type Static } from 'typebox';
 import type { QuoteSchema, StatementSchema, UsageSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
-import type { OnceRequest } from '../../services/idempotency.ts';
+import type { IdempotentRequest } from '../../services/idempotency.ts';
 import type { Actor } from '../../services/identity/actor.ts';
 import type { Destination } from '../../services/jobs/destination.ts';
-import type { Place } from '../../services/scope.ts';
+import type { PathScope } from '../../services/scope.ts';
 import { actorOf } from '../request/authentication.ts';
-import { keyHeader, onceRequest } from '../request/idempotency-key.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
-import { epochMs, momentExample } from '../request/parse-time.ts';
-import { hpcParam, placeOf, projectOf, projectParams } from '../request/path-params.ts';
+import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
+import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import { parseTime, timeExample } from '../request/parse-time.ts';
+import { hpcParam, pathScope, projectParams, projectPath } from '../request/path-params.ts';
 import { payloadContent, readPayload, submissionSchema } from '../request/submission.ts';
 import { formatQuery, sendCsv, wantsCsv } from '../response/csv-or-json.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
-export interface AccountingServices extends AudienceServices {
-  findDestination(actor: Actor, place: Place): Promise<Destination>;
+export interface AccountingServices extends OwnerScopeServices {
+  findDestination(actor: Actor, place: PathScope): Promise<Destination>;
   quote(destination: Destination, request: JobRequest): Static<typeof QuoteSchema>;
   /** The answer that was given before under the key, if there is one. */
-  readOnce<T>(request: OnceRequest | null, read: () => Promise<T>): Promise<T>;
+  readOnce<T>(request: IdempotentRequest | null, read: () => Promise<T>): Promise<T>;
   statement(
     userId: string,
-    place: Required<Place>,
+    place: Required<PathScope>,
     range: { from?: number; to?: number },
   ): Promise<Static<typeof StatementSchema>>;
   usage(userId: string | undefined): Promise<Static<typeof UsageSchema>[]>;
@@ -48,9 +48,9 @@ const usageColumns = ['user', 'project_hpc', 'project_name', 'month', 'jobs', 't
 /** What things cost, where they went, and how fast they go. */
 export function accountingRoutes(app: FastifyInstance, services: AccountingServices): void {
   quotePaths(app, services);
-  const statements = audiencesOf('quotas', services);
+  const statements = ownerScopes('quotas', services);
   for (const whose of [statements.own, statements.ofUser]) statementPath(app, services, whose);
-  const usage = audiencesOf('usage', services);
+  const usage = ownerScopes('usage', services);
   for (const whose of [usage.own, usage.ofUser, usage.everybody]) usagePath(app, services, whose);
 }
 
@@ -65,9 +65,9 @@ function quotePaths(app: FastifyInstance, services: AccountingServices): void {
     validatorCompiler: () => () => true,
     handler: async (request: FastifyRequest) => {
       return await services.readOnce(
-        onceRequest(request, () => payloadContent(request)),
+        idempotentRequest(request, () => payloadContent(request)),
         async () => {
-          const destination = await services.findDestination(actorOf(request), placeOf(request));
+          const destination = await services.findDestination(actorOf(request), pathScope(request));
           return services.quote(destination, readPayload(request, destination.system));
         },
       );
@@ -83,7 +83,7 @@ const RangeQuery = Type.Object({
   ...formatQuery,
 });
 
-function statementPath(app: FastifyInstance, services: AccountingServices, whose: Audience): void {
+function statementPath(app: FastifyInstance, services: AccountingServices, whose: OwnerScope): void {
   resource(app, `${whose.prefix}:hpc/:project_name/statement/`, {
     GET: {
       schema: {
@@ -97,7 +97,7 @@ function statementPath(app: FastifyInstance, services: AccountingServices, whose
         const userId = (await whose.ownerOf(request)) ?? '';
         const { from, to } = request.query as Static<typeof RangeQuery>;
         const range = { ...moment('from', from), ...moment('to', to) };
-        const statement = await services.statement(userId, projectOf(request), range);
+        const statement = await services.statement(userId, projectPath(request), range);
         if (!wantsCsv(request)) return statement;
         const rows = (['time', 'space'] as const).flatMap((name) =>
           statement[name].movements.map((movement) => ({ ...movement, resource: name, unit: statement[name].unit })),
@@ -108,7 +108,7 @@ function statementPath(app: FastifyInstance, services: AccountingServices, whose
   });
 }
 
-function usagePath(app: FastifyInstance, services: AccountingServices, whose: Audience): void {
+function usagePath(app: FastifyInstance, services: AccountingServices, whose: OwnerScope): void {
   resource(app, whose.prefix, {
     GET: {
       schema: {
@@ -128,7 +128,7 @@ function usagePath(app: FastifyInstance, services: AccountingServices, whose: Au
 
 function moment(name: 'from' | 'to', text: string | undefined) {
   if (text === undefined) return {};
-  const at = epochMs(text);
-  if (at === undefined) throw new BursarError('bad_request', `"${name}" is not a time. Write it as ${momentExample}.`);
+  const at = parseTime(text);
+  if (at === undefined) throw new BursarError('bad_request', `"${name}" is not a time. Write it as ${timeExample}.`);
   return { [name]: at };
 }

@@ -18,10 +18,10 @@ import {
 import type { AccountSchema, ProofSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Actor } from '../../services/identity/actor.ts';
-import type { Place } from '../../services/scope.ts';
+import type { PathScope } from '../../services/scope.ts';
 import { actorOf } from '../request/authentication.ts';
-import { keyOf, requiredKeyHeader, targetOf } from '../request/idempotency-key.ts';
-import { hpcParam, placeOf, projectOf, projectParams } from '../request/path-params.ts';
+import { idempotencyKey, requestTarget, requiredKeyHeader } from '../request/idempotency-key.ts';
+import { hpcParam, pathScope, projectParams, projectPath } from '../request/path-params.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
@@ -37,28 +37,31 @@ export interface Command<Body> {
 type Accounts = Promise<Static<typeof AccountSchema>[]>;
 
 export interface AdministrationServices {
-  refuseOthers(actor: Actor): void;
-  grantPool(place: Required<Place>, command: Command<Static<typeof PoolGrantBody>>): Accounts;
-  grantCap(place: Required<Place>, user: string, command: Command<Static<typeof CapGrantBody>>): Accounts;
-  transfer(place: Required<Place>, command: Command<Static<typeof TransferBody>>): Accounts;
-  refund(place: Required<Place>, command: Command<Static<typeof RefundBody>>): Accounts;
-  openPeriod(place: Required<Place>, command: Command<Static<typeof PeriodBody>>): Promise<Static<typeof PeriodSchema>>;
-  listProjects(place: Place): Promise<Static<typeof ProjectSchema>[]>;
+  requireAdmin(actor: Actor): void;
+  grantPool(place: Required<PathScope>, command: Command<Static<typeof PoolGrantBody>>): Accounts;
+  grantCap(place: Required<PathScope>, user: string, command: Command<Static<typeof CapGrantBody>>): Accounts;
+  transfer(place: Required<PathScope>, command: Command<Static<typeof TransferBody>>): Accounts;
+  refund(place: Required<PathScope>, command: Command<Static<typeof RefundBody>>): Accounts;
+  openPeriod(
+    place: Required<PathScope>,
+    command: Command<Static<typeof PeriodBody>>,
+  ): Promise<Static<typeof PeriodSchema>>;
+  listProjects(place: PathScope): Promise<Static<typeof ProjectSchema>[]>;
   createProject(hpc: string, command: Command<Static<typeof ProjectBody>>): Promise<Static<typeof ProjectSchema>>;
   closeProject(
-    place: Required<Place>,
+    place: Required<PathScope>,
     command: Command<Static<typeof ReasonBody>>,
   ): Promise<Static<typeof ProjectSchema>>;
-  listMembers(place: Required<Place>): Promise<Static<typeof MemberSchema>[]>;
+  listMembers(place: Required<PathScope>): Promise<Static<typeof MemberSchema>[]>;
   setMember(
     actor: Actor,
-    place: Required<Place>,
+    place: Required<PathScope>,
     user: string,
     body: Static<typeof MemberBody>,
   ): Promise<Static<typeof MemberSchema>>;
   listUsers(): Promise<Static<typeof UserSchema>[]>;
   listAudit(limit: number, before: number | undefined): Promise<Static<typeof AuditSchema>[]>;
-  proveLedger(): Promise<Static<typeof ProofSchema>>;
+  verifyLedger(): Promise<Static<typeof ProofSchema>>;
 }
 
 const tag = 'administration';
@@ -67,7 +70,7 @@ const userOf = (request: FastifyRequest) => (request.params as { user_id: string
 
 /** Everything that administrators do beside reading: grants, projects, members, the audit trail, the proof. */
 export function administrationRoutes(app: FastifyInstance, services: AdministrationServices): void {
-  app.addHook('onRequest', async (request) => services.refuseOthers(actorOf(request)));
+  app.addHook('onRequest', async (request) => services.requireAdmin(actorOf(request)));
   grantRoutes(app, services);
   projectRoutes(app, services);
 
@@ -96,7 +99,7 @@ export function administrationRoutes(app: FastifyInstance, services: Administrat
   resource(app, '/admin/ledger/proof/', {
     GET: {
       schema: describe(tag, 'Whether the books balance, recomputed from the entries', { 200: Type.Ref('LedgerProof') }),
-      handler: () => services.proveLedger(),
+      handler: () => services.verifyLedger(),
     },
   });
 }
@@ -106,7 +109,7 @@ function grantRoutes(app: FastifyInstance, services: AdministrationServices): vo
   const post = <Body extends TObject>(
     summary: string,
     body: Body,
-    act: (place: Required<Place>, command: Command<Static<Body>>, request: FastifyRequest) => Promise<unknown>,
+    act: (place: Required<PathScope>, command: Command<Static<Body>>, request: FastifyRequest) => Promise<unknown>,
     more: { params?: object; answer?: string } = {},
   ) => ({
     POST: {
@@ -119,7 +122,7 @@ function grantRoutes(app: FastifyInstance, services: AdministrationServices): vo
         body,
       },
       handler: async (request: FastifyRequest, reply: { code(status: number): unknown }) => {
-        const answer = await act(projectOf(request), commandOf<Static<Body>>(request), request);
+        const answer = await act(projectPath(request), commandOf<Static<Body>>(request), request);
         reply.code(201);
         return answer;
       },
@@ -151,7 +154,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
       ...describe(tag, 'Projects', { 200: Type.Array(Type.Ref('Project')) }),
       params: Type.Object({ ...params }),
     },
-    handler: (request: FastifyRequest) => services.listProjects(placeOf(request)),
+    handler: (request: FastifyRequest) => services.listProjects(pathScope(request)),
   });
   resource(app, '/admin/projects/', { GET: list({}) });
   resource(app, '/admin/projects/:hpc/', {
@@ -164,7 +167,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
         body: ProjectBody,
       },
       handler: async (request, reply) => {
-        const { hpc = '' } = placeOf(request);
+        const { hpc = '' } = pathScope(request);
         const project = await services.createProject(hpc, commandOf(request));
         return reply.code(201).send(project);
       },
@@ -178,7 +181,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
         headers: Type.Object(requiredKeyHeader),
         body: ReasonBody,
       },
-      handler: (request) => services.closeProject(projectOf(request), commandOf(request)),
+      handler: (request) => services.closeProject(projectPath(request), commandOf(request)),
     },
   });
   resource(app, '/admin/projects/:hpc/:project_name/members/', {
@@ -187,7 +190,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
         ...describe(tag, 'The members of a project', { 200: Type.Array(Type.Ref('Member')) }),
         params: Type.Object(projectParams),
       },
-      handler: (request) => services.listMembers(projectOf(request)),
+      handler: (request) => services.listMembers(projectPath(request)),
     },
   });
   resource(app, '/admin/projects/:hpc/:project_name/members/:user_id/', {
@@ -200,7 +203,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
       handler: (request) =>
         services.setMember(
           actorOf(request),
-          projectOf(request),
+          projectPath(request),
           userOf(request),
           request.body as Static<typeof MemberBody>,
         ),
@@ -209,12 +212,12 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
 }
 
 function commandOf<Body>(request: FastifyRequest): Command<Body> {
-  const key = keyOf(request);
+  const key = idempotencyKey(request);
   if (key === undefined) {
     throw new BursarError(
       'idempotency_key_missing',
       'Send the header Idempotency-Key with a text of your choice (1 to 200 visible characters), a new one for each act.',
     );
   }
-  return { actor: actorOf(request), key, target: targetOf(request), body: request.body as Body };
+  return { actor: actorOf(request), key, target: requestTarget(request), body: request.body as Body };
 }

@@ -4,13 +4,13 @@ import { BursarError } from '../../domain/errors.ts';
 import type { EventPosition, PollRequest, TellableEvent } from '../../services/events/read-events.ts';
 import type { Actor } from '../../services/identity/actor.ts';
 import { actorOf } from '../request/authentication.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
-import { closingSignal, untilOver } from '../server/abort-signals.ts';
+import { closingSignal, requestSignal } from '../server/abort-signals.ts';
 import { describe, sendJson } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
-export interface EventServices extends AudienceServices {
+export interface EventServices extends OwnerScopeServices {
   heartbeatMs: number;
   authenticate(authorization: string | undefined): Promise<Actor>;
   startingPoint(userId: string, position: EventPosition): Promise<number>;
@@ -60,11 +60,11 @@ const answer = {
 /** What happens to a user's jobs and quotas, as it happens. */
 export function eventRoutes(app: FastifyInstance, services: EventServices): void {
   const closing = closingSignal(app);
-  const { own, ofUser } = audiencesOf('events', services);
+  const { own, ofUser } = ownerScopes('events', services);
   for (const whose of [own, ofUser]) eventPath(app, services, whose, closing);
 }
 
-function eventPath(app: FastifyInstance, services: EventServices, whose: Audience, closing: AbortSignal): void {
+function eventPath(app: FastifyInstance, services: EventServices, whose: OwnerScope, closing: AbortSignal): void {
   const about = describe(whose.tag, whose.describe('events, as they happen'), {});
   resource(app, whose.prefix, {
     GET: {
@@ -83,7 +83,7 @@ function eventPath(app: FastifyInstance, services: EventServices, whose: Audienc
         if (!wantsStream(request)) {
           const { limit = 100, wait = 0 } = request.query as Static<typeof EventQuery>;
           const asked = { after, limit, waitMs: Math.ceil(wait * 1000) };
-          const json = await services.pollEvents(userId, asked, untilOver(reply, closing), mayStillRead);
+          const json = await services.pollEvents(userId, asked, requestSignal(reply, closing), mayStillRead);
           return sendJson(reply.header('cache-control', 'no-store'), 200, json);
         }
         return stream(reply, closing, services.heartbeatMs, (over) =>

@@ -3,16 +3,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { publicFile } from '../../contract/file.ts';
 import type { FileQuestion, ListedFile, OpenFile } from '../../services/jobs/read-files.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
-import { jobIdOf, jobParams, projectOf } from '../request/path-params.ts';
+import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import { jobIdOf, jobParams, projectPath } from '../request/path-params.ts';
 import { jsonArray } from '../response/json-array.ts';
-import { asDownload, sendFile } from '../response/send-file.ts';
-import { sendNothing } from '../response/send-nothing.ts';
-import { untilOver } from '../server/abort-signals.ts';
+import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
+import { sendEmpty } from '../response/send-nothing.ts';
+import { requestSignal } from '../server/abort-signals.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
-export interface FileServices extends AudienceServices {
+export interface FileServices extends OwnerScopeServices {
   listFiles(question: FileQuestion): Promise<AsyncIterable<ListedFile>>;
   openFile(question: FileQuestion): Promise<OpenFile>;
   archiveFiles(question: FileQuestion): Promise<Readable>;
@@ -31,20 +31,20 @@ const whole = bytes('The file; of a folder the list.');
 
 /** What a job has in its working directory: the list, single files, and all as a zip. */
 export function fileRoutes(app: FastifyInstance, services: FileServices): void {
-  const { own, ofUser, everybody } = audiencesOf('files', services);
+  const { own, ofUser, everybody } = ownerScopes('files', services);
   for (const whose of [own, ofUser, everybody]) filePaths(app, services, whose);
 }
 
-function filePaths(app: FastifyInstance, services: FileServices, whose: Audience): void {
+function filePaths(app: FastifyInstance, services: FileServices, whose: OwnerScope): void {
   const { tag } = whose;
   const params = { ...whose.params, ...jobParams };
   const questionOf = async (request: FastifyRequest, reply: FastifyReply): Promise<FileQuestion> => ({
     owner: await whose.ownerOf(request),
-    place: projectOf(request),
+    place: projectPath(request),
     jobId: jobIdOf(request),
     path: (request.params as { '*'?: string })['*'] ?? '',
     // A server that closes gives a download its time; then it is cut off, and can be resumed.
-    signal: untilOver(reply),
+    signal: requestSignal(reply),
   });
   const folder = async (request: FastifyRequest, reply: FastifyReply) => {
     const question = await questionOf(request, reply);
@@ -102,8 +102,8 @@ async function sendList(reply: FastifyReply, files: AsyncIterable<ListedFile>): 
 async function sendArchive(reply: FastifyReply, { jobId, path }: FileQuestion, open: () => Promise<Readable>) {
   const name = path.split('/').at(-1) || jobId;
   const zip = await open();
-  asDownload(reply, `${name}.zip`, 'application/zip');
+  setDownloadHeaders(reply, `${name}.zip`, 'application/zip');
   if (reply.request.method !== 'HEAD') return reply.send(zip);
   zip.destroy();
-  return sendNothing(reply);
+  return sendEmpty(reply);
 }

@@ -1,47 +1,47 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { JobRequest } from '../../domain/jobs/job.ts';
-import type { Claim, OnceRequest } from '../../services/idempotency.ts';
+import type { IdempotentRequest, KeyClaim } from '../../services/idempotency.ts';
 import type { Actor } from '../../services/identity/actor.ts';
 import type { Destination } from '../../services/jobs/destination.ts';
 import type { EndedJob } from '../../services/jobs/end-job.ts';
 import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
-import type { Place } from '../../services/scope.ts';
-import type { Versioned } from '../../services/versioned.ts';
+import type { PathScope } from '../../services/scope.ts';
+import type { VersionedJson } from '../../services/versioned.ts';
 import { actorOf } from '../request/authentication.ts';
-import { onceRequest } from '../request/idempotency-key.ts';
+import { idempotentRequest } from '../request/idempotency-key.ts';
 import { listQuerySchema, readListQuery } from '../request/list-query.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
-import { hpcParam, jobIdOf, jobParams, placeOf, projectOf, projectParams } from '../request/path-params.ts';
+import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import { hpcParam, jobIdOf, jobParams, pathScope, projectParams, projectPath } from '../request/path-params.ts';
 import { payloadContent, readSubmission, submissionSchema, type ZipBody, zipBody } from '../request/submission.ts';
 import { sendTagged, sendVersioned } from '../response/conditional.ts';
-import type { AnswerCache } from '../response/response-cache.ts';
+import type { ResponseCache } from '../response/response-cache.ts';
 import { describe, sendJson } from '../server/openapi.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
 import { type Handlers, resource } from './resource.ts';
 
-export interface JobServices extends AudienceServices {
+export interface JobServices extends OwnerScopeServices {
   listJobs(
     owner: string | undefined,
-    place: Place,
+    place: PathScope,
     query: JobListQuery,
     knownVersion: string | undefined,
-  ): Promise<Versioned>;
-  readJob(owner: string | undefined, place: Required<Place>, jobId: string): Promise<string>;
-  findDestination(actor: Actor, place: Place): Promise<Destination>;
-  endJob(actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob>;
+  ): Promise<VersionedJson>;
+  readJob(owner: string | undefined, place: Required<PathScope>, jobId: string): Promise<string>;
+  findDestination(actor: Actor, place: PathScope): Promise<Destination>;
+  endJob(actor: Actor, place: Required<PathScope>, jobId: string): Promise<EndedJob>;
   submitJob(
     actor: Actor,
     destination: Destination,
     request: JobRequest,
     body: ZipBody,
-    claim: Claim | null,
+    claim: KeyClaim | null,
   ): Promise<string>;
   /** Submits, unless that was done before under the key: then the answer is the first one. */
   submitOnce(
-    request: OnceRequest | null,
+    request: IdempotentRequest | null,
     body: ZipBody,
-    submit: (claim: Claim | null) => Promise<string>,
+    submit: (claim: KeyClaim | null) => Promise<string>,
   ): Promise<string>;
 }
 
@@ -52,10 +52,10 @@ const OneJob = Type.Ref('Job');
 export function jobRoutes(
   app: FastifyInstance,
   services: JobServices,
-  cache: AnswerCache,
+  cache: ResponseCache,
   limits: Pick<RateLimits, 'upload'>,
 ): void {
-  const { own, ofUser, everybody } = audiencesOf('jobs', services);
+  const { own, ofUser, everybody } = ownerScopes('jobs', services);
   const submit = (params: typeof hpcParam) => ({
     POST: {
       schema: {
@@ -80,7 +80,7 @@ export function jobRoutes(
         params: Type.Object(jobParams),
       },
       handler: async (request: FastifyRequest, reply: FastifyReply) => {
-        const { json, ended } = await services.endJob(actorOf(request), projectOf(request), jobIdOf(request));
+        const { json, ended } = await services.endJob(actorOf(request), projectPath(request), jobIdOf(request));
         return sendJson(reply, ended ? 200 : 202, json);
       },
     },
@@ -93,14 +93,14 @@ export function jobRoutes(
 function jobPaths(
   app: FastifyInstance,
   services: JobServices,
-  cache: AnswerCache,
-  whose: Audience,
+  cache: ResponseCache,
+  whose: OwnerScope,
   own: { submit?: (params: typeof hpcParam) => Handlers; end?: Handlers } = {},
 ): void {
   const { prefix, tag } = whose;
   const list = async (request: FastifyRequest, reply: FastifyReply) => {
     const owner = await whose.ownerOf(request);
-    const place = placeOf(request);
+    const place = pathScope(request);
     const query = readListQuery(request);
     return sendVersioned(cache, request, reply, owner, (known) => services.listJobs(owner, place, query, known));
   };
@@ -130,7 +130,7 @@ function jobPaths(
       },
       handler: async (request, reply) => {
         const owner = await whose.ownerOf(request);
-        return sendTagged(request, reply, await services.readJob(owner, projectOf(request), jobIdOf(request)));
+        return sendTagged(request, reply, await services.readJob(owner, projectPath(request), jobIdOf(request)));
       },
     },
     ...own.end,
@@ -151,9 +151,9 @@ function submission(services: JobServices, limits: Pick<RateLimits, 'upload'>) {
       const over = limits.upload(actor.userId);
       try {
         const body = zipBody(request, contentTypes.get(request));
-        const once = onceRequest(request, () => payloadContent(request));
+        const once = idempotentRequest(request, () => payloadContent(request));
         const json = await services.submitOnce(once, body, async (claim) => {
-          const destination = await services.findDestination(actor, placeOf(request));
+          const destination = await services.findDestination(actor, pathScope(request));
           const job = readSubmission(request, destination.system);
           return await services.submitJob(actor, destination, job, body, claim);
         });

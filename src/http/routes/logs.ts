@@ -3,16 +3,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import type { Log, LogQuestion } from '../../services/jobs/read-log.ts';
-import { type Audience, type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
-import { jobIdOf, jobParams, projectOf } from '../request/path-params.ts';
+import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import { jobIdOf, jobParams, projectPath } from '../request/path-params.ts';
 import { logEvents } from '../response/log-events.ts';
-import { sendNothing } from '../response/send-nothing.ts';
+import { sendEmpty } from '../response/send-nothing.ts';
 import { sendEvents } from '../response/sse.ts';
-import { closingSignal, untilOver } from '../server/abort-signals.ts';
+import { closingSignal, requestSignal } from '../server/abort-signals.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
-export interface LogServices extends AudienceServices {
+export interface LogServices extends OwnerScopeServices {
   authenticate(authorization: string | undefined): Promise<unknown>;
   openLog(question: LogQuestion): Promise<Log>;
 }
@@ -29,11 +29,11 @@ const keepAliveMs = 30_000;
 /** What a job prints: read, or followed while it runs. */
 export function logRoutes(app: FastifyInstance, services: LogServices): void {
   const closing = closingSignal(app);
-  const { own, ofUser, everybody } = audiencesOf('jobs', services);
+  const { own, ofUser, everybody } = ownerScopes('jobs', services);
   for (const whose of [own, ofUser, everybody]) logPath(app, services, whose, closing);
 }
 
-function logPath(app: FastifyInstance, services: LogServices, whose: Audience, closing: AbortSignal): void {
+function logPath(app: FastifyInstance, services: LogServices, whose: OwnerScope, closing: AbortSignal): void {
   const { response, ...head } = describe(whose.tag, whose.describe('jobs: what one of them prints'), {});
   const text = { schema: Type.String() };
   resource(app, `${whose.prefix}:hpc/:project_name/:job_id/log/`, {
@@ -58,8 +58,8 @@ function logPath(app: FastifyInstance, services: LogServices, whose: Audience, c
       },
       handler: async (request, reply) => {
         const { stream, offset, follow } = request.query as Static<typeof LogQuery>;
-        const over = untilOver(reply, closing);
-        const question = { place: projectOf(request), jobId: jobIdOf(request), stream, signal: over };
+        const over = requestSignal(reply, closing);
+        const question = { place: projectPath(request), jobId: jobIdOf(request), stream, signal: over };
         const log = await services.openLog({ owner: await whose.ownerOf(request), ...question });
         const resumed = request.headers['last-event-id'];
         const from = resumed === undefined ? offset : Number(resumed);
@@ -100,7 +100,7 @@ function sendText(reply: FastifyReply, pieces: () => AsyncIterable<Buffer>): Fas
     .header('x-content-type-options', 'nosniff')
     .header('cache-control', 'no-store')
     .header('x-accel-buffering', 'no');
-  if (reply.request.method === 'HEAD') return sendNothing(reply);
+  if (reply.request.method === 'HEAD') return sendEmpty(reply);
   reply.raw.socket?.setKeepAlive(true, keepAliveMs);
   async function* bytes() {
     // A job may be silent for hours: that it is followed is said at once.

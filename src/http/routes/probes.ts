@@ -12,9 +12,9 @@ export function probeRoutes(
   app: FastifyInstance,
   readiness: () => Promise<string[]>,
   metrics: () => Promise<string>,
-  limits: Pick<RateLimits, 'stranger'>,
+  limits: Pick<RateLimits, 'anonymous'>,
 ): void {
-  app.addHook('onRequest', async (request, reply) => limits.stranger(request, reply, 'probe'));
+  app.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply, 'probe'));
   resource(app, '/metrics', {
     GET: {
       schema: { hide: true },

@@ -2,11 +2,11 @@ import type { FastifyInstance } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
 import type { SystemSchema } from '../../contract/system.ts';
-import type { OnceRequest } from '../../services/idempotency.ts';
+import type { IdempotentRequest } from '../../services/idempotency.ts';
 import type { Actor } from '../../services/identity/actor.ts';
 import { actorOf } from '../request/authentication.ts';
-import { keyHeader, onceRequest } from '../request/idempotency-key.ts';
-import { hpcParam, placeOf } from '../request/path-params.ts';
+import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
+import { hpcParam, pathScope } from '../request/path-params.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
@@ -15,8 +15,8 @@ type System = Static<typeof SystemSchema>;
 export interface SystemServices {
   readSystems(hpc?: string): Promise<System[]>;
   /** Throws unless the actor is an administrator. */
-  pauseSystem(actor: Actor, hpc: string, reason: string, request: OnceRequest | null): Promise<System[]>;
-  resumeSystem(actor: Actor, hpc: string, reason: string, request: OnceRequest | null): Promise<System[]>;
+  pauseSystem(actor: Actor, hpc: string, reason: string, request: IdempotentRequest | null): Promise<System[]>;
+  resumeSystem(actor: Actor, hpc: string, reason: string, request: IdempotentRequest | null): Promise<System[]>;
 }
 
 /** What the systems take and how they do. */
@@ -32,7 +32,7 @@ export function systemRoutes(app: FastifyInstance, services: SystemServices): vo
   resource(app, '/hpc/:hpc/', {
     GET: {
       schema: { ...describe('systems', 'One HPC system', { 200: Type.Ref('System') }), params: Type.Object(hpcParam) },
-      handler: async (request) => (await services.readSystems(placeOf(request).hpc))[0],
+      handler: async (request) => (await services.readSystems(pathScope(request).hpc))[0],
     },
   });
 }
@@ -53,8 +53,8 @@ export function pauseRoutes(app: FastifyInstance, services: SystemServices): voi
         },
         handler: async (request) => {
           const { reason } = request.body as Static<typeof ReasonBody>;
-          const once = onceRequest(request, () => request.body);
-          return (await act(actorOf(request), placeOf(request).hpc ?? '', reason, once))[0];
+          const once = idempotentRequest(request, () => request.body);
+          return (await act(actorOf(request), pathScope(request).hpc ?? '', reason, once))[0];
         },
       },
     });

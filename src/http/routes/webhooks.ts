@@ -8,11 +8,11 @@ import {
   type WebhookSchema,
   type WebhookWithSecretSchema,
 } from '../../contract/webhook.ts';
-import type { OnceRequest } from '../../services/idempotency.ts';
+import type { IdempotentRequest } from '../../services/idempotency.ts';
 import type { Actor } from '../../services/identity/actor.ts';
 import { actorOf } from '../request/authentication.ts';
-import { keyHeader, onceRequest } from '../request/idempotency-key.ts';
-import { type AudienceServices, audiencesOf } from '../request/owner-scope.ts';
+import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
+import { type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
@@ -20,9 +20,9 @@ type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
 type Delivery = Static<typeof DeliverySchema>;
 /** The request under its key; null where its caller has sent none. */
-type Once = OnceRequest | null;
+type Once = IdempotentRequest | null;
 
-export interface WebhookServices extends AudienceServices {
+export interface WebhookServices extends OwnerScopeServices {
   listWebhooks(userId: string | undefined): Promise<Webhook[]>;
   readWebhook(userId: string, id: number): Promise<Webhook>;
   createWebhook(userId: string, body: Static<typeof WebhookBody>, once: Once): Promise<WebhookWithSecret>;
@@ -42,7 +42,7 @@ const deliveryParams = { ...webhookParams, delivery_id: Type.String({ descriptio
 const Params = Type.Object(webhookParams);
 const KeyHeader = Type.Object(keyHeader);
 
-const onceOf = (request: FastifyRequest) => onceRequest(request, () => request.body ?? null);
+const onceOf = (request: FastifyRequest) => idempotentRequest(request, () => request.body ?? null);
 const userOf = (request: FastifyRequest) => actorOf(request).userId;
 /** NaN, which nothing has for a number, where the path has something else. */
 const numberIn = (request: FastifyRequest, name: 'webhook_id' | 'delivery_id') => {
@@ -159,7 +159,7 @@ function deliveryRoutes(app: FastifyInstance, services: WebhookServices): void {
 
 /** Administrators see everybody's, and can stop one. */
 export function webhookOversightRoutes(app: FastifyInstance, services: WebhookServices): void {
-  const { ofUser, everybody } = audiencesOf('webhooks', services);
+  const { ofUser, everybody } = ownerScopes('webhooks', services);
   for (const whose of [ofUser, everybody]) {
     resource(app, whose.prefix, {
       GET: {

@@ -10,7 +10,7 @@ export function closingSignal(app: FastifyInstance): AbortSignal {
 }
 
 /** Aborted as soon as nobody waits for an answer any more: its client has gone, or the server is closing. */
-export function untilOver(reply: FastifyReply, closing?: AbortSignal): AbortSignal {
+export function requestSignal(reply: FastifyReply, closing?: AbortSignal): AbortSignal {
   const over = new AbortController();
   const end = () => over.abort();
   closing?.addEventListener('abort', end);

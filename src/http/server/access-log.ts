@@ -2,7 +2,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import { type Logger, symbols } from 'pino';
 
 /** An answer that was given. */
-export interface Answered {
+export interface AccessLogEntry {
   requestId: string;
   method: string;
   url: string;
@@ -16,7 +16,7 @@ const mostPaths = 1000;
  * Writes a line of the log for every answer. It is put together here, in the form of all others: there is one for every
  * request, and it takes the logger as long as many an answer takes.
  */
-export function accessLog(log: FastifyBaseLogger): (answered: Answered) => void {
+export function accessLog(log: FastifyBaseLogger): (answered: AccessLogEntry) => void {
   const { [symbols.streamSym]: stream } = log as Logger & { [symbols.streamSym]?: { write(line: string): void } };
   const isWanted = (log as Logger).isLevelEnabled('info');
   /** Most of what is asked for has been asked for before. */

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyBaseLogger } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
-import { problemOf } from '../response/problem.ts';
+import { toProblem } from '../response/problem.ts';
 
 const lingerMs = 1000;
 
@@ -30,7 +30,7 @@ export function connectionErrors(log: FastifyBaseLogger) {
     const requestId = randomUUID();
     // Not the error itself: it carries the bytes that were received, and a token may be among them.
     log.info({ reqId: requestId, code: error.code, reason: error.message }, 'connection refused');
-    const { status, body } = problemOf(asBursarError(error), requestId);
+    const { status, body } = toProblem(asBursarError(error), requestId);
     const head = [
       `HTTP/1.1 ${status} `,
       'content-type: application/problem+json',
@@ -49,7 +49,7 @@ export function connectionErrors(log: FastifyBaseLogger) {
     const requestId = randomUUID();
     const asked = String(request.headers.expect).slice(0, 64);
     const error = new BursarError('expectation_failed', `"Expect: ${asked}" is not supported. Leave it out.`);
-    const { status, body } = problemOf(error, requestId);
+    const { status, body } = toProblem(error, requestId);
     log.info({ reqId: requestId, method: request.method, status }, 'expectation refused');
     response.writeHead(status, { 'content-type': 'application/problem+json', 'x-request-id': requestId });
     response.end(body);

@@ -9,7 +9,7 @@ type Validate = ReturnType<Compiler>;
  * Makes each validator when it is first needed: most never are, and all of them take a tenth of the start. In schemas the names
  * of headers are in small letters: Fastify sees to that only where it makes the validators itself.
  */
-export const lateValidators = ((...from: Parameters<Factory>) => {
+export const lazyValidators = ((...from: Parameters<Factory>) => {
   // What it makes takes the definition of a route, which its own types do not know.
   const compile = createFactory()(...from) as unknown as Compiler;
   return (definition: Parameters<Compiler>[0]): Validate => {

@@ -59,7 +59,7 @@ export function sendJson(reply: FastifyReply, status: number, json: string, type
 export async function registerOpenApi(
   app: FastifyInstance,
   version: string,
-  limits: Pick<RateLimits, 'stranger'>,
+  limits: Pick<RateLimits, 'anonymous'>,
 ): Promise<void> {
   for (const schema of schemas) app.addSchema(schema);
   await app.register(swagger, {
@@ -87,7 +87,7 @@ export async function registerOpenApi(
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `schema-${i}`) },
   });
   await app.register(async (scope) => {
-    scope.addHook('onRequest', async (request, reply) => limits.stranger(request, reply));
+    scope.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply));
     await scope.register(swaggerUi, {
       routePrefix: '/docs',
       staticCSP: true,

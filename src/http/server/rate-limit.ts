@@ -6,7 +6,7 @@ export interface RatePolicy {
   windowMs: number;
 }
 
-export interface Spending {
+export interface RateLimitState {
   allowed: boolean;
   /** The moment at which the whole quota is there again: all that need be kept of a caller. */
   fullAt: number;
@@ -16,7 +16,7 @@ export interface Spending {
 }
 
 /** What one more request does to a quota that is whole again at `fullAt`. One that is refused costs nothing. */
-export function spend({ quota, windowMs }: RatePolicy, fullAt: number, now: number): Spending {
+export function consume({ quota, windowMs }: RatePolicy, fullAt: number, now: number): RateLimitState {
   const costMs = windowMs / quota;
   const spentMs = Math.max(0, fullAt - now);
   const allowed = spentMs + costMs <= windowMs;

@@ -1,9 +1,9 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { BursarError } from '../../domain/errors.ts';
 import type { Caller } from '../../services/identity/actor.ts';
-import { type RatePolicy, type Spending, spend } from './rate-limit.ts';
+import { consume, type RateLimitState, type RatePolicy } from './rate-limit.ts';
 
-export interface LimitSettings {
+export interface RateLimitSettings {
   windowMs: number;
   userRequests: number;
   tokenRequests: number;
@@ -21,7 +21,7 @@ export interface RateLimits {
   /** The same, answering with what the header `RateLimit` tells of it; null, and nothing spent, when there is no more. */
   spend(caller: Pick<Caller, 'userId' | 'tokenHash'>): string | null;
   /** A request without one: against the limit of the address that it comes from. Probes have one of their own. */
-  stranger(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
+  anonymous(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
   /** A submission that begins to arrive; to be called back when it is over. */
   upload(userId: string): () => void;
 }
@@ -31,7 +31,7 @@ interface Spendable {
   key: string;
 }
 
-export function createRateLimits(settings: LimitSettings, now: () => number): RateLimits {
+export function createRateLimits(settings: RateLimitSettings, now: () => number): RateLimits {
   const { windowMs, uploads } = settings;
   const user = { name: 'user', quota: settings.userRequests, windowMs };
   const token = { name: 'token', quota: settings.tokenRequests, windowMs };
@@ -83,7 +83,7 @@ export function createRateLimits(settings: LimitSettings, now: () => number): Ra
       keep(found);
       return found.told;
     },
-    stranger(request, reply, kind = 'address') {
+    anonymous(request, reply, kind = 'address') {
       charge(reply, addressPolicy, look([{ policy: address, key: `${kind} ${request.ip}` }]));
     },
     upload(userId) {
@@ -121,7 +121,7 @@ function createQuotas(now: () => number) {
   }
 
   return {
-    look: (policy: RatePolicy, key: string, at: number): Spending => spend(policy, fullAt.get(key) ?? 0, at),
+    look: (policy: RatePolicy, key: string, at: number): RateLimitState => consume(policy, fullAt.get(key) ?? 0, at),
     keep(key: string, at: number): void {
       if (fullAt.size >= mostKept && !fullAt.has(key)) makeRoom();
       fullAt.set(key, at);
@@ -130,7 +130,7 @@ function createQuotas(now: () => number) {
 }
 
 /** Which of them has least left, or is the first that refuses. */
-function tightestOf(states: readonly Spending[]): number {
+function tightestOf(states: readonly RateLimitState[]): number {
   let tightest = 0;
   for (let index = 0; index < states.length; index++) {
     if (states[index]?.allowed === false) return index;
@@ -143,7 +143,7 @@ function policyText({ name, quota, windowMs }: RatePolicy): string {
   return `"${name}";q=${quota};w=${Math.ceil(windowMs / 1000)}`;
 }
 
-function tooMany({ name, quota, windowMs }: RatePolicy, { waitMs }: Spending): BursarError {
+function tooMany({ name, quota, windowMs }: RatePolicy, { waitMs }: RateLimitState): BursarError {
   const whose = { user: 'of one user', token: 'with one token', address: 'without a valid token from one address' }[
     name
   ];

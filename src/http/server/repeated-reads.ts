@@ -2,7 +2,7 @@ import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Caller } from '../../services/identity/actor.ts';
-import type { Answered } from './access-log.ts';
+import type { AccessLogEntry } from './access-log.ts';
 import type { RateLimits } from './rate-limits.ts';
 import { createRequestBounds } from './request-bounds.ts';
 
@@ -27,7 +27,7 @@ export interface RepeatedReadsDeps {
   /** A name for a request. */
   newRequestId(): string;
   /** Told of every answer that is given here. */
-  onAnswered(answered: Answered): void;
+  onAnswered(answered: AccessLogEntry): void;
 }
 
 /** What is known of a request while it is worked on. */

@@ -10,8 +10,8 @@ import { BursarError, type FieldError } from '../../domain/errors.ts';
 import type { Caller } from '../../services/identity/actor.ts';
 import { requireActor } from '../request/authentication.ts';
 import { drain } from '../request/drain-body.ts';
-import { problemOf } from '../response/problem.ts';
-import { createAnswerCache } from '../response/response-cache.ts';
+import { toProblem } from '../response/problem.ts';
+import { createResponseCache } from '../response/response-cache.ts';
 import { type AccountingServices, accountingRoutes } from '../routes/accounting.ts';
 import { type AdministrationServices, administrationRoutes } from '../routes/administration.ts';
 import { type EventServices, eventRoutes } from '../routes/events.ts';
@@ -23,12 +23,12 @@ import { type QuotaServices, quotaRoutes } from '../routes/quotas.ts';
 import { pauseRoutes, type SystemServices, systemRoutes } from '../routes/systems.ts';
 import { type TimelineServices, timelineRoutes } from '../routes/timeline.ts';
 import { type WebhookServices, webhookOversightRoutes, webhookRoutes } from '../routes/webhooks.ts';
-import { type Answered, accessLog } from './access-log.ts';
+import { type AccessLogEntry, accessLog } from './access-log.ts';
 import { prepareToClose } from './close-server.ts';
 import { connectionErrors } from './connection-errors.ts';
-import { lateValidators } from './lazy-validators.ts';
+import { lazyValidators } from './lazy-validators.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
-import { createRateLimits, type LimitSettings } from './rate-limits.ts';
+import { createRateLimits, type RateLimitSettings } from './rate-limits.ts';
 import { createRepeatedReads } from './repeated-reads.ts';
 
 export interface ServerDeps
@@ -47,7 +47,7 @@ export interface ServerDeps
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
-  limits: LimitSettings;
+  limits: RateLimitSettings;
   authenticate(authorization: string | undefined): Promise<Caller>;
   /** Another value after every commit to the books; undefined where nobody can tell. */
   booksVersion: (() => unknown) | undefined;
@@ -64,10 +64,10 @@ const answerCacheBytes = 16_000_000;
 /** The HTTP face of Bursar: routes that each check a request, call one service and send its answer. */
 export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
-  const answers = createAnswerCache(answerCacheBytes);
+  const answers = createResponseCache(answerCacheBytes);
   const limits = createRateLimits(deps.limits, () => performance.now());
   const logAnswer = accessLog(deps.log);
-  const onAnswered = (answered: Answered) => {
+  const onAnswered = (answered: AccessLogEntry) => {
     deps.onAnswer(answered.method, answered.status);
     logAnswer(answered);
   };
@@ -89,7 +89,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     // Whoever writes a field that nobody knows is told so, and told of all faults at once. The schemas themselves are ours,
     // and checked by the tests: to do that here would be a tenth of the start.
     ajv: { customOptions: { removeAdditional: false, allErrors: true, coerceTypes: true, validateSchema: false } },
-    schemaController: { compilersFactory: { buildValidator: lateValidators } },
+    schemaController: { compilersFactory: { buildValidator: lazyValidators } },
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
     genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
@@ -133,7 +133,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     return reply;
   });
   app.setNotFoundHandler(async (request, reply) => {
-    limits.stranger(request, reply);
+    limits.anonymous(request, reply);
     sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
     return reply;
   });
@@ -182,7 +182,7 @@ function requestIdOf(given: string | string[] | undefined): string {
 }
 
 function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
-  const problem = problemOf(error, requestId);
+  const problem = toProblem(error, requestId);
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="bursar"');
   const retryAfter = error instanceof BursarError ? error.retryAfterSeconds : undefined;
   if (problem.status === 503 || retryAfter !== undefined) reply.header('retry-after', String(retryAfter ?? 5));

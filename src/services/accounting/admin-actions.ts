@@ -4,7 +4,7 @@ import { insertAudit } from '../../store/identity/audit.ts';
 import { findMember, type MemberStatus, setMemberStatus } from '../../store/identity/members.ts';
 import { closeProject, findProject, type NewProject, type ProjectRecord } from '../../store/identity/projects.ts';
 import { userExists, userIds } from '../../store/identity/users.ts';
-import { type OnceRequest, once } from '../idempotency.ts';
+import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import { joinProject, openProject } from '../identity/enrolment.ts';
 import { type GrantAct, moveGrant } from './grants.ts';
@@ -20,7 +20,7 @@ export interface AdministrativeAct<T> {
   carryOut(tx: Db, now: number): Promise<T>;
 }
 
-export function refuseOthers(actor: Actor): void {
+export function requireAdmin(actor: Actor): void {
   if (!actor.admin)
     throw new BursarError('forbidden', 'This path is for administrators. Use a token that may act as one.');
 }
@@ -28,17 +28,17 @@ export function refuseOthers(actor: Actor): void {
 /** Act and audit record are one transaction, together with the answer that a repetition of the request gets. */
 export async function administer<T>(
   db: Db,
-  request: OnceRequest | null,
+  request: IdempotentRequest | null,
   { actor, act, subject, details, carryOut }: AdministrativeAct<T>,
   now: number,
 ): Promise<T> {
-  refuseOthers(actor);
+  requireAdmin(actor);
   const work = async (tx: Db) => {
     const answer = await carryOut(tx, now);
     await insertAudit(tx, { actor: actor.userId, act, subject, details, at: now });
     return answer;
   };
-  return await once(db, request, now, work);
+  return await runOnce(db, request, now, work);
 }
 
 type Details = AdministrativeAct<unknown>['details'];

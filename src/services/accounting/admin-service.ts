@@ -17,7 +17,7 @@ import { listMembers, type MemberRecord } from '../../store/identity/members.ts'
 import { listProjects, type ProjectRecord } from '../../store/identity/projects.ts';
 import { listUsers } from '../../store/identity/users.ts';
 import type { Actor } from '../identity/actor.ts';
-import { type Place, projectNamed, type Systems, systemNamed } from '../scope.ts';
+import { type PathScope, requireProject, requireSystem, type Systems } from '../scope.ts';
 import {
   type AdministrativeAct,
   administer,
@@ -37,11 +37,11 @@ interface Command<Body> {
   body: Body;
 }
 
-type Project = Required<Place>;
+type Project = Required<PathScope>;
 
 /** The administrators' side of the service, in the words and units of its callers. */
-export function administrationDesk(db: Db, systems: Systems, now: () => number) {
-  const project = ({ hpc, project: name }: Project) => projectNamed(db, systems, hpc, name);
+export function adminService(db: Db, systems: Systems, now: () => number) {
+  const project = ({ hpc, project: name }: Project) => requireProject(db, systems, hpc, name);
 
   const perform = <T>(command: Command<unknown>, act: AdministrativeAct<T>) => {
     const { actor, key, target, body } = command;
@@ -79,13 +79,13 @@ export function administrationDesk(db: Db, systems: Systems, now: () => number) 
       return { id, starts: isoTime(from), ends: to === null ? null : isoTime(to) };
     },
 
-    async listProjects({ hpc }: Place) {
-      if (hpc !== undefined) systemNamed(systems, hpc);
+    async listProjects({ hpc }: PathScope) {
+      if (hpc !== undefined) requireSystem(systems, hpc);
       return (await listProjects(db, hpc)).map(publicProject);
     },
 
     async createProject(hpc: string, command: Command<Static<typeof ProjectBody>>) {
-      systemNamed(systems, hpc);
+      requireSystem(systems, hpc);
       const { name, auto_join: autoJoin, grant_time_seconds: timeSeconds, grant_space_kb } = command.body;
       const grant = { timeSeconds, spaceBytes: grant_space_kb * unitSize.space };
       const act = newProjectAct(command.actor, { hpc, name, autoJoin, grant, createdAt: now() }, command.body);

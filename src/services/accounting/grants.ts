@@ -4,15 +4,15 @@ import type { Db, Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
-import { type Account, type AccountSet, findAccounts, moveFigures } from '../../store/ledger/accounts.ts';
+import { type Account, type AccountSet, applyMovement, findAccounts } from '../../store/ledger/accounts.ts';
 import {
   addGrant,
   chargedSeconds,
+  ensurePool,
   expireEnded,
-  openPool,
   refundTime,
   reserveOf,
-  takeGrant,
+  withdrawGrant,
 } from '../../store/ledger/grants.ts';
 import { currentPeriod } from '../../store/ledger/periods.ts';
 
@@ -55,11 +55,11 @@ async function changePool(tx: Db, project: ProjectRecord, { kind, resource, amou
   if (kind === 'top_up') await addGrant(tx, poolId, amount, kind, note);
   else {
     const free = await reserveOf(tx, poolId);
-    if (free < amount || !(await takeGrant(tx, poolId, amount, kind, note))) {
+    if (free < amount || !(await withdrawGrant(tx, poolId, amount, kind, note))) {
       throw tooMuch(resource, amount, free, 'the part of the pool that is promised to nobody');
     }
   }
-  return [await moveFigures(tx, poolId, {})];
+  return [await applyMovement(tx, poolId, {})];
 }
 
 /** A member's cap grows or shrinks: together with the pool (`new`), or out of and back into its reserve (`pool`). */
@@ -79,11 +79,11 @@ async function changeCap(
     await addGrant(tx, cap.id, amount, kind, note);
   } else {
     const taken =
-      (source === 'pool' || (await takeGrant(tx, pool.id, amount, kind, note))) &&
-      (await takeGrant(tx, cap.id, amount, kind, note));
+      (source === 'pool' || (await withdrawGrant(tx, pool.id, amount, kind, note))) &&
+      (await withdrawGrant(tx, cap.id, amount, kind, note));
     if (!taken) throw tooMuch(resource, amount, available(cap), `what user ${user} has available`);
   }
-  return [await moveFigures(tx, pool.id, {}), await moveFigures(tx, cap.id, {})];
+  return [await applyMovement(tx, pool.id, {}), await applyMovement(tx, cap.id, {})];
 }
 
 async function transfer(
@@ -96,12 +96,12 @@ async function transfer(
   const giver = (await sides(tx, project, from, resource, note.at)).cap;
   const taker = (await sides(tx, project, to, resource, note.at)).cap;
   // In one order, whoever gives to whom: two who waited for each other would wait for long.
-  for (const id of [giver.id, taker.id].sort((a, b) => a - b)) await moveFigures(tx, id, {});
-  if (!(await takeGrant(tx, giver.id, amount, 'transfer', note))) {
+  for (const id of [giver.id, taker.id].sort((a, b) => a - b)) await applyMovement(tx, id, {});
+  if (!(await withdrawGrant(tx, giver.id, amount, 'transfer', note))) {
     throw tooMuch(resource, amount, available(giver), `what user ${from} has available`);
   }
   await addGrant(tx, taker.id, amount, 'transfer', note);
-  return [await moveFigures(tx, giver.id, {}), await moveFigures(tx, taker.id, {})];
+  return [await applyMovement(tx, giver.id, {}), await applyMovement(tx, taker.id, {})];
 }
 
 async function refund(
@@ -121,7 +121,7 @@ async function refund(
   const accounts = await refundTime(tx, job, amount, note);
   // What comes back into a period that has ended is gone with it.
   await expireEnded(tx, note.at);
-  return await Promise.all(accounts.map(({ id }) => moveFigures(tx, id, {})));
+  return await Promise.all(accounts.map(({ id }) => applyMovement(tx, id, {})));
 }
 
 async function sides(tx: Db, project: ProjectRecord, user: string, resource: Resource, now: number) {
@@ -137,12 +137,12 @@ async function sides(tx: Db, project: ProjectRecord, user: string, resource: Res
 }
 
 async function poolOf(tx: Db, project: ProjectRecord, resource: Resource, now: number): Promise<number> {
-  if (resource === 'space') return await openPool(tx, project.id, 'space');
+  if (resource === 'space') return await ensurePool(tx, project.id, 'space');
   const period = await currentPeriod(tx, project.id, now);
   if (period === undefined) {
     throw new BursarError('conflict', `${project.name} has no period now. Open one first.`);
   }
-  return await openPool(tx, project.id, 'time', period);
+  return await ensurePool(tx, project.id, 'time', period);
 }
 
 /** In the unit in which the amount was asked for. */

@@ -2,7 +2,7 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { listMembers } from '../../store/identity/members.ts';
 import { lockProject, type ProjectRecord } from '../../store/identity/projects.ts';
-import { addGrant, openPool } from '../../store/ledger/grants.ts';
+import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { endPeriod, insertPeriod, openPeriods } from '../../store/ledger/periods.ts';
 import { openCap } from '../identity/enrolment.ts';
 
@@ -38,7 +38,7 @@ export async function openGrantPeriod(tx: Db, project: ProjectRecord, period: Ne
   }
   const periodId = await insertPeriod(tx, project.id, startsAt, endsAt);
   const note = { actor, reason, at: now };
-  await addGrant(tx, await openPool(tx, project.id, 'time', periodId), reserveSeconds, 'grant', note);
+  await addGrant(tx, await ensurePool(tx, project.id, 'time', periodId), reserveSeconds, 'grant', note);
   for (const { userId, status } of await listMembers(tx, project.id)) {
     const amount = status === 'active' ? memberSeconds : 0;
     await openCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, amount, note);

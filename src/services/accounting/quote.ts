@@ -3,7 +3,7 @@ import type { QuoteSchema } from '../../contract/ledger.ts';
 import { costSeconds } from '../../domain/accounting/price.ts';
 import { longestRuntimeHours } from '../../domain/accounting/quote.ts';
 import { available } from '../../domain/accounting/settlement.ts';
-import { type Lack, quotaExceeded } from '../../domain/accounting/shortfall.ts';
+import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import type { Destination } from '../jobs/destination.ts';
@@ -15,7 +15,7 @@ export interface Quote {
   /** Hours that would fit now, for so many nodes and cores. */
   longestRuntime: number;
   /** Why it would be refused, if it would. */
-  lack: Lack | null;
+  lack: Shortfall | null;
 }
 
 /** What a job would cost, and whether it would be taken now. Nothing is held by asking. */
@@ -27,10 +27,10 @@ export function quoteFor({ system, accounts }: Destination, request: JobRequest)
   const account = inPool < inCap ? 'pool' : 'cap';
   const inSpacePool = available(accounts.spacePool);
   const inSpaceCap = available(accounts.spaceCap);
-  const timeLack: Lack | null =
+  const timeLack: Shortfall | null =
     free >= needed ? null : { resource: 'time', account, needed, available: Math.max(0, free) };
   // What a job brings is known only when its zip is there; but more use than there is blocks every job.
-  const spaceLack: Lack | null =
+  const spaceLack: Shortfall | null =
     Math.min(inSpacePool, inSpaceCap) >= 0
       ? null
       : { resource: 'space', account: inSpacePool < inSpaceCap ? 'pool' : 'cap', needed: 0, available: 0 };

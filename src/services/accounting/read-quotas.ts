@@ -5,24 +5,24 @@ import { userExists } from '../../store/identity/users.ts';
 import { quotasVersion } from '../../store/jobs/versions.ts';
 import { findQuotas, type QuotaRow, quotaRows, quotasOf, versionOf } from '../../store/ledger/quotas.ts';
 import type { Actor } from '../identity/actor.ts';
-import { checkPlace, checkSystem, type Place, type Systems } from '../scope.ts';
-import type { Versioned } from '../versioned.ts';
-import { refuseOthers } from './admin-actions.ts';
+import { type PathScope, requireScope, requireScopeSystem, type Systems } from '../scope.ts';
+import type { VersionedJson } from '../versioned.ts';
+import { requireAdmin } from './admin-actions.ts';
 
 /** Quotas in a place, of one user or (without one) of everybody, as a JSON array; unless the version is known. */
 export async function listQuotas(
   db: Db,
   systems: Systems,
   userId: string | undefined,
-  place: Place,
+  place: PathScope,
   now: number,
   knownVersion: string | undefined,
-): Promise<Versioned> {
+): Promise<VersionedJson> {
   if (userId === undefined) return await listAll(db, systems, place, now, knownVersion);
-  checkSystem(systems, place);
+  requireScopeSystem(systems, place);
   const found = await quotaRows(db, { userId, ...place }, now);
   // Where there are quotas, there is a project.
-  if (found.rows.length === 0) await checkPlace(db, systems, place);
+  if (found.rows.length === 0) await requireScope(db, systems, place);
   return versioned(found, knownVersion, (jsons) => `[${jsons}]`);
 }
 
@@ -30,11 +30,11 @@ export async function listQuotas(
 async function listAll(
   db: Db,
   systems: Systems,
-  place: Place,
+  place: PathScope,
   now: number,
   knownVersion: string | undefined,
-): Promise<Versioned> {
-  await checkPlace(db, systems, place);
+): Promise<VersionedJson> {
+  await requireScope(db, systems, place);
   const version = await quotasVersion(db, now);
   // When the next period begins or ends would take another look.
   const goodUntil = 0;
@@ -47,14 +47,14 @@ export async function readQuota(
   db: Db,
   systems: Systems,
   userId: string,
-  place: Required<Place>,
+  place: Required<PathScope>,
   now: number,
   knownVersion: string | undefined,
-): Promise<Versioned> {
-  checkSystem(systems, place);
+): Promise<VersionedJson> {
+  requireScopeSystem(systems, place);
   const found = await quotaRows(db, { userId, ...place }, now);
   if (found.rows.length === 0) {
-    await checkPlace(db, systems, place);
+    await requireScope(db, systems, place);
     throw new BursarError(
       'quota_unknown',
       `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
@@ -67,15 +67,15 @@ function versioned(
   { rows, goodUntil }: { rows: readonly QuotaRow[]; goodUntil: number },
   knownVersion: string | undefined,
   jsonOf: (jsons: string) => string,
-): Versioned {
+): VersionedJson {
   const version = versionOf(rows);
   if (version === knownVersion) return { version, goodUntil, answer: null };
   return { version, goodUntil, answer: { json: jsonOf(quotasOf(rows).map(quotaJson).join(',')) } };
 }
 
 /** Lets administrators through to a user who exists. */
-export async function checkAdministrator(db: Db, actor: Actor, userId: string): Promise<void> {
-  refuseOthers(actor);
+export async function requireAdminAndUser(db: Db, actor: Actor, userId: string): Promise<void> {
+  requireAdmin(actor);
   if (!(await userExists(db, userId)))
     throw new BursarError('user_unknown', 'There is no user of that identifier. GET /admin/users/ lists them.');
 }

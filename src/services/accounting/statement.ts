@@ -3,7 +3,7 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Db, Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
 import { balanceBefore, type MovementRecord, movementsOf, type StatementRange } from '../../store/ledger/statements.ts';
-import { type Place, projectNamed, type Systems } from '../scope.ts';
+import { type PathScope, requireProject, type Systems } from '../scope.ts';
 
 export interface AccountStatement {
   opening: number;
@@ -28,11 +28,11 @@ export async function readStatement(
   db: Db,
   systems: Systems,
   userId: string,
-  place: Required<Place>,
+  place: Required<PathScope>,
   range: StatementRange,
   now: number,
 ): Promise<Statement> {
-  const project = await projectNamed(db, systems, place.hpc, place.project);
+  const project = await requireProject(db, systems, place.hpc, place.project);
   if ((await findMember(db, userId, project.id)) === undefined) {
     throw new BursarError(
       'quota_unknown',

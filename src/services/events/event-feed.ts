@@ -1,11 +1,11 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { lastEvents } from '../../store/events/events.ts';
-import type { Announcements } from './publish.ts';
+import type { Topic } from './publish.ts';
 
 export interface EventFeedDeps {
   db: Db;
-  announcements: Announcements;
+  announcements: Topic;
   /** How often it is looked for what was written by others. */
   checkMs: number;
   listenersPerUser: number;
@@ -101,7 +101,7 @@ export function createEventFeed({ db, announcements, checkMs, listenersPerUser, 
     };
   }
 
-  announcements.onWake((userId) => wakeAll(audiences.get(userId)));
+  announcements.subscribe((userId) => wakeAll(audiences.get(userId)));
   return {
     checkRoom(userId) {
       if ((audiences.get(userId)?.listeners.size ?? 0) < listenersPerUser) return;

@@ -11,7 +11,7 @@ import {
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
-import { findDelivery, insertTest, listDeliveries, sendAgain } from '../../store/events/deliveries.ts';
+import { findDelivery, insertTestDelivery, listDeliveries, requeueDelivery } from '../../store/events/deliveries.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import {
   countWebhook,
@@ -29,7 +29,7 @@ import { type AddressRules, readAddress } from '../../webhooks/address.ts';
 import type { ResolveAddress } from '../../webhooks/resolve.ts';
 import { newSecret } from '../../webhooks/signature.ts';
 import { administer } from '../accounting/admin-actions.ts';
-import { answeredBefore, type OnceRequest, once } from '../idempotency.ts';
+import { type IdempotentRequest, runOnce, storedResponse } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 
 export interface WebhookDeps {
@@ -43,7 +43,7 @@ export interface WebhookDeps {
 }
 
 /** Under its key, where its caller has sent one. */
-type Request = OnceRequest | null;
+type Request = IdempotentRequest | null;
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
 type Delivery = Static<typeof DeliverySchema>;
@@ -53,7 +53,7 @@ const lookUpMs = 5000;
 const changeoverMs = 86_400_000;
 
 /** What users do with their webhooks. Somebody else's does not exist for them. */
-export function webhookDesk(deps: WebhookDeps) {
+export function webhookService(deps: WebhookDeps) {
   const { db, now } = deps;
 
   /** Says no at once to what could never be delivered. It is looked at again before every delivery. */
@@ -78,12 +78,12 @@ export function webhookDesk(deps: WebhookDeps) {
       body: Static<typeof WebhookBody>,
       request: Request,
     ): Promise<WebhookWithSecret> {
-      const earlier = await answeredBefore<WebhookWithSecret>(db, request);
+      const earlier = await storedResponse<WebhookWithSecret>(db, request);
       if (earlier !== undefined) return earlier;
       const url = await checkedAddress(body.url);
       const secret = newSecret();
       const { events: kinds, description = '' } = body;
-      return await once(db, request, now(), async (tx) => {
+      return await runOnce(db, request, now(), async (tx) => {
         if (!(await countWebhook(tx, userId, deps.mostPerUser))) {
           const message = `You have ${deps.mostPerUser} webhooks, which is the most that one may have. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
@@ -120,7 +120,7 @@ export function webhookDesk(deps: WebhookDeps) {
 
     async rotateSecret(userId: string, id: number, request: Request): Promise<WebhookWithSecret> {
       const secret = newSecret();
-      return await once(db, request, now(), async (tx) => {
+      return await runOnce(db, request, now(), async (tx) => {
         const webhook = await owned(tx, userId, id);
         await replaceSecret(tx, id, secret, now() + changeoverMs);
         return { ...publicWebhook(webhook), secret };
@@ -128,9 +128,9 @@ export function webhookDesk(deps: WebhookDeps) {
     },
 
     async testWebhook(userId: string, id: number, request: Request): Promise<Delivery> {
-      const delivery = await once(db, request, now(), async (tx) => {
+      const delivery = await runOnce(db, request, now(), async (tx) => {
         refuseDisabled(await owned(tx, userId, id));
-        return await deliveryOf(tx, id, await insertTest(tx, id, now()));
+        return await deliveryOf(tx, id, await insertTestDelivery(tx, id, now()));
       });
       deps.announce(userId);
       return delivery;
@@ -147,10 +147,10 @@ export function webhookDesk(deps: WebhookDeps) {
     },
 
     async sendAgain(userId: string, id: number, delivery: number, request: Request): Promise<Delivery> {
-      const again = await once(db, request, now(), async (tx) => {
+      const again = await runOnce(db, request, now(), async (tx) => {
         refuseDisabled(await owned(tx, userId, id));
         await deliveryOf(tx, id, delivery);
-        await sendAgain(tx, delivery, now());
+        await requeueDelivery(tx, delivery, now());
         return await deliveryOf(tx, id, delivery);
       });
       deps.announce(userId);

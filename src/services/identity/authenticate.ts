@@ -6,7 +6,7 @@ import type { Caller } from './actor.ts';
 import { enrolInTransaction } from './enrolment.ts';
 import type { Identity, OidcVerifier } from './oidc.ts';
 import type { FindToken } from './token-cache.ts';
-import { hashOf } from './tokens.ts';
+import { hashToken } from './tokens.ts';
 
 export interface AuthenticationDeps {
   db: Db;
@@ -20,7 +20,7 @@ type Standing = Omit<Caller, 'tokenHash'>;
 /** The caller behind the value of an Authorization header: by a token of Bursar's own, or of an OpenID provider. */
 export async function authenticate(deps: AuthenticationDeps, authorization: string | undefined): Promise<Caller> {
   const token = bearerToken(authorization);
-  const tokenHash = hashOf(token);
+  const tokenHash = hashToken(token);
   const caller = (await byOwnToken(deps, tokenHash)) ?? (await byIdentity(deps, await deps.oidc.verify(token)));
   return { ...caller, tokenHash };
 }

@@ -14,7 +14,7 @@ import {
 } from '../../store/identity/projects.ts';
 import { type Role, upsertUser } from '../../store/identity/users.ts';
 import { openAccount } from '../../store/ledger/accounts.ts';
-import { addGrant, openPool } from '../../store/ledger/grants.ts';
+import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { insertPeriod, openPeriods } from '../../store/ledger/periods.ts';
 
 const bytesPerKb = 1000;
@@ -66,8 +66,8 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
 export async function openProject(tx: Db, project: NewProject): Promise<number> {
   const id = await insertProject(tx, project);
   const periodId = await insertPeriod(tx, id, project.createdAt, null);
-  await openPool(tx, id, 'time', periodId);
-  await openPool(tx, id, 'space');
+  await ensurePool(tx, id, 'time', periodId);
+  await ensurePool(tx, id, 'space');
   return id;
 }
 
@@ -107,7 +107,7 @@ export async function openCap(
   amount: number,
   note: { actor: string; reason: string; at: number },
 ): Promise<void> {
-  await addGrant(tx, await openPool(tx, projectId, resource, periodId), amount, 'grant', note);
+  await addGrant(tx, await ensurePool(tx, projectId, resource, periodId), amount, 'grant', note);
   const cap = { projectId, holder: userId, resource, ...(periodId === undefined ? {} : { periodId }) };
   await addGrant(tx, await openAccount(tx, cap), amount, 'grant', note);
 }

@@ -12,11 +12,11 @@ export interface TokenRequest {
 /** A new token for a known user. This is the only moment at which anybody can see it. */
 export async function issueToken(db: Db, request: TokenRequest, now: number): Promise<string> {
   const token = `bursar_${randomBytes(32).toString('base64url')}`;
-  await insertToken(db, { ...request, hash: hashOf(token), createdAt: now });
+  await insertToken(db, { ...request, hash: hashToken(token), createdAt: now });
   return token;
 }
 
 /** A token is 256 random bits, so a plain hash cannot be guessed back. */
-export function hashOf(token: string): string {
+export function hashToken(token: string): string {
   return hash('sha256', token);
 }

@@ -2,10 +2,10 @@ import { BursarError } from '../../domain/errors.ts';
 import type { HpcSystem } from '../../domain/systems/system.ts';
 import type { Db } from '../../store/database/tables.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
-import { findStanding, type Standing } from '../../store/jobs/submission-eligibility.ts';
+import { findEligibility, type SubmissionEligibility } from '../../store/jobs/submission-eligibility.ts';
 import { type AccountSet, currentAccounts } from '../../store/ledger/accounts.ts';
 import type { Actor } from '../identity/actor.ts';
-import { type Place, type Systems, systemNamed, unknownProject } from '../scope.ts';
+import { type PathScope, projectNotFound, requireSystem, type Systems } from '../scope.ts';
 
 /** Where a submission goes, checked before anything of its body is read. */
 export interface Destination {
@@ -26,12 +26,12 @@ export interface DestinationDeps {
 export async function findDestination(
   deps: DestinationDeps,
   actor: Actor,
-  { hpc = '', project: projectName }: Place,
+  { hpc = '', project: projectName }: PathScope,
 ): Promise<Destination> {
   const { db, systems, now } = deps;
-  const system = systemNamed(systems, hpc);
-  const standing = await findStanding(db, actor.userId, hpc, projectName ?? deps.defaultProject(hpc));
-  if (standing === undefined) throw unknownProject(hpc);
+  const system = requireSystem(systems, hpc);
+  const standing = await findEligibility(db, actor.userId, hpc, projectName ?? deps.defaultProject(hpc));
+  if (standing === undefined) throw projectNotFound(hpc);
   const { project, pause } = standing;
   refuseNonMembers(standing);
   if (pause !== null) {
@@ -46,11 +46,11 @@ export async function findDestination(
 
 /** Throws when the caller may not submit to the project any more. */
 export async function checkMember(db: Db, actor: Actor, { hpc, name }: Destination['project']): Promise<void> {
-  const standing = await findStanding(db, actor.userId, hpc, name);
+  const standing = await findEligibility(db, actor.userId, hpc, name);
   if (standing !== undefined) refuseNonMembers(standing);
 }
 
-function refuseNonMembers({ project, member }: Standing): void {
+function refuseNonMembers({ project, member }: SubmissionEligibility): void {
   const because = member?.reason ? `: ${member.reason}` : '';
   if (project.closedAt !== null)
     throw new BursarError('project_closed', `${project.name} is closed. Use another project.`);

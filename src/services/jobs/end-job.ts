@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { jobReference } from '../../contract/event.ts';
-import { jobJson, jobView } from '../../contract/job.ts';
+import { jobJson, publicJob } from '../../contract/job.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import type { Db } from '../../store/database/tables.ts';
@@ -10,8 +10,8 @@ import { requestCancellation } from '../../store/jobs/job-queue.ts';
 import { type JobRecord, updateStatus } from '../../store/jobs/jobs.ts';
 import { freeSpace } from '../../store/ledger/ledger.ts';
 import type { Actor } from '../identity/actor.ts';
-import { type Place, type Systems, systemNamed } from '../scope.ts';
-import { jobNamed } from './find-job.ts';
+import { type PathScope, requireSystem, type Systems } from '../scope.ts';
+import { requireJob } from './find-job.ts';
 
 export interface EndJobDeps {
   db: Db;
@@ -34,9 +34,14 @@ export interface EndedJob {
  * Cancels a job that is not finished, and deletes the files of one that is. Repeating it is harmless. The wish to
  * cancel is durable when this returns, whether or not the job has ended by then.
  */
-export async function endJob(deps: EndJobDeps, actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob> {
+export async function endJob(
+  deps: EndJobDeps,
+  actor: Actor,
+  place: Required<PathScope>,
+  jobId: string,
+): Promise<EndedJob> {
   const { db, systems } = deps;
-  const job = await jobNamed(db, systems, actor.userId, place, jobId);
+  const job = await requireJob(db, systems, actor.userId, place, jobId);
   if (isTerminal(job.status.state)) {
     const note = { actor: job.owner, reason: `files of ${job.jobId} deleted` };
     return { json: await deleteFiles(deps, job, note), ended: true };
@@ -46,11 +51,11 @@ export async function endJob(deps: EndJobDeps, actor: Actor, place: Required<Pla
   return await whenEnded(deps, actor, place, jobId);
 }
 
-async function whenEnded(deps: EndJobDeps, actor: Actor, place: Required<Place>, jobId: string): Promise<EndedJob> {
-  const words = systemNamed(deps.systems, place.hpc).stages;
+async function whenEnded(deps: EndJobDeps, actor: Actor, place: Required<PathScope>, jobId: string): Promise<EndedJob> {
+  const words = requireSystem(deps.systems, place.hpc).stages;
   const deadline = deps.now() + deps.patienceMs;
   for (;;) {
-    const job = await jobNamed(deps.db, deps.systems, actor.userId, place, jobId);
+    const job = await requireJob(deps.db, deps.systems, actor.userId, place, jobId);
     const ended = isTerminal(job.status.state);
     if (ended || deps.now() >= deadline) return { json: jobJson(job, words), ended };
     await sleep(50);
@@ -66,11 +71,11 @@ export async function deleteFiles(
   job: JobRecord,
   { actor, reason }: { actor: string; reason: string },
 ): Promise<string> {
-  const words = systemNamed(systems, job.project.hpc).stages;
+  const words = requireSystem(systems, job.project.hpc).stages;
   const { status } = job;
   if (status.state !== 'ended' && status.state !== 'deleted') return jobJson(job, words);
   const next = { ...status, state: 'deleted' } as const;
-  const shown = jobView({ ...job, status: next }, words);
+  const shown = publicJob({ ...job, status: next }, words);
   const at = now();
   await inTransaction(db, async (tx) => {
     if (status.state === 'deleted' || !(await updateStatus(tx, job, next, shown))) return;

@@ -2,7 +2,7 @@ import { archiveFiles, listFiles, openFile } from './read-files.ts';
 import { type LogDeps, openLog } from './read-log.ts';
 
 /** All that reads what jobs leave behind. */
-export function fileDesk(deps: LogDeps) {
+export function fileService(deps: LogDeps) {
   return {
     listFiles: listFiles.bind(null, deps),
     openFile: openFile.bind(null, deps),

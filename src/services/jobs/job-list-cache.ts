@@ -8,7 +8,7 @@ export interface ListScope extends JobScope {
   owner: string;
 }
 
-export interface KeptLists {
+export interface JobListCache {
   /** What `nextJobs` would answer, though as a rule only what has changed is read for it. */
   next(db: Db, scope: ListScope, after: number, most: number, knownVersion: string | undefined): Promise<JobPage>;
 }
@@ -21,7 +21,7 @@ const jobBytes = 50;
  * a list as it was and the jobs that have changed since are the list as it is. Version and changes come from one look at
  * the books, so it does not matter who changed them, or on which instance.
  */
-export function createKeptLists(mostBytes: number): KeptLists {
+export function createJobListCache(mostBytes: number): JobListCache {
   const kept = createRecentlyUsed<JobPage>(mostBytes, ({ texts }) =>
     texts.reduce((bytes, text) => bytes + jobBytes + text.length, 0),
   );

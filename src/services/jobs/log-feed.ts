@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../../domain/errors.ts';
-import type { LogLook } from '../../files/workspaces/workspace-reader.ts';
+import type { LogChunk } from '../../files/workspaces/workspace-reader.ts';
 import type { Metrics } from '../../metrics/registry.ts';
 
 /** A log that may be followed. */
 export interface LogSource {
-  look(from: { offset: number; maxBytes: number }, signal: AbortSignal): Promise<LogLook | undefined>;
+  look(from: { offset: number; maxBytes: number }, signal: AbortSignal): Promise<LogChunk | undefined>;
   /** Whether nothing more will be printed. Asks the books, never the scheduler. */
   isOver(): Promise<boolean>;
   lookMs: { fast: number; slow: number };

@@ -5,11 +5,11 @@ import { unknownFile } from '../../files/workspaces/local-reader.ts';
 import { primed } from '../../files/workspaces/primed.ts';
 import type { ListedFile, OpenFile } from '../../files/workspaces/workspace-reader.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
-import { zipOf } from '../../files/zip/zip-writer.ts';
+import { writeZip } from '../../files/zip/zip-writer.ts';
 import type { Db } from '../../store/database/tables.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
-import type { Owner, Place, Systems } from '../scope.ts';
-import { jobNamed } from './find-job.ts';
+import type { Owner, PathScope, Systems } from '../scope.ts';
+import { requireJob } from './find-job.ts';
 
 export type { ListedFile, OpenFile } from '../../files/workspaces/workspace-reader.ts';
 
@@ -22,7 +22,7 @@ export interface FileDeps {
 /** What is asked for: something in the workspace of a job, by whom, and until when. */
 export interface FileQuestion {
   owner: Owner;
-  place: Required<Place>;
+  place: Required<PathScope>;
   jobId: string;
   /** As it stands in the request, decoded; empty for the whole. */
   path: string;
@@ -45,11 +45,11 @@ export async function openFile(deps: FileDeps, question: FileQuestion): Promise<
 /** A folder of a job's workspace as a zip, made while it is read. */
 export async function archiveFiles(deps: FileDeps, question: FileQuestion): Promise<Readable> {
   const { workspaces, path } = await lookUp(deps, question);
-  return zipOf(await primed(workspaces.archive(question.jobId, path, question.signal)));
+  return writeZip(await primed(workspaces.archive(question.jobId, path, question.signal)));
 }
 
 async function lookUp(deps: FileDeps, { owner, place, jobId, path }: FileQuestion) {
-  const job = await jobNamed(deps.db, deps.systems, owner, place, jobId);
+  const job = await requireJob(deps.db, deps.systems, owner, place, jobId);
   const names = parseFilePath(path);
   if (names === undefined) throw unknownFile();
   return { workspaces: workspacesOf(deps, job), path: names };

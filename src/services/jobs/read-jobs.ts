@@ -1,10 +1,18 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { type JobFilter, type JobPage, nextJobs, singleJobJson } from '../../store/jobs/job-lists.ts';
-import { checkPlace, checkSystem, type Owner, type Place, projectNamed, type Systems, systemNamed } from '../scope.ts';
-import type { Versioned } from '../versioned.ts';
-import { unknownJob } from './find-job.ts';
-import type { KeptLists } from './job-list-cache.ts';
+import {
+  type Owner,
+  type PathScope,
+  requireProject,
+  requireScope,
+  requireScopeSystem,
+  requireSystem,
+  type Systems,
+} from '../scope.ts';
+import type { VersionedJson } from '../versioned.ts';
+import { jobNotFound } from './find-job.ts';
+import type { JobListCache } from './job-list-cache.ts';
 
 /** Which of the jobs in a place; without a limit, all that come after. */
 export interface JobListQuery extends Omit<JobFilter, 'owner' | 'hpc' | 'project'> {
@@ -19,13 +27,13 @@ const jobsInPiece = 200;
 
 /** The jobs in a place, unless they are of the version that is known. Costs the scheduler nothing. */
 export async function listJobs(
-  { db, systems, keptLists }: { db: Db; systems: Systems; keptLists: KeptLists },
+  { db, systems, keptLists }: { db: Db; systems: Systems; keptLists: JobListCache },
   owner: Owner,
-  place: Place,
+  place: PathScope,
   { after = 0, limit, ...query }: JobListQuery,
   knownVersion: string | undefined,
-): Promise<Versioned> {
-  checkSystem(systems, place);
+): Promise<VersionedJson> {
+  requireScopeSystem(systems, place);
   checkStage(systems, place, query.stage);
   const filter = { ...(owner === undefined ? {} : { owner }), ...place, ...query };
   const most = limit ?? mostAtOnce;
@@ -37,7 +45,7 @@ export async function listJobs(
   const { version, ids, texts, more } = page;
   if (version === knownVersion) return { version, answer: null };
   // Where there are jobs, there is a project.
-  if (ids.length === 0) await checkPlace(db, systems, place);
+  if (ids.length === 0) await requireScope(db, systems, place);
   if (more && limit === undefined) return { version, answer: { pieces: allJobs(db, filter, page) } };
   const json = `[${texts.join(',')}]`;
   return { version, answer: more ? { json, next: lastOf(page) } : { json } };
@@ -56,9 +64,9 @@ async function* allJobs(db: Db, filter: JobFilter, first: JobPage): AsyncGenerat
 const lastOf = ({ ids }: JobPage) => ids.at(-1) ?? 0;
 
 /** A stage that no job here can be in is more likely misspelt than meant. */
-function checkStage(systems: Systems, { hpc }: Place, stage: string | undefined): void {
+function checkStage(systems: Systems, { hpc }: PathScope, stage: string | undefined): void {
   if (stage === undefined) return;
-  const there = hpc === undefined ? [...systems.values()] : [systemNamed(systems, hpc)];
+  const there = hpc === undefined ? [...systems.values()] : [requireSystem(systems, hpc)];
   const known = new Set(there.flatMap((system) => Object.values(system.stages)));
   if (known.has(stage)) return;
   const message = `must be one of ${[...known].join(', ')}`;
@@ -70,13 +78,13 @@ export async function readJob(
   db: Db,
   systems: Systems,
   owner: Owner,
-  place: Required<Place>,
+  place: Required<PathScope>,
   jobId: string,
 ): Promise<string> {
-  systemNamed(systems, place.hpc);
+  requireSystem(systems, place.hpc);
   const json = await singleJobJson(db, { ...(owner === undefined ? {} : { owner }), ...place }, jobId);
   if (json !== undefined) return json;
   // Whether there is such a project matters only for what to say.
-  await projectNamed(db, systems, place.hpc, place.project);
-  throw unknownJob(place);
+  await requireProject(db, systems, place.hpc, place.project);
+  throw jobNotFound(place);
 }

@@ -1,8 +1,8 @@
 import { isTerminal } from '../../domain/jobs/job.ts';
 import type { LogStream } from '../../files/workspaces/workspace-reader.ts';
 import { findJobState } from '../../store/jobs/jobs.ts';
-import type { Owner, Place } from '../scope.ts';
-import { jobNamed } from './find-job.ts';
+import type { Owner, PathScope } from '../scope.ts';
+import { requireJob } from './find-job.ts';
 import type { createLogFeeds, LogSource } from './log-feed.ts';
 import { type FileDeps, workspacesOf } from './read-files.ts';
 
@@ -14,7 +14,7 @@ export interface LogDeps extends FileDeps {
 
 export interface LogQuestion {
   owner: Owner;
-  place: Required<Place>;
+  place: Required<PathScope>;
   jobId: string;
   stream: LogStream;
   signal: AbortSignal;
@@ -36,7 +36,7 @@ const pieceBytes = 1024 * 1024;
 /** A job that has printed nothing yet, or not even begun, has an empty log. */
 export async function openLog(deps: LogDeps, question: LogQuestion): Promise<Log> {
   const { owner, place, jobId, stream, signal } = question;
-  const job = await jobNamed(deps.db, deps.systems, owner, place, jobId);
+  const job = await requireJob(deps.db, deps.systems, owner, place, jobId);
   const workspaces = workspacesOf(deps, job);
   const source: LogSource = {
     look: (from, until) => workspaces.readLog(jobId, stream, from, until),

@@ -1,11 +1,11 @@
 import type { Readable } from 'node:stream';
 import { jobReference } from '../../contract/event.ts';
-import { jobView } from '../../contract/job.ts';
+import { publicJob } from '../../contract/job.ts';
 import { unitsOf } from '../../domain/accounting/price.ts';
 import { longestRuntimeHours } from '../../domain/accounting/quote.ts';
-import { type Lack, quotaExceeded } from '../../domain/accounting/shortfall.ts';
+import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { checkScript } from '../../domain/jobs/batch-command.ts';
+import { checkSbatchLines } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { type HpcSystem, newJobId } from '../../domain/systems/system.ts';
 import type { Spool, Upload } from '../../files/spool/spool.ts';
@@ -18,7 +18,7 @@ import { insertJob, type NewJob } from '../../store/jobs/jobs.ts';
 import type { Amounts } from '../../store/ledger/accounts.ts';
 import { reserve } from '../../store/ledger/ledger.ts';
 import { quoteFor } from '../accounting/quote.ts';
-import type { Claim } from '../idempotency.ts';
+import type { KeyClaim } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import { checkMember, type Destination } from './destination.ts';
 import { storedAfterAll } from './stored-after-all.ts';
@@ -46,7 +46,7 @@ export async function submitJob(
   destination: Destination,
   request: JobRequest,
   body: Readable,
-  claim: Claim | null,
+  claim: KeyClaim | null,
 ): Promise<string> {
   const { system } = destination;
   const quote = quoteFor(destination, request);
@@ -113,7 +113,7 @@ async function checkInput(
   }
   const name = command.script.replace(/^(\.\/)+/, '');
   const { unpackedBytes, start } = await inspectWithStart(content, name, scriptStartBytes, zipLimits);
-  const problem = start && checkScript(start.toString('utf8'));
+  const problem = start && checkSbatchLines(start.toString('utf8'));
   if (!problem) return unpackedBytes;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];
   throw new BursarError('invalid_payload', `The script ${name} is not acceptable: ${problem}.`, { fields });
@@ -138,7 +138,7 @@ async function recordJob(
     units: unitsOf(job.request, system.charge),
     acceptedAt: now,
   };
-  const shown = (id: number) => jobView({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
+  const shown = (id: number) => publicJob({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
   return await inTransaction(deps.db, async (tx) => {
     // Somebody may have been banned, or the project closed, while the zip was on its way.
     await checkMember(tx, actor, project);
@@ -154,7 +154,7 @@ async function recordJob(
 }
 
 /** By what there is now, which may be less than when the job was quoted. */
-function longestRuntime(destination: Destination, request: JobRequest, lack: Lack): number {
+function longestRuntime(destination: Destination, request: JobRequest, lack: Shortfall): number {
   if (lack.resource === 'space') return quoteFor(destination, request).longestRuntime;
   const { charge, limits } = destination.system;
   return longestRuntimeHours(request, charge, lack.available, limits.runtimeHours);

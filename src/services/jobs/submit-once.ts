@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
-import { type Claim, claimKey, keyReused, type OnceRequest } from '../idempotency.ts';
+import { claimKey, type IdempotentRequest, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { SubmissionDeps } from './submit-job.ts';
 
 /**
@@ -9,9 +9,9 @@ import type { SubmissionDeps } from './submit-job.ts';
  */
 export async function submitOnce(
   deps: SubmissionDeps,
-  request: OnceRequest | null,
+  request: IdempotentRequest | null,
   body: Readable,
-  submit: (claim: Claim | null) => Promise<string>,
+  submit: (claim: KeyClaim | null) => Promise<string>,
 ): Promise<string> {
   if (request === null) return await submit(null);
   const taken = await claimKey(deps.db, request, deps.now);

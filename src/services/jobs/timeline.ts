@@ -4,18 +4,18 @@ import type { Db } from '../../store/database/tables.ts';
 import { type EventRecord, eventsOfJob } from '../../store/events/events.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
 import { accountOfJob, type JobAccount } from '../../store/ledger/job-account.ts';
-import type { Owner, Place, Systems } from '../scope.ts';
-import { jobNamed } from './find-job.ts';
+import type { Owner, PathScope, Systems } from '../scope.ts';
+import { requireJob } from './find-job.ts';
 
 /** What became of a job, from the events and the ledger, as JSON. Somebody else's does not exist for its reader. */
 export async function readTimeline(
   db: Db,
   systems: Systems,
   owner: Owner,
-  place: Required<Place>,
+  place: Required<PathScope>,
   jobId: string,
 ): Promise<string> {
-  const job = await jobNamed(db, systems, owner, place, jobId);
+  const job = await requireJob(db, systems, owner, place, jobId);
   const account = await accountOfJob(db, job);
   const events = await eventsOfJob(db, job.id);
   const refunded = account.refunds.reduce((total, { seconds }) => total + seconds, 0);

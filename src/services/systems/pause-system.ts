@@ -1,9 +1,9 @@
 import type { Db } from '../../store/database/tables.ts';
 import { setSystemPause } from '../../store/systems/systems.ts';
 import { administer } from '../accounting/admin-actions.ts';
-import type { OnceRequest } from '../idempotency.ts';
+import type { IdempotentRequest } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
-import { systemNamed } from '../scope.ts';
+import { requireSystem } from '../scope.ts';
 import { type ReadSystemsDeps, readSystems } from './read-systems.ts';
 
 /** Keeps a system from taking submissions, or (with null) lets it take them again. */
@@ -13,10 +13,10 @@ export async function pauseSystem(
   hpc: string,
   pause: { at: number; reason: string } | null,
   reason: string,
-  request: OnceRequest | null,
+  request: IdempotentRequest | null,
 ) {
   const { db, systems, now } = deps;
-  systemNamed(systems, hpc);
+  requireSystem(systems, hpc);
   const act = {
     actor,
     act: pause === null ? 'system.resume' : 'system.pause',

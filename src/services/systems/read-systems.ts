@@ -1,7 +1,7 @@
 import { publicSystem } from '../../contract/system.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { countJobs, listSystems } from '../../store/systems/systems.ts';
-import { type Systems, systemNamed } from '../scope.ts';
+import { requireSystem, type Systems } from '../scope.ts';
 
 export interface ReadSystemsDeps {
   db: Db;
@@ -11,7 +11,7 @@ export interface ReadSystemsDeps {
 
 /** The systems with their limits, tools and health. Costs the schedulers nothing. */
 export async function readSystems({ db, systems, defaultProject }: ReadSystemsDeps, hpc?: string) {
-  if (hpc !== undefined) systemNamed(systems, hpc);
+  if (hpc !== undefined) requireSystem(systems, hpc);
   const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));
   const counts = await countJobs(db);
   return [...systems.values()].flatMap((system) => {

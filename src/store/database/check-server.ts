@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { parseDatabaseUrl } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { connectionTrouble } from './postgres-errors.ts';
+import { describeConnectionError } from './postgres-errors.ts';
 import type { Db } from './tables.ts';
 
 /** The oldest major version that its makers still mended when this was written. */
@@ -19,7 +19,7 @@ export async function checkServer(db: Db, url: string): Promise<void> {
     version = Number(rows[0]?.version);
     if (rows[0]?.may !== true) throw Object.assign(new Error('no privilege to create'), { code: '42501' });
   } catch (error) {
-    throw connectionTrouble(error, address);
+    throw describeConnectionError(error, address);
   }
   if (version < oldestPostgres * 10_000) {
     throw new BursarError(

@@ -7,7 +7,7 @@ import { BursarError } from '../../domain/errors.ts';
 import { checkServer } from './check-server.ts';
 import { runDirectly } from './direct.ts';
 import { migrate } from './migrations.ts';
-import { openPool, type PostgresSettings } from './postgres.ts';
+import { createPgPool, type PostgresSettings } from './postgres.ts';
 import { rememberReads } from './query-cache.ts';
 import { inTransactionOnly, ReaderAndWriter, statementsOf } from './sqlite.ts';
 import type { Db, Tables } from './tables.ts';
@@ -22,8 +22,8 @@ export interface DatabaseSettings {
 }
 
 /** Opens the database and brings its schema up to date; or says what keeps it from that, and what to do. */
-export async function openBooks(settings: DatabaseSettings, dataFolder: string): Promise<Db> {
-  const db = openDatabase(settings, dataFolder);
+export async function openDatabase(settings: DatabaseSettings, dataFolder: string): Promise<Db> {
+  const db = connectDatabase(settings, dataFolder);
   try {
     await checkServer(db, settings.url);
     await migrate(db);
@@ -38,10 +38,10 @@ export async function openBooks(settings: DatabaseSettings, dataFolder: string):
  * Opens the database as it is. A SQLite file is created where there is none; a PostgreSQL server is not asked anything
  * before the first query. Several processes may have it open at once.
  */
-export function openDatabase(settings: DatabaseSettings, dataFolder: string): Db {
+export function connectDatabase(settings: DatabaseSettings, dataFolder: string): Db {
   const address = parseDatabaseUrl(settings.url);
   if (address.kind === 'sqlite') return openSqlite(resolve(dataFolder, address.file));
-  const pool = () => openPool(postgresSettings(settings));
+  const pool = () => createPgPool(postgresSettings(settings));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }
 

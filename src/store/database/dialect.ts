@@ -22,7 +22,7 @@ export interface Dialect {
    * Whether a transaction that failed like this was rolled back for having met another one, and may succeed when it is
    * repeated. On SQLite transactions do not meet: each waits for the one before it.
    */
-  metAnother(error: unknown): boolean;
+  isRetryableConflict(error: unknown): boolean;
 
   /** The schema that the tables are in; null where there are none. */
   schemaName(db: Db): Promise<string | null>;
@@ -52,7 +52,7 @@ const sqlite: Dialect = {
                 begin select raise(abort, '${table} is append-only'); end`,
     ),
   monthOf: (column) => `strftime('%Y-%m', ${column} / 1000, 'unixepoch')`,
-  metAnother: () => false,
+  isRetryableConflict: () => false,
   schemaName: async () => null,
   async foreignKeys(db) {
     const { rows } = await sql<{ child: string; parent: string }>`
@@ -100,7 +100,7 @@ const postgres: Dialect = {
        for each statement execute function ${table}_refuse()`,
   ],
   monthOf: (column) => `to_char(to_timestamp(${column} / 1000) at time zone 'UTC', 'YYYY-MM')`,
-  metAnother: (error) => meetings.includes((error as { code?: string }).code ?? ''),
+  isRetryableConflict: (error) => meetings.includes((error as { code?: string }).code ?? ''),
   async schemaName(db) {
     const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(db);
     return rows[0]?.name ?? null;

@@ -12,7 +12,7 @@ type RowOf<Table extends keyof Tables, Column> = Pick<
 let placesNamed = 0;
 
 /** Some columns of a table, under a short name of their own. */
-interface Place {
+interface InsertTarget {
   table: keyof Tables;
   columns: readonly string[];
   name: string;
@@ -20,7 +20,7 @@ interface Place {
 
 /** A few rows for one table. */
 export interface Rows {
-  into: Place;
+  into: InsertTarget;
   rows: readonly Row[];
 }
 

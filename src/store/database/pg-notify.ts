@@ -11,9 +11,9 @@ const againMs = 1000;
 /** Word that comes up within this time goes out together. */
 const gatherMs = 5;
 
-export interface DatabaseLine {
-  send(topic: string, name: string): void;
-  onWord(listener: (topic: string, name: string) => void): void;
+export interface PgNotify {
+  notify(topic: string, name: string): void;
+  onNotification(listener: (topic: string, name: string) => void): void;
   close(): Promise<void>;
 }
 
@@ -21,7 +21,7 @@ export interface DatabaseLine {
  * Passes word between all Bursars on one PostgreSQL, by its LISTEN and NOTIFY. While the database is away nothing is
  * passed on, and nothing is kept for later: word is only a hint.
  */
-export function openLine(db: Db, settings: DatabaseSettings): DatabaseLine {
+export function openPgNotify(db: Db, settings: DatabaseSettings): PgNotify {
   const self = randomUUID();
   const listeners: ((topic: string, name: string) => void)[] = [];
   const waiting = new Set<string>();
@@ -61,17 +61,17 @@ export function openLine(db: Db, settings: DatabaseSettings): DatabaseLine {
     sending = undefined;
     const words = [...waiting];
     waiting.clear();
-    await passWord(db, words, self).catch(() => undefined);
+    await sendNotifications(db, words, self).catch(() => undefined);
   }
 
   let listening = listen();
   return {
-    send(topic, name) {
+    notify(topic, name) {
       if (closed) return;
       waiting.add(`${topic} ${name}`);
       sending ??= setTimeout(flush, gatherMs);
     },
-    onWord: (listener) => {
+    onNotification: (listener) => {
       listeners.push(listener);
     },
     async close() {
@@ -85,7 +85,7 @@ export function openLine(db: Db, settings: DatabaseSettings): DatabaseLine {
 }
 
 /** Passes word (topic and name) on to all who listen; on a database that nobody else can be on, it does nothing. */
-export async function passWord(db: Db, words: readonly string[], from = '-'): Promise<void> {
+export async function sendNotifications(db: Db, words: readonly string[], from = '-'): Promise<void> {
   if (dialectOf(db).name !== 'postgres') return;
   const notices = sql.join(words.map((word) => sql`pg_notify(${channel}, ${`${from} ${word}`})`));
   await sql`select ${notices}`.execute(db);

@@ -12,18 +12,18 @@ const passing = ['53', '57', '58', '08', '25006', '25P03', '55P03'];
 const unknownCharacter = '22021';
 
 /** Whether the connection is gone, or in a state that nobody knows: what the server itself says in peace leaves it be. */
-export function isLost(error: unknown): boolean {
+export function isConnectionLost(error: unknown): boolean {
   return !isServerError(error) || error.severity === 'FATAL' || error.severity === 'PANIC';
 }
 
 /** What is nobody's mistake becomes `database_unavailable`; what is not ours stays what it is. */
-export function inOurWords(error: unknown): unknown {
+export function toBursarError(error: unknown): unknown {
   if (error instanceof BursarError) return error;
   if (isServerError(error) && error.code === unknownCharacter) {
     const message = 'A text contains a NUL, which cannot be stored. Leave it out.';
     return new BursarError('bad_request', message, { cause: error });
   }
-  const isPassing = isLost(error) || passing.some((code) => (error as ServerError).code.startsWith(code));
+  const isPassing = isConnectionLost(error) || passing.some((code) => (error as ServerError).code.startsWith(code));
   if (!isPassing) return error;
   const message = 'The database cannot be reached just now, or takes too long. Try again in a moment.';
   return new BursarError('database_unavailable', message, { cause: error, transient: true });
@@ -42,7 +42,7 @@ interface Place {
 }
 
 /** Why a server that was asked at start does not serve, and what the operator can do. */
-export function connectionTrouble(error: unknown, { host, port, user, database }: Place): BursarError {
+export function describeConnectionError(error: unknown, { host, port, user, database }: Place): BursarError {
   if (error instanceof BursarError && error.code !== 'database_unavailable') return error;
   const cause = error instanceof BursarError ? (error.cause ?? error) : error;
   const where = host.startsWith('/') ? `the socket in ${host}` : `${host} port ${port}`;

@@ -4,7 +4,7 @@ import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kyse
 import type Pg from 'pg';
 import type { PostgresAddress } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { inOurWords, isLost } from './postgres-errors.ts';
+import { isConnectionLost, toBursarError } from './postgres-errors.ts';
 import { nameOf } from './prepared.ts';
 
 export interface PostgresSettings {
@@ -35,7 +35,7 @@ export async function openClient(settings: PostgresSettings): Promise<Pg.Client>
 }
 
 /** A pool for Kysely. The driver is loaded when the first query is made, so that SQLite does not wait for it. */
-export async function openPool(settings: PostgresSettings): Promise<PostgresPool> {
+export async function createPgPool(settings: PostgresSettings): Promise<PostgresPool> {
   const { default: pg } = await import('pg');
   const pool = new pg.Pool(poolConfig(settings, pg));
   // Errors of idle connections: the pool has dropped them, and nothing is lost. Unheard they would end the process.
@@ -50,7 +50,7 @@ export async function openPool(settings: PostgresSettings): Promise<PostgresPool
       try {
         return guarded(await pool.connect());
       } catch (error) {
-        throw inOurWords(error);
+        throw toBursarError(error);
       }
     },
   };
@@ -123,8 +123,8 @@ function guarded(client: Pg.PoolClient): PostgresPoolClient {
       const query = { text, values: [...values], ...(name === undefined ? {} : { name }) };
       return (await client.query(query)) as PostgresQueryResult<unknown>;
     } catch (error) {
-      lost ||= isLost(error);
-      throw inOurWords(error);
+      lost ||= isConnectionLost(error);
+      throw toBursarError(error);
     }
   }
   return {

@@ -12,7 +12,7 @@ const mostTries = 10;
  * whether the work is in the books; after every other failure it is not.
  */
 export async function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
-  const { metAnother } = dialectOf(db);
+  const { isRetryableConflict: metAnother } = dialectOf(db);
   for (let tries = 1; ; tries++) {
     try {
       return await db.transaction().execute((tx) => inTransactionOf(db, tx, work));

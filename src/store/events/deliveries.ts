@@ -60,7 +60,7 @@ export async function findDelivery(db: Db, webhookId: number, id: number): Promi
 }
 
 /** A delivery that tells of nothing, to see whether it arrives. */
-export async function insertTest(db: Db, webhookId: number, now: number): Promise<number> {
+export async function insertTestDelivery(db: Db, webhookId: number, now: number): Promise<number> {
   const { id } = await db
     .insertInto('deliveries')
     .values({
@@ -82,7 +82,7 @@ export async function insertTest(db: Db, webhookId: number, now: number): Promis
 }
 
 /** Lets a delivery start anew, whatever became of it. One that is on its way goes on as it is. */
-export async function sendAgain(db: Db, id: number, now: number): Promise<void> {
+export async function requeueDelivery(db: Db, id: number, now: number): Promise<void> {
   await db
     .updateTable('deliveries')
     .set({ state: 'pending', due_at: now, tries: 0, lease_owner: null, lease_until: 0 })
@@ -92,6 +92,6 @@ export async function sendAgain(db: Db, id: number, now: number): Promise<void> 
 }
 
 /** Tests have no event to be forgotten with. */
-export async function forgetTests(db: Db, before: number): Promise<void> {
+export async function deleteTestDeliveries(db: Db, before: number): Promise<void> {
   await db.deleteFrom('deliveries').where('event_id', 'is', null).where('created_at', '<', before).execute();
 }

@@ -142,7 +142,7 @@ export interface AttemptNote {
 }
 
 /** False, and nothing written, when the lease was no longer the caller's. */
-export async function noteAttempt(db: Db, id: number, note: AttemptNote): Promise<boolean> {
+export async function recordAttempt(db: Db, id: number, note: AttemptNote): Promise<boolean> {
   const { error, retryAt, now } = note;
   const row = await db
     .updateTable('deliveries')
@@ -164,7 +164,7 @@ export async function noteAttempt(db: Db, id: number, note: AttemptNote): Promis
 }
 
 /** The receiver is there. */
-export async function noteSuccess(db: Db, webhookId: number): Promise<void> {
+export async function recordSuccess(db: Db, webhookId: number): Promise<void> {
   await db
     .updateTable('webhooks')
     .set({ failures: 0, failing_since: null, pause_until: 0 })
@@ -174,7 +174,7 @@ export async function noteSuccess(db: Db, webhookId: number): Promise<void> {
 }
 
 /** How often in a row it has failed now, and since when. */
-export async function noteFailure(
+export async function recordFailure(
   db: Db,
   webhookId: number,
   now: number,

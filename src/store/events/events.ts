@@ -170,7 +170,7 @@ const forgetAtOnce = 500;
  * Forgets events from before a moment, with their deliveries, a few at a time: true when there may be more. What tells of
  * a job is kept for its timeline.
  */
-export async function forgetEvents(db: Db, before: number): Promise<boolean> {
+export async function expireEvents(db: Db, before: number): Promise<boolean> {
   const old = await db
     .selectFrom('events')
     .select(['id', 'user_id', 'seq', 'job'])

@@ -20,7 +20,7 @@ export interface KeyRecord {
 }
 
 /** True when the key is free, or its holder has let its time run out: then it is the caller's. */
-export async function takeKey(
+export async function acquireKey(
   db: Db,
   { userId, key, holder }: KeyHolder,
   requestHash: string,
@@ -55,7 +55,7 @@ export async function findKey(db: Db, { userId, key }: Key): Promise<KeyRecord |
 }
 
 /** Stores the answer for every repetition. False, and nothing stored, when the key is no longer the caller's. */
-export async function answerKey(
+export async function storeResponse(
   db: Db,
   holder: KeyHolder,
   answer: { response: string; bodySha256: string | null; at: number },
@@ -71,7 +71,7 @@ export async function answerKey(
   return result.numUpdatedRows === 1n;
 }
 
-export async function keepKey(db: Db, { userId, key, holder }: KeyHolder, until: number): Promise<void> {
+export async function extendKey(db: Db, { userId, key, holder }: KeyHolder, until: number): Promise<void> {
   await db
     .updateTable('idempotency')
     .set({ claimed_until: until })
@@ -82,7 +82,7 @@ export async function keepKey(db: Db, { userId, key, holder }: KeyHolder, until:
 }
 
 /** Frees a key whose request came to nothing. One that is answered stays. */
-export async function freeKey(db: Db, { userId, key, holder }: KeyHolder): Promise<void> {
+export async function releaseKey(db: Db, { userId, key, holder }: KeyHolder): Promise<void> {
   await db
     .deleteFrom('idempotency')
     .where('user_id', '=', userId)
@@ -92,11 +92,11 @@ export async function freeKey(db: Db, { userId, key, holder }: KeyHolder): Promi
 }
 
 /** Frees all keys that are held: for a server that has just taken the data folder for itself. */
-export async function freeHeldKeys(db: Db): Promise<void> {
+export async function releaseAllKeys(db: Db): Promise<void> {
   await db.deleteFrom('idempotency').where('claimed_by', 'is not', null).execute();
 }
 
 /** Forgets keys from before a moment; whoever repeats a request later than that is taken for new. */
-export async function forgetKeys(db: Db, before: number): Promise<void> {
+export async function deleteOldKeys(db: Db, before: number): Promise<void> {
   await db.deleteFrom('idempotency').where('at', '<', before).where('claimed_until', '<', before).execute();
 }

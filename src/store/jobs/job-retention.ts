@@ -9,12 +9,7 @@ function finishedJobs(db: Db, projectId: number) {
 }
 
 /** Jobs of a project that ended before a moment, and whose owners have not been told that their files will go. */
-export async function jobsToAnnounce(
-  db: Db,
-  projectId: number,
-  endedBefore: number,
-  most: number,
-): Promise<JobRecord[]> {
+export async function jobsToNotify(db: Db, projectId: number, endedBefore: number, most: number): Promise<JobRecord[]> {
   const rows = await finishedJobs(db, projectId)
     .selectAll()
     .where('expires_at', 'is', null)
@@ -26,7 +21,7 @@ export async function jobsToAnnounce(
 }
 
 /** True for the one who is to tell the owner, whose row is locked before the job's, as by all who write jobs. */
-export async function announceExpiry(
+export async function setExpiry(
   db: Db,
   { id, owner }: Pick<JobRecord, 'id' | 'owner'>,
   expiresAt: number,

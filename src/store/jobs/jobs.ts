@@ -31,7 +31,7 @@ export interface JobRecord {
 }
 
 /** What callers see of a job: its public JSON, and what of it lists are filtered by. */
-export interface ShownJob {
+export interface PublicJobColumns {
   json: string;
   title: string;
   stage: string;
@@ -57,7 +57,7 @@ export interface NewJob {
 export async function insertJob(
   db: Db,
   job: NewJob,
-  shown: (id: number) => ShownJob,
+  shown: (id: number) => PublicJobColumns,
   eventData: NewEvent['data'],
 ): Promise<{ id: number; json: string }> {
   const [numbers] = await takeNumbers(db, { owner: job.owner });
@@ -130,7 +130,7 @@ const acceptedRows = rowsFor('jobs', [
   'failed',
 ]);
 
-function shownColumns({ json, title, stage, isTerminal, isFailure }: ShownJob) {
+function shownColumns({ json, title, stage, isTerminal, isFailure }: PublicJobColumns) {
   return { public_json: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };
 }
 
@@ -153,7 +153,7 @@ export async function updateStatus(
   db: Db,
   job: JobRecord,
   next: JobStatus,
-  shown: ShownJob,
+  shown: PublicJobColumns,
   engineRef?: string,
 ): Promise<boolean> {
   const changes = shown.json !== job.publicJson;

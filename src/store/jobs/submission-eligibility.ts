@@ -3,7 +3,7 @@ import type { Db } from '../database/tables.ts';
 import type { MemberStatus } from '../identity/members.ts';
 
 /** What decides whether a user may submit to a project now, in one look. */
-export interface Standing {
+export interface SubmissionEligibility {
   project: { id: number; hpc: string; name: string; closedAt: number | null };
   /** Null for who never was a member. */
   member: { status: MemberStatus; reason: string } | null;
@@ -12,7 +12,12 @@ export interface Standing {
 }
 
 /** Undefined when there is no such project. */
-export async function findStanding(db: Db, userId: string, hpc: string, name: string): Promise<Standing | undefined> {
+export async function findEligibility(
+  db: Db,
+  userId: string,
+  hpc: string,
+  name: string,
+): Promise<SubmissionEligibility | undefined> {
   const [row] = await standingOf(db, { userId, hpc, name });
   if (row === undefined) return undefined;
   const { status, reason, pause, ...project } = row;

@@ -1,12 +1,12 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import { type AccountFigures, available, type Movement, noMovement } from '../../domain/accounting/settlement.ts';
+import { type AccountBalance, available, type Movement, noMovement } from '../../domain/accounting/settlement.ts';
 import { dialectOf } from '../database/dialect.ts';
 import { insert, type Rows, rowsFor } from '../database/inserts.ts';
 import { prepared, remembered, type Value } from '../database/prepared.ts';
 import type { Db, EntryKind, Resource, Tables } from '../database/tables.ts';
 import { isNow, startOfHour } from './periods.ts';
 
-export interface Account extends AccountFigures {
+export interface Account extends AccountBalance {
   id: number;
   projectId: number;
   /** Whose cap it is, or `poolHolder`. */
@@ -123,7 +123,7 @@ function accountSet(accounts: readonly Account[]): AccountSet | undefined {
 }
 
 /** Changes an account's figures, and answers with the account as it is then. It stays locked until the commit. */
-export async function moveFigures(db: Db, accountId: number, change: Partial<Movement>): Promise<Account> {
+export async function applyMovement(db: Db, accountId: number, change: Partial<Movement>): Promise<Account> {
   const [account] = await move(db, { accountId, ...noMovement, ...change });
   if (account === undefined) throw new Error(`there is no account ${accountId}`);
   return account;
@@ -135,7 +135,7 @@ const move = prepared((db, value: Value<Movement & { accountId: number }>) => mo
  * The same, if so much is available; undefined and no change otherwise. One conditional statement, so that no two
  * requests can both have the last second.
  */
-export async function moveIfAvailable(
+export async function applyMovementIfAvailable(
   db: Db,
   accountId: number,
   change: Partial<Movement>,

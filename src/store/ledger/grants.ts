@@ -3,15 +3,15 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Db, EntryKind } from '../database/tables.ts';
 import {
   type Account,
+  applyMovement,
+  applyMovementIfAvailable,
   type EntryNote,
   insertEntry,
-  moveFigures,
-  moveIfAvailable,
   openAccount,
   poolHolder,
 } from './accounts.ts';
 import { giveBack, holdOf } from './ledger.ts';
-import { announceThreshold } from './thresholds.ts';
+import { publishThreshold } from './thresholds.ts';
 
 /**
  * What administrators do to accounts, each change with its entry, inside the caller's transaction. The caps of a
@@ -20,13 +20,13 @@ import { announceThreshold } from './thresholds.ts';
 type Note = Omit<EntryNote, 'kind' | 'job'>;
 
 /** Opens a pool: of space for good, of time for a period. */
-export async function openPool(db: Db, projectId: number, resource: 'time' | 'space', periodId?: number) {
+export async function ensurePool(db: Db, projectId: number, resource: 'time' | 'space', periodId?: number) {
   return await openAccount(db, { projectId, holder: poolHolder, resource, ...(periodId ? { periodId } : {}) });
 }
 
 /** Adds to what is granted. */
 export async function addGrant(db: Db, accountId: number, amount: number, kind: EntryKind, note: Note): Promise<void> {
-  const after = await moveFigures(db, accountId, { granted: amount });
+  const after = await applyMovement(db, accountId, { granted: amount });
   if (after.granted > Number.MAX_SAFE_INTEGER) {
     throw new BursarError('conflict', 'That is more than can be counted to the second and byte. Grant less.');
   }
@@ -34,8 +34,8 @@ export async function addGrant(db: Db, accountId: number, amount: number, kind: 
 }
 
 /** Takes from what is granted, if so much is available; false and no change otherwise. */
-export async function takeGrant(db: Db, accountId: number, amount: number, kind: EntryKind, note: Note) {
-  const after = await moveIfAvailable(db, accountId, { granted: -amount }, amount);
+export async function withdrawGrant(db: Db, accountId: number, amount: number, kind: EntryKind, note: Note) {
+  const after = await applyMovementIfAvailable(db, accountId, { granted: -amount }, amount);
   if (after === undefined) return false;
   await record(db, after, -amount, kind, note);
   return true;
@@ -44,12 +44,12 @@ export async function takeGrant(db: Db, accountId: number, amount: number, kind:
 async function record(db: Db, after: Account, granted: number, kind: EntryKind, note: Note): Promise<void> {
   await insertEntry(db, { granted }, after, { ...note, job: null, kind });
   // What expires was not used: that nothing is left of it is no news about its use.
-  if (kind !== 'expire') await announceThreshold(db, after, note.at);
+  if (kind !== 'expire') await publishThreshold(db, after, note.at);
 }
 
 /** What of a pool is promised to no member. It stays so until the commit: nobody else can promise of it. */
 export async function reserveOf(db: Db, poolId: number): Promise<number> {
-  await moveFigures(db, poolId, {});
+  await applyMovement(db, poolId, {});
   const pool = await db.selectFrom('accounts').selectAll().where('id', '=', poolId).executeTakeFirstOrThrow();
   const { promised } = await db
     .selectFrom('accounts')
@@ -65,7 +65,7 @@ export async function reserveOf(db: Db, poolId: number): Promise<number> {
 /** What a settled job was charged and what of it has been given back, in seconds. It stays so until the commit. */
 export async function chargedSeconds(db: Db, job: { id: number; attempt: number }) {
   const hold = await holdOf(db, job);
-  await moveFigures(db, hold.time_pool, {});
+  await applyMovement(db, hold.time_pool, {});
   const rows = await db
     .selectFrom('entries')
     .select(['kind', 'posted', 'overrun'])
@@ -105,7 +105,7 @@ export async function expireEnded(db: Db, now: number): Promise<number> {
     .execute();
   for (const row of rows) {
     const reason = `expired with its period at ${new Date(row.endedAt ?? now).toISOString()}`;
-    await takeGrant(db, row.id, available(row), 'expire', { actor: 'bursar', reason, at: now });
+    await withdrawGrant(db, row.id, available(row), 'expire', { actor: 'bursar', reason, at: now });
   }
   return rows.length;
 }

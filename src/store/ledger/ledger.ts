@@ -1,19 +1,19 @@
 import { available, cover } from '../../domain/accounting/settlement.ts';
-import type { Lack } from '../../domain/accounting/shortfall.ts';
+import type { Shortfall } from '../../domain/accounting/shortfall.ts';
 import { insert, rowsFor } from '../database/inserts.ts';
 import type { Db, Resource } from '../database/tables.ts';
 import {
   type Account,
   type AccountSet,
   type Amounts,
+  applyMovement,
   type EntryNote,
   entriesOf,
   holdIfAvailable,
   insertEntry,
   type Moved,
-  moveFigures,
 } from './accounts.ts';
-import { announceThreshold } from './thresholds.ts';
+import { publishThreshold } from './thresholds.ts';
 
 /**
  * What jobs do to accounts. Time is a flow, space is a level; both are held at submission and settled once at the end.
@@ -32,7 +32,7 @@ export async function reserve(
   accounts: AccountSet,
   amounts: Amounts,
   note: Note,
-): Promise<Lack | null> {
+): Promise<Shortfall | null> {
   const sides = [
     [accounts.timePool, amounts.timeSeconds, 'pool'],
     [accounts.timeCap, amounts.timeSeconds, 'cap'],
@@ -81,11 +81,11 @@ async function lackOf(
   resource: Resource,
   needed: number,
   tooSmall: 'pool' | 'cap',
-): Promise<Lack> {
+): Promise<Shortfall> {
   const [pool, cap] = resource === 'time' ? [timePool, timeCap] : [spacePool, spaceCap];
-  const inCap = available(await moveFigures(db, cap.id, {}));
+  const inCap = available(await applyMovement(db, cap.id, {}));
   // When the cap is too small, the pool was not.
-  const inPool = tooSmall === 'cap' ? Number.POSITIVE_INFINITY : available(await moveFigures(db, pool.id, {}));
+  const inPool = tooSmall === 'cap' ? Number.POSITIVE_INFINITY : available(await applyMovement(db, pool.id, {}));
   const account = inPool < inCap ? 'pool' : 'cap';
   return { resource, account, needed, available: Math.max(0, Math.min(inPool, inCap)) };
 }
@@ -123,16 +123,16 @@ export async function settle(
     [hold.space_cap, hold.space_bytes, used.spaceBytes],
   ] as const;
   for (const [accountId, held, amount] of sides) {
-    const released = await moveFigures(db, accountId, { held: -held });
+    const released = await applyMovement(db, accountId, { held: -held });
     const use = cover(released, amount);
-    const after = amount === 0 ? released : await moveFigures(db, accountId, use);
+    const after = amount === 0 ? released : await applyMovement(db, accountId, use);
     await insertEntry(db, { held: -held, ...use }, after, {
       ...note,
       job: job.id,
       reason: used.rule,
       kind: amount === 0 ? 'release' : 'charge',
     });
-    await announceThreshold(db, after, note.at);
+    await publishThreshold(db, after, note.at);
   }
   return true;
 }
@@ -152,12 +152,12 @@ export async function freeSpace(db: Db, job: { id: number; attempt: number }, no
 
 /** Takes use off an account: what stands beyond its cover first, because that is what blocks new jobs. */
 export async function giveBack(db: Db, accountId: number, amount: number, note: EntryNote): Promise<Account> {
-  const before = await moveFigures(db, accountId, {});
+  const before = await applyMovement(db, accountId, {});
   const overrun = -Math.min(before.overrun, amount);
   const movement = { overrun, posted: -(amount + overrun) };
-  const after = await moveFigures(db, accountId, movement);
+  const after = await applyMovement(db, accountId, movement);
   await insertEntry(db, movement, after, note);
-  await announceThreshold(db, after, note.at);
+  await publishThreshold(db, after, note.at);
   return after;
 }
 

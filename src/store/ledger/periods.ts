@@ -72,7 +72,7 @@ function periodsAt(db: Db, projectId: number, now: number) {
 }
 
 /** Periods that end before a moment and whose members have not been told. */
-export async function periodsToAnnounce(db: Db, now: number, before: number): Promise<PeriodRecord[]> {
+export async function periodsToNotify(db: Db, now: number, before: number): Promise<PeriodRecord[]> {
   const rows = await db
     .selectFrom('periods')
     .selectAll()
@@ -84,7 +84,7 @@ export async function periodsToAnnounce(db: Db, now: number, before: number): Pr
 }
 
 /** True for the one who is to tell the members. */
-export async function markAnnounced(db: Db, id: number, now: number): Promise<boolean> {
+export async function markNotified(db: Db, id: number, now: number): Promise<boolean> {
   const row = await db
     .updateTable('periods')
     .set({ announced_at: now })

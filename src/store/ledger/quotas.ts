@@ -1,4 +1,4 @@
-import type { AccountFigures } from '../../domain/accounting/settlement.ts';
+import type { AccountBalance } from '../../domain/accounting/settlement.ts';
 import { byShape, remembered, type Value } from '../database/prepared.ts';
 import type { Db, Resource } from '../database/tables.ts';
 import { poolHolder } from './accounts.ts';
@@ -8,8 +8,8 @@ export interface QuotaRecord {
   id: number;
   userId: string;
   project: { id: number; hpc: string; name: string };
-  time: { pool: AccountFigures; cap: AccountFigures };
-  space: { pool: AccountFigures; cap: AccountFigures };
+  time: { pool: AccountBalance; cap: AccountBalance };
+  space: { pool: AccountBalance; cap: AccountBalance };
 }
 
 export interface QuotaFilter {
@@ -25,7 +25,7 @@ export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Prom
 }
 
 /** What an account contributes to a quota. */
-export interface QuotaRow extends AccountFigures {
+export interface QuotaRow extends AccountBalance {
   id: number;
   user_id: string;
   project_id: number;
@@ -104,7 +104,7 @@ const rowsOf = byShape((shape: string) =>
 
 function emptyQuota(row: QuotaRow): QuotaRecord {
   const none = { granted: 0, held: 0, posted: 0, overrun: 0 };
-  const side: Record<Resource, { pool: AccountFigures; cap: AccountFigures }> = {
+  const side: Record<Resource, { pool: AccountBalance; cap: AccountBalance }> = {
     time: { pool: none, cap: none },
     space: { pool: none, cap: none },
   };

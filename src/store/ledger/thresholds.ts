@@ -8,7 +8,7 @@ import { type Account, poolHolder } from './accounts.ts';
  * Tells whom it concerns when the use of an account crosses a threshold: once a crossing, because what was told is
  * kept with the account, in the same transaction. When a top-up takes it back below, it can be crossed again.
  */
-export async function announceThreshold(db: Db, account: Account, now: number): Promise<void> {
+export async function publishThreshold(db: Db, account: Account, now: number): Promise<void> {
   const reached = thresholdReached(account);
   if (reached === account.alerted) return;
   await db.updateTable('accounts').set({ alerted: reached }).where('id', '=', account.id).execute();

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Db } from '../database/tables.ts';
 import { poolHolder } from './accounts.ts';
 
-export interface LedgerProof {
+export interface LedgerVerification {
   balanced: boolean;
   /** How much there was to add up. */
   accounts: number;
@@ -15,7 +15,7 @@ export interface LedgerProof {
  * Recomputes the invariants of the ledger from its entries, and tells what does not add up. Each check is one pass over
  * a table, so a million entries take seconds.
  */
-export async function proveLedger(db: Db): Promise<LedgerProof> {
+export async function verifyLedger(db: Db): Promise<LedgerVerification> {
   const checks = [
     figuresEqualEntries,
     balancesFollowEntries,

@@ -2,12 +2,12 @@ import { copyFile, mkdtemp, open, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { sql } from 'kysely';
 import { BursarError } from '../../domain/errors.ts';
-import { openBooks, openDatabase } from '../database/database.ts';
+import { connectDatabase, openDatabase } from '../database/database.ts';
 import { dialectOf } from '../database/dialect.ts';
 import { schemaOf } from '../database/migrations.ts';
 import type { Db } from '../database/tables.ts';
-import { type LedgerProof, proveLedger } from '../ledger/verify-ledger.ts';
-import { endAllLeases } from '../systems/leases.ts';
+import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
+import { releaseAllLeases } from '../systems/leases.ts';
 import { copyTables, countRows } from './copy-tables.ts';
 import { forgetDataFolder } from './data-folder.ts';
 
@@ -18,7 +18,7 @@ import { forgetDataFolder } from './data-folder.ts';
 export interface Snapshot {
   /** Rows, of all tables together. */
   rows: number;
-  proof: LedgerProof;
+  proof: LedgerVerification;
 }
 
 const noLimits = { connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
@@ -48,7 +48,7 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
 /** Whoever starts from a snapshot has a data folder of their own, and nobody holds anything in it. */
 async function forgetSurroundings(db: Db): Promise<void> {
   await forgetDataFolder(db);
-  await endAllLeases(db);
+  await releaseAllLeases(db);
 }
 
 /** One snapshot of PostgreSQL's own, which no writer waits for. */
@@ -94,11 +94,11 @@ export async function fillFrom(file: string, db: Db, folder: string): Promise<Sn
 async function summarize(db: Db): Promise<Snapshot> {
   const counts = await countRows(db);
   const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  return { rows, proof: await proveLedger(db) };
+  return { rows, proof: await verifyLedger(db) };
 }
 
 async function withFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T> {
-  const db = await openBooks(settingsOf(file), '.');
+  const db = await openDatabase(settingsOf(file), '.');
   try {
     return await use(db);
   } finally {
@@ -125,7 +125,7 @@ async function refuseUsed(db: Db): Promise<void> {
 async function refuseStrangers(copy: string, file: string): Promise<void> {
   let applied = 0;
   try {
-    const db = openDatabase(settingsOf(copy), '.');
+    const db = connectDatabase(settingsOf(copy), '.');
     applied = (await schemaOf(db).finally(() => db.destroy())).applied.length;
   } catch {
     // Then it is none.

@@ -9,11 +9,11 @@ import type { Db } from '../database/tables.ts';
  */
 export interface Lease {
   name: string;
-  term: number;
+  fencingToken: number;
 }
 
 /** Takes a lease that nobody has, or that has expired; undefined when somebody has it. */
-export async function takeLease(db: Db, name: string, holder: string, forMs: number): Promise<Lease | undefined> {
+export async function acquireLease(db: Db, name: string, holder: string, forMs: number): Promise<Lease | undefined> {
   const clock = clockOf(db);
   const row = await db
     .insertInto('leases')
@@ -30,11 +30,11 @@ export async function takeLease(db: Db, name: string, holder: string, forMs: num
     )
     .returning('term')
     .executeTakeFirst();
-  return row && { name, term: row.term };
+  return row && { name, fencingToken: row.term };
 }
 
 /** Keeps a lease for longer. False when it has become somebody else's. */
-export async function renewLease(db: Db, { name, term }: Lease, forMs: number): Promise<boolean> {
+export async function renewLease(db: Db, { name, fencingToken: term }: Lease, forMs: number): Promise<boolean> {
   const row = await db
     .updateTable('leases')
     .set({ expires_at: sql`${clockOf(db)} + ${forMs}` })
@@ -46,12 +46,12 @@ export async function renewLease(db: Db, { name, term }: Lease, forMs: number): 
 }
 
 /** Lets others have it at once. */
-export async function endLease(db: Db, { name, term }: Lease): Promise<void> {
+export async function releaseLease(db: Db, { name, fencingToken: term }: Lease): Promise<void> {
   await db.updateTable('leases').set({ expires_at: 0 }).where('name', '=', name).where('term', '=', term).execute();
 }
 
 /** Ends all of them: for a server that has just taken the whole database for itself. */
-export async function endAllLeases(db: Db): Promise<void> {
+export async function releaseAllLeases(db: Db): Promise<void> {
   await db.updateTable('leases').set({ expires_at: 0 }).execute();
 }
 
@@ -59,7 +59,7 @@ export async function endAllLeases(db: Db): Promise<void> {
  * Goes on only if the lease has not become somebody else's, and keeps it from that until the transaction ends. So what
  * is written under a lease is written before the next holder begins, or not at all.
  */
-export async function underLease(tx: Db, { name, term }: Lease): Promise<void> {
+export async function requireLease(tx: Db, { name, fencingToken: term }: Lease): Promise<void> {
   const query = tx.selectFrom('leases').select('term').where('name', '=', name).where('term', '=', term);
   const row = await (dialectOf(tx).locksRows ? query.forShare() : query).executeTakeFirst();
   if (row !== undefined) return;

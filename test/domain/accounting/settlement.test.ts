@@ -2,24 +2,24 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
-  type AccountFigures,
+  type AccountBalance,
   available,
   cover,
-  left,
   noMovement,
+  remaining,
   usageOf,
 } from '../../../src/domain/accounting/settlement.ts';
 import type { JobEnd, Outcome } from '../../../src/domain/jobs/job.ts';
 
 const amount = fc.nat({ max: 1_000_000_000 });
-const accounts: fc.Arbitrary<AccountFigures> = fc.record({
+const accounts: fc.Arbitrary<AccountBalance> = fc.record({
   granted: amount,
   held: amount,
   posted: amount,
   overrun: amount,
 });
 
-function add(account: AccountFigures, change: Partial<AccountFigures>): AccountFigures {
+function add(account: AccountBalance, change: Partial<AccountBalance>): AccountBalance {
   const { granted = 0, held = 0, posted = 0, overrun = 0 } = change;
   return {
     granted: account.granted + granted,
@@ -39,14 +39,14 @@ describe('what is available', () => {
   test('is shown as the smaller of pool and cap, and never below zero', () => {
     const pool = { granted: 100, held: 0, posted: 0, overrun: 0 };
     const cap = { granted: 60, held: 20, posted: 0, overrun: 0 };
-    assert.equal(left(pool, cap), 40);
-    assert.equal(left(cap, pool), 40);
+    assert.equal(remaining(pool, cap), 40);
+    assert.equal(remaining(cap, pool), 40);
     fc.assert(
       fc.property(accounts, accounts, (first, second) => {
-        const shown = left(first, second);
+        const shown = remaining(first, second);
         assert.ok(shown >= 0 && !Object.is(shown, -0));
         assert.ok(shown === 0 || (shown <= available(first) && shown <= available(second)));
-        assert.equal(shown, left(second, first));
+        assert.equal(shown, remaining(second, first));
       }),
     );
   });
@@ -77,7 +77,7 @@ describe('use', () => {
     const job = fc.record({ asked: fc.nat({ max: 1000 }), used: fc.nat({ max: 1500 }), isKept: fc.boolean() });
     fc.assert(
       fc.property(fc.nat({ max: 5000 }), fc.array(job, { maxLength: 30 }), (granted, jobs) => {
-        let account: AccountFigures = { ...noMovement, granted };
+        let account: AccountBalance = { ...noMovement, granted };
         const running: { asked: number; used: number }[] = [];
         const settle = ({ asked, used }: { asked: number; used: number }) => {
           account = add(account, { held: -asked });

@@ -9,7 +9,7 @@ import {
   type JobStatus,
   type Outcome,
 } from '../../../src/domain/jobs/job.ts';
-import { type StageVocabulary, stageOf } from '../../../src/domain/jobs/stage.ts';
+import { type StageNames, stageOf } from '../../../src/domain/jobs/stage.ts';
 import { type Observation, transition as transitionOf } from '../../../src/domain/jobs/transition.ts';
 
 const outcomes: Outcome[] = [
@@ -131,7 +131,7 @@ describe('a transition', () => {
 });
 
 describe('stages', () => {
-  const words: StageVocabulary = {
+  const words: StageNames = {
     queued: 'Q',
     running: 'R',
     succeeded: 'S',

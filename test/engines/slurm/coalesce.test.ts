@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { gathered } from '../../../src/engines/slurm/coalesce.ts';
+import { coalesce } from '../../../src/engines/slurm/coalesce.ts';
 
 describe('work that is gathered', () => {
   const { signal } = new AbortController();
@@ -8,7 +8,7 @@ describe('work that is gathered', () => {
   /** Work that ends when it is told to, and what it was asked for each time. */
   function controlled() {
     const runs: { asked: number[]; end: (error?: Error) => void }[] = [];
-    const ask = gathered(
+    const ask = coalesce(
       (asked: number[]) =>
         new Promise<number>((resolve, reject) => {
           const answer = runs.length;

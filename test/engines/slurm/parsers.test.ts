@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
 import { observationOf } from '../../../src/engines/slurm/observation.ts';
 import { parseSacct, sacctCommand } from '../../../src/engines/slurm/sacct.ts';
-import { parseSbatch } from '../../../src/engines/slurm/sbatch.ts';
+import { parseSbatchOutput } from '../../../src/engines/slurm/sbatch.ts';
 import { parsePing } from '../../../src/engines/slurm/scontrol.ts';
 import { parseElapsed } from '../../../src/engines/slurm/slurm-job.ts';
 import { parseSqueue } from '../../../src/engines/slurm/squeue.ts';
@@ -126,11 +126,11 @@ describe('what sbatch says', () => {
   const failing =
     (text: string, code: number | null = 1) =>
     () =>
-      parseSbatch({ code, stdout: '', stderr: `sbatch: error: ${text}\n` });
+      parseSbatchOutput({ code, stdout: '', stderr: `sbatch: error: ${text}\n` });
 
   test('an id, alone or with its cluster', () => {
-    assert.equal(parseSbatch({ code: 0, stdout: '17\n', stderr: '' }), '17');
-    assert.equal(parseSbatch({ code: 0, stdout: 'a notice of the site\n17;alps\n', stderr: '' }), '17');
+    assert.equal(parseSbatchOutput({ code: 0, stdout: '17\n', stderr: '' }), '17');
+    assert.equal(parseSbatchOutput({ code: 0, stdout: 'a notice of the site\n17;alps\n', stderr: '' }), '17');
   });
 
   test('no', () => {

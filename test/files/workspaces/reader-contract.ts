@@ -3,7 +3,7 @@ import { appendFile, chmod, link, mkdir, rm, truncate, utimes, writeFile } from 
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { zipOf } from '../../../src/files/zip/zip-writer.ts';
+import { writeZip } from '../../../src/files/zip/zip-writer.ts';
 import { until } from '../../support/until.ts';
 import { contentsOf } from '../../support/unzip.ts';
 import { openPlace, type ReaderPlace } from './reader-setup.ts';
@@ -97,7 +97,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
       await put(Object.fromEntries(oddNames.map((odd) => [`${odd}/${odd}`, odd])));
       assert.deepEqual(await paths(), oddNames.map((odd) => `${odd}/${odd}`).sort());
       for (const odd of oddNames) assert.equal(await content(`${odd}/${odd}`), odd);
-      const zip = await contentsOf(await buffer(zipOf(archive())));
+      const zip = await contentsOf(await buffer(writeZip(archive())));
       assert.deepEqual([...zip.values()].map(String).filter(Boolean).sort(), [...oddNames].sort());
       assert.ok([...zip.keys()].every((path) => !/\\|^[A-Za-z]:/.test(path)));
       await rm(at(), { recursive: true });
@@ -185,7 +185,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
       await mkdir(at('empty folder'));
       await chmod(at('run.sh'), 0o755);
       await utimes(at('run.sh'), 1_700_000_000, 1_700_000_000);
-      const zip = await buffer(zipOf(archive()));
+      const zip = await buffer(writeZip(archive()));
       const contents = await contentsOf(zip);
       assert.deepEqual([...contents.keys()].sort(), ['data/', 'data/in', 'empty folder/', 'run.sh']);
       assert.equal(contents.get('data/in')?.length, 700_000);
@@ -212,7 +212,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
           else await rm(file, { force: true });
         }
       })();
-      const contents = await contentsOf(await buffer(zipOf(archive())));
+      const contents = await contentsOf(await buffer(writeZip(archive())));
       isPacking = false;
       await disturbing;
       assert.ok(contents.size >= 20 && contents.size <= names.length, `${contents.size} files`);
@@ -225,7 +225,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
       assert.deepEqual(await paths(), ['a', 'b/again', 'b/c']);
       assert.deepEqual(await paths('b'), ['b/again', 'b/c']);
       assert.equal(await content('b/again'), 'shared');
-      const contents = await contentsOf(await buffer(zipOf(archive())));
+      const contents = await contentsOf(await buffer(writeZip(archive())));
       assert.deepEqual([String(contents.get('a')), String(contents.get('b/again'))], ['shared', 'shared']);
     });
   });

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { zipOf } from '../../../src/files/zip/zip-writer.ts';
+import { writeZip } from '../../../src/files/zip/zip-writer.ts';
 import { contentsOf } from '../../support/unzip.ts';
 import { jobId, openPlace, type Place, type ReaderPlace, secret } from './reader-setup.ts';
 
@@ -134,7 +134,7 @@ export function hostileContract(name: string, start: () => Promise<ReaderPlace>)
           listed.every((path) => path === 'honest'),
           listed.join(),
         );
-        for (const [path, content] of await contentsOf(await buffer(zipOf(here.archive())))) {
+        for (const [path, content] of await contentsOf(await buffer(writeZip(here.archive())))) {
           assert.ok(['honest', 'a/', 'a/b/', 'a/b/c/', 'd/'].includes(path), path);
           assert.ok(!content.includes(secret));
         }
@@ -172,7 +172,7 @@ export function hostileContract(name: string, start: () => Promise<ReaderPlace>)
           }
           const sizes = new Set((await here.files()).map(({ size }) => size));
           assert.ok(!sizes.has(secret.length), 'the list shows a file outside');
-          const zip = await buffer(zipOf(here.archive())).catch((error) => assert.equal(error.code, 'unavailable'));
+          const zip = await buffer(writeZip(here.archive())).catch((error) => assert.equal(error.code, 'unavailable'));
           assert.ok(!zip?.includes(secret), 'the archive has a file outside');
         }
       } finally {

@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createEventFeed, type EventFeed } from '../../../src/services/events/event-feed.ts';
-import { createAnnouncements } from '../../../src/services/events/publish.ts';
+import { createTopic } from '../../../src/services/events/publish.ts';
 import { followEvents } from '../../../src/services/events/read-events.ts';
 import type { Db } from '../../../src/store/database/tables.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../src/store/events/events.ts';
 import { callerOf } from '../../support/api.ts';
-import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 import { type EventStream, openStream } from '../../support/event-stream.ts';
 import { seenThrough } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -20,12 +20,12 @@ const many = 1000;
 
 describe('those who wait for events', () => {
   const users = Array.from({ length: many }, (_, n) => String(306_000 + n));
-  let books: TestBooks;
+  let books: TestDatabase;
   let feed: EventFeed;
   let queries = 0;
 
   before(async () => {
-    books = await openBooks([], 0, 0);
+    books = await openTestDatabase([], 0, 0);
     await books.db
       .insertInto('users')
       .values(users.map((id) => ({ id, role: 'user' as const, created_at: 0 })))
@@ -37,7 +37,7 @@ describe('those who wait for events', () => {
       },
       transformResult: async ({ result }) => result,
     });
-    const announcements = createAnnouncements('user');
+    const announcements = createTopic('user');
     feed = createEventFeed({
       db: counted,
       announcements,

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { createKeptLists, type KeptLists } from '../../../src/services/jobs/job-list-cache.ts';
+import { createJobListCache, type JobListCache } from '../../../src/services/jobs/job-list-cache.ts';
 import type { Db } from '../../../src/store/database/tables.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { nextJobs } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
-import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 import { watchStatements } from '../../support/statements.ts';
 
 const owners = ['1', '2'];
@@ -58,7 +58,7 @@ const jobIds = async (db: Db, owner: string) =>
   );
 
 /** Every list that there is, from what was kept, is the one that is read whole. */
-async function assertRight(db: Db, lists: KeptLists): Promise<void> {
+async function assertRight(db: Db, lists: JobListCache): Promise<void> {
   for (const owner of owners)
     for (const scope of scopes)
       for (const { from, most } of pages) {
@@ -80,9 +80,9 @@ test('a list that is kept is the one that would be read, whatever has come and c
     readers: fc.constantFrom([], [0], [1], [0, 1]),
   });
   const run = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 20 }), async (steps) => {
-    const books = await openBooks(owners, 1000, 1000);
+    const books = await openTestDatabase(owners, 1000, 1000);
     try {
-      const instances = [createKeptLists(1_000_000), createKeptLists(1_000_000)];
+      const instances = [createJobListCache(1_000_000), createJobListCache(1_000_000)];
       for (const { acts, inOne, readers } of steps) {
         const carryOut = async (db: Db, { what, owner, place, pick }: (typeof acts)[number]) => {
           const stored = what === 'change' ? await jobIds(db, owner) : [];
@@ -94,7 +94,7 @@ test('a list that is kept is the one that would be read, whatever has come and c
         };
         if (inOne) await inTransaction(books.db, all);
         else await all(books.db);
-        for (const reader of readers) await assertRight(books.db, instances[reader] as KeptLists);
+        for (const reader of readers) await assertRight(books.db, instances[reader] as JobListCache);
       }
       for (const lists of instances) await assertRight(books.db, lists);
     } finally {
@@ -105,16 +105,16 @@ test('a list that is kept is the one that would be read, whatever has come and c
 });
 
 describe('lists that are kept', () => {
-  let books: TestBooks;
+  let books: TestDatabase;
   before(async () => {
-    books = await openBooks(owners, 1000, 1000);
+    books = await openTestDatabase(owners, 1000, 1000);
     for (let n = 0; n < 40; n++) await insert(books.db, '1');
   });
   after(() => books.close());
 
   test('no change is missed of those that are written at once, whenever it is looked', async () => {
     const { db } = books;
-    const lists = createKeptLists(1_000_000);
+    const lists = createJobListCache(1_000_000);
     const left = await jobIds(db, '1');
     let writing = true;
     const read = async () => {
@@ -152,7 +152,7 @@ describe('lists that are kept', () => {
 
   test('take one look, changed or not; where too much has changed, the list is read whole', async () => {
     const { db, statements } = watchStatements(books.db);
-    const lists = createKeptLists(1_000_000);
+    const lists = createJobListCache(1_000_000);
     const [jobId = ''] = await jobIds(books.db, '1');
     const looks = async (knownVersion?: string) => {
       const before = statements.length;
@@ -174,7 +174,7 @@ describe('lists that are kept', () => {
   });
 
   test('what is known already is not kept as a list without jobs', async () => {
-    const lists = createKeptLists(1_000_000);
+    const lists = createJobListCache(1_000_000);
     const whole = await nextJobs(books.db, { owner: '1' }, 0, 1000);
     const known = await lists.next(books.db, { owner: '1' }, 0, 1000, whole.version);
     assert.equal(known.version, whole.version);
@@ -183,7 +183,7 @@ describe('lists that are kept', () => {
 
   test('are forgotten when there is no room, and read again then', async () => {
     const { db, statements } = watchStatements(books.db);
-    const lists = createKeptLists(1);
+    const lists = createJobListCache(1);
     for (let n = 0; n < 2; n++) {
       const page = await lists.next(db, { owner: '1' }, 0, 1000, undefined);
       assert.deepEqual(page, await nextJobs(books.db, { owner: '1' }, 0, 1000));
@@ -192,7 +192,7 @@ describe('lists that are kept', () => {
   });
 
   test('are read whole when the version has gone back: the books are others', async () => {
-    const lists = createKeptLists(1_000_000);
+    const lists = createJobListCache(1_000_000);
     const { version } = await lists.next(books.db, { owner: '1' }, 0, 1000, undefined);
     const before = Number(version) - 5;
     await books.db.updateTable('users').set({ jobs_version: before }).where('id', '=', '1').execute();

@@ -3,30 +3,30 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type GrantAct, moveGrant } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
-import { once } from '../../../src/services/idempotency.ts';
+import { runOnce } from '../../../src/services/idempotency.ts';
 import { authenticate } from '../../../src/services/identity/authenticate.ts';
 import { enrolUser, syncProjects } from '../../../src/services/identity/enrolment.ts';
 import type { Db } from '../../../src/store/database/tables.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../src/store/events/events.ts';
 import { findProject, type ProjectRecord } from '../../../src/store/identity/projects.ts';
-import { announceExpiry } from '../../../src/store/jobs/job-retention.ts';
+import { setExpiry } from '../../../src/store/jobs/job-retention.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
-import { moveFigures } from '../../../src/store/ledger/accounts.ts';
+import { applyMovement } from '../../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
-import { proveLedger } from '../../../src/store/ledger/verify-ledger.ts';
+import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { accountsOf } from '../../support/accounts.ts';
-import { openBooks, shownAs, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 
 // What happens when several want the same at once. On SQLite they queue; on PostgreSQL they meet.
 
-let books: TestBooks;
+let books: TestDatabase;
 let db: Db;
 let project: ProjectRecord;
 
 beforeEach(async () => {
-  books = await openBooks(['1', '2'], 1000, 500);
+  books = await openTestDatabase(['1', '2'], 1000, 500);
   db = books.db;
   const found = await findProject(db, 'sys', 'proj');
   assert.ok(found);
@@ -40,7 +40,7 @@ const succeeded = (results: PromiseSettledResult<unknown>[]) =>
   results.filter(({ status }) => status === 'fulfilled').length;
 
 async function assertBalanced(): Promise<void> {
-  assert.deepEqual((await proveLedger(db)).problems, []);
+  assert.deepEqual((await verifyLedger(db)).problems, []);
 }
 
 let jobNumber = 0;
@@ -67,7 +67,7 @@ describe('transactions that meet', () => {
     const results = await atOnce(6, (index) =>
       inTransaction(db, async (tx) => {
         for (const id of index % 2 === 0 ? both : [...both].reverse()) {
-          await moveFigures(tx, id, { granted: 1 });
+          await applyMovement(tx, id, { granted: 1 });
           await sleep(5);
         }
       }),
@@ -139,7 +139,7 @@ describe('transactions that meet', () => {
       .executeTakeFirstOrThrow();
     const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
     const writers: ((tx: Db) => Promise<unknown>)[] = [
-      async (tx) => announceExpiry(tx, { id, owner: '1' }, 5),
+      async (tx) => setExpiry(tx, { id, owner: '1' }, 5),
       ...(['QUEUED', 'FAILED'] as const).map((stage) => async (tx: Db) => {
         const job = await findJob(tx, jobId);
         assert.ok(job);
@@ -164,8 +164,8 @@ describe('transactions that meet', () => {
     const { timePool } = await accountsOf(db, project, '1');
     const request = { userId: 'admin', key: 'k', content: ['act'] };
     const results = await atOnce(8, (index) =>
-      once(db, request, 5, async (tx) => {
-        await moveFigures(tx, timePool.id, { granted: 1 });
+      runOnce(db, request, 5, async (tx) => {
+        await applyMovement(tx, timePool.id, { granted: 1 });
         return { by: index };
       }),
     );

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
-import { createKeptLists } from '../../../src/services/jobs/job-list-cache.ts';
+import { createJobListCache } from '../../../src/services/jobs/job-list-cache.ts';
 import { migrate, schemaOf } from '../../../src/store/database/migrations.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { nextJobs } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
-import { openBooks, shownAs } from '../../support/database-settings.ts';
+import { openTestDatabase, shownAs } from '../../support/database-settings.ts';
 
 test('lists of jobs from before jobs had a version are kept up to date like any other', async () => {
-  const books = await openBooks(['1'], 1000, 1000);
+  const books = await openTestDatabase(['1'], 1000, 1000);
   const { db } = books;
   try {
     const project = await findProject(db, 'sys', 'proj');
@@ -28,7 +28,7 @@ test('lists of jobs from before jobs had a version are kept up to date like any 
     await migrate(db);
     assert.deepEqual((await schemaOf(db)).pending, []);
 
-    const lists = createKeptLists(1_000_000);
+    const lists = createJobListCache(1_000_000);
     const assertRight = async (version: string) => {
       const page = await lists.next(db, { owner: '1' }, 0, 1000, undefined);
       assert.deepEqual(page, await nextJobs(db, { owner: '1' }, 0, 1000));

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { booksVersionOf, whenChanged } from '../../../src/store/database/query-cache.ts';
 import { openSystem, setSystemPause } from '../../../src/store/systems/systems.ts';
-import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 
 describe('a read that is repeated when somebody has written', () => {
-  let books: TestBooks;
+  let books: TestDatabase;
   let reads: number;
   beforeEach(async () => {
-    books = await openBooks([], 1, 1);
+    books = await openTestDatabase([], 1, 1);
     await openSystem(books.db, 'sys', 1);
     reads = 0;
   });

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
-import { deliveryQueues, leaseDelivery, noteAttempt } from '../../../src/store/events/delivery-queue.ts';
+import { deliveryQueues, leaseDelivery, recordAttempt } from '../../../src/store/events/delivery-queue.ts';
 import { eventRange, eventsAfter, insertEvent, insertEvents } from '../../../src/store/events/events.ts';
 import { countWebhook, disableWebhook, insertWebhook } from '../../../src/store/events/webhooks.ts';
-import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 
 // Events are numbered in the order of their commits, and deliveries are one sender's at a time: on both databases.
 
 const [me, mate, other] = ['305001', '305002', '305003'] as const;
-let books: TestBooks;
+let books: TestDatabase;
 
 before(async () => {
-  books = await openBooks([me, mate, other], 1000, 1000);
+  books = await openTestDatabase([me, mate, other], 1000, 1000);
 });
 after(() => books.close());
 
@@ -111,8 +111,12 @@ describe('deliveries', () => {
     assert.deepEqual([second?.id, second?.tries], [claim.id, 2]);
     const note = { status: 200, error: null, retryAt: null, now: 1101 };
     const owner = `sender ${claims.findIndex((one) => one !== undefined)}`;
-    assert.equal(await noteAttempt(books.db, claim.id, { ...note, leaseOwner: owner }), false, 'it is not theirs now');
-    assert.equal(await noteAttempt(books.db, claim.id, { ...note, leaseOwner: 'heir' }), true);
+    assert.equal(
+      await recordAttempt(books.db, claim.id, { ...note, leaseOwner: owner }),
+      false,
+      'it is not theirs now',
+    );
+    assert.equal(await recordAttempt(books.db, claim.id, { ...note, leaseOwner: 'heir' }), true);
     const third = await leaseDelivery(books.db, webhookId, lease('heir', 1102));
     assert.equal(third?.event?.data, '{"n":11}');
   });
@@ -123,7 +127,7 @@ describe('deliveries', () => {
     const first = await leaseDelivery(books.db, queue.webhookId, lease('me', 2000));
     assert.ok(first);
     const failed = { leaseOwner: 'me', status: 500, error: 'no', retryAt: 9000, now: 2001 };
-    assert.ok(await noteAttempt(books.db, first.id, failed));
+    assert.ok(await recordAttempt(books.db, first.id, failed));
     const second = await leaseDelivery(books.db, queue.webhookId, lease('me', 2002));
     assert.equal(second?.event?.data, '{"n":11}');
   });

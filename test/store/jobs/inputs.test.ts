@@ -6,12 +6,12 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { findInput, removeInput } from '../../../src/store/jobs/inputs.ts';
 import { insertJob } from '../../../src/store/jobs/jobs.ts';
-import { openBooks, shownAs, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 
 describe('the small zips of jobs', () => {
-  let books: TestBooks;
+  let books: TestDatabase;
   before(async () => {
-    books = await openBooks(['1'], 1000, 1000);
+    books = await openTestDatabase(['1'], 1000, 1000);
   });
   after(() => books.close());
 

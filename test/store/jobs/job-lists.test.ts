@@ -3,14 +3,14 @@ import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { hpcSystems } from '../../../src/config/hpc-systems.ts';
-import { createKeptLists } from '../../../src/services/jobs/job-list-cache.ts';
+import { createJobListCache } from '../../../src/services/jobs/job-list-cache.ts';
 import { listJobs } from '../../../src/services/jobs/read-jobs.ts';
 import type { Db } from '../../../src/store/database/tables.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { changedJobs } from '../../../src/store/jobs/job-changes.ts';
 import { type JobFilter, type JobPage, nextJobs } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
-import { openBooks, shownAs, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
 import { planOf, watchStatements } from '../../support/statements.ts';
 
@@ -36,16 +36,16 @@ function idsOf({ ids, texts }: JobPage): readonly number[] {
 }
 
 /** What lists are read with, by an instance that has read none yet. */
-const deps = (db: Db, { config }: Pick<TestBooks, 'config'>) => ({
+const deps = (db: Db, { config }: Pick<TestDatabase, 'config'>) => ({
   db,
   systems: hpcSystems(config),
-  keptLists: createKeptLists(1_000_000),
+  keptLists: createJobListCache(1_000_000),
 });
 
 describe('lists of jobs', () => {
-  let books: TestBooks;
+  let books: TestDatabase;
   before(async () => {
-    books = await openBooks(['1', '2'], 1000, 1000);
+    books = await openTestDatabase(['1', '2'], 1000, 1000);
     for (const owner of ['1', '2', '1']) await storeManyJobs(books.db, { ...place, owner, count: 4000 });
     await sql`analyze`.execute(books.db);
   });
@@ -117,7 +117,7 @@ describe('lists of jobs', () => {
   });
 
   test('a page takes as many statements with a hundred jobs stored as with thousands', async () => {
-    const few = await openBooks(['1'], 1000, 1000);
+    const few = await openTestDatabase(['1'], 1000, 1000);
     try {
       await storeManyJobs(few.db, { ...place, owner: '1', count: 100 });
       const counts: number[] = [];
@@ -170,7 +170,7 @@ test('paging shows every job once, while jobs come and change', async () => {
     fc.integer({ min: 1, max: 5 }),
     fc.array(step, { maxLength: 40 }),
     async (stored, limit, steps) => {
-      const books = await openBooks(['1'], 1000, 1000);
+      const books = await openTestDatabase(['1'], 1000, 1000);
       try {
         for (let index = 0; index < stored; index++) await insert(books.db);
         const seen: number[] = [];

@@ -4,14 +4,14 @@ import { sql } from 'kysely';
 import type { Db } from '../../../src/store/database/tables.ts';
 import { claimDueJobs, jobsToCancel, nextDueAt, unfinishedJobs } from '../../../src/store/jobs/job-queue.ts';
 import { countJobs } from '../../../src/store/systems/systems.ts';
-import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
 import { planOf, watchStatements } from '../../support/statements.ts';
 
 describe('what the lifecycle looks for', () => {
-  let books: TestBooks;
+  let books: TestDatabase;
   before(async () => {
-    books = await openBooks(['1'], 1000, 1000);
+    books = await openTestDatabase(['1'], 1000, 1000);
     await storeManyJobs(books.db, { owner: '1', hpc: 'sys', project: 'proj', count: 20_000 });
     // Nearly all have ended, as on a system that has served for years.
     await books.db.updateTable('jobs').set({ state: 'ended' }).where('id', '>', 20).execute();

@@ -14,11 +14,11 @@ import { addGrant } from '../../../src/store/ledger/grants.ts';
 import { reserve } from '../../../src/store/ledger/ledger.ts';
 import { currentPeriod, insertPeriod } from '../../../src/store/ledger/periods.ts';
 import { advanceJob } from '../../../src/workers/advance-job.ts';
-import { openBooks, shownAs, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 
-let books: TestBooks;
+let books: TestDatabase;
 before(async () => {
-  books = await openBooks(['1', '2'], 1_000_000, 1000);
+  books = await openTestDatabase(['1', '2'], 1_000_000, 1000);
 });
 after(() => books.close());
 
@@ -58,7 +58,10 @@ describe('the version of the jobs of a user', () => {
     const system = hpcSystems(config).get('sys');
     assert.ok(system);
     const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
-    const tenure = { check: () => undefined, write: <T>(work: (tx: Db) => Promise<T>) => inTransaction(db, work) };
+    const tenure = {
+      assertValid: () => undefined,
+      transaction: <T>(work: (tx: Db) => Promise<T>) => inTransaction(db, work),
+    };
     const advance = async (next: Parameters<typeof advanceJob>[3]['next']) =>
       assert.ok(await advanceJob(tenure, await jobNow('V-1'), system, { next, now: 3 }));
     const steps: [what: string, act: () => Promise<unknown>][] = [
@@ -95,7 +98,7 @@ describe('the version of the jobs of a user', () => {
   });
 });
 
-const accountsOfIn = async (db: TestBooks['db']) => {
+const accountsOfIn = async (db: TestDatabase['db']) => {
   const project = await findProject(db, 'sys', 'proj');
   assert.ok(project);
   return { project };

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { left } from '../../../src/domain/accounting/settlement.ts';
+import { remaining } from '../../../src/domain/accounting/settlement.ts';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { type GrantAct, moveGrant } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
@@ -14,8 +14,8 @@ import { expireEnded } from '../../../src/store/ledger/grants.ts';
 import { freeSpace, reserve, settle } from '../../../src/store/ledger/ledger.ts';
 import { currentPeriod } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
-import { proveLedger } from '../../../src/store/ledger/verify-ledger.ts';
-import { openBooks, shownAs } from '../../support/database-settings.ts';
+import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
+import { openTestDatabase, shownAs } from '../../support/database-settings.ts';
 
 const users = ['1', '2', '3'] as const;
 const dayMs = 86_400_000;
@@ -158,12 +158,12 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 );
 
 async function check({ db, now }: World): Promise<void> {
-  assert.deepEqual((await proveLedger(db)).problems, []);
+  assert.deepEqual((await verifyLedger(db)).problems, []);
   const quotas = await findQuotas(db, {}, now);
   const [first] = quotas;
   if (first === undefined) return;
   for (const name of ['time', 'space'] as const) {
-    const seen = quotas.reduce((sum, quota) => sum + left(quota[name].pool, quota[name].cap), 0);
+    const seen = quotas.reduce((sum, quota) => sum + remaining(quota[name].pool, quota[name].cap), 0);
     assert.ok(seen <= first[name].pool.granted, `users see ${seen} of ${name}, and the pool is smaller`);
   }
 }
@@ -179,7 +179,7 @@ async function attempt(act: Act, world: World): Promise<void> {
 
 describe('the ledger in a storm', () => {
   const storm = async (rounds: Act[][]) => {
-    const books = await openBooks([...users], 1000, 100);
+    const books = await openTestDatabase([...users], 1000, 100);
     try {
       const project = await findProject(books.db, 'sys', 'proj');
       assert.ok(project);

@@ -11,12 +11,12 @@ import { type AccountSet, findAccounts } from '../../../src/store/ledger/account
 import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
 import { currentPeriod } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
-import { proveLedger } from '../../../src/store/ledger/verify-ledger.ts';
-import { openBooks, shownAs, type TestBooks } from '../../support/database-settings.ts';
+import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
+import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 
-let books: TestBooks;
+let books: TestDatabase;
 beforeEach(async () => {
-  books = await openBooks(['1', '2'], 1000, 500);
+  books = await openTestDatabase(['1', '2'], 1000, 500);
 });
 afterEach(() => books.close());
 
@@ -84,7 +84,7 @@ describe('the ledger', () => {
     await syncProjects(db, config, 6);
     const { timePool, timeCap, spacePool } = await accountsOf(db, '1');
     assert.deepEqual([timePool.granted, timeCap.granted, spacePool.granted], [2000, 1000, 1_000_000]);
-    assert.deepEqual((await proveLedger(db)).problems, []);
+    assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
   test('a quota of exactly zero does not refill itself when the user is seen again', async () => {
@@ -103,7 +103,7 @@ describe('the ledger', () => {
     assert.deepEqual(await left(db, '1'), { time: 400, space: 200_000 });
     await finish(db, id, 100, 10_000);
     assert.deepEqual(await left(db, '1'), { time: 900, space: 490_000 });
-    assert.deepEqual((await proveLedger(db)).problems, []);
+    assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
   test('a hold that does not fit leaves nothing behind', async () => {
@@ -112,7 +112,7 @@ describe('the ledger', () => {
     assert.equal(await hold(db, '1', 1, 500_001), null);
     assert.deepEqual(await left(db, '1'), { time: 1000, space: 500_000 });
     assert.deepEqual(await db.selectFrom('jobs').selectAll().execute(), []);
-    assert.deepEqual((await proveLedger(db)).problems, []);
+    assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
   test('a hold is settled once; a second settlement changes nothing', async () => {
@@ -132,14 +132,14 @@ describe('the ledger', () => {
     const { timeCap } = await accountsOf(db, '1');
     assert.deepEqual([timeCap.posted, timeCap.overrun], [1000, 200]);
     assert.equal(await hold(db, '1', 0, 0), null);
-    assert.deepEqual((await proveLedger(db)).problems, []);
+    assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
   test('of a hundred holds at once with quota for one, one succeeds', async () => {
     const { db } = books;
     const results = await Promise.all(Array.from({ length: 100 }, () => hold(db, '1', 700, 0)));
     assert.equal(results.filter((id) => id !== null).length, 1);
-    assert.deepEqual((await proveLedger(db)).problems, []);
+    assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
   test('the database itself refuses to change or delete entries and resolutions', async () => {
@@ -163,7 +163,7 @@ describe('the ledger', () => {
   test('the proof finds an account that was tampered with', async () => {
     const { db } = books;
     await db.updateTable('accounts').set({ posted: 5 }).where('id', '=', 1).execute();
-    assert.equal((await proveLedger(db)).balanced, false);
+    assert.equal((await verifyLedger(db)).balanced, false);
   });
 
   test('after any storm of holds and settlements nothing is overspent and the books balance', async () => {
@@ -178,7 +178,7 @@ describe('the ledger', () => {
     );
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 25 }), async (acts) => {
-        const storm = await openBooks(['1', '2'], 1000, 500);
+        const storm = await openTestDatabase(['1', '2'], 1000, 500);
         try {
           const open: number[] = [];
           for (const step of acts) {
@@ -190,7 +190,7 @@ describe('the ledger', () => {
               if (id !== undefined) await finish(storm.db, id, step.time, step.space);
             }
           }
-          assert.deepEqual((await proveLedger(storm.db)).problems, []);
+          assert.deepEqual((await verifyLedger(storm.db)).problems, []);
         } finally {
           await storm.close();
         }

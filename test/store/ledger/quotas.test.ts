@@ -3,14 +3,14 @@ import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { endPeriod } from '../../../src/store/ledger/periods.ts';
 import { findQuotas, quotaRows } from '../../../src/store/ledger/quotas.ts';
-import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 
 const members = 70_000;
 
 describe('the quotas of everybody', () => {
-  let books: TestBooks;
+  let books: TestDatabase;
   before(async () => {
-    books = await openBooks(['1'], 1000, 1000);
+    books = await openTestDatabase(['1'], 1000, 1000);
     const { db } = books;
     const [period] = await db.selectFrom('periods').select('id').execute();
     assert.ok(period);

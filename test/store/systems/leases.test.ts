@@ -2,67 +2,67 @@ import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import {
-  endAllLeases,
-  endLease,
+  acquireLease,
   type Lease,
+  releaseAllLeases,
+  releaseLease,
   renewLease,
-  takeLease,
-  underLease,
+  requireLease,
 } from '../../../src/store/systems/leases.ts';
-import { openBooks, type TestBooks } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 
 const long = 600_000;
 /** Over as soon as it is taken. */
 const over = -1;
 
 describe('leases', () => {
-  let books: TestBooks;
+  let books: TestDatabase;
   beforeEach(async () => {
-    books = await openBooks([], 1, 1);
+    books = await openTestDatabase([], 1, 1);
   });
   afterEach(() => books.close());
 
   const take = async (forMs: number, name = 'system sys'): Promise<Lease> => {
-    const lease = await takeLease(books.db, name, 'somebody', forMs);
+    const lease = await acquireLease(books.db, name, 'somebody', forMs);
     assert.ok(lease);
     return lease;
   };
-  const write = (lease: Lease) => inTransaction(books.db, (tx) => underLease(tx, lease));
+  const write = (lease: Lease) => inTransaction(books.db, (tx) => requireLease(tx, lease));
 
   test('one has it at a time, for each name', async () => {
     const lease = await take(long);
-    assert.equal(await takeLease(books.db, 'system sys', 'another', long), undefined);
+    assert.equal(await acquireLease(books.db, 'system sys', 'another', long), undefined);
     assert.deepEqual(await take(long, 'system other'), { name: 'system other', term: 1 });
     await write(lease);
   });
 
   test('of many who want it at once one gets it', async () => {
-    const all = await Promise.all(Array.from({ length: 20 }, () => takeLease(books.db, 'system sys', 'x', long)));
+    const all = await Promise.all(Array.from({ length: 20 }, () => acquireLease(books.db, 'system sys', 'x', long)));
     assert.equal(all.filter((lease) => lease !== undefined).length, 1);
   });
 
   test('when it has expired another may take it, and who had it can neither renew it nor write', async () => {
     const first = await take(over);
     const second = await take(long);
-    assert.ok(second.term > first.term);
+    assert.ok(second.fencingToken > first.fencingToken);
     assert.equal(await renewLease(books.db, first, long), false);
     await assert.rejects(write(first), { code: 'lease_lost' });
-    await endLease(books.db, first);
-    assert.equal(await takeLease(books.db, 'system sys', 'third', long), undefined);
+    await releaseLease(books.db, first);
+    assert.equal(await acquireLease(books.db, 'system sys', 'third', long), undefined);
     await write(second);
   });
 
   test('one that has expired can be renewed while nobody has taken it', async () => {
     const lease = await take(over);
     assert.equal(await renewLease(books.db, lease, long), true);
-    assert.equal(await takeLease(books.db, 'system sys', 'another', long), undefined);
+    assert.equal(await acquireLease(books.db, 'system sys', 'another', long), undefined);
   });
 
   test('one that was ended is to be had at once', async () => {
-    await endLease(books.db, await take(long));
+    await releaseLease(books.db, await take(long));
     await take(long);
     await take(long, 'system other');
-    await endAllLeases(books.db);
+    await releaseAllLeases(books.db);
     await take(long);
     await take(long, 'system other');
   });
@@ -72,8 +72,8 @@ describe('leases', () => {
     const steps: string[] = [];
     let taking: Promise<unknown> = Promise.resolve();
     await inTransaction(books.db, async (tx) => {
-      await underLease(tx, holder);
-      taking = takeLease(books.db, 'system sys', 'another', long).then(() => steps.push('taken over'));
+      await requireLease(tx, holder);
+      taking = acquireLease(books.db, 'system sys', 'another', long).then(() => steps.push('taken over'));
       await new Promise((resolve) => setTimeout(resolve, 100));
       steps.push('written');
     });

@@ -4,13 +4,13 @@ import { join, posix } from 'node:path';
 import type { Readable } from 'node:stream';
 import { createLocalShell } from '../../../shell/local-shell.ts';
 import type { Shell } from '../../../shell/shell.ts';
-import { diskTrouble } from '../../disk-errors.ts';
+import { diskError } from '../../disk-errors.ts';
 import { checkedJobId, isJobId } from '../../job-id.ts';
 import type { Content } from '../../zip/byte-source.ts';
 import { unpackZip } from '../../zip/unzip.ts';
 import { removeTree } from '../remove-tree.ts';
 import type { Workspaces } from '../workspaces.ts';
-import { remoteTrouble } from './remote-errors.ts';
+import { remoteError } from './remote-errors.ts';
 import { createRemoteReader } from './remote-reader.ts';
 import { listScript, measureScript, publishScript, removeScript, unpackScript } from './write-scripts.ts';
 
@@ -49,7 +49,7 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
       maxOutputBytes,
       ...(stdin && { stdin }),
     });
-    if (result.code !== 0) throw remoteTrouble(doing, shell.place, result);
+    if (result.code !== 0) throw remoteError(doing, shell.place, result);
     return result.stdout;
   }
 
@@ -67,7 +67,7 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await unpackZip(zip, folder, limits);
     } catch (error) {
-      throw diskTrouble('unpack the files of the job', error);
+      throw diskError('unpack the files of the job', error);
     }
   }
 
