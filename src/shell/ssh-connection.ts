@@ -27,7 +27,7 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
 
   async function connect() {
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await requireAdmin(folder);
+    await requirePrivateFolder(folder);
     await rm(log, { force: true });
     // ssh keeps to its own time limit, except where a login hangs.
     const patienceMs = (target.connectTimeoutSeconds + 10) * 1000;
@@ -39,7 +39,7 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
 
   return {
     async ensure() {
-      if (connecting === null && (await isListening(socket))) return await requireAdmin(folder);
+      if (connecting === null && (await isListening(socket))) return await requirePrivateFolder(folder);
       connecting ??= connect().finally(() => {
         connecting = null;
       });
@@ -58,7 +58,7 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
 }
 
 /** Whoever can put a socket there can pose as the cluster. In a folder for temporary files others may have been first. */
-async function requireAdmin(folder: string): Promise<void> {
+async function requirePrivateFolder(folder: string): Promise<void> {
   const { uid, mode } = await lstat(folder);
   if (uid === (process.getuid?.() ?? uid) && (mode & (constants.S_IFMT | 0o022)) === constants.S_IFDIR) return;
   throw unavailable(`${folder} is not a folder of this user alone: remove it, or choose a shorter path for the data`);

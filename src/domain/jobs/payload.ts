@@ -71,7 +71,7 @@ function readRuntime(payload: Payload, system: HpcSystem, errors: FieldError[]):
 }
 
 function readBatchCommand(payload: Payload, system: HpcSystem, errors: FieldError[]): Runs {
-  requireAdmin(payload, [...commonFields, 'command'], system, errors);
+  refuseUnknownFields(payload, [...commonFields, 'command'], system, errors);
   const text = readText(payload, 'command', { maxLength: commandLength }, errors);
   if (text === '') return { command: nothing, tool: null, entry: null };
   const parsed = parseBatchCommand(text);
@@ -83,7 +83,7 @@ function readBatchCommand(payload: Payload, system: HpcSystem, errors: FieldErro
 function readTool(payload: Payload, system: HpcSystem, errors: FieldError[]): Runs {
   const name = readText(payload, 'tool', { maxLength: 64 }, errors);
   const tool: Tool | undefined = Object.hasOwn(system.tools, name) ? system.tools[name] : undefined;
-  requireAdmin(payload, [...commonFields, 'tool', ...Object.keys(tool?.parameters ?? {})], system, errors);
+  refuseUnknownFields(payload, [...commonFields, 'tool', ...Object.keys(tool?.parameters ?? {})], system, errors);
   if (tool === undefined) {
     const known = Object.keys(system.tools).join(', ');
     if (name !== '') errors.push({ field: 'tool', message: `is not one of the tools of ${system.name}: ${known}` });
@@ -93,7 +93,7 @@ function readTool(payload: Payload, system: HpcSystem, errors: FieldError[]): Ru
   return { command: { kind: 'argv', argv: toolArgv(tool, values) }, tool: name, entry: tool.entry ?? null };
 }
 
-function requireAdmin(payload: Payload, known: readonly string[], system: HpcSystem, errors: FieldError[]): void {
+function refuseUnknownFields(payload: Payload, known: readonly string[], system: HpcSystem, errors: FieldError[]): void {
   for (const field of Object.keys(payload)) {
     if (known.includes(field)) continue;
     const message =
