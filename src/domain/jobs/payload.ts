@@ -93,7 +93,12 @@ function readTool(payload: Payload, system: HpcSystem, errors: FieldError[]): Ru
   return { command: { kind: 'argv', argv: toolArgv(tool, values) }, tool: name, entry: tool.entry ?? null };
 }
 
-function refuseUnknownFields(payload: Payload, known: readonly string[], system: HpcSystem, errors: FieldError[]): void {
+function refuseUnknownFields(
+  payload: Payload,
+  known: readonly string[],
+  system: HpcSystem,
+  errors: FieldError[],
+): void {
   for (const field of Object.keys(payload)) {
     if (known.includes(field)) continue;
     const message =
