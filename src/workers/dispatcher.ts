@@ -2,9 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { limitSeconds } from '../domain/accounting/price.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/jobs/job.ts';
-import type { Content } from '../files/zip/byte-source.ts';
-import { inspectWithStart } from '../files/zip/unzip.ts';
+import { inspectZipAndReadStart } from '../files/zip/unzip.ts';
 import type { ZipLimits } from '../files/zip/zip-directory.ts';
+import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
 import { claimDueJobs, nextDueAt, postponeJob } from '../store/jobs/job-queue.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
@@ -127,16 +127,18 @@ async function bringToEngine(worker: LeasedSystem, job: JobRecord, signal: Abort
 }
 
 /** In the books if it is small, and else in the spool. Null for a job without one, and for one whose zip is unpacked. */
-async function zipOf({ db, spool }: LeasedSystem, { id, jobId, hasInput }: JobRecord): Promise<Content | null> {
+async function zipOf({ db, spool }: LeasedSystem, { id, jobId, hasInput }: JobRecord): Promise<ZipSource | null> {
   if (!hasInput) return null;
-  return (await findInput(db, id)) ?? ((await spool.has(jobId)) ? spool.pathOf(jobId) : null);
+  const bytes = await findInput(db, id);
+  if (bytes) return { kind: 'memory', bytes };
+  return (await spool.has(jobId)) ? { kind: 'file', path: spool.pathOf(jobId) } : null;
 }
 
 /** Looks into the zip: the workspace may be on another host. */
-async function checkEntry(zip: Content | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
+async function checkEntry(zip: ZipSource | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
   if (entry === null) return;
   const name = entry.replace(/^(\.\/)+/, '');
-  if (zip !== null && (await inspectWithStart(zip, name, 1, limits)).start !== null) return;
+  if (zip !== null && (await inspectZipAndReadStart(zip, name, 1, limits)).fileStart !== null) return;
   throw new BursarError('job_refused', `${entry} is not in the zip, and the tool ${tool} starts from it`);
 }
 

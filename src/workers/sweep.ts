@@ -8,7 +8,7 @@ import type { SystemDeps } from './system-context.ts';
  * others work beside us, what no job is known for must be so old that it cannot be theirs.
  */
 export async function sweepSpool(db: Db, spool: Spool, staleMs: number): Promise<void> {
-  await spool.sweep(staleMs);
+  await spool.removeStaleUploads(staleMs);
   // First the files: the job of one that comes in after this look is not missed.
   const jobIds = await spool.list();
   const stale = new Set(await spool.list(staleMs));

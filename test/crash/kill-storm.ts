@@ -9,7 +9,7 @@ import { parse } from 'yaml';
 import { checkConfig } from '../../src/config/check.ts';
 import { hpcSystems } from '../../src/config/hpc-systems.ts';
 import { publicJob } from '../../src/contract/job.ts';
-import { mostHeldBytes } from '../../src/files/spool/incoming.ts';
+import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { connectDatabase } from '../../src/store/database/database.ts';
 import { jobRecord } from '../../src/store/jobs/jobs.ts';
 import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
@@ -86,7 +86,7 @@ export function killStorm(title: string, options: StormOptions): void {
       // A small one is kept with its job, a larger one in the spool.
       const zips = [
         await makeZip({ 'run.sh': script }),
-        await makeZip({ 'run.sh': script, 'data.bin': randomBytes(mostHeldBytes) }),
+        await makeZip({ 'run.sh': script, 'data.bin': randomBytes(maxInMemoryBytes) }),
       ];
       const start = () => startServer({ data, logFile: log, ...(options.config ? { config: options.config() } : {}) });
       server = await start();

@@ -5,7 +5,7 @@ import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mostHeldBytes } from '../../src/files/spool/incoming.ts';
+import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { slurmConfig } from '../slurm/config.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -106,7 +106,7 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
     // A small one is kept with its job, a larger one in the spool.
     const zips = [
       await zipOf({ 'run.sh': script }),
-      await zipOf({ 'run.sh': script, 'data.bin': randomBytes(mostHeldBytes) }),
+      await zipOf({ 'run.sh': script, 'data.bin': randomBytes(maxInMemoryBytes) }),
     ];
     const over = new AbortController();
     const submitting = Array.from({ length: clients }, (_, client) =>

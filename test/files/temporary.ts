@@ -12,12 +12,12 @@ export async function temporaryFolder(t: TestContext): Promise<string> {
 }
 
 /** How many files this process has open. */
-export async function openFiles(): Promise<number> {
+export async function countOpenFiles(): Promise<number> {
   return (await readdir('/dev/fd')).length;
 }
 
 /** Runs as somebody to whom modes apply: root may do anything, and would see no difference. */
-export async function asNobody<T>(run: () => Promise<T>): Promise<T> {
+export async function runUnprivileged<T>(run: () => Promise<T>): Promise<T> {
   if (process.geteuid?.() !== 0) return await run();
   const nobody = 65534;
   process.setegid?.(nobody);

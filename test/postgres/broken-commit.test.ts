@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { mostHeldBytes } from '../../src/files/spool/incoming.ts';
+import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { outputOf } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -36,7 +36,7 @@ after(async () => {
 const titles = async () => (await me.get<Job[]>('/jobs/')).body.map(({ title }) => title);
 // Too large to be kept with its job: it is a file of the spool.
 const zip = () =>
-  zipOf({ 'run.sh': '#!/bin/sh\ncat data\n', data: 'as it was sent\n', more: randomBytes(mostHeldBytes) });
+  zipOf({ 'run.sh': '#!/bin/sh\ncat data\n', data: 'as it was sent\n', more: randomBytes(maxInMemoryBytes) });
 const submit = async (title: string) =>
   me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh', title, runtime: 0.1 }, await zip());
 

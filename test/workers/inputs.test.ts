@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { mostHeldBytes } from '../../src/files/spool/incoming.ts';
+import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { queryBooks, withDatabase } from '../support/database.ts';
 import { outputOf } from '../support/jobs.ts';
@@ -29,7 +29,7 @@ describe('the zip of a job that waits for its engine', () => {
     const script = { 'run.sh': '#!/bin/sh\ncat word\n' };
     zips = {
       small: await zipOf({ ...script, word: 'small\n' }),
-      large: await zipOf({ ...script, word: 'large\n', more: randomBytes(mostHeldBytes) }),
+      large: await zipOf({ ...script, word: 'large\n', more: randomBytes(maxInMemoryBytes) }),
       old: await zipOf({ ...script, word: 'old\n' }),
     };
     const { systems, ...config } = shippedConfig();

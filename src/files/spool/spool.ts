@@ -3,15 +3,15 @@ import { access, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
-import { diskCode, diskError } from '../disk-errors.ts';
-import { checkedJobId, isJobId } from '../job-id.ts';
-import type { Content } from '../zip/byte-source.ts';
-import { createIncoming } from './incoming.ts';
+import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
+import { isJobId, requireJobId } from '../safe-paths.ts';
+import type { ZipSource } from '../zip/zip-source.ts';
 import { syncFolder } from './sync-folder.ts';
+import { createUploadBuffer } from './upload-buffer.ts';
 
 export interface Upload {
   /** Where it is until it is kept. */
-  content: Content;
+  content: ZipSource;
   bytes: number;
   sha256: string;
 }
@@ -24,7 +24,7 @@ export interface Spool {
   open(): Promise<void>;
 
   /** Removes the uploads that nothing has been added to for this long: nobody sends them any more. */
-  sweep(olderThanMs: number): Promise<void>;
+  removeStaleUploads(olderThanMs: number): Promise<void>;
 
   /**
    * Takes a body in, counted and hashed: a small one is held in memory, any other streamed to disk. After success it
@@ -37,7 +37,7 @@ export interface Spool {
   receive(body: UploadBody, options: { maxBytes: number; onProgress?(): void }): Promise<Upload>;
 
   /** After success the file of an upload is the job's, and survives a crash of the machine. After a failure repeat or discard. */
-  keep(file: string, jobId: string): Promise<void>;
+  storeForJob(file: string, jobId: string): Promise<void>;
 
   /** After success the upload is gone. Discarding one that is kept or gone does nothing. */
   discard(upload: Pick<Upload, 'content'>): Promise<void>;
@@ -55,7 +55,7 @@ export interface Spool {
 
 export function createSpool(directory: string): Spool {
   const incoming = join(directory, 'incoming');
-  const pathOf = (jobId: string) => join(directory, `${checkedJobId(jobId)}.zip`);
+  const pathOf = (jobId: string) => join(directory, `${requireJobId(jobId)}.zip`);
   const syncNames = syncForAll(directory);
 
   return {
@@ -63,7 +63,7 @@ export function createSpool(directory: string): Spool {
       await mkdir(incoming, { recursive: true, mode: 0o700 });
     },
 
-    async sweep(olderThanMs) {
+    async removeStaleUploads(olderThanMs) {
       for (const name of await namesIn(incoming, olderThanMs)) await rm(join(incoming, name), { force: true });
     },
 
@@ -71,7 +71,7 @@ export function createSpool(directory: string): Spool {
       // A stream can fail before it is first read or after the refusal, and an error nobody hears ends the process.
       if (body instanceof Readable) body.on('error', () => undefined);
       const hash = createHash('sha256');
-      const place = createIncoming(join(incoming, `${randomUUID()}.part`));
+      const place = createUploadBuffer(join(incoming, `${randomUUID()}.part`));
       let bytes = 0;
       try {
         for await (const chunk of chunksOf(body)) {
@@ -84,22 +84,22 @@ export function createSpool(directory: string): Spool {
         return { content: await place.end(), bytes, sha256: hash.digest('hex') };
       } catch (error) {
         await place.abandon();
-        throw diskError('store the request body', error);
+        throw toFileSystemError('store the request body', error);
       }
     },
 
-    async keep(file, jobId) {
+    async storeForJob(file, jobId) {
       const path = pathOf(jobId);
       try {
         await rename(file, path);
         await syncNames();
       } catch (error) {
-        throw diskError('store the request body', error);
+        throw toFileSystemError('store the request body', error);
       }
     },
 
     async discard({ content }) {
-      if (typeof content === 'string') await rm(content, { force: true });
+      if (content.kind === 'file') await rm(content.path, { force: true });
     },
 
     pathOf,
@@ -110,8 +110,8 @@ export function createSpool(directory: string): Spool {
         return true;
       } catch (error) {
         // A folder that cannot be reached now has it perhaps, and a job must not run without its files.
-        if (diskCode(error) === 'ENOENT') return false;
-        throw diskError('look for the zip of a job', error);
+        if (fileSystemErrorCode(error) === 'ENOENT') return false;
+        throw toFileSystemError('look for the zip of a job', error);
       }
     },
 

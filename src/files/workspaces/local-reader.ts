@@ -2,14 +2,12 @@ import type { BigIntStats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { BursarError } from '../../domain/errors.ts';
-import { checkedJobId } from '../job-id.ts';
-import { fileTime } from './file-time.ts';
-import { countNames, createNamesInside } from './names-inside.ts';
-import { readBytes } from './read-bytes.ts';
-import { type Name, openFolder, openRegular } from './safe-open.ts';
-import { type Found, walkInside } from './walk-inside.ts';
-import type { WorkspaceReader } from './workspace-reader.ts';
+import { requireJobId } from '../safe-paths.ts';
+import { streamRange } from './file-streams.ts';
+import { countLinks, createHardLinkCheck } from './hard-links.ts';
+import { type FileName, openFolder, openRegularFile } from './safe-open.ts';
+import { type WalkedEntry, walkFolder } from './walk-folder.ts';
+import { clampTimeMs, fileNotFound, type WorkspaceReader } from './workspace-reader.ts';
 
 /** After this no change can have escaped a file's times, whose ticks are milliseconds long. */
 const settledMs = 1000;
@@ -17,63 +15,63 @@ const permissions = 0o777n;
 
 /** Reads workspaces that this host sees. */
 export function createLocalReader(root: string): WorkspaceReader {
-  const homeOf = (jobId: string) => join(root, checkedJobId(jobId));
+  const homeOf = (jobId: string) => join(root, requireJobId(jobId));
 
   const insideOf = (home: string) => {
-    const isInside = createNamesInside(() => countNames(namedFiles(home)));
+    const isInside = createHardLinkCheck(() => countLinks(namedFiles(home)));
     return (stats: BigIntStats) => isInside(identityOf(stats));
   };
 
-  async function openInside(home: string, path: readonly Name[]) {
+  async function openInside(home: string, path: readonly FileName[]) {
     const folder = await openFolder(home, path.slice(0, -1));
     if (folder === undefined) return undefined;
     return await openOwn(folder, path.at(-1) ?? '', insideOf(home)).finally(() => folder.close());
   }
 
-  async function openOwn(folder: FileHandle, name: Name, isInside: ReturnType<typeof insideOf>) {
-    const file = await openRegular(folder, name);
+  async function openOwn(folder: FileHandle, name: FileName, isInside: ReturnType<typeof insideOf>) {
+    const file = await openRegularFile(folder, name);
     if (file === undefined || (await isInside(file.stats))) return file;
     await file.handle.close();
     return undefined;
   }
 
-  async function* walk(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncGenerator<Found> {
+  async function* walk(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncGenerator<WalkedEntry> {
     const home = homeOf(jobId);
     const top = ['files', ...folder];
     if (folder.length > 0) await checkFolder(home, top);
     const isInside = insideOf(home);
-    for await (const found of walkInside(home, top)) {
+    for await (const found of walkFolder(home, top)) {
       if (signal.aborted) return;
       if (found.stats.isDirectory() || (await isInside(found.stats))) yield found;
     }
   }
 
-  async function openContent({ folder, names }: Found, isInside: ReturnType<typeof insideOf>) {
+  async function openContent({ folder, names }: WalkedEntry, isInside: ReturnType<typeof insideOf>) {
     const file = await openOwn(folder, names.at(-1) ?? '', isInside);
-    return file && readBytes(file.handle, 0, Number(file.stats.size), false);
+    return file && streamRange(file.handle, 0, Number(file.stats.size), false);
   }
 
   return {
     async *listFiles(jobId, folder, signal) {
       for await (const { names, stats } of walk(jobId, folder, signal)) {
         if (!stats.isFile()) continue;
-        yield { path: pathOfNames(names), size: Number(stats.size), modifiedAt: fileTime(Number(stats.mtimeMs)) };
+        yield { path: pathOfNames(names), size: Number(stats.size), modifiedAt: clampTimeMs(Number(stats.mtimeMs)) };
       }
     },
 
     async openFile(jobId, path) {
       const file = await openInside(homeOf(jobId), ['files', ...path]);
-      if (file === undefined) throw unknownFile();
+      if (file === undefined) throw fileNotFound();
       const { handle, stats } = file;
       let isRead = false;
       return {
         size: Number(stats.size),
-        modifiedAt: fileTime(Number(stats.mtimeMs)),
+        modifiedAt: clampTimeMs(Number(stats.mtimeMs)),
         version: [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].map((part) => part.toString(36)).join('-'),
-        isSettled: Date.now() - Number(stats.ctimeMs) > settledMs,
+        isVersionReliable: Date.now() - Number(stats.ctimeMs) > settledMs,
         read: async (start, length): Promise<Readable> => {
           isRead = true;
-          return readBytes(handle, start, length, true);
+          return streamRange(handle, start, length, true);
         },
         close: async () => {
           if (!isRead) await handle.close();
@@ -87,7 +85,7 @@ export function createLocalReader(root: string): WorkspaceReader {
         const { names, stats } = found;
         const entry = {
           path: pathOfNames(names),
-          modifiedAt: fileTime(Number(stats.mtimeMs)),
+          modifiedAt: clampTimeMs(Number(stats.mtimeMs)),
           mode: Number(stats.mode & permissions),
         };
         if (stats.isDirectory()) yield { ...entry, kind: 'folder' };
@@ -110,27 +108,19 @@ export function createLocalReader(root: string): WorkspaceReader {
       }
     },
 
-    lookMs: { fast: 100, slow: 1000 },
+    logPollMs: { fast: 100, slow: 1000 },
   };
 }
 
 /** Throws unless there is such a folder. */
-async function checkFolder(home: string, names: readonly Name[]): Promise<void> {
+async function checkFolder(home: string, names: readonly FileName[]): Promise<void> {
   const folder = await openFolder(home, names);
-  if (folder === undefined) throw unknownFile();
+  if (folder === undefined) throw fileNotFound();
   await folder.close();
 }
 
-export function unknownFile(): BursarError {
-  return new BursarError(
-    'file_unknown',
-    'There is no file of that path in the workspace. Use one that the list of files shows, or a folder with a slash ' +
-      'at its end. Links and special files are never given out.',
-  );
-}
-
 async function* namedFiles(home: string) {
-  for await (const { stats } of walkInside(home, [])) if (stats.isFile()) yield identityOf(stats);
+  for await (const { stats } of walkFolder(home, [])) if (stats.isFile()) yield identityOf(stats);
 }
 
 const identityOf = ({ dev, ino, nlink }: BigIntStats) => ({ id: `${dev}:${ino}`, names: Number(nlink) });

@@ -1,6 +1,6 @@
 import type { BigIntStats } from 'node:fs';
 import { lstat } from 'node:fs/promises';
-import { diskCode } from '../disk-errors.ts';
+import { fileSystemErrorCode } from '../file-system-errors.ts';
 import { type FolderEntry, readFolder } from './read-folder.ts';
 
 /** What a job can do to its files while they are counted, or before. None of it is a reason to count nothing. */
@@ -45,7 +45,7 @@ async function statsIfVisible(path: Buffer): Promise<BigIntStats | undefined> {
 }
 
 function throwUnlessOutOfSight(error: unknown) {
-  if (!outOfSight.has(diskCode(error) ?? '')) throw error;
+  if (!outOfSight.has(fileSystemErrorCode(error) ?? '')) throw error;
 }
 
 /** Only files with several names are remembered, so that a large tree costs no memory. */

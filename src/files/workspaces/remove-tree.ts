@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { chmod, lstat, rename, rmdir, unlink } from 'node:fs/promises';
-import { diskCode, diskError } from '../disk-errors.ts';
+import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { readFolder } from './read-folder.ts';
 
 /** Half of what systems take for a path, so that the names below still fit. */
@@ -17,8 +17,8 @@ export async function removeTree(path: string): Promise<void> {
     if (stats.isDirectory()) await removeFolder(Buffer.from(path));
     else await unlink(path);
   } catch (error) {
-    if (diskCode(error) === 'ENOENT') return;
-    throw diskError('remove the files of a job', error);
+    if (fileSystemErrorCode(error) === 'ENOENT') return;
+    throw toFileSystemError('remove the files of a job', error);
   }
 }
 
@@ -53,6 +53,6 @@ async function unlock(folder: Buffer) {
 
 async function ifThere(removal: Promise<void>) {
   await removal.catch((error) => {
-    if (diskCode(error) !== 'ENOENT') throw error;
+    if (fileSystemErrorCode(error) !== 'ENOENT') throw error;
   });
 }

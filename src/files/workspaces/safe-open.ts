@@ -1,6 +1,6 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open } from 'node:fs/promises';
-import { diskCode, diskError } from '../disk-errors.ts';
+import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 /** A folder in place of a file, a pipe or a socket in place of a folder, a link in place of either… */
@@ -19,20 +19,20 @@ const absent = new Set([
   'ESTALE',
 ]);
 
-export type Name = string | Buffer;
+export type FileName = string | Buffer;
 
 /**
  * A folder below another, opened name by name. A job can put a link in the place of a folder at any moment, also between
  * a check of a path and its use, so no path of more than one name is ever given to the system: each name is looked up in
  * the folder that is already open, and no link is followed. Undefined where there is no such folder.
  */
-export async function openFolder(home: string, names: readonly Name[]): Promise<FileHandle | undefined> {
-  let folder = await ifThere(open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+export async function openFolder(home: string, names: readonly FileName[]): Promise<FileHandle | undefined> {
+  let folder = await undefinedIfAbsent(open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   for (const name of names) {
     if (folder === undefined) return undefined;
     const parent: FileHandle = folder;
     try {
-      folder = await ifThere(open(await inFolder(parent, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+      folder = await undefinedIfAbsent(open(await inFolder(parent, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     } finally {
       await parent.close();
     }
@@ -44,20 +44,20 @@ export async function openFolder(home: string, names: readonly Name[]): Promise<
  * A regular file in an open folder. Opening a device can do things, and opening a pipe can wait for ever, so they are
  * not opened; should one be put there at that very moment, O_NONBLOCK keeps it from being waited for.
  */
-export async function openRegular(
+export async function openRegularFile(
   folder: FileHandle,
-  name: Name,
+  name: FileName,
 ): Promise<{ handle: FileHandle; stats: BigIntStats } | undefined> {
   const path = await inFolder(folder, name);
-  if (!(await ifThere(lstat(path)))?.isFile()) return undefined;
-  const handle = await ifThere(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (!(await undefinedIfAbsent(lstat(path)))?.isFile()) return undefined;
+  const handle = await undefinedIfAbsent(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (handle === undefined) return undefined;
   try {
     const stats = await handle.stat({ bigint: true });
     if (stats.isFile()) return { handle, stats };
   } catch (error) {
     await handle.close();
-    throw diskError('read the files of a job', error);
+    throw toFileSystemError('read the files of a job', error);
   }
   await handle.close();
   return undefined;
@@ -67,22 +67,22 @@ export async function openRegular(
  * The way to an open folder itself, whatever has become of its name: what openat(2) is for, which Node does not have.
  * macOS finds a folder by its number instead.
  */
-export async function pathOf(folder: FileHandle): Promise<string> {
+export async function pathOfHandle(folder: FileHandle): Promise<string> {
   if (process.platform === 'linux') return `/proc/self/fd/${folder.fd}`;
   const { dev, ino } = await folder.stat({ bigint: true });
   return `/.vol/${dev}/${ino}`;
 }
 
-async function inFolder(folder: FileHandle, name: Name): Promise<Buffer> {
-  return Buffer.concat([Buffer.from(`${await pathOf(folder)}/`), Buffer.from(name)]);
+async function inFolder(folder: FileHandle, name: FileName): Promise<Buffer> {
+  return Buffer.concat([Buffer.from(`${await pathOfHandle(folder)}/`), Buffer.from(name)]);
 }
 
 /** The result, or undefined where there is nothing that a job may show. */
-export async function ifThere<T>(result: Promise<T>): Promise<T | undefined> {
+export async function undefinedIfAbsent<T>(result: Promise<T>): Promise<T | undefined> {
   try {
     return await result;
   } catch (error) {
-    if (absent.has(diskCode(error) ?? '')) return undefined;
-    throw diskError('read the files of a job', error);
+    if (absent.has(fileSystemErrorCode(error) ?? '')) return undefined;
+    throw toFileSystemError('read the files of a job', error);
   }
 }

@@ -1,63 +1,63 @@
 import type { Readable } from 'node:stream';
+import { BursarError } from '../../domain/errors.ts';
 
 export type LogStream = 'stdout' | 'stderr';
 
 export interface ListedFile {
-  /** From the job's working directory, with slashes. Bytes that are not UTF-8 show as U+FFFD. */
+  /** Relative to the job's working directory, separated by slashes. Bytes that are not UTF-8 become U+FFFD. */
   path: string;
   size: number;
   /** Epoch milliseconds. */
   modifiedAt: number;
 }
 
-/** A regular file, as it was when it was opened. */
+/** A regular file, with its metadata at the time it was opened. */
 export interface OpenFile {
   size: number;
   modifiedAt: number;
-  /** Another one whenever the file has changed. */
+  /** Changes whenever the file changes. */
   version: string;
-  /** False while it may have changed again within the same tick of its clock: then the version vouches for nothing. */
-  isSettled: boolean;
-  /** Exactly these bytes: where the file has become shorter meanwhile, the stream fails. To be called once. */
+  /** False while the file could change again within one tick of its timestamps, and so without a new version. */
+  isVersionReliable: boolean;
+  /** Streams exactly these bytes. The stream fails if the file has become shorter. Call it at most once. */
   read(start: number, length: number): Promise<Readable>;
-  /** Lets go of the file, unless it is being read: a stream does so itself. */
+  /** Closes the file if `read` was not called. A stream from `read` closes the file itself. */
   close(): Promise<void>;
 }
 
-/** Something on its way into an archive. Each is done with before the next is asked for. */
+/** A file or folder to archive. It must be consumed before the next one is requested. */
 export type ArchiveEntry = { path: string; modifiedAt: number; mode: number } & (
   | { kind: 'folder' }
-  /** `open` gives at most `size` bytes; nothing where the file has gone meanwhile. */
+  /** `open` streams at most `size` bytes. It returns undefined if the file no longer exists. */
   | { kind: 'file'; size: number; open(): Promise<Readable | undefined> }
 );
 
-/** One look at what a job has printed. */
 export interface LogChunk {
-  /** Of the whole log, at that moment. */
+  /** Size of the whole log when the chunk was read. */
   size: number;
   bytes: Buffer;
 }
 
 /**
- * Reads what a job made of its workspace, while it runs and after. The job is not trusted: nothing outside its workspace
- * is ever read, whatever links it makes and when. Symbolic links, pipes, sockets and devices are as if they were not
- * there, and so is a file that has another name (a hard link) outside.
+ * Reads the workspace of a job, during and after its run. The job is not trusted: a reader never reads outside the
+ * workspace, whatever links the job creates and whenever it creates them. Symbolic links, pipes, sockets, devices, and
+ * files with a hard link outside the workspace are treated as absent.
  *
- * Failures: `file_unknown`, and `unavailable` (transient) when the disk or the host does not answer.
+ * Failures: `file_unknown`, and `unavailable` (transient) if the disk or the host does not respond.
  */
 export interface WorkspaceReader {
   /**
-   * The regular files in a folder of the job's working directory and below, in no particular order; nothing where there
-   * is no workspace. Files that come and go meanwhile may be there or not.
+   * Lists the regular files in a folder of the job's working directory and in its subfolders, unordered. The list is
+   * empty if there is no workspace. Files created or deleted meanwhile may be included or not.
    */
   listFiles(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncIterable<ListedFile>;
 
   openFile(jobId: string, path: readonly string[], signal: AbortSignal): Promise<OpenFile>;
 
-  /** The same as `listFiles`, with folders and contents. */
+  /** Like `listFiles`, but includes folders and file contents. */
   archive(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncIterable<ArchiveEntry>;
 
-  /** What the job has printed from this byte on, as far as it fits; undefined while it has no such log. */
+  /** Reads up to `maxBytes` of a log, starting at `offset`. Returns undefined if the log does not exist yet. */
   readLog(
     jobId: string,
     log: LogStream,
@@ -65,6 +65,21 @@ export interface WorkspaceReader {
     signal: AbortSignal,
   ): Promise<LogChunk | undefined>;
 
-  /** How often a log may be looked at by one who follows it: while something comes, and at the least. */
-  readonly lookMs: { fast: number; slow: number };
+  /** Interval for polling a followed log: `fast` while the log grows, and up to `slow` while it does not. */
+  readonly logPollMs: { fast: number; slow: number };
+}
+
+export function fileNotFound(): BursarError {
+  return new BursarError(
+    'file_unknown',
+    'There is no file with this path in the workspace. Use a path from the file list, or a folder path that ends with ' +
+      'a slash. Links and special files cannot be read.',
+  );
+}
+
+const maxTimeMs = Date.UTC(9999, 11, 31);
+
+/** Limits a file time to what a four-digit year can express: a job can set any time on its files. */
+export function clampTimeMs(ms: number): number {
+  return Math.floor(Math.min(Math.max(ms, 0), maxTimeMs));
 }

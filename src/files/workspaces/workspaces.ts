@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { diskCode, diskError } from '../disk-errors.ts';
-import { checkedJobId, isJobId } from '../job-id.ts';
-import type { Content } from '../zip/byte-source.ts';
+import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
+import { isJobId, requireJobId } from '../safe-paths.ts';
 import { unpackZip } from '../zip/unzip.ts';
 import type { ZipLimits } from '../zip/zip-directory.ts';
+import type { ZipSource } from '../zip/zip-source.ts';
 import { createLocalReader } from './local-reader.ts';
 import { measureTree } from './measure-tree.ts';
 import { removeTree } from './remove-tree.ts';
@@ -29,7 +29,7 @@ export interface Workspaces extends WorkspaceReader {
    *
    * Failures: `invalid_zip`, and `unavailable` (transient) when the disk is full.
    */
-  stage(jobId: string, zip: Content | null, limits: ZipLimits): Promise<void>;
+  stage(jobId: string, zip: ZipSource | null, limits: ZipLimits): Promise<void>;
 
   /** The bytes in the job's files, its output included, as far as they can be seen; 0 without a workspace. */
   measureBytes(jobId: string): Promise<number>;
@@ -45,7 +45,7 @@ export interface Workspaces extends WorkspaceReader {
 }
 
 export function createWorkspaces(root: string): Workspaces {
-  const homeOf = (jobId: string) => join(root, checkedJobId(jobId));
+  const homeOf = (jobId: string) => join(root, requireJobId(jobId));
 
   async function remove(jobId: string) {
     const home = homeOf(jobId);
@@ -76,7 +76,7 @@ export function createWorkspaces(root: string): Workspaces {
         if (zip !== null) await unpackZip(zip, files, limits);
         await renameUnlessThere(dirname(files), home);
       } catch (error) {
-        throw diskError('make the workspace of the job', error);
+        throw toFileSystemError('make the workspace of the job', error);
       } finally {
         // The first trouble is the one to tell of; what cannot be removed now, the next try removes.
         await removeTree(partial).catch(() => undefined);
@@ -102,7 +102,7 @@ async function renameUnlessThere(from: string, to: string) {
   try {
     await rename(from, to);
   } catch (error) {
-    if (!['ENOTEMPTY', 'EEXIST'].includes(diskCode(error) ?? '')) throw error;
+    if (!['ENOTEMPTY', 'EEXIST'].includes(fileSystemErrorCode(error) ?? '')) throw error;
   }
 }
 
@@ -110,6 +110,6 @@ async function renameIfThere(from: string, to: string) {
   try {
     await rename(from, to);
   } catch (error) {
-    if (diskCode(error) !== 'ENOENT') throw diskError('remove the files of a job', error);
+    if (fileSystemErrorCode(error) !== 'ENOENT') throw toFileSystemError('remove the files of a job', error);
   }
 }

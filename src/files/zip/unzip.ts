@@ -3,12 +3,12 @@ import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 import { BursarError } from '../../domain/errors.ts';
-import { diskCode, diskError } from '../disk-errors.ts';
-import type { Content } from './byte-source.ts';
-import { invalidEntry } from './invalid-zip.ts';
-import { checkDirectory, inspectZip, type ZipSummary } from './zip-directory.ts';
-import { readEntries, type ZipEntry, type ZipLimits } from './zip-entries.ts';
+import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
+import { checkCentralDirectory, inspectZip, type ZipSummary } from './zip-directory.ts';
+import { type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
+import { invalidEntry } from './zip-errors.ts';
 import { type OpenZip, withZip } from './zip-reader.ts';
+import type { ZipSource } from './zip-source.ts';
 
 /**
  * Unpacks into a folder that exists, is empty and is nobody else's meanwhile. After success all of the zip is
@@ -18,7 +18,7 @@ import { type OpenZip, withZip } from './zip-reader.ts';
  *
  * Failures: `invalid_zip`, for all that `inspectZip` refuses and for content that is not what the directory says.
  */
-export async function unpackZip(content: Content, directory: string, limits: ZipLimits): Promise<void> {
+export async function unpackZip(content: ZipSource, directory: string, limits: ZipLimits): Promise<void> {
   // The whole directory first: a zip that will be refused should not cost the writing of half of it.
   await inspectZip(content, limits);
   await withZip(content, async (zip) => {
@@ -41,22 +41,22 @@ export async function unpackZip(content: Content, directory: string, limits: Zip
  * As `inspectZip`, with the first bytes of one of the files; null when there is no such file. For a look at a script before
  * its job is taken: a checksum that does not fit is found when it is unpacked.
  */
-export async function inspectWithStart(
-  content: Content,
+export async function inspectZipAndReadStart(
+  content: ZipSource,
   name: string,
   bytes: number,
   limits: ZipLimits,
-): Promise<ZipSummary & { start: Buffer | null }> {
+): Promise<ZipSummary & { fileStart: Buffer | null }> {
   return await withZip(content, async (zip) => {
-    let named: ZipEntry | null = null;
-    const summary = await checkDirectory(zip, limits, (entry) => {
+    let named: ParsedZipEntry | null = null;
+    const summary = await checkCentralDirectory(zip, limits, (entry) => {
       if (entry.kind === 'file' && entry.path === name) named = entry;
     });
-    return { ...summary, start: named && (await startOf(zip, named, bytes)) };
+    return { ...summary, fileStart: named && (await startOf(zip, named, bytes)) };
   });
 }
 
-async function startOf(zip: OpenZip, entry: ZipEntry, bytes: number): Promise<Buffer> {
+async function startOf(zip: OpenZip, entry: ParsedZipEntry, bytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   const collect = async (content: AsyncIterable<Buffer>) => {
@@ -73,7 +73,7 @@ async function startOf(zip: OpenZip, entry: ZipEntry, bytes: number): Promise<Bu
   return Buffer.concat(chunks).subarray(0, bytes);
 }
 
-async function unpackFile(zip: OpenZip, entry: ZipEntry, target: string) {
+async function unpackFile(zip: OpenZip, entry: ParsedZipEntry, target: string) {
   // Exclusive creation also refuses to go through a link.
   const file = await open(target, 'wx', entry.isExecutable ? 0o755 : 0o644);
   try {
@@ -87,7 +87,7 @@ async function unpackFile(zip: OpenZip, entry: ZipEntry, target: string) {
  * No entry may grow past the size in the directory, and their sum is within the limits already, so that what is
  * written in all is within the limits too.
  */
-async function writeChecked(chunks: AsyncIterable<Buffer>, file: FileHandle, entry: ZipEntry) {
+async function writeChecked(chunks: AsyncIterable<Buffer>, file: FileHandle, entry: ParsedZipEntry) {
   let bytes = 0;
   let checksum = 0;
   for await (const chunk of chunks) {
@@ -100,9 +100,9 @@ async function writeChecked(chunks: AsyncIterable<Buffer>, file: FileHandle, ent
   if (checksum !== entry.crc32) throw forged(entry, 'has a wrong checksum');
 }
 
-const tooLarge = (entry: ZipEntry) => forged(entry, 'is larger than the zip says');
+const tooLarge = (entry: ParsedZipEntry) => forged(entry, 'is larger than the zip says');
 
-function forged({ path }: ZipEntry, problem: string): BursarError {
+function forged({ path }: ParsedZipEntry, problem: string): BursarError {
   return invalidEntry(path, problem, 'The zip is damaged or forged: make it again, and send all of it.');
 }
 
@@ -111,7 +111,7 @@ const pieceBytes = 65_536;
 /** Hands an entry's content over, unpacked. */
 async function unpackEntry(
   zip: OpenZip,
-  entry: ZipEntry,
+  entry: ParsedZipEntry,
   use: (content: AsyncIterable<Buffer>) => Promise<void>,
 ): Promise<void> {
   const packed = readContent(zip, entry);
@@ -121,12 +121,12 @@ async function unpackEntry(
 }
 
 /** Most files are small: to set up a stream takes longer than to inflate them. */
-async function* inflateAtOnce(packed: AsyncIterable<Buffer>, entry: ZipEntry): AsyncGenerator<Buffer> {
+async function* inflateAtOnce(packed: AsyncIterable<Buffer>, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
   const pieces = await Array.fromAsync(packed);
   yield inflated(Buffer.concat(pieces), entry);
 }
 
-function inflated(packed: Buffer, entry: ZipEntry): Buffer {
+function inflated(packed: Buffer, entry: ParsedZipEntry): Buffer {
   try {
     // Room for all of it at once, and no more: otherwise each takes 16 kB, which the garbage collector has to notice.
     const room = {
@@ -139,7 +139,7 @@ function inflated(packed: Buffer, entry: ZipEntry): Buffer {
   }
 }
 
-async function* readContent({ zip, bytes }: OpenZip, entry: ZipEntry): AsyncGenerator<Buffer> {
+async function* readContent({ zip, bytes }: OpenZip, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
   const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry.header, { minimal: true });
   const end = fileDataStart + entry.packedBytes;
   for (let position = fileDataStart; position < end; ) {
@@ -153,14 +153,14 @@ async function* readContent({ zip, bytes }: OpenZip, entry: ZipEntry): AsyncGene
 /** What a file system says of names that it cannot take, or takes for one another (such as `a` and `A`). */
 const nameCodes = new Set(['EEXIST', 'EILSEQ', 'EINVAL', 'EISDIR', 'ENAMETOOLONG', 'ENOTDIR']);
 
-function unpackTrouble(entry: ZipEntry, error: unknown): unknown {
+function unpackTrouble(entry: ParsedZipEntry, error: unknown): unknown {
   if (error instanceof BursarError) return error;
-  const code = diskCode(error);
+  const code = fileSystemErrorCode(error);
   if (code === undefined) {
     return invalidEntry(entry.path, 'is damaged', 'Make the zip again, and send all of it.', error);
   }
   if (nameCodes.has(code)) {
     return invalidEntry(entry.path, `cannot have this name here (${code})`, 'Rename it and make the zip again.', error);
   }
-  return diskError('unpack the zip file', error);
+  return toFileSystemError('unpack the zip file', error);
 }

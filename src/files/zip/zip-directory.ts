@@ -1,7 +1,7 @@
-import type { Content } from './byte-source.ts';
-import { invalidEntry, invalidZip } from './invalid-zip.ts';
-import { isAbsurdRatio, readEntries, type ZipEntry, type ZipLimits } from './zip-entries.ts';
+import { exceedsMaxRatio, type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
+import { invalidEntry, invalidZip } from './zip-errors.ts';
 import { type OpenZip, withZip } from './zip-reader.ts';
+import type { ZipSource } from './zip-source.ts';
 
 export type { ZipLimits } from './zip-entries.ts';
 
@@ -15,15 +15,15 @@ export interface ZipSummary {
  * of its own inside the folder it will be unpacked in, within the limits, as far as the directory tells the
  * truth (`unpackZip` finds out). After a failure (`invalid_zip`) a file is as it was, and closed.
  */
-export async function inspectZip(content: Content, limits: ZipLimits): Promise<ZipSummary> {
-  return await withZip(content, (open) => checkDirectory(open, limits, () => undefined));
+export async function inspectZip(content: ZipSource, limits: ZipLimits): Promise<ZipSummary> {
+  return await withZip(content, (open) => checkCentralDirectory(open, limits, () => undefined));
 }
 
 /** The same with a zip that is open, telling of every entry on the way. */
-export async function checkDirectory(
+export async function checkCentralDirectory(
   open: OpenZip,
   limits: ZipLimits,
-  onEntry: (entry: ZipEntry) => void,
+  onEntry: (entry: ParsedZipEntry) => void,
 ): Promise<ZipSummary> {
   const tree = createTree(limits.maxEntries);
   const places: Place[] = [];
@@ -41,7 +41,7 @@ export async function checkDirectory(
     onEntry(entry);
   }
   refuseOverlaps(places);
-  if (isAbsurdRatio(unpackedBytes, packedBytes, limits)) {
+  if (exceedsMaxRatio(unpackedBytes, packedBytes, limits)) {
     const problem = `The zip file unpacks to more than ${limits.maxRatio} times its size`;
     throw invalidZip(`${problem}. Generate such data in the job instead of sending it.`);
   }
@@ -87,7 +87,7 @@ function createTree(maxFolders: number) {
   }
 
   return {
-    add({ path, kind }: ZipEntry) {
+    add({ path, kind }: ParsedZipEntry) {
       const key = path.normalize('NFC');
       if (files.has(key) || folders.has(key)) throw invalidEntry(path, 'is there twice', again);
       if (kind === 'file' && parents.has(key)) throw invalidEntry(path, 'is a file and a folder', again);

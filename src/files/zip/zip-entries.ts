@@ -1,7 +1,7 @@
 import type { Entry } from 'yauzl';
-import { invalidEntry, invalidZip } from './invalid-zip.ts';
-import { readName, type ZipName } from './zip-names.ts';
-import { nextHeader, type OpenZip } from './zip-reader.ts';
+import { invalidEntry, invalidZip } from './zip-errors.ts';
+import { type EntryName, parseEntryName } from './zip-names.ts';
+import { nextHeaderOffset, type OpenZip } from './zip-reader.ts';
 
 export interface ZipLimits {
   maxEntries: number;
@@ -11,7 +11,7 @@ export interface ZipLimits {
 }
 
 /** One entry that is acceptable by itself; whether it goes with the others is for `inspectZip` to say. */
-export interface ZipEntry {
+export interface ParsedZipEntry {
   path: string;
   kind: 'file' | 'folder';
   isExecutable: boolean;
@@ -38,7 +38,7 @@ const ratioFreeBytes = 1_000_000;
  * Reads the central directory entry by entry, holding only one at a time. Throws `invalid_zip` at the first one
  * that is not acceptable, and before reading any when there are too many.
  */
-export async function* readEntries(open: OpenZip, limits: ZipLimits): AsyncGenerator<ZipEntry> {
+export async function* readEntries(open: OpenZip, limits: ZipLimits): AsyncGenerator<ParsedZipEntry> {
   const { zip } = open;
   if (zip.entryCount > limits.maxEntries) {
     const found = `The zip file has ${zip.entryCount} entries, and at most ${limits.maxEntries} are taken`;
@@ -48,13 +48,13 @@ export async function* readEntries(open: OpenZip, limits: ZipLimits): AsyncGener
   await refuseMoreEntries(open);
 }
 
-function readEntry(open: OpenZip, header: Entry, limits: ZipLimits): ZipEntry {
-  const name = readName(header);
+function readEntry(open: OpenZip, header: Entry, limits: ZipLimits): ParsedZipEntry {
+  const name = parseEntryName(header);
   const { path } = name;
   refuseEncoding(path, header);
   const mode = header.externalFileAttributes >>> 16;
   const start = header.relativeOffsetOfLocalHeader;
-  const entry: ZipEntry = {
+  const entry: ParsedZipEntry = {
     path,
     kind: readKind(name, mode),
     isExecutable: (mode & 0o111) !== 0,
@@ -82,7 +82,7 @@ function refuseEncoding(path: string, header: Entry) {
 }
 
 /** Goes by the Unix mode whatever system the zip claims to come from: a link is a link. */
-function readKind({ path, isFolder }: ZipName, mode: number): ZipEntry['kind'] {
+function readKind({ path, isFolder }: EntryName, mode: number): ParsedZipEntry['kind'] {
   switch (mode & 0o170000) {
     case 0:
     case 0o100000:
@@ -97,7 +97,7 @@ function readKind({ path, isFolder }: ZipName, mode: number): ZipEntry['kind'] {
   }
 }
 
-function refuseSizes(open: OpenZip, entry: ZipEntry, limits: ZipLimits) {
+function refuseSizes(open: OpenZip, entry: ParsedZipEntry, limits: ZipLimits) {
   const { path, kind, isDeflated, unpackedBytes, packedBytes, end } = entry;
   const again = 'Make the zip again, and send all of it.';
   if (end > open.directoryStart) {
@@ -112,19 +112,19 @@ function refuseSizes(open: OpenZip, entry: ZipEntry, limits: ZipLimits) {
   if (!Number.isSafeInteger(unpackedBytes) || unpackedBytes > limits.maxUnpackedBytes) {
     throw invalidEntry(path, `unpacks to more than ${limits.maxUnpackedBytes} bytes`, 'Send less data.');
   }
-  if (isAbsurdRatio(unpackedBytes, packedBytes, limits)) {
+  if (exceedsMaxRatio(unpackedBytes, packedBytes, limits)) {
     const problem = `unpacks to more than ${limits.maxRatio} times its size`;
     throw invalidEntry(path, problem, 'Generate such data in the job instead of sending it.');
   }
 }
 
-export function isAbsurdRatio(unpackedBytes: number, packedBytes: number, limits: ZipLimits): boolean {
+export function exceedsMaxRatio(unpackedBytes: number, packedBytes: number, limits: ZipLimits): boolean {
   return unpackedBytes > ratioFreeBytes && unpackedBytes / packedBytes > limits.maxRatio;
 }
 
 /** Old tools count entries modulo 65,536: to go by the count would lose files without a word. */
 async function refuseMoreEntries({ zip, bytes }: OpenZip) {
-  const next = await bytes.read(nextHeader(zip), 4);
+  const next = await bytes.read(nextHeaderOffset(zip), 4);
   if (next.length === 4 && next.readUInt32LE(0) === centralHeaderSignature) {
     throw invalidZip('The zip file has more entries than it says. Make it again with a tool that writes zip64.');
   }

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type Entry, getFileNameLowLevel } from 'yauzl';
-import { invalidEntry } from './invalid-zip.ts';
+import { invalidEntry } from './zip-errors.ts';
 
 const maxPathBytes = 1024;
 const maxSegmentBytes = 255;
@@ -9,7 +9,7 @@ const utf8Flag = 0x800;
 const relative = 'Make the zip with names relative to the folder it is unpacked in, such as data/input.txt.';
 const rename = 'Rename it and make the zip again.';
 
-export interface ZipName {
+export interface EntryName {
   /** With neither `.` nor empty segments, and safe to join to a folder; '' is that folder itself. */
   path: string;
   /** Folders are told by the slash at the end of their names. */
@@ -17,7 +17,7 @@ export interface ZipName {
 }
 
 /** The name of an entry, or a refusal that says what is wrong with it. */
-export function readName(entry: Entry): ZipName {
+export function parseEntryName(entry: Entry): EntryName {
   const name = decodeName(entry);
   if (entry.fileNameRaw.length > maxPathBytes || Buffer.byteLength(name) > maxPathBytes) {
     throw invalidEntry(name, `has a path of more than ${maxPathBytes} bytes`, 'Use shorter names or fewer folders.');

@@ -1,10 +1,10 @@
 import { fromRandomAccessReaderPromise, RandomAccessReader, type ZipFile } from 'yauzl';
-import { type ByteSource, type Content, withBytes } from './byte-source.ts';
-import { zipError } from './invalid-zip.ts';
+import { toZipError } from './zip-errors.ts';
+import { type ByteReader, withByteReader, type ZipSource } from './zip-source.ts';
 
 export interface OpenZip {
   zip: ZipFile;
-  bytes: ByteSource;
+  bytes: ByteReader;
   /** Where the central directory begins, and the entries' data must have ended. */
   directoryStart: number;
 }
@@ -13,21 +13,21 @@ export interface OpenZip {
  * Opens a zip for as long as `use` runs. A file is closed whatever happens, and whatever the zip's bytes
  * bring about in here is thrown as `invalid_zip`.
  */
-export async function withZip<T>(content: Content, use: (zip: OpenZip) => Promise<T>): Promise<T> {
+export async function withZip<T>(content: ZipSource, use: (zip: OpenZip) => Promise<T>): Promise<T> {
   try {
-    return await withBytes(content, async (bytes) => {
+    return await withByteReader(content, async (bytes) => {
       // Names stay bytes and sizes unchecked: yauzl's own refusals do not say which entry they mean.
       const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
       const zip = await fromRandomAccessReaderPromise(new WindowReader(bytes), bytes.size, options);
-      return await use({ zip, bytes, directoryStart: nextHeader(zip) });
+      return await use({ zip, bytes, directoryStart: nextHeaderOffset(zip) });
     });
   } catch (error) {
-    throw zipError(error);
+    throw toZipError(error);
   }
 }
 
 /** Where yauzl will read the next header of the central directory. (Its types call this number a boolean.) */
-export function nextHeader(zip: ZipFile): number {
+export function nextHeaderOffset(zip: ZipFile): number {
   return Number(zip.readEntryCursor);
 }
 
@@ -39,11 +39,11 @@ const windowBytes = 16_384;
  * reads ahead, since a directory is read in pieces of some fifty bytes. (A class, because yauzl wants a subclass.)
  */
 class WindowReader extends RandomAccessReader {
-  readonly #bytes: ByteSource;
+  readonly #bytes: ByteReader;
   #window: Buffer = Buffer.alloc(0);
   #windowStart = 0;
 
-  constructor(bytes: ByteSource) {
+  constructor(bytes: ByteReader) {
     super();
     this.#bytes = bytes;
   }

@@ -1,85 +1,98 @@
 import { Readable } from 'node:stream';
 import { crc32 } from 'node:zlib';
 import type { ArchiveEntry } from '../workspaces/workspace-reader.ts';
-import { descriptor, directoryRecord, endRecords, localHeader, type WrittenEntry } from './zip-format.ts';
+import { centralHeader, dataDescriptor, endRecords, localHeader, type WrittenZipEntry } from './zip-writer-records.ts';
 
-/** A zip knows times from 1980 on, in 32 bits. */
-const timesMs = { from: Date.UTC(1980, 0, 2), to: 0x7fff_ffff * 1000 };
-const kinds = { file: 0o100000, folder: 0o040000 };
+/** The time range of a zip: MS-DOS dates start in 1980, and the extended timestamp has 32 bits. */
+const timeRangeMs = { min: Date.UTC(1980, 0, 2), max: 0x7fff_ffff * 1000 };
+/** The file types of a Unix mode: S_IFREG and S_IFDIR. */
+const fileTypes = { file: 0o100000, folder: 0o040000 };
 const chunkBytes = 256 * 1024;
 
 /**
- * A zip of entries as they come: one is open at a time, and nothing is kept of its content. Sizes and sums stand behind
- * each content, so a file that changes while it is read is in the zip as it was read, and the zip is whole. Contents are
- * not compressed, as the cores of this host are for everybody. When an entry fails, so does the stream.
+ * Writes a zip while its entries are read: one entry is open at a time, and no content is held in memory. Resolves after
+ * the first entry, so that an archive that fails at once rejects here, before a response has begun. An entry that fails
+ * later fails the stream.
  *
- * (By hand, as the packages for it take quadratic time, or all the memory at the end, where there are very many files.)
+ * The sizes and the checksum follow each content, so the zip is valid even if a file changes while it is read. Contents
+ * are not compressed, to spare the CPU of this host, which all users share.
+ *
+ * (The zip packages that were tried need quadratic time, or all the memory at the end, for very many files.)
  */
-export function writeZip(entries: AsyncIterable<ArchiveEntry>): Readable {
-  return Readable.from(zipBytes(entries), { objectMode: false, highWaterMark: chunkBytes });
+export async function writeZip(entries: AsyncIterable<ArchiveEntry>): Promise<Readable> {
+  const iterator = entries[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  const chunks = zipChunks(resume(first, iterator));
+  const stream = Readable.from(chunks, { objectMode: false, highWaterMark: chunkBytes });
+  // A generator that has not started yet runs no `finally` block when the stream is destroyed.
+  return stream.once('close', () => void iterator.return?.().catch(() => undefined));
 }
 
-async function* zipBytes(entries: AsyncIterable<ArchiveEntry>): AsyncGenerator<Buffer> {
-  const directory = createDirectory();
+async function* resume<T>(first: IteratorResult<T>, iterator: AsyncIterator<T>): AsyncGenerator<T> {
+  for (let next = first; !next.done; next = await iterator.next()) yield next.value;
+}
+
+async function* zipChunks(entries: AsyncIterable<ArchiveEntry>): AsyncGenerator<Buffer> {
+  const directory = createCentralDirectory();
   let offset = 0;
-  for await (const archived of entries) {
-    const content = archived.kind === 'file' ? await archived.open() : Readable.from([]);
+  for await (const source of entries) {
+    const content = source.kind === 'file' ? await source.open() : Readable.from([]);
     if (content === undefined) continue;
-    const entry = entryOf(archived, offset);
-    const head = localHeader(entry);
-    yield head;
+    const entry = toZipEntry(source, offset);
+    const header = localHeader(entry);
+    yield header;
     for await (const chunk of content as AsyncIterable<Buffer>) {
       entry.crc = crc32(chunk, entry.crc);
       entry.size += chunk.length;
       yield chunk;
     }
-    const tail = descriptor(entry);
-    yield tail;
-    directory.add(directoryRecord(entry));
-    offset += head.length + entry.size + tail.length;
+    const descriptor = dataDescriptor(entry);
+    yield descriptor;
+    directory.add(centralHeader(entry));
+    offset += header.length + entry.size + descriptor.length;
   }
   yield* directory.blocks();
   yield endRecords(directory.count(), directory.length(), offset);
 }
 
-function entryOf(archived: ArchiveEntry, offset: number): WrittenEntry {
-  const { path, mode, modifiedAt, kind } = archived;
+function toZipEntry(source: ArchiveEntry, offset: number): WrittenZipEntry {
+  const { path, mode, modifiedAt, kind } = source;
   return {
-    name: Buffer.from(kind === 'folder' ? `${safeName(path)}/` : safeName(path)),
-    mode: kinds[kind] | mode,
-    time: new Date(Math.min(Math.max(modifiedAt, timesMs.from), timesMs.to)),
+    name: Buffer.from(kind === 'folder' ? `${portableName(path)}/` : portableName(path)),
+    mode: fileTypes[kind] | mode,
+    time: new Date(Math.min(Math.max(modifiedAt, timeRangeMs.min), timeRangeMs.max)),
     offset,
     size: 0,
     crc: 0,
-    isLarge: kind === 'file' && archived.size >= 0xffff_ffff,
+    isZip64: kind === 'file' && source.size >= 0xffff_ffff,
   };
 }
 
-/** Names that are harmless wherever the zip is unpacked: where a \ or a drive's letter means something, too. */
-function safeName(path: string): string {
+/** Replaces backslashes and drive letters, so that the name is also safe to unpack on Windows. */
+function portableName(path: string): string {
   return path.replaceAll('\\', '_').replace(/^([A-Za-z]):/, '$1_');
 }
 
-/** Collects records in blocks: of very many small buffers each costs more than what is in it. */
-function createDirectory() {
+/** Joins the headers into large blocks: very many small buffers would cost more memory than their content. */
+function createCentralDirectory() {
   const blocks: Buffer[] = [];
-  let records: Buffer[] = [];
-  let [count, length, open] = [0, 0, 0];
-  const close = () => {
-    blocks.push(Buffer.concat(records));
-    records = [];
-    open = 0;
+  let headers: Buffer[] = [];
+  let [count, length, openBytes] = [0, 0, 0];
+  const closeBlock = () => {
+    blocks.push(Buffer.concat(headers));
+    headers = [];
+    openBytes = 0;
   };
   return {
-    add(record: Buffer) {
-      records.push(record);
+    add(header: Buffer) {
+      headers.push(header);
       count += 1;
-      length += record.length;
-      open += record.length;
-      if (open >= chunkBytes) close();
+      length += header.length;
+      openBytes += header.length;
+      if (openBytes >= chunkBytes) closeBlock();
     },
     *blocks() {
-      close();
+      closeBlock();
       yield* blocks;
     },
     count: () => count,

@@ -25,8 +25,8 @@ export function setDownloadHeaders(reply: FastifyReply, path: string, type?: str
 /** Sends an open file, or the part of it that is asked for, or that nothing has changed. The file is closed after it. */
 export async function sendFile(reply: FastifyReply, path: string, file: OpenFile): Promise<FastifyReply> {
   const { method, headers } = reply.request;
-  const { size, modifiedAt, version, isSettled } = file;
-  const validators = { etag: `${isSettled ? '' : 'W/'}"${version}"`, modifiedAt };
+  const { size, modifiedAt, version, isVersionReliable } = file;
+  const validators = { etag: `${isVersionReliable ? '' : 'W/'}"${version}"`, modifiedAt };
   reply.header('etag', validators.etag).header('last-modified', httpDate(modifiedAt)).header('accept-ranges', 'bytes');
   try {
     if (isUnchanged(headers, validators)) return sendEmpty(reply.code(304));

@@ -1,9 +1,7 @@
 import type { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
-import { parseFilePath } from '../../files/workspaces/file-path.ts';
-import { unknownFile } from '../../files/workspaces/local-reader.ts';
-import { primed } from '../../files/workspaces/primed.ts';
-import type { ListedFile, OpenFile } from '../../files/workspaces/workspace-reader.ts';
+import { parseFilePath } from '../../files/safe-paths.ts';
+import { fileNotFound, type ListedFile, type OpenFile } from '../../files/workspaces/workspace-reader.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import { writeZip } from '../../files/zip/zip-writer.ts';
 import type { Db } from '../../store/database/tables.ts';
@@ -38,20 +36,20 @@ export async function listFiles(deps: FileDeps, question: FileQuestion): Promise
 
 export async function openFile(deps: FileDeps, question: FileQuestion): Promise<OpenFile> {
   const { workspaces, path } = await lookUp(deps, question);
-  if (path.length === 0) throw unknownFile();
+  if (path.length === 0) throw fileNotFound();
   return await workspaces.openFile(question.jobId, path, question.signal);
 }
 
 /** A folder of a job's workspace as a zip, made while it is read. */
 export async function archiveFiles(deps: FileDeps, question: FileQuestion): Promise<Readable> {
   const { workspaces, path } = await lookUp(deps, question);
-  return writeZip(await primed(workspaces.archive(question.jobId, path, question.signal)));
+  return await writeZip(workspaces.archive(question.jobId, path, question.signal));
 }
 
 async function lookUp(deps: FileDeps, { owner, place, jobId, path }: FileQuestion) {
   const job = await requireJob(deps.db, deps.systems, owner, place, jobId);
   const names = parseFilePath(path);
-  if (names === undefined) throw unknownFile();
+  if (names === undefined) throw fileNotFound();
   return { workspaces: workspacesOf(deps, job), path: names };
 }
 

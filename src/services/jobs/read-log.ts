@@ -41,7 +41,7 @@ export async function openLog(deps: LogDeps, question: LogQuestion): Promise<Log
   const source: LogSource = {
     look: (from, until) => workspaces.readLog(jobId, stream, from, until),
     isOver: async () => isTerminal((await findJobState(deps.db, job.id)) ?? 'deleted'),
-    lookMs: workspaces.lookMs,
+    lookMs: workspaces.logPollMs,
   };
   const first = await source.look({ offset: 0, maxBytes: 0 }, signal);
   const size = first?.size ?? 0;

@@ -9,9 +9,9 @@ import { checkSbatchLines } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { type HpcSystem, newJobId } from '../../domain/systems/system.ts';
 import type { Spool, Upload } from '../../files/spool/spool.ts';
-import type { Content } from '../../files/zip/byte-source.ts';
-import { inspectWithStart } from '../../files/zip/unzip.ts';
+import { inspectZipAndReadStart } from '../../files/zip/unzip.ts';
 import { inspectZip, type ZipLimits } from '../../files/zip/zip-directory.ts';
+import type { ZipSource } from '../../files/zip/zip-source.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertJob, type NewJob } from '../../store/jobs/jobs.ts';
@@ -92,8 +92,8 @@ async function keepInput(
   if (upload.bytes === 0) return null;
   const { content, ...facts } = upload;
   const unpackedBytes = await checkInput(deps, system, request, content);
-  if (typeof content === 'string') await deps.spool.keep(content, jobId);
-  return { ...facts, unpackedBytes, content: typeof content === 'string' ? null : content };
+  if (content.kind === 'file') await deps.spool.storeForJob(content.path, jobId);
+  return { ...facts, unpackedBytes, content: content.kind === 'memory' ? content.bytes : null };
 }
 
 const scriptStartBytes = 65_536;
@@ -106,14 +106,14 @@ async function checkInput(
   { zipLimits }: SubmissionDeps,
   system: HpcSystem,
   { command }: JobRequest,
-  content: Content,
+  content: ZipSource,
 ): Promise<number> {
   if (system.scheduler !== 'slurm' || command.kind !== 'script') {
     return (await inspectZip(content, zipLimits)).unpackedBytes;
   }
   const name = command.script.replace(/^(\.\/)+/, '');
-  const { unpackedBytes, start } = await inspectWithStart(content, name, scriptStartBytes, zipLimits);
-  const problem = start && checkSbatchLines(start.toString('utf8'));
+  const { unpackedBytes, fileStart } = await inspectZipAndReadStart(content, name, scriptStartBytes, zipLimits);
+  const problem = fileStart && checkSbatchLines(fileStart.toString('utf8'));
   if (!problem) return unpackedBytes;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];
   throw new BursarError('invalid_payload', `The script ${name} is not acceptable: ${problem}.`, { fields });

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { newJobId, publicSystemName } from '../../../src/domain/systems/system.ts';
-import { isJobId } from '../../../src/files/job-id.ts';
+import { isJobId } from '../../../src/files/safe-paths.ts';
 import { batchSystem, toolSystem } from '../systems.ts';
 
 describe('a new job identifier', () => {

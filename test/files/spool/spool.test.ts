@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { mostHeldBytes } from '../../../src/files/spool/incoming.ts';
 import { createSpool, type Spool, type Upload } from '../../../src/files/spool/spool.ts';
-import { asNobody, openFiles, temporaryFolder } from '../temporary.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
+import { countOpenFiles, runUnprivileged, temporaryFolder } from '../temporary.ts';
 
 const jobId = '5B2C4E0A-3F6D-4C1B-9E7A-0123456789AB';
 const roomy = { maxBytes: 1_000_000 };
@@ -30,8 +30,8 @@ async function* chunks(...texts: string[]) {
 /** What is held in memory, and what is not. */
 const sizes: [name: string, bytes: number][] = [
   ['small', 11],
-  ['as large as is held', mostHeldBytes],
-  ['too large to be held', mostHeldBytes + 1],
+  ['as large as is held', maxInMemoryBytes],
+  ['too large to be held', maxInMemoryBytes + 1],
 ];
 
 /** A body of so many bytes, no two thousand of which are the same. */
@@ -43,13 +43,13 @@ async function* inPieces(body: Buffer, pieceBytes: number) {
 
 /** The file of an upload that is too large to be held. */
 async function receiveFile(spool: Spool, text: string): Promise<string> {
-  const { content } = await spool.receive(chunks(text.padEnd(mostHeldBytes + 1)), roomy);
-  assert.equal(typeof content, 'string');
-  return String(content);
+  const { content } = await spool.receive(chunks(text.padEnd(maxInMemoryBytes + 1)), roomy);
+  assert(content.kind === 'file');
+  return content.path;
 }
 
 async function bytesOf({ content }: Upload): Promise<Buffer> {
-  return typeof content === 'string' ? await readFile(content) : content;
+  return content.kind === 'file' ? await readFile(content.path) : content.bytes;
 }
 
 async function modeOf(path: string) {
@@ -65,9 +65,9 @@ test('opening makes the folders, for their owner only', async (t) => {
 test('sweeping removes what an earlier life was receiving, and keeps the zips of jobs', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   await writeFile(join(directory, 'incoming', 'old.part'), 'half');
-  await spool.keep(await receiveFile(spool, 'zip'), jobId);
+  await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
   await createSpool(directory).open();
-  await spool.sweep(0);
+  await spool.removeStaleUploads(0);
   assert.deepEqual(await incoming(), []);
   assert.deepEqual(await spool.list(), [jobId]);
 });
@@ -77,8 +77,8 @@ test('sweeping beside others removes only what nobody has added to for a while',
   for (const name of ['old.part', 'new.part']) await writeFile(join(directory, 'incoming', name), 'half');
   const longAgo = new Date(Date.now() - 7_200_000);
   await utimes(join(directory, 'incoming', 'old.part'), longAgo, longAgo);
-  await spool.keep(await receiveFile(spool, 'zip'), jobId);
-  await spool.sweep(3_600_000);
+  await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
+  await spool.removeStaleUploads(3_600_000);
   assert.deepEqual(await incoming(), ['new.part']);
   assert.deepEqual(await spool.list(3_600_000), []);
   assert.deepEqual(await spool.list(), [jobId]);
@@ -88,19 +88,19 @@ for (const [name, bytes] of sizes) {
   test(`a body that is ${name} is held or stored, counted and hashed, for its owner only`, async (t) => {
     const { spool } = await openSpool(t);
     const body = bodyOf(bytes);
-    const before = await openFiles();
+    const before = await countOpenFiles();
     const upload = await spool.receive(inPieces(body, 10_000), roomy);
     assert.deepEqual(await bytesOf(upload), body);
     assert.equal(upload.bytes, bytes);
     assert.equal(upload.sha256, createHash('sha256').update(body).digest('hex'));
-    assert.equal(typeof upload.content === 'string', bytes > mostHeldBytes);
-    if (typeof upload.content === 'string') {
-      assert.equal(await modeOf(upload.content), 0o600);
-      await spool.keep(upload.content, jobId);
+    assert.equal(upload.content.kind, bytes > maxInMemoryBytes ? 'file' : 'memory');
+    if (upload.content.kind === 'file') {
+      assert.equal(await modeOf(upload.content.path), 0o600);
+      await spool.storeForJob(upload.content.path, jobId);
       assert.deepEqual(await readFile(spool.pathOf(jobId)), body);
       assert.equal(await modeOf(spool.pathOf(jobId)), 0o600);
     }
-    assert.equal(await openFiles(), before);
+    assert.equal(await countOpenFiles(), before);
   });
 }
 
@@ -109,7 +109,7 @@ test('a small body touches no disk', async (t) => {
   const upload = await spool.receive(chunks('hello ', 'world'), roomy);
   assert.deepEqual(await incoming(), []);
   assert.deepEqual(await readdir(directory), ['incoming']);
-  assert.deepEqual(upload.content, Buffer.from('hello world'));
+  assert.deepEqual(upload.content, { kind: 'memory', bytes: Buffer.from('hello world') });
 });
 
 test('a body in very many pieces is not held in memory, however small it is', async (t) => {
@@ -186,11 +186,11 @@ test('a stream over the limit is left open, so that its sender can be answered',
 
 test('a large body over the limit leaves no file behind', async (t) => {
   const { spool, incoming } = await openSpool(t);
-  const before = await openFiles();
+  const before = await countOpenFiles();
   const body = inPieces(bodyOf(300_000), 50_000);
   await assert.rejects(spool.receive(body, { maxBytes: 200_000 }), { code: 'too_large' });
   assert.deepEqual(await incoming(), []);
-  assert.equal(await openFiles(), before);
+  assert.equal(await countOpenFiles(), before);
 });
 
 test('a stream that fails is an invalid body, and nothing is kept', async (t) => {
@@ -249,7 +249,7 @@ test('a refusal by the body itself is passed on as it is', async (t) => {
 test('trouble with the disk is told apart from trouble with the body', async (t) => {
   const { spool, directory } = await openSpool(t);
   await chmod(join(directory, 'incoming'), 0o500);
-  await asNobody(async () => {
+  await runUnprivileged(async () => {
     await assert.rejects(spool.receive(inPieces(bodyOf(100_000), 50_000), roomy), diskTroubleIn(directory));
   });
 });
@@ -258,10 +258,10 @@ test('so is trouble with the disk when a file is kept, which can be kept later',
   const { spool, directory } = await openSpool(t);
   const file = await receiveFile(spool, 'x');
   await chmod(directory, 0o500);
-  await asNobody(async () => await assert.rejects(spool.keep(file, jobId), diskTroubleIn(directory)));
+  await runUnprivileged(async () => await assert.rejects(spool.storeForJob(file, jobId), diskTroubleIn(directory)));
   await chmod(directory, 0o700);
   assert.deepEqual(await spool.list(), []);
-  await spool.keep(file, jobId);
+  await spool.storeForJob(file, jobId);
   assert.deepEqual(await spool.list(), [jobId]);
 });
 
@@ -274,7 +274,7 @@ const diskTroubleIn = (directory: string) => (error: unknown) => {
 
 test('a kept file is the zip of its job, and no longer incoming', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
-  await spool.keep(await receiveFile(spool, 'zip'), jobId);
+  await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
   assert.equal(spool.pathOf(jobId), join(directory, `${jobId}.zip`));
   assert.equal((await readFile(spool.pathOf(jobId), 'utf8')).trimEnd(), 'zip');
   assert.deepEqual(await incoming(), []);
@@ -282,7 +282,7 @@ test('a kept file is the zip of its job, and no longer incoming', async (t) => {
 
 test('a discarded upload is gone, and discarding it again does nothing', async (t) => {
   const { spool, incoming } = await openSpool(t);
-  const upload = { content: await receiveFile(spool, 'zip') };
+  const upload: Pick<Upload, 'content'> = { content: { kind: 'file', path: await receiveFile(spool, 'zip') } };
   await spool.discard(upload);
   assert.deepEqual(await incoming(), []);
   await spool.discard(upload);
@@ -290,15 +290,15 @@ test('a discarded upload is gone, and discarding it again does nothing', async (
 
 test('discarding a kept upload leaves the zip of the job alone', async (t) => {
   const { spool } = await openSpool(t);
-  const content = await receiveFile(spool, 'zip');
-  await spool.keep(content, jobId);
-  await spool.discard({ content });
+  const path = await receiveFile(spool, 'zip');
+  await spool.storeForJob(path, jobId);
+  await spool.discard({ content: { kind: 'file', path } });
   assert.deepEqual(await spool.list(), [jobId]);
 });
 
 test('removing the zip of a job leaves none, and removing it again does nothing', async (t) => {
   const { spool } = await openSpool(t);
-  await spool.keep(await receiveFile(spool, 'zip'), jobId);
+  await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
   await spool.remove(jobId);
   assert.deepEqual(await spool.list(), []);
   await spool.remove(jobId);
@@ -307,7 +307,7 @@ test('removing the zip of a job leaves none, and removing it again does nothing'
 test('a zip that cannot be looked for is not said to be missing', async (t) => {
   const { spool, directory } = await openSpool(t);
   assert.equal(await spool.has(jobId), false);
-  await spool.keep(await receiveFile(spool, 'zip'), jobId);
+  await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
   assert.equal(await spool.has(jobId), true);
   // The place where its folder should be.
   const elsewhere = createSpool(join(spool.pathOf(jobId), 'spool'));
@@ -316,8 +316,8 @@ test('a zip that cannot be looked for is not said to be missing', async (t) => {
 
 test('the list has the jobs with a zip, and nothing else that lies about', async (t) => {
   const { spool, directory } = await openSpool(t);
-  await spool.keep(await receiveFile(spool, '1'), 'B-2');
-  await spool.keep(await receiveFile(spool, '2'), 'A-1');
+  await spool.storeForJob(await receiveFile(spool, '1'), 'B-2');
+  await spool.storeForJob(await receiveFile(spool, '2'), 'A-1');
   await writeFile(join(directory, 'notes.zip'), 'of the operator');
   await writeFile(join(directory, 'C-3'), 'no zip');
   await mkdir(join(directory, 'lost+found'));
@@ -340,7 +340,7 @@ test('what is not a job id never becomes a path', async (t) => {
   const file = await receiveFile(spool, 'zip');
   for (const wrong of ['', '..', '../A', 'A/B', 'a', 'A.zip', 'A\n', 'A\0']) {
     assert.throws(() => spool.pathOf(wrong), { code: 'internal' });
-    await assert.rejects(spool.keep(file, wrong), { code: 'internal' });
+    await assert.rejects(spool.storeForJob(file, wrong), { code: 'internal' });
     await assert.rejects(spool.remove(wrong), { code: 'internal' });
   }
 });

@@ -1,7 +1,7 @@
 import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { readerContract } from './reader-contract.ts';
-import { hostileContract } from './reader-hostile-contract.ts';
+import { hostileReaderContract } from './reader-hostile-contract.ts';
 
 const start = async () => ({ make: createWorkspaces, rounds: 300, close: async () => undefined });
 readerContract('on this host', start);
-hostileContract('on this host', start);
+hostileReaderContract('on this host', start);

@@ -6,7 +6,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
 import { until } from '../../support/until.ts';
 import { contentsOf } from '../../support/unzip.ts';
-import { openPlace, type ReaderPlace } from './reader-setup.ts';
+import { openWorkspace, type ReaderEnvironment } from './reader-setup.ts';
 
 /** Names that a shell, a list or a header could stumble over. */
 const oddNames = [
@@ -30,14 +30,14 @@ const oddNames = [
 ];
 
 /** What holds for reading any workspace, wherever it is. */
-export function readerContract(name: string, start: () => Promise<ReaderPlace>) {
+export function readerContract(name: string, start: () => Promise<ReaderEnvironment>) {
   describe(`reading workspaces ${name}`, () => {
     let place: Awaited<ReturnType<typeof start>>;
     before(async () => {
       place = await start();
     });
     after(() => place.close());
-    const setUp = (t: TestContext) => openPlace(t, place.make);
+    const setUp = (t: TestContext) => openWorkspace(t, place.make);
 
     test('of a job without a workspace there is nothing', async (t) => {
       const { paths, content, log, archive, workspaces, root } = await setUp(t);
@@ -48,7 +48,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
         assert.deepEqual(await Array.fromAsync(archive()), []);
         await mkdir(root, { recursive: true });
       }
-      assert.ok(workspaces.lookMs.fast <= workspaces.lookMs.slow);
+      assert.ok(workspaces.logPollMs.fast <= workspaces.logPollMs.slow);
     });
 
     test('files are listed with path, size and time, in all folders; the logs are not among them', async (t) => {
@@ -97,7 +97,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
       await put(Object.fromEntries(oddNames.map((odd) => [`${odd}/${odd}`, odd])));
       assert.deepEqual(await paths(), oddNames.map((odd) => `${odd}/${odd}`).sort());
       for (const odd of oddNames) assert.equal(await content(`${odd}/${odd}`), odd);
-      const zip = await contentsOf(await buffer(writeZip(archive())));
+      const zip = await contentsOf(await buffer(await writeZip(archive())));
       assert.deepEqual([...zip.values()].map(String).filter(Boolean).sort(), [...oddNames].sort());
       assert.ok([...zip.keys()].every((path) => !/\\|^[A-Za-z]:/.test(path)));
       await rm(at(), { recursive: true });
@@ -147,13 +147,13 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
       await until('the file has settled', async () => {
         const file = await open('a');
         await file.close();
-        return file.isSettled || undefined;
+        return file.isVersionReliable || undefined;
       });
       await writeFile(at('a'), 'two');
       const second = await open('a');
       await second.close();
       assert.notEqual(second.version, first);
-      assert.equal(second.isSettled, false, 'it has changed just now');
+      assert.equal(second.isVersionReliable, false, 'it has changed just now');
     });
 
     test('a file that shrinks while it is read fails the stream, and one that grows is cut', async (t) => {
@@ -185,7 +185,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
       await mkdir(at('empty folder'));
       await chmod(at('run.sh'), 0o755);
       await utimes(at('run.sh'), 1_700_000_000, 1_700_000_000);
-      const zip = await buffer(writeZip(archive()));
+      const zip = await buffer(await writeZip(archive()));
       const contents = await contentsOf(zip);
       assert.deepEqual([...contents.keys()].sort(), ['data/', 'data/in', 'empty folder/', 'run.sh']);
       assert.equal(contents.get('data/in')?.length, 700_000);
@@ -212,7 +212,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
           else await rm(file, { force: true });
         }
       })();
-      const contents = await contentsOf(await buffer(writeZip(archive())));
+      const contents = await contentsOf(await buffer(await writeZip(archive())));
       isPacking = false;
       await disturbing;
       assert.ok(contents.size >= 20 && contents.size <= names.length, `${contents.size} files`);
@@ -225,7 +225,7 @@ export function readerContract(name: string, start: () => Promise<ReaderPlace>) 
       assert.deepEqual(await paths(), ['a', 'b/again', 'b/c']);
       assert.deepEqual(await paths('b'), ['b/again', 'b/c']);
       assert.equal(await content('b/again'), 'shared');
-      const contents = await contentsOf(await buffer(writeZip(archive())));
+      const contents = await contentsOf(await buffer(await writeZip(archive())));
       assert.deepEqual([String(contents.get('a')), String(contents.get('b/again'))], ['shared', 'shared']);
     });
   });

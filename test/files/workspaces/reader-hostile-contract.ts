@@ -8,17 +8,17 @@ import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
 import { contentsOf } from '../../support/unzip.ts';
-import { jobId, openPlace, type Place, type ReaderPlace, secret } from './reader-setup.ts';
+import { jobId, openWorkspace, type ReaderEnvironment, secret, type TestWorkspace } from './reader-setup.ts';
 
 /** A trick of a job, and the paths by which it hopes to get something out. */
 interface Trick {
   name: string;
-  play(place: Place): Promise<void> | void;
+  play(place: TestWorkspace): Promise<void> | void;
   paths: string[];
 }
 
-const linkTo = (target: (place: Place) => string, name: string, ...paths: string[]) => ({
-  play: async (place: Place) => {
+const linkTo = (target: (place: TestWorkspace) => string, name: string, ...paths: string[]) => ({
+  play: async (place: TestWorkspace) => {
     await mkdir(join(place.at(name), '..'), { recursive: true });
     await symlink(target(place), place.at(name));
   },
@@ -114,14 +114,14 @@ if (process.getuid?.() === 0) {
 }
 
 /** What holds for reading the workspace of a job that means ill, wherever it is. */
-export function hostileContract(name: string, start: () => Promise<ReaderPlace>) {
+export function hostileReaderContract(name: string, start: () => Promise<ReaderEnvironment>) {
   describe(`reading workspaces ${name} of a job that means ill`, () => {
     let place: Awaited<ReturnType<typeof start>>;
     before(async () => {
       place = await start();
     });
     after(() => place.close());
-    const setUp = (t: TestContext) => openPlace(t, place.make);
+    const setUp = (t: TestContext) => openWorkspace(t, place.make);
 
     for (const { name: trick, play, paths } of tricks) {
       test(`${trick} shows nothing, and nothing waits for it`, async (t) => {
@@ -134,7 +134,7 @@ export function hostileContract(name: string, start: () => Promise<ReaderPlace>)
           listed.every((path) => path === 'honest'),
           listed.join(),
         );
-        for (const [path, content] of await contentsOf(await buffer(writeZip(here.archive())))) {
+        for (const [path, content] of await contentsOf(await buffer(await writeZip(here.archive())))) {
           assert.ok(['honest', 'a/', 'a/b/', 'a/b/c/', 'd/'].includes(path), path);
           assert.ok(!content.includes(secret));
         }
@@ -172,7 +172,9 @@ export function hostileContract(name: string, start: () => Promise<ReaderPlace>)
           }
           const sizes = new Set((await here.files()).map(({ size }) => size));
           assert.ok(!sizes.has(secret.length), 'the list shows a file outside');
-          const zip = await buffer(writeZip(here.archive())).catch((error) => assert.equal(error.code, 'unavailable'));
+          const zip = await writeZip(here.archive())
+            .then(buffer)
+            .catch((error) => assert.equal(error.code, 'unavailable'));
           assert.ok(!zip?.includes(secret), 'the archive has a file outside');
         }
       } finally {

@@ -10,7 +10,7 @@ export const secret = 'SECRET: nobody may read this';
 const never = new AbortController().signal;
 
 /** Where a contract is tested. */
-export interface ReaderPlace {
+export interface ReaderEnvironment {
   /** Workspaces under a root, with a folder of their own for anything else. */
   make: MakeWorkspaces;
   /** How often a race is tried. */
@@ -21,7 +21,7 @@ export interface ReaderPlace {
 type MakeWorkspaces = (root: string, folder: string) => Workspaces;
 
 /** A job's workspace on this host's disk, and what a reader says of it. */
-export async function openPlace(t: TestContext, makeWorkspaces: MakeWorkspaces) {
+export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspaces) {
   const folder = await temporaryFolder(t);
   const root = join(folder, "it's the root");
   const home = join(root, jobId);
@@ -68,4 +68,4 @@ export async function openPlace(t: TestContext, makeWorkspaces: MakeWorkspaces) 
   };
 }
 
-export type Place = Awaited<ReturnType<typeof openPlace>>;
+export type TestWorkspace = Awaited<ReturnType<typeof openWorkspace>>;

@@ -3,7 +3,7 @@ import { createRemoteWorkspaces } from '../../../src/files/workspaces/remote/rem
 import { createSshShell } from '../../../src/shell/ssh-shell.ts';
 import { startSshd } from '../../support/sshd.ts';
 import { readerContract } from './reader-contract.ts';
-import { hostileContract } from './reader-hostile-contract.ts';
+import { hostileReaderContract } from './reader-hostile-contract.ts';
 
 async function start() {
   const sshd = await startSshd();
@@ -18,4 +18,4 @@ async function start() {
   };
 }
 readerContract('over ssh', start);
-hostileContract('over ssh', start);
+hostileReaderContract('over ssh', start);

@@ -8,12 +8,13 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRemoteWorkspaces } from '../../../src/files/workspaces/remote/remote-workspaces.ts';
 import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
+import type { ZipSource } from '../../../src/files/zip/zip-source.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import type { Shell } from '../../../src/shell/shell.ts';
 import { createSshShell, type SshShellOptions } from '../../../src/shell/ssh-shell.ts';
 import { startSshd } from '../../support/sshd.ts';
 import { temporaryFolder } from '../temporary.ts';
-import { hostileLimits, hostileZips, lyingZips, makeZip } from '../zip/hostile-zips.ts';
+import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
 
@@ -36,7 +37,7 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       const saveZip = async (bytes: Buffer) => {
         const path = join(folder, 'upload.zip');
         await writeFile(path, bytes);
-        return path;
+        return { kind: 'file', path } as const;
       };
       const stage = async (bytes: Buffer | null) =>
         await workspaces.stage(jobId, bytes === null ? null : await saveZip(bytes), hostileLimits);
@@ -96,7 +97,7 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
 
     test('a zip that is refused leaves no workspace, here or there', async (t) => {
       const { staging, stage, names } = await setUp(t);
-      for (const { name: kind, bytes } of [...lyingZips, ...hostileZips.slice(0, 6)]) {
+      for (const { name: kind, bytes } of [...forgedZips, ...hostileZips.slice(0, 6)]) {
         await assert.rejects(stage(bytes), { code: 'invalid_zip' }, kind);
         assert.deepEqual(await names(), [], kind);
         assert.deepEqual(await names(staging), [], kind);
@@ -211,10 +212,10 @@ function unprivileged(shell: Shell): Shell {
   return { ...shell, run: (argv, options) => shell.run([...nobody, ...argv], options) };
 }
 
-function startStaging(args: { recipe: Recipe; root: string; staging: string; jobId: string; zip: string }) {
-  const at = (path: string) => JSON.stringify(new URL(`../../src/${path}`, import.meta.url));
+function startStaging(args: { recipe: Recipe; root: string; staging: string; jobId: string; zip: ZipSource }) {
+  const at = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url));
   const script = `
-    const { createRemoteWorkspaces } = await import(${at('files/remote-workspaces.ts')});
+    const { createRemoteWorkspaces } = await import(${at('files/workspaces/remote/remote-workspaces.ts')});
     const { createSshShell } = await import(${at('shell/ssh-shell.ts')});
     const { createLocalShell } = await import(${at('shell/local-shell.ts')});
     const { recipe, root, staging, jobId, zip } = JSON.parse(process.argv[1]);

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
-import { asNobody, temporaryFolder } from '../temporary.ts';
-import { hostileLimits, hostileZips, lyingZips, makeZip } from '../zip/hostile-zips.ts';
+import { runUnprivileged, temporaryFolder } from '../temporary.ts';
+import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
 
@@ -19,7 +19,7 @@ async function setUp(t: TestContext) {
   const saveZip = async (bytes: Buffer) => {
     const path = join(folder, 'upload.zip');
     await writeFile(path, bytes);
-    return path;
+    return { kind: 'file', path } as const;
   };
   const stage = async (bytes: Buffer | null) =>
     await workspaces.stage(jobId, bytes === null ? null : await saveZip(bytes), hostileLimits);
@@ -71,7 +71,7 @@ test('a workspace that is there stays as it is when it is staged again: its job 
   assert.equal(await readFile(join(paths.directory, 'input'), 'utf8'), 'old');
 });
 
-for (const { name, bytes } of [...lyingZips, ...hostileZips.slice(0, 6)]) {
+for (const { name, bytes } of [...forgedZips, ...hostileZips.slice(0, 6)]) {
   test(`staging a zip ${name} leaves no workspace at all`, async (t) => {
     const { root, stage } = await setUp(t);
     await assert.rejects(stage(bytes), { code: 'invalid_zip' });
@@ -81,10 +81,13 @@ for (const { name, bytes } of [...lyingZips, ...hostileZips.slice(0, 6)]) {
 
 test('staging a zip that is gone says so without its path', async (t) => {
   const { folder, root, workspaces } = await setUp(t);
-  await assert.rejects(workspaces.stage(jobId, join(folder, 'gone.zip'), hostileLimits), (error: Error) => {
-    assert.equal(error.message.includes(folder), false);
-    return true;
-  });
+  await assert.rejects(
+    workspaces.stage(jobId, { kind: 'file', path: join(folder, 'gone.zip') }, hostileLimits),
+    (error: Error) => {
+      assert.equal(error.message.includes(folder), false);
+      return true;
+    },
+  );
   assert.deepEqual(await readdir(root), []);
 });
 
@@ -94,8 +97,8 @@ test('a Bursar killed while staging leaves no workspace under the real name, and
   const zip = await saveZip(await makeZip(Object.fromEntries(files)));
   const script = `
     const { createWorkspaces } = await import(${JSON.stringify(new URL('../../../src/files/workspaces/workspaces.ts', import.meta.url))});
-    await createWorkspaces(process.argv[1]).stage(process.argv[2], process.argv[3], ${JSON.stringify(hostileLimits)});`;
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', script, root, jobId, zip], {
+    await createWorkspaces(process.argv[1]).stage(process.argv[2], { kind: 'file', path: process.argv[3] }, ${JSON.stringify(hostileLimits)});`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script, root, jobId, zip.path], {
     stdio: 'inherit',
   });
   const exit = once(child, 'exit');
@@ -172,7 +175,7 @@ test('files that vanish while they are measured do no harm', async (t) => {
 });
 
 test('a folder that may not be read counts nothing, and the rest counts', async (t) => {
-  await asNobody(async () => {
+  await runUnprivileged(async () => {
     const { workspaces, stage, paths } = await setUp(t);
     await stage(await makeZip({ a: '12345', 'locked/b': '1234', 'unsearchable/c': '123' }));
     await chmod(join(paths.directory, 'locked'), 0o000);
@@ -199,7 +202,7 @@ test('removing finishes what a crash left of an earlier removal or try', async (
 });
 
 test('folders that a job locked and files that it made read-only are removed', async (t) => {
-  await asNobody(async () => {
+  await runUnprivileged(async () => {
     const { root, workspaces, stage, paths } = await setUp(t);
     await stage(await makeZip({ 'locked/deep/a': 'x', 'readonly/b': 'x', 'unsearchable/c': 'x' }));
     await chmod(join(paths.directory, 'readonly/b'), 0o400);

@@ -199,7 +199,7 @@ export const hostileZips: HostileZip[] = [...broken, ...names, ...kinds, ...twin
 const half = deflateRawSync('hello hello hello').subarray(0, 5);
 
 /** Zips whose directory is in order and does not tell the truth: only unpacking finds out. */
-export const lyingZips: HostileZip[] = [
+export const forgedZips: HostileZip[] = [
   withEntries('with a wrong checksum', /"data" has a wrong checksum/, { name: 'data', content: 'hello', crc: 1 }),
   withEntries('with a wrong checksum of nothing', /wrong checksum/, { name: 'data', crc: 1 }),
   withEntries('with content longer than it says', /larger than the zip says/, {

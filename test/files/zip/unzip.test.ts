@@ -6,19 +6,21 @@ import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { removeTree } from '../../../src/files/workspaces/remove-tree.ts';
-import { inspectWithStart, unpackZip } from '../../../src/files/zip/unzip.ts';
+import { inspectZipAndReadStart, unpackZip } from '../../../src/files/zip/unzip.ts';
 import { inspectZip } from '../../../src/files/zip/zip-directory.ts';
-import { openFiles, temporaryFolder } from '../temporary.ts';
-import { hostileLimits, hostileZips, lyingZips, makeZip } from './hostile-zips.ts';
+import type { ZipSource } from '../../../src/files/zip/zip-source.ts';
+import { countOpenFiles, temporaryFolder } from '../temporary.ts';
+import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
 import { type RawEntry, rawZip } from './raw-zip.ts';
 
 /** A zip, the empty folder to unpack it in, and a folder around both that must stay as it is. */
 async function place(around: string, bytes: Buffer) {
-  const zip = join(around, 'upload.zip');
+  const path = join(around, 'upload.zip');
   const directory = join(around, 'files');
-  await writeFile(zip, bytes);
+  await writeFile(path, bytes);
   await mkdir(directory);
   const assertNothingOutside = async () => assert.deepEqual((await readdir(around)).sort(), ['files', 'upload.zip']);
+  const zip: ZipSource = { kind: 'file', path };
   return { zip, directory, assertNothingOutside };
 }
 
@@ -54,13 +56,13 @@ test('the start of a file is read, however long the file is and however it is pa
     const stored = rawZip([{ name: 'run.sh', method: 0, content: text }]);
     for (const zip of [packed, stored]) {
       const { zip: file } = await place(await temporaryFolder(t), zip);
-      for (const content of [zip, file]) {
+      for (const source of [{ kind: 'memory', bytes: zip } as const, file]) {
         for (const bytes of [1, 65_536]) {
-          const { start, unpackedBytes } = await inspectWithStart(content, 'run.sh', bytes, limits);
-          assert.deepEqual(start, text.subarray(0, bytes), `${bytes} of ${length}`);
+          const { fileStart, unpackedBytes } = await inspectZipAndReadStart(source, 'run.sh', bytes, limits);
+          assert.deepEqual(fileStart, text.subarray(0, bytes), `${bytes} of ${length}`);
           assert.ok(unpackedBytes >= length);
         }
-        assert.equal((await inspectWithStart(content, 'other.sh', 1, limits)).start, null);
+        assert.equal((await inspectZipAndReadStart(source, 'other.sh', 1, limits)).fileStart, null);
       }
     }
   }
@@ -102,12 +104,12 @@ test('files with an execute bit keep it, and no other part of their mode is take
   assert.equal(await modeOf(join(directory, 'locked')), 0o644);
 });
 
-for (const { name, bytes, says } of [...hostileZips, ...lyingZips]) {
+for (const { name, bytes, says } of [...hostileZips, ...forgedZips]) {
   test(`unpacking a zip ${name} is refused, with nothing outside the folder and every file closed`, async (t) => {
     const { zip, directory, assertNothingOutside } = await place(await temporaryFolder(t), bytes);
-    const before = await openFiles();
+    const before = await countOpenFiles();
     await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip', message: says });
-    assert.equal(await openFiles(), before);
+    assert.equal(await countOpenFiles(), before);
     await assertNothingOutside();
   });
 }

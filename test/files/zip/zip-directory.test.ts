@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { inspectZip, type ZipLimits } from '../../../src/files/zip/zip-directory.ts';
-import { openFiles, temporaryFolder } from '../temporary.ts';
-import { hostileLimits, hostileZips, lyingZips, makeZip } from './hostile-zips.ts';
+import { countOpenFiles, temporaryFolder } from '../temporary.ts';
+import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
 import { rawZip } from './raw-zip.ts';
 
 async function inspect(t: TestContext, bytes: Buffer, limits: Partial<ZipLimits> = {}) {
@@ -13,7 +13,10 @@ async function inspect(t: TestContext, bytes: Buffer, limits: Partial<ZipLimits>
   await writeFile(path, bytes);
   const all = { ...hostileLimits, ...limits };
   // What is in memory must be judged as what is in a file.
-  const [inFile, inMemory] = await Promise.allSettled([inspectZip(path, all), inspectZip(bytes, all)]);
+  const [inFile, inMemory] = await Promise.allSettled([
+    inspectZip({ kind: 'file', path }, all),
+    inspectZip({ kind: 'memory', bytes }, all),
+  ]);
   assert.deepEqual(outcomeOf(inMemory), outcomeOf(inFile));
   if (inFile.status === 'rejected') throw inFile.reason;
   return inFile.value;
@@ -35,23 +38,23 @@ function refusal(says: RegExp) {
 
 for (const { name, bytes, says } of hostileZips) {
   test(`a zip ${name} is refused, and its file closed`, async (t) => {
-    const before = await openFiles();
+    const before = await countOpenFiles();
     await assert.rejects(inspect(t, bytes), refusal(says));
-    assert.equal(await openFiles(), before);
+    assert.equal(await countOpenFiles(), before);
   });
 }
 
-for (const { name, bytes } of lyingZips) {
+for (const { name, bytes } of forgedZips) {
   test(`a zip ${name} passes, since only its directory is read`, async (t) => {
     assert.equal((await inspect(t, bytes)).entries > 0, true);
   });
 }
 
 test('an honest zip passes, with its entries and bytes counted and its file closed', async (t) => {
-  const before = await openFiles();
+  const before = await countOpenFiles();
   const zip = await makeZip({ 'run.sh': { content: 'hello', mode: 0o100755 }, 'data/a.txt': 'four', 'empty/': '' });
   assert.deepEqual(await inspect(t, zip), { entries: 3, unpackedBytes: 9 });
-  assert.equal(await openFiles(), before);
+  assert.equal(await countOpenFiles(), before);
 });
 
 test('a zip without entries passes', async (t) => {
@@ -133,7 +136,7 @@ test('a long hostile name is cut short in the refusal', async (t) => {
 
 test('a zip that is not there is trouble of Bursar, not of the caller', async (t) => {
   const path = join(await temporaryFolder(t), 'gone.zip');
-  await assert.rejects(inspectZip(path, hostileLimits), (error: unknown) => {
+  await assert.rejects(inspectZip({ kind: 'file', path }, hostileLimits), (error: unknown) => {
     assert(error instanceof BursarError);
     assert.equal(error.code, 'internal');
     assert.equal(error.message.includes(path), false);

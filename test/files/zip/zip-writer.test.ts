@@ -53,7 +53,7 @@ describe('a zip that is written as it goes', () => {
     const path = join(await temporaryFolder(t), 'x.zip');
     const folder: ArchiveEntry = { kind: 'folder', path: 'empty', modifiedAt: 0, mode: 0o755 };
     const far = { modifiedAt: 99_999_999_999_999, mode: 0o755 };
-    const zip = writeZip(each([folder, fileOf('grüße', [Buffer.from('hello')], 5), fileOf('x', [], 0, far)]));
+    const zip = await writeZip(each([folder, fileOf('grüße', [Buffer.from('hello')], 5), fileOf('x', [], 0, far)]));
     await pipeline(zip, createWriteStream(path));
     const { stdout } = await run('python3', ['-c', inPython, path]);
     assert.deepEqual(stdout.trim().split('\n'), [
@@ -64,7 +64,7 @@ describe('a zip that is written as it goes', () => {
   });
 
   test('without entries is an empty zip', async () => {
-    assert.equal((await contentsOf(await buffer(writeZip(each([]))))).size, 0);
+    assert.equal((await contentsOf(await buffer(await writeZip(each([]))))).size, 0);
   });
 
   test('more than 65,535 files, and an entry and offsets beyond four gigabytes, use the larger format', async (t) => {
@@ -79,7 +79,7 @@ describe('a zip that is written as it goes', () => {
       yield fileOf('large', content(), size);
       for (let index = 0; index < 66_000; index += 1) yield fileOf(`f${index}`, [Buffer.from('x')], 1);
     }
-    await writeSparse(path, writeZip(each(entries())));
+    await writeSparse(path, await writeZip(each(entries())));
     const zip = await openPromise(path);
     let count = 0;
     for await (const entry of zip.eachEntry()) {
@@ -99,7 +99,7 @@ describe('a zip that is written as it goes', () => {
       },
     });
     let bytes = 0;
-    for await (const chunk of writeZip(each([entry]))) {
+    for await (const chunk of await writeZip(each([entry]))) {
       bytes += chunk.length;
       if (bytes > 1_000_000) break;
     }
@@ -115,6 +115,6 @@ describe('a zip that is written as it goes', () => {
           },
         }),
     });
-    await assert.rejects(buffer(writeZip(each([broken]))), /on purpose/);
+    await assert.rejects(buffer(await writeZip(each([broken]))), /on purpose/);
   });
 });

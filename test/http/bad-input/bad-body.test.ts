@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { hostileZips, lyingZips } from '../../files/zip/hostile-zips.ts';
+import { forgedZips, hostileZips } from '../../files/zip/hostile-zips.ts';
 import { type Answer, callerOf, type Job } from '../../support/api.ts';
 import { assertCleanLog } from '../../support/logs.ts';
 import {
@@ -80,7 +80,7 @@ describe('a hostile zip', () => {
     });
   }
 
-  for (const { name, bytes } of lyingZips) {
+  for (const { name, bytes } of forgedZips) {
     test(`${name} fails once it is unpacked, costs nothing, and its files are gone`, async () => {
       const me = callerOf(server.url, server.userToken);
       const [quotas, files] = [(await me.get('/quotas/')).text, filesUnder(server, 'workspaces')];

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mostHeldBytes } from '../../../src/files/spool/incoming.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { hostileLimits, makeZip } from '../../files/zip/hostile-zips.ts';
 import type { Answer } from '../../support/api.ts';
 import { filesUnder } from '../../support/refusals.ts';
@@ -52,7 +52,7 @@ export function bodySender(serverOf: () => TestServer): BodySender {
     const server = serverOf();
     const before = filesUnder(server, 'spool').length;
     wire.write(head, beginning);
-    if (beginning.length <= mostHeldBytes) await sleep(200);
+    if (beginning.length <= maxInMemoryBytes) await sleep(200);
     else await until('it has arrived', () => (filesUnder(server, 'spool').length > before ? true : undefined));
   };
   return {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { mostHeldBytes } from '../../../src/files/spool/incoming.ts';
+import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { findInput, removeInput } from '../../../src/store/jobs/inputs.ts';
@@ -30,7 +30,7 @@ describe('the small zips of jobs', () => {
   }
 
   test('come back byte by byte, each for its own job, until they are removed', async () => {
-    const [one, other] = [randomBytes(mostHeldBytes), Buffer.from([0, 255, 0x27, 0x5c, 0])];
+    const [one, other] = [randomBytes(maxInMemoryBytes), Buffer.from([0, 255, 0x27, 0x5c, 0])];
     const [first, second, file] = [await insert('A-1', one), await insert('A-2', other), await insert('A-3', null)];
     assert.deepEqual(await findInput(books.db, first), one);
     assert.deepEqual(await findInput(books.db, second), other);

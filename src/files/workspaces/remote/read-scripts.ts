@@ -1,4 +1,4 @@
-import { maxDepth } from '../file-path.ts';
+import { maxFolderDepth } from '../../safe-paths.ts';
 
 /**
  * How files of a workspace are read where they are. A shell can open nothing without following links, so it looks
@@ -41,7 +41,7 @@ export const readScript = script(
 /** root, folder below it → `+` on a line, then for all in it a record that ends with a NUL: see `parseRecord`. */
 export const findScript = script(
   'echo +',
-  `find . -mindepth 1 -maxdepth ${maxDepth} \\( -type f -o -type d \\) -printf '%y %n %i %s %T@ %m %P\\0' 2>/dev/null`,
+  `find . -mindepth 1 -maxdepth ${maxFolderDepth} \\( -type f -o -type d \\) -printf '%y %n %i %s %T@ %m %P\\0' 2>/dev/null`,
   'exit 0',
 );
 

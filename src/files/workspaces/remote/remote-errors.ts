@@ -6,7 +6,7 @@ const passing =
   /No space left|quota exceeded|Input\/output error|Stale file|Read-only file system|resource busy|not empty|timed out|Cannot allocate|Too many open files|temporarily unavailable/i;
 
 /** Makes a BursarError of a script that failed elsewhere, without the paths that its stderr is full of. */
-export function remoteError(doing: string, place: string, { code, stderr }: RunResult): BursarError {
+export function toRemoteError(doing: string, place: string, { code, stderr }: RunResult): BursarError {
   const cause = new Error(stderr.trim());
   const reason = passing.exec(stderr)?.[0];
   if (code === null || reason !== undefined) {

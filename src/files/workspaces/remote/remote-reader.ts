@@ -2,29 +2,27 @@ import { pipeline, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { BursarError } from '../../../domain/errors.ts';
 import type { Shell } from '../../../shell/shell.ts';
-import { checkedJobId } from '../../job-id.ts';
-import { fileTime } from '../file-time.ts';
-import { unknownFile } from '../local-reader.ts';
-import { countNames, createNamesInside } from '../names-inside.ts';
-import { cutWhenIdle, exactly } from '../read-bytes.ts';
-import type { WorkspaceReader } from '../workspace-reader.ts';
-import { type FoundRecord, parseRecords } from './file-records.ts';
+import { requireJobId } from '../../safe-paths.ts';
+import { exactLength, idleTimeout } from '../file-streams.ts';
+import { countLinks, createHardLinkCheck } from '../hard-links.ts';
+import { clampTimeMs, fileNotFound, type WorkspaceReader } from '../workspace-reader.ts';
+import { type FindRecord, parseFindOutput } from './find-output.ts';
 import { archiveScript, findScript, linkedScript, readScript } from './read-scripts.ts';
-import { createRemoteStreams } from './remote-stream.ts';
-import { tarEntries } from './tar-entries.ts';
+import { createScriptRunner } from './script-runner.ts';
+import { readTarEntries } from './tar-entries.ts';
 
 /** A client that takes nothing for so long is cut off, and can resume: others may be waiting for their turn. */
 const idleMs = 120_000;
 const transfersAtATime = 4;
 const looksAtATime = 4;
 
-type Start = ReturnType<typeof createRemoteStreams>;
+type Start = ReturnType<typeof createScriptRunner>;
 
 /** Reads workspaces that another host sees, by scripts that check where they have got to: see `readScript`. */
 export function createRemoteReader(shell: Shell, root: string): WorkspaceReader {
   // Whoever looks at a list or a log does not wait for those who download.
-  const look = createRemoteStreams(shell, looksAtATime);
-  const transfer = createRemoteStreams(shell, transfersAtATime);
+  const look = createScriptRunner(shell, looksAtATime);
+  const transfer = createScriptRunner(shell, transfersAtATime);
 
   async function openAt(start: Start, path: readonly string[], from: number, bytes: number, signal: AbortSignal) {
     const args = [root, path.slice(0, -1).join('/'), path.at(-1) ?? '', String(from), String(bytes)];
@@ -36,14 +34,14 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
     return undefined;
   }
 
-  async function* find(script: string, folder: string, signal: AbortSignal): AsyncGenerator<FoundRecord> {
+  async function* find(script: string, folder: string, signal: AbortSignal): AsyncGenerator<FindRecord> {
     const answer = await look(script, [root, folder], signal);
-    if (answer === undefined) throw unknownFile();
-    yield* parseRecords(answer.rest);
+    if (answer === undefined) throw fileNotFound();
+    yield* parseFindOutput(answer.rest);
   }
 
   const insideOf = (jobId: string, signal: AbortSignal) =>
-    createNamesInside(() => countNames(find(linkedScript, jobId, signal)));
+    createHardLinkCheck(() => countLinks(find(linkedScript, jobId, signal)));
 
   /** Of a workspace that is not there yet there is nothing; of a folder in it that is not there, nobody has heard. */
   async function* orNothing<T>(entries: AsyncGenerator<T>, folder: readonly string[]): AsyncGenerator<T> {
@@ -55,7 +53,7 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
     }
   }
 
-  const folderPath = (jobId: string, folder: readonly string[]) => [checkedJobId(jobId), 'files', ...folder].join('/');
+  const folderPath = (jobId: string, folder: readonly string[]) => [requireJobId(jobId), 'files', ...folder].join('/');
   const below = (folder: readonly string[], path: string) => [...folder, path].join('/');
 
   async function* listFiles(jobId: string, folder: readonly string[], signal: AbortSignal) {
@@ -79,9 +77,9 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
   async function* archive(jobId: string, folder: readonly string[], signal: AbortSignal) {
     const strangers = await strangersIn(jobId, folder, signal);
     const answer = await transfer(archiveScript, [root, folderPath(jobId, folder)], signal);
-    if (answer === undefined) throw unknownFile();
-    const packed = pipeline(answer.rest, cutWhenIdle(idleMs), () => undefined);
-    for await (const entry of tarEntries(packed)) {
+    if (answer === undefined) throw fileNotFound();
+    const packed = pipeline(answer.rest, idleTimeout(idleMs), () => undefined);
+    for await (const entry of readTarEntries(packed)) {
       if (!strangers.has(entry.path)) yield { ...entry, path: below(folder, entry.path) };
     }
   }
@@ -91,22 +89,22 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
     archive: (jobId, folder, signal) => orNothing(archive(jobId, folder, signal), folder),
 
     async openFile(jobId, path, signal) {
-      const whole = [checkedJobId(jobId), 'files', ...path];
+      const whole = [requireJobId(jobId), 'files', ...path];
       const file = await openAt(look, whole, 0, 0, signal);
-      if (file === undefined) throw unknownFile();
+      if (file === undefined) throw fileNotFound();
       file.content.resume();
       const { id, size, modified, changed, now } = file;
       return {
         size,
-        modifiedAt: fileTime(Number(modified) * 1000),
+        modifiedAt: clampTimeMs(Number(modified) * 1000),
         version: [id, size.toString(36), modified, changed].join('-'),
         // By the clock of the other side, as far as one can see it from here.
-        isSettled: now - Number(changed) > 2,
+        isVersionReliable: now - Number(changed) > 2,
         read: async (start, length) => {
           if (length === 0) return Readable.from([]);
           const again = await openAt(transfer, whole, start, length, signal);
           if (again?.id === id && again.size >= start + length) {
-            return pipeline(again.content, cutWhenIdle(idleMs), exactly(length), () => undefined);
+            return pipeline(again.content, idleTimeout(idleMs), exactLength(length), () => undefined);
           }
           again?.content.destroy();
           throw new BursarError('unavailable', 'The file is being replaced. Ask again.', { transient: true });
@@ -116,10 +114,10 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
     },
 
     async readLog(jobId, log, { offset, maxBytes }, signal) {
-      const file = await openAt(look, [checkedJobId(jobId), log], offset, maxBytes, signal);
+      const file = await openAt(look, [requireJobId(jobId), log], offset, maxBytes, signal);
       return file && { size: file.size, bytes: await buffer(file.content) };
     },
 
-    lookMs: { fast: 2000, slow: 10_000 },
+    logPollMs: { fast: 2000, slow: 10_000 },
   };
 }

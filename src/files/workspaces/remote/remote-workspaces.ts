@@ -4,13 +4,13 @@ import { join, posix } from 'node:path';
 import type { Readable } from 'node:stream';
 import { createLocalShell } from '../../../shell/local-shell.ts';
 import type { Shell } from '../../../shell/shell.ts';
-import { diskError } from '../../disk-errors.ts';
-import { checkedJobId, isJobId } from '../../job-id.ts';
-import type { Content } from '../../zip/byte-source.ts';
+import { toFileSystemError } from '../../file-system-errors.ts';
+import { isJobId, requireJobId } from '../../safe-paths.ts';
 import { unpackZip } from '../../zip/unzip.ts';
+import type { ZipSource } from '../../zip/zip-source.ts';
 import { removeTree } from '../remove-tree.ts';
 import type { Workspaces } from '../workspaces.ts';
-import { remoteError } from './remote-errors.ts';
+import { toRemoteError } from './remote-errors.ts';
 import { createRemoteReader } from './remote-reader.ts';
 import { listScript, measureScript, publishScript, removeScript, unpackScript } from './write-scripts.ts';
 
@@ -39,8 +39,8 @@ const never = new AbortController().signal;
 export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspacesOptions): Workspaces {
   // tar runs here, wherever the other shell runs things. macOS would add files of its own to the archive.
   const here = createLocalShell({ environment: { COPYFILE_DISABLE: '1' } });
-  const homeOf = (jobId: string) => posix.join(root, checkedJobId(jobId));
-  const stagingOf = (jobId: string) => join(staging, checkedJobId(jobId));
+  const homeOf = (jobId: string) => posix.join(root, requireJobId(jobId));
+  const stagingOf = (jobId: string) => join(staging, requireJobId(jobId));
 
   async function runScript(doing: string, script: string, args: string[], stdin?: Readable): Promise<string> {
     const result = await shell.run(['sh', '-c', script, 'sh', ...args], {
@@ -49,7 +49,7 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
       maxOutputBytes,
       ...(stdin && { stdin }),
     });
-    if (result.code !== 0) throw remoteError(doing, shell.place, result);
+    if (result.code !== 0) throw toRemoteError(doing, shell.place, result);
     return result.stdout;
   }
 
@@ -61,13 +61,13 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
     await runScript(doing, publishScript, [homeOf(jobId), attempt]);
   }
 
-  async function unpackHere(folder: string, zip: Content, limits: Parameters<Workspaces['stage']>[2]) {
+  async function unpackHere(folder: string, zip: ZipSource, limits: Parameters<Workspaces['stage']>[2]) {
     try {
       await removeTree(folder);
       await mkdir(folder, { recursive: true, mode: 0o700 });
       await unpackZip(zip, folder, limits);
     } catch (error) {
-      throw diskError('unpack the files of the job', error);
+      throw toFileSystemError('unpack the files of the job', error);
     }
   }
 

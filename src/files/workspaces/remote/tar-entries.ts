@@ -5,7 +5,7 @@ import { Parser, type ReadEntry } from 'tar';
 import type { ArchiveEntry } from '../workspace-reader.ts';
 
 /** The files and folders in a tar stream, one at a time: what is not opened is skipped when the next is asked for. */
-export async function* tarEntries(archive: Readable): AsyncGenerator<ArchiveEntry> {
+export async function* readTarEntries(archive: Readable): AsyncGenerator<ArchiveEntry> {
   const parser = new Parser({ strict: true });
   const entries = on(parser, 'entry', { close: ['end'] });
   const whole = pipeline(archive, asWritable(parser));

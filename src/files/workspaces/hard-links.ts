@@ -2,7 +2,7 @@
  * Whether all the names of a file are in its workspace. A job can give a file that lies elsewhere a name in its own
  * folder; what tells it from a file of the job's own is that it has more names than are found there.
  */
-export function createNamesInside(count: () => Promise<ReadonlyMap<string, number>>) {
+export function createHardLinkCheck(count: () => Promise<ReadonlyMap<string, number>>) {
   let counted: Promise<ReadonlyMap<string, number>> | undefined;
   return async (file: { id: string; names: number }): Promise<boolean> => {
     if (file.names === 1) return true;
@@ -12,7 +12,7 @@ export function createNamesInside(count: () => Promise<ReadonlyMap<string, numbe
 }
 
 /** How often each file was met, of those that have several names. */
-export async function countNames(
+export async function countLinks(
   files: AsyncIterable<{ id: string; names: number }>,
 ): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();

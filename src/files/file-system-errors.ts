@@ -17,14 +17,14 @@ const passing = new Set([
 ]);
 
 /** The code of an error of the file system (`ENOSPC`), or undefined for every other error. */
-export function diskCode(error: unknown): string | undefined {
+export function fileSystemErrorCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
 /** Makes a BursarError of a file system's error, without its path; any other error is given back as it is. */
-export function diskError(doing: string, error: unknown): unknown {
-  const code = diskCode(error);
+export function toFileSystemError(doing: string, error: unknown): unknown {
+  const code = fileSystemErrorCode(error);
   if (code === undefined) return error;
   if (passing.has(code)) {
     const message = `Bursar could not ${doing} just now (${code}). Try again later.`;

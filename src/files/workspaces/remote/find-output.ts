@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
-import { fileTime } from '../file-time.ts';
+import { clampTimeMs } from '../workspace-reader.ts';
 
 /** One thing that find has found. */
-export interface FoundRecord {
+export interface FindRecord {
   kind: 'file' | 'folder';
   id: string;
   /** How many names it has. */
@@ -14,7 +14,7 @@ export interface FoundRecord {
 }
 
 /** `f 1 4711 12 1794712926.1234567890 644 data/in` */
-function parseRecord(text: string): FoundRecord {
+function parseRecord(text: string): FindRecord {
   const [, type, names, id = '', size, seconds, mode = '', path = ''] =
     /^(\S) (\d+) (\d+) (\d+) (-?[\d.]+) (\d+) ([\s\S]*)$/.exec(text) ?? [];
   if (type === undefined) throw new Error(`this is not what find was to print: ${text.slice(0, 100)}`);
@@ -23,13 +23,13 @@ function parseRecord(text: string): FoundRecord {
     id,
     names: Number(names),
     size: Number(size),
-    modifiedAt: fileTime(Number(seconds) * 1000),
+    modifiedAt: clampTimeMs(Number(seconds) * 1000),
     mode: Number.parseInt(mode, 8) & 0o777,
     path,
   };
 }
 
-export async function* parseRecords(bytes: AsyncIterable<Buffer>): AsyncGenerator<FoundRecord> {
+export async function* parseFindOutput(bytes: AsyncIterable<Buffer>): AsyncGenerator<FindRecord> {
   let held = Buffer.alloc(0);
   for await (const chunk of bytes) {
     held = Buffer.concat([held, chunk]);
@@ -41,7 +41,7 @@ export async function* parseRecords(bytes: AsyncIterable<Buffer>): AsyncGenerato
 }
 
 /** Takes the first line off a stream; what comes after it stays there. */
-export async function takeLine(stream: Readable): Promise<string> {
+export async function readFirstLine(stream: Readable): Promise<string> {
   const chunks: Buffer[] = [];
   for (;;) {
     const chunk: Buffer | null = stream.read();

@@ -1,5 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
-import { diskError } from '../disk-errors.ts';
+import { toFileSystemError } from '../file-system-errors.ts';
 
 /** Refuses one entry by name: `The zip entry "…" <problem>. <remedy>` */
 export function invalidEntry(name: string, problem: string, remedy: string, cause?: unknown): BursarError {
@@ -14,8 +14,8 @@ export function invalidZip(message: string, cause?: unknown): BursarError {
  * Tells the zip's faults from the disk's: whatever reading a zip throws and the file system did not, the zip's
  * bytes brought about.
  */
-export function zipError(error: unknown): unknown {
-  const trouble = diskError('read the zip file', error);
+export function toZipError(error: unknown): unknown {
+  const trouble = toFileSystemError('read the zip file', error);
   if (trouble instanceof BursarError) return trouble;
   const detail = error instanceof Error ? error.message : '';
   if (detail.startsWith('End of central directory record signature not found')) {

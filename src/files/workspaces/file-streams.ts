@@ -11,7 +11,7 @@ const shorter = () =>
  * The bytes of an open file, which is closed with the stream. With `exact` a file that has become shorter fails it:
  * the length has been announced by then, and what comes after it would be taken for the rest.
  */
-export function readBytes(handle: FileHandle, start: number, length: number, exact: boolean): Readable {
+export function streamRange(handle: FileHandle, start: number, length: number, exact: boolean): Readable {
   let position = start;
   const end = start + length;
   return new Readable({
@@ -39,7 +39,7 @@ export function readBytes(handle: FileHandle, start: number, length: number, exa
 }
 
 /** Passes exactly so many bytes on, and fails at the end when there were fewer. */
-export function exactly(length: number): Transform {
+export function exactLength(length: number): Transform {
   let left = length;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
@@ -52,7 +52,7 @@ export function exactly(length: number): Transform {
 }
 
 /** Passes everything on, and fails when nothing has been taken, or has come, for so long. */
-export function cutWhenIdle(idleMs: number): Transform {
+export function idleTimeout(idleMs: number): Transform {
   const cut = () =>
     stream.destroy(
       new BursarError('unavailable', 'Nothing was taken for too long. Resume with Range.', { transient: true }),

@@ -1,22 +1,22 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
-import type { Content } from '../zip/byte-source.ts';
+import type { ZipSource } from '../zip/zip-source.ts';
 
 /** So much is held in memory at the most: for what is smaller than this, a file costs more than what is in it. */
-export const mostHeldBytes = 65_536;
+export const maxInMemoryBytes = 65_536;
 /** Each piece takes memory of its own, however small it is. */
 const mostHeldPieces = 64;
 
 /** What is arriving, in memory as long as it is small, and in a file from then on. */
-export interface Incoming {
+export interface UploadBuffer {
   add(piece: Uint8Array): Promise<void>;
   /** After success it is complete; a file is closed and fsynced. */
-  end(): Promise<Content>;
+  end(): Promise<ZipSource>;
   /** After it nothing is left. */
   abandon(): Promise<void>;
 }
 
 /** `path` is where the file would be. */
-export function createIncoming(path: string): Incoming {
+export function createUploadBuffer(path: string): UploadBuffer {
   let held: Uint8Array[] = [];
   let heldBytes = 0;
   let file: FileHandle | undefined;
@@ -31,16 +31,16 @@ export function createIncoming(path: string): Incoming {
   return {
     async add(piece) {
       heldBytes += piece.length;
-      if (file === undefined && heldBytes <= mostHeldBytes && held.length < mostHeldPieces) held.push(piece);
+      if (file === undefined && heldBytes <= maxInMemoryBytes && held.length < mostHeldPieces) held.push(piece);
       else await (file ?? (await openFile())).appendFile(piece);
     },
     async end() {
       const [first, ...others] = held;
-      if (first instanceof Buffer && others.length === 0) return first;
-      if (file === undefined) return Buffer.concat(held);
+      if (first instanceof Buffer && others.length === 0) return { kind: 'memory', bytes: first };
+      if (file === undefined) return { kind: 'memory', bytes: Buffer.concat(held) };
       await file.sync();
       await file.close();
-      return path;
+      return { kind: 'file', path };
     },
     async abandon() {
       if (file === undefined) return;

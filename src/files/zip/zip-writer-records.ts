@@ -1,5 +1,5 @@
 /** An entry, as the headers of a zip tell of it. */
-export interface WrittenEntry {
+export interface WrittenZipEntry {
   name: Buffer;
   /** With the kind of file (`S_IFREG`, `S_IFDIR`). */
   mode: number;
@@ -10,7 +10,7 @@ export interface WrittenEntry {
   size: number;
   crc: number;
   /** Whether it may have more bytes than the small fields can say; to be known beforehand. */
-  isLarge: boolean;
+  isZip64: boolean;
 }
 
 const most32 = 0xffff_ffff;
@@ -20,35 +20,35 @@ const versions = { plain: 20, large: 45, madeByUnix: 0x031e };
 const flags = 0x0808;
 
 /** Before the content. */
-export function localHeader({ name, time, isLarge }: WrittenEntry): Buffer {
+export function localHeader({ name, time, isZip64 }: WrittenZipEntry): Buffer {
   // With empty large fields: by them a reader knows how wide the ones behind the content are.
-  const extra = isLarge ? Buffer.concat([field(1, [0n, 0n]), timeField(time)]) : timeField(time);
+  const extra = isZip64 ? Buffer.concat([field(1, [0n, 0n]), timeField(time)]) : timeField(time);
   const head = Buffer.alloc(30);
   head.writeUInt32LE(0x04034b50, 0);
-  head.writeUInt16LE(isLarge ? versions.large : versions.plain, 4);
+  head.writeUInt16LE(isZip64 ? versions.large : versions.plain, 4);
   head.writeUInt16LE(flags, 6);
   head.writeUInt32LE(dosTime(time), 10);
-  if (isLarge) head.fill(0xff, 18, 26);
+  if (isZip64) head.fill(0xff, 18, 26);
   head.writeUInt16LE(name.length, 26);
   head.writeUInt16LE(extra.length, 28);
   return Buffer.concat([head, name, extra]);
 }
 
 /** Behind the content. */
-export function descriptor({ crc, size, isLarge }: WrittenEntry): Buffer {
-  const bytes = Buffer.alloc(isLarge ? 24 : 16);
+export function dataDescriptor({ crc, size, isZip64 }: WrittenZipEntry): Buffer {
+  const bytes = Buffer.alloc(isZip64 ? 24 : 16);
   bytes.writeUInt32LE(0x08074b50, 0);
   bytes.writeUInt32LE(crc, 4);
   for (const index of [0, 1]) {
-    if (isLarge) bytes.writeBigUInt64LE(BigInt(size), 8 + index * 8);
+    if (isZip64) bytes.writeBigUInt64LE(BigInt(size), 8 + index * 8);
     else bytes.writeUInt32LE(size, 8 + index * 4);
   }
   return bytes;
 }
 
 /** In the directory at the end. */
-export function directoryRecord({ name, mode, time, offset, size, crc, isLarge }: WrittenEntry): Buffer {
-  const isFar = isLarge || offset >= most32;
+export function centralHeader({ name, mode, time, offset, size, crc, isZip64 }: WrittenZipEntry): Buffer {
+  const isFar = isZip64 || offset >= most32;
   const large = isFar ? [field(1, [BigInt(size), BigInt(size), BigInt(offset)])] : [];
   const extra = Buffer.concat([...large, timeField(time)]);
   const head = Buffer.alloc(46);

@@ -1,10 +1,10 @@
 import type { BigIntStats } from 'node:fs';
 import { type FileHandle, lstat } from 'node:fs/promises';
-import { maxDepth } from './file-path.ts';
+import { maxFolderDepth } from '../safe-paths.ts';
 import { type FolderEntry, readFolder } from './read-folder.ts';
-import { ifThere, openFolder, pathOf } from './safe-open.ts';
+import { openFolder, pathOfHandle, undefinedIfAbsent } from './safe-open.ts';
 
-export interface Found {
+export interface WalkedEntry {
   /** From the home on. Bytes: by text a name that is not UTF-8 cannot be found again. */
   names: Buffer[];
   stats: BigIntStats;
@@ -16,15 +16,15 @@ export interface Found {
  * The regular files and the folders below a folder, found without following a link: see `openFolder`. Holds one folder
  * open, and a batch of its entries. Nothing where there is no such folder.
  */
-export async function* walkInside(home: string, top: readonly string[]): AsyncGenerator<Found> {
+export async function* walkFolder(home: string, top: readonly string[]): AsyncGenerator<WalkedEntry> {
   const folders: Buffer[][] = [top.map((name) => Buffer.from(name))];
   for (let names = folders.pop(); names !== undefined; names = folders.pop()) {
     const folder = await openFolder(home, names);
     if (folder === undefined) continue;
     try {
-      for await (const { name, stats } of entriesOf(Buffer.from(await pathOf(folder)))) {
+      for await (const { name, stats } of entriesOf(Buffer.from(await pathOfHandle(folder)))) {
         const found = { names: [...names, name], stats, folder };
-        if (stats.isDirectory() && names.length < maxDepth) folders.push(found.names);
+        if (stats.isDirectory() && names.length < maxFolderDepth) folders.push(found.names);
         if (stats.isDirectory() || stats.isFile()) yield found;
       }
     } finally {
@@ -35,7 +35,7 @@ export async function* walkInside(home: string, top: readonly string[]): AsyncGe
 
 async function* entriesOf(folder: Buffer): AsyncGenerator<{ name: Buffer; stats: BigIntStats }> {
   for await (const batch of batchesOf(folder)) {
-    const all = await Promise.all(batch.map(({ path }) => ifThere(lstat(path, { bigint: true }))));
+    const all = await Promise.all(batch.map(({ path }) => undefinedIfAbsent(lstat(path, { bigint: true }))));
     for (const [index, stats] of all.entries()) {
       const path = batch[index]?.path;
       if (stats !== undefined && path !== undefined) yield { name: path.subarray(folder.length + 1), stats };
@@ -48,7 +48,7 @@ async function* batchesOf(folder: Buffer): AsyncGenerator<FolderEntry[]> {
   const batches = readFolder(folder);
   try {
     for (;;) {
-      const next = await ifThere(batches.next());
+      const next = await undefinedIfAbsent(batches.next());
       if (next === undefined || next.done) return;
       yield next.value;
     }

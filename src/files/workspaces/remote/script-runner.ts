@@ -1,10 +1,10 @@
 import type { Readable } from 'node:stream';
 import type { Shell } from '../../../shell/shell.ts';
 import { createTurns } from '../../../shell/turns.ts';
-import { takeLine } from './file-records.ts';
+import { readFirstLine } from './find-output.ts';
 
 /** The first line of what a script says, and the rest of it as a stream. */
-export interface RemoteAnswer {
+export interface ScriptOutput {
   line: string;
   rest: Readable;
 }
@@ -16,9 +16,9 @@ const answerMs = 60_000;
  * Runs scripts whose answers are streams, so many at a time: a connection has room for few. The others wait, and give up
  * when their caller does. Answers with undefined where the script says that there is nothing.
  */
-export function createRemoteStreams(shell: Shell, atATime: number) {
+export function createScriptRunner(shell: Shell, atATime: number) {
   const turns = createTurns(atATime);
-  return async (script: string, args: readonly string[], signal: AbortSignal): Promise<RemoteAnswer | undefined> => {
+  return async (script: string, args: readonly string[], signal: AbortSignal): Promise<ScriptOutput | undefined> => {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), answerMs);
     const either = AbortSignal.any([signal, late.signal]);
@@ -26,7 +26,7 @@ export function createRemoteStreams(shell: Shell, atATime: number) {
       const rest = await inTurn(turns, either, () =>
         shell.stream(['sh', '-c', script, 'sh', ...args], { signal: either }),
       );
-      const line = await takeLine(rest);
+      const line = await readFirstLine(rest);
       if (line !== '-') return { line, rest };
       rest.resume();
       return undefined;
