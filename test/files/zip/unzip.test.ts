@@ -69,7 +69,7 @@ test('the start of a file is read, however long the file is and however it is pa
 });
 
 test('stored entries, zip64 entries and entries spelt in odd ways are unpacked', async (t) => {
-  const stored = await unpack(t, rawZip([{ name: './a//stored', method: 0, content: 'hello' }, { name: '../' }]));
+  const stored = await unpack(t, rawZip([{ name: './a//stored', method: 0, content: 'hello' }, { name: './' }]));
   assert.equal(await readFile(join(stored, 'a/stored'), 'utf8'), 'hello');
   const zip64 = await unpack(t, await makeZip({ 'b/c': 'world' }, { forceZip64Format: true }));
   assert.equal(await readFile(join(zip64, 'b/c'), 'utf8'), 'world');
