@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { createSystem } from '../composition/systems.ts';
 import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
-import { checkWorkspace, runCanary } from '../doctor/canary.ts';
+import { checkWorkspace, runCanaryJob } from '../doctor/canary.ts';
 import { createChecklist, type Finding } from '../doctor/finding.ts';
 import { checkSlurm } from '../doctor/slurm-checks.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -82,7 +82,7 @@ async function checkSystem(
     if (findings[0]?.ok !== false) await checkWorkspace(check, mine);
     if (canary && findings.every(({ ok }) => ok)) {
       await engine.open(AbortSignal.timeout(60_000));
-      await runCanary(check, mine, patienceMs);
+      await runCanaryJob(check, mine, patienceMs);
     }
     return findings;
   } finally {
@@ -95,11 +95,11 @@ async function checkSystem(
 /** Where the files of jobs are, and how to see the end of one. */
 function sight(shell: Shell | null) {
   if (shell === null)
-    return { place: 'this host', readEnd: async (path: string) => lastLine(await readFile(path, 'utf8')) };
+    return { place: 'this host', readLastLine: async (path: string) => lastLine(await readFile(path, 'utf8')) };
   const limits = { timeoutMs: 20_000, maxOutputBytes: 100_000 };
-  const readEnd = async (path: string) =>
+  const readLastLine = async (path: string) =>
     lastLine((await shell.run(['tail', '-n', '1', path], { ...limits, signal: AbortSignal.timeout(30_000) })).stdout);
-  return { place: shell.place, readEnd };
+  return { place: shell.place, readLastLine };
 }
 
 const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';

@@ -8,18 +8,18 @@ const limits = { maxEntries: 1, maxUnpackedBytes: 0, maxRatio: 1 };
 const stepMs = 60_000;
 
 /** What a canary job goes through. */
-export interface Mine {
+export interface CanaryTarget {
   engine: Engine;
   workspaces: Workspaces;
   site: SiteOptions;
   /** Where the workspaces are, for messages. */
   place: string;
   /** The end of a file of the job. */
-  readEnd(path: string): Promise<string>;
+  readLastLine(path: string): Promise<string>;
 }
 
 /** Whether the files of jobs can be kept, from this side. */
-export async function checkWorkspace(check: Check, { workspaces, place }: Pick<Mine, 'workspaces' | 'place'>) {
+export async function checkWorkspace(check: Check, { workspaces, place }: Pick<CanaryTarget, 'workspaces' | 'place'>) {
   const jobId = newJobId();
   const { directory } = workspaces.pathsOf(jobId);
   const folder = directory.slice(0, directory.indexOf(jobId) - 1);
@@ -35,7 +35,7 @@ export async function checkWorkspace(check: Check, { workspaces, place }: Pick<M
 }
 
 /** Sends a real job through an engine, from its workspace to its end, and removes what it left. */
-export async function runCanary(check: Check, mine: Mine, patienceMs: number): Promise<void> {
+export async function runCanaryJob(check: Check, mine: CanaryTarget, patienceMs: number): Promise<void> {
   const { engine, workspaces } = mine;
   const jobId = newJobId();
   const fix =
@@ -52,7 +52,7 @@ export async function runCanary(check: Check, mine: Mine, patienceMs: number): P
 /** As every job's: also a running Bursar sees it in the queue, and knows that it is none of its own. */
 const newJobId = () => `DOCTOR-${randomUUID().replaceAll('-', '').toUpperCase()}`;
 
-async function follow({ engine, workspaces, site, readEnd }: Mine, jobId: string, deadline: number): Promise<string> {
+async function follow({ engine, workspaces, site, readLastLine: readEnd }: CanaryTarget, jobId: string, deadline: number): Promise<string> {
   const workspace = workspaces.pathsOf(jobId);
   const command = { kind: 'line', line: 'touch canary && echo alive' } as const;
   const job = { jobId, nodes: 1, coresPerNode: 1, runtimeSeconds: 60, command, workspace, site };
@@ -74,7 +74,7 @@ async function follow({ engine, workspaces, site, readEnd }: Mine, jobId: string
   }
 }
 
-async function checkOutput(readEnd: Mine['readEnd'], stdout: string, elapsedSeconds: number): Promise<string> {
+async function checkOutput(readEnd: CanaryTarget['readLastLine'], stdout: string, elapsedSeconds: number): Promise<string> {
   if ((await readEnd(stdout)) !== 'alive') throw new Error('what it printed did not come back');
   return `it ran for ${elapsedSeconds} s`;
 }

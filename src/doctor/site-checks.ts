@@ -1,20 +1,20 @@
 import type { SiteOptions } from '../engines/engine.ts';
-import { lastWords } from '../engines/slurm/commands.ts';
+import { lastErrorLine } from '../engines/slurm/commands.ts';
 import { siteArguments } from '../engines/slurm/sbatch.ts';
 import type { RunResult } from '../shell/shell.ts';
 import type { Check } from './finding.ts';
 
 /** Runs a command of Slurm, as the engine does. */
-export type Ask = (...argv: [string, ...string[]]) => Promise<RunResult>;
+export type RunSlurmCommand = (...argv: [string, ...string[]]) => Promise<RunResult>;
 
 /** The output of a command that worked. */
-export function answerOf(result: RunResult): string {
-  if (result.code !== 0) throw new Error(lastWords(result));
+export function requireStdout(result: RunResult): string {
+  if (result.code !== 0) throw new Error(lastErrorLine(result));
   return result.stdout.trim();
 }
 
 /** Whether the jobs of a project can go where the configuration sends them. */
-export async function checkSite(check: Check, ask: Ask, project: string, site: SiteOptions): Promise<void> {
+export async function checkSite(check: Check, ask: RunSlurmCommand, project: string, site: SiteOptions): Promise<void> {
   const { partition, account } = site;
   const named = [
     partition === undefined || (await checkPartition(check, ask, project, partition)),
@@ -33,28 +33,28 @@ export async function checkSite(check: Check, ask: Ask, project: string, site: S
   );
 }
 
-function checkPartition(check: Check, ask: Ask, project: string, partition: string): Promise<boolean> {
+function checkPartition(check: Check, ask: RunSlurmCommand, project: string, partition: string): Promise<boolean> {
   return check(
     `partition ${partition} of ${project} exists`,
     'Correct site.partition, or ask the administrators of the cluster for it; "sinfo" lists those there are.',
     async () => {
-      const found = answerOf(await ask('sinfo', '-h', '-p', partition, '-o', '%P %a %D nodes'));
+      const found = requireStdout(await ask('sinfo', '-h', '-p', partition, '-o', '%P %a %D nodes'));
       if (found === '') throw new Error('there is no such partition');
       return found;
     },
   );
 }
 
-function checkAccount(check: Check, ask: Ask, project: string, account: string): Promise<boolean> {
+function checkAccount(check: Check, ask: RunSlurmCommand, project: string, account: string): Promise<boolean> {
   return check(
     `account ${account} of ${project} is open to the service account`,
     `Correct site.account, or ask for the service account to be added to it ("sacctmgr add user … account=${account}").`,
     async () => {
-      const user = answerOf(await ask('id', '-un'));
+      const user = requireStdout(await ask('id', '-un'));
       const result = await ask('sacctmgr', '-n', '-P', 'show', 'assoc', `account=${account}`, 'format=account,user');
       // Without slurmdbd there are no accounts, and Slurm takes any name.
       if (/not running a supported accounting_storage/.test(result.stderr)) return 'Slurm keeps no accounts here';
-      const members = answerOf(result).split('\n').filter(Boolean);
+      const members = requireStdout(result).split('\n').filter(Boolean);
       if (members.length === 0) throw new Error('there is no such account');
       if (!members.includes(`${account}|${user}`)) throw new Error(`${user} does not belong to it`);
       return `${user} belongs to it`;

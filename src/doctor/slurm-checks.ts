@@ -1,10 +1,10 @@
 import type { SlurmEngineConfig } from '../config/system-schema.ts';
 import type { SiteOptions } from '../engines/engine.ts';
-import { createRunCommand, lastWords } from '../engines/slurm/commands.ts';
+import { createRunCommand, lastErrorLine } from '../engines/slurm/commands.ts';
 import { parsePing } from '../engines/slurm/scontrol.ts';
 import type { Shell } from '../shell/shell.ts';
 import type { Check } from './finding.ts';
-import { type Ask, answerOf, checkSite } from './site-checks.ts';
+import { type RunSlurmCommand, requireStdout, checkSite } from './site-checks.ts';
 
 const commands = ['sbatch', 'squeue', 'scontrol', 'scancel'];
 const worstSkewSeconds = 5;
@@ -18,35 +18,35 @@ export async function checkSlurm(
 ): Promise<void> {
   const commandTimeoutMs = settings.commandTimeoutSeconds * 1000;
   const run = createRunCommand({ shell, commandTimeoutMs, onCommand: () => undefined });
-  const ask: Ask = (...argv) => run({ argv }, AbortSignal.timeout(2 * commandTimeoutMs));
+  const ask: RunSlurmCommand = (...argv) => run({ argv }, AbortSignal.timeout(2 * commandTimeoutMs));
 
   const reached = await check(
     `${shell.place} can be reached`,
     'Try the same with ssh by hand, as the user that Bursar runs as; pin the host key and allow the public key there.',
-    async () => `as ${answerOf(await ask('id', '-un'))}`,
+    async () => `as ${requireStdout(await ask('id', '-un'))}`,
   );
   if (!reached || !(await checkCommands(check, ask, shell.place, settings))) return;
-  await checkClock(check, `the clock of ${shell.place} agrees`, async () => answerOf(await ask('date', '+%s')));
+  await checkClock(check, `the clock of ${shell.place} agrees`, async () => requireStdout(await ask('date', '+%s')));
   if (!(await checkController(check, ask))) return;
   await checkClock(check, 'the clock of the controller agrees', async () => {
-    const [, seconds] = /^Configuration data as of (\d+)/.exec(answerOf(await ask('scontrol', 'show', 'config'))) ?? [];
+    const [, seconds] = /^Configuration data as of (\d+)/.exec(requireStdout(await ask('scontrol', 'show', 'config'))) ?? [];
     return seconds ?? '';
   });
   for (const [project, site] of sites) await checkSite(check, ask, project, site);
 }
 
-async function checkCommands(check: Check, ask: Ask, place: string, { accounting }: SlurmEngineConfig) {
+async function checkCommands(check: Check, ask: RunSlurmCommand, place: string, { accounting }: SlurmEngineConfig) {
   let all = true;
   for (const command of accounting === 'none' ? commands : [...commands, 'sacct']) {
     const fix = `Install the Slurm clients on ${place}, or put their folder on the PATH in engine.environment.`;
-    const found = await check(`${command} is there`, fix, async () => answerOf(await ask(command, '--version')));
+    const found = await check(`${command} is there`, fix, async () => requireStdout(await ask(command, '--version')));
     all &&= found;
   }
   return all;
 }
 
 /** Slurm's commands tell apart who did not vouch for them and who did not answer. */
-async function checkController(check: Check, ask: Ask): Promise<boolean> {
+async function checkController(check: Check, ask: RunSlurmCommand): Promise<boolean> {
   const listing = await ask('squeue', '--me', '-h', '-o', '%i');
   const ping = await ask('scontrol', 'ping');
   const vouched = await check(
@@ -66,7 +66,7 @@ async function checkController(check: Check, ask: Ask): Promise<boolean> {
       async () => {
         const { ok, detail } = parsePing(ping);
         if (!ok) throw new Error(detail);
-        if (listing.code !== 0) throw new Error(lastWords(listing));
+        if (listing.code !== 0) throw new Error(lastErrorLine(listing));
         return detail;
       },
     ))

@@ -38,10 +38,11 @@ export interface MissingJob {
 }
 
 /**
- * `unbegun`: nothing of the job has run, and nothing will once its workspace is gone. `forgotten`: nor was it ended; its
- * system certainly lost it, and it may be submitted anew. An end is what the job left itself.
+ * `never_started`: nothing of the job has run, and nothing can run once its workspace is removed. It may have been
+ * cancelled. `lost_by_system`: it never started and did not end either, so that it may be submitted again. A `JobEnd` is
+ * read from the end record that the job's wrapper wrote.
  */
-export type Trace = 'unbegun' | 'forgotten' | JobEnd;
+export type MissingJobStatus = 'never_started' | 'lost_by_system' | JobEnd;
 
 export interface EngineHealth {
   ok: boolean;
@@ -79,10 +80,10 @@ export interface Engine {
   observe(expected: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Observation[]>;
 
   /**
-   * What can be found out about jobs that the engine should have and does not mention, in a few commands however many
-   * they are. A job without a trace may have begun, and may still run.
+   * Finds out what happened to jobs that the engine should have but does not report, in a few commands for any number of
+   * jobs. A job that is absent from the result may have started, and may still be running.
    */
-  trace(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, Trace>>;
+  inspectMissing(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, MissingJobStatus>>;
 
   /** Removes what carries the name of a job under an id that nobody stored: a submission whose answer was lost. */
   discard(refs: readonly string[], signal: AbortSignal): Promise<void>;

@@ -41,13 +41,13 @@ export function createMissingJobs(worker: LeasedSystem, onReturned: () => void) 
   ): Promise<Observation[]> {
     const ended: Observation[] = [];
     const jobs = [...due].map(([jobId, ref]) => [jobId, { ref, workspace: workspaces.pathsOf(jobId) }] as const);
-    for (const [jobId, trace] of await engine.trace(new Map(jobs), signal)) {
+    for (const [jobId, trace] of await engine.inspectMissing(new Map(jobs), signal)) {
       const ref = due.get(jobId) ?? '';
       if (typeof trace === 'object') {
         ended.push({ jobId, ref, kind: 'finished', ...(unwanted.has(jobId) ? endOfUnwanted(trace) : trace) });
         continue;
       }
-      if (trace !== 'forgotten' && !unwanted.has(jobId)) continue;
+      if (trace !== 'lost_by_system' && !unwanted.has(jobId)) continue;
       if (!(await tenure.transaction((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
       log.warn({ hpc: system.name, jobId, ref, trace }, 'the system lost this job before it began');
       onReturned();

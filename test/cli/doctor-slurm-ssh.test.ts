@@ -11,7 +11,7 @@ import { doctorSuite } from './doctor-suite.ts';
 async function reachBySsh() {
   const sshd = await startSshd();
   const { controlFolder: _, environment: __, ...ssh } = sshd.options;
-  return { sshd, engine: { ssh }, place: ssh.host, close: sshd.close };
+  return { sshd, engine: { ssh }, hostLabel: ssh.host, close: sshd.close };
 }
 
 doctorSuite('over ssh', reachBySsh);

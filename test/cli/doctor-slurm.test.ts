@@ -1,3 +1,3 @@
 import { doctorSuite } from './doctor-suite.ts';
 
-doctorSuite('on this host', async () => ({ engine: {}, place: 'this host', close: async () => undefined }));
+doctorSuite('on this host', async () => ({ engine: {}, hostLabel: 'this host', close: async () => undefined }));

@@ -11,9 +11,9 @@ import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 
 /** A way of reaching the cluster: further settings of the engine, and the name that the doctor has for the place. */
-export interface Reach {
+export interface ClusterAccess {
   engine: Record<string, unknown>;
-  place: string;
+  hostLabel: string;
   close(): Promise<void>;
 }
 
@@ -29,10 +29,10 @@ const tools = 'bash cat chmod date env id ls mkdir mv printf realpath rm rmdir s
 const slurmTools = ['sbatch', 'squeue', 'scontrol', 'scancel', 'sinfo', 'sacct', 'sacctmgr'];
 
 /** Every fault is made for real, on a cluster of its own with accounts, and found with its fix; the same for each reach. */
-export function doctorSuite(name: string, reach: () => Promise<Reach>): void {
+export function doctorSuite(name: string, reach: () => Promise<ClusterAccess>): void {
   describe(`bursar doctor in front of Slurm, ${name}`, () => {
     let cluster: SlurmCluster;
-    let way: Reach;
+    let way: ClusterAccess;
     let folder: string;
     const work = () => join(cluster.folder, 'work');
     before(async () => {
@@ -88,16 +88,16 @@ export function doctorSuite(name: string, reach: () => Promise<Reach>): void {
       assert.deepEqual(
         found?.map(({ check, ok, fix }) => [check, ok, fix]),
         [
-          `${way.place} can be reached`,
+          `${way.hostLabel} can be reached`,
           ...['sbatch', 'squeue', 'scontrol', 'scancel', 'sacct'].map((command) => `${command} is there`),
-          `the clock of ${way.place} agrees`,
+          `the clock of ${way.hostLabel} agrees`,
           'munge vouches for the service account',
           'the controller answers',
           'the clock of the controller agrees',
           'partition main of proj_hpc_one_01 exists',
           'account gateway of proj_hpc_one_01 is open to the service account',
           'Slurm takes jobs of proj_hpc_one_01',
-          `a workspace can be made on ${way.place}`,
+          `a workspace can be made on ${way.hostLabel}`,
           'a canary job runs',
         ].map((check) => [check, true, null]),
       );
@@ -119,7 +119,7 @@ export function doctorSuite(name: string, reach: () => Promise<Reach>): void {
       const box = await toolbox([...tools, ...slurmTools.filter((tool) => tool !== 'sacct')]);
       const { fault, fix } = await faultOf(withPath(box));
       assert.match(fault, /sacct is there: .*not found/);
-      assert.match(fix, new RegExp(`→ Install the Slurm clients on ${way.place}, or put their folder on the PATH`));
+      assert.match(fix, new RegExp(`→ Install the Slurm clients on ${way.hostLabel}, or put their folder on the PATH`));
     });
 
     test('munge is down', async () => {
@@ -157,8 +157,8 @@ export function doctorSuite(name: string, reach: () => Promise<Reach>): void {
       const file = join(folder, 'file');
       await writeFile(file, '');
       const { fault, fix } = await faultOf({ workspaceFolder: join(file, 'work') });
-      assert.match(fault, new RegExp(`a workspace can be made on ${way.place}: .*(Not a directory|ENOTDIR)`, 'i'));
-      assert.match(fix, new RegExp(`→ Create ${file}/work on ${way.place}, give it to the account`));
+      assert.match(fault, new RegExp(`a workspace can be made on ${way.hostLabel}: .*(Not a directory|ENOTDIR)`, 'i'));
+      assert.match(fix, new RegExp(`→ Create ${file}/work on ${way.hostLabel}, give it to the account`));
     });
 
     test('a clock that is wrong', async () => {

@@ -13,7 +13,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSshShell, type SshShellOptions } from '../../src/shell/ssh-shell.ts';
 import { socketOf } from '../../src/shell/ssh-target.ts';
-import { mastersOf, startSshd } from '../support/sshd.ts';
+import { findControlMasters, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 import { ample } from './shell-contract.ts';
 
@@ -28,7 +28,7 @@ async function setUp(t: TestContext, changes: (folder: string) => Partial<SshShe
     await sshd.close();
   });
   const run = (...argv: string[]) => shell.run(argv, ample());
-  const masters = () => mastersOf(options.controlFolder);
+  const masters = () => findControlMasters(options.controlFolder);
   /** The connection's name for the other side, the same for all commands on it. */
   const connection = async () => (await run('printenv', 'SSH_CONNECTION')).stdout;
   return { sshd, options, shell, run, masters, connection };

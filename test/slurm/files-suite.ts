@@ -13,13 +13,13 @@ import { until } from '../support/until.ts';
 import { contentsOf } from '../support/unzip.ts';
 import { zipOf } from '../support/zip.ts';
 import { slurmConfig } from './config.ts';
-import type { Reach } from './service-suite.ts';
+import type { ClusterAccess } from './service-suite.ts';
 
 /** What users read of jobs on a real Slurm, the same however Bursar reaches it. */
-export function filesSuite(name: string, reach: () => Promise<Reach>): void {
+export function filesSuite(name: string, reach: () => Promise<ClusterAccess>): void {
   describe(`files and logs of jobs on a real Slurm, ${name}`, () => {
     let cluster: SlurmCluster;
-    let way: Reach;
+    let way: ClusterAccess;
     let server: TestServer;
     let me: Caller;
     before(async () => {
@@ -109,7 +109,7 @@ export function filesSuite(name: string, reach: () => Promise<Reach>): void {
           for await (const chunk of response.body ?? []) {
             hash.update(chunk);
             got += chunk.length;
-            if (tries === 0 && got > 20_000_000) await way.disturb?.(server);
+            if (tries === 0 && got > 20_000_000) await way.dropConnection?.(server);
           }
         } catch {
           // Broken off: the rest is asked for again.
@@ -126,8 +126,8 @@ export function filesSuite(name: string, reach: () => Promise<Reach>): void {
       for await (const chunk of response.body ?? []) {
         text += Buffer.from(chunk);
         if (text !== 'first\n') continue;
-        await way.disturb?.(server);
-        await way.disturb?.(server);
+        await way.dropConnection?.(server);
+        await way.dropConnection?.(server);
         letGo(job);
       }
       assert.equal(text, 'first\nlast\n');

@@ -12,11 +12,11 @@ import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
 
 /** A way of reaching Slurm. */
-export interface Reach {
+export interface ClusterAccess {
   /** Further settings of the engine. */
   engine: Record<string, unknown>;
   /** Drops what it is reached through, where that can be dropped. */
-  disturb?(server: TestServer): Promise<void>;
+  dropConnection?(server: TestServer): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -29,10 +29,10 @@ const hpcTwo = {
 };
 
 /** What users see of a real Slurm, the same however Bursar reaches it. */
-export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Promise<Reach>): void {
+export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Promise<ClusterAccess>): void {
   describe(`the service in front of a real Slurm, ${name}`, () => {
     let cluster: SlurmCluster;
-    let way: Reach;
+    let way: ClusterAccess;
     let server: TestServer;
     let me: Caller;
     before(async () => {
@@ -162,7 +162,7 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
         const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
         assert.equal(status, 201);
         jobs.push(body);
-        await way.disturb?.(server);
+        await way.dropConnection?.(server);
       }
       for (const job of jobs) {
         assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');

@@ -1,4 +1,4 @@
 import { filesSuite } from './files-suite.ts';
-import { sshReach } from './ssh-reach.ts';
+import { startSshAccess } from './ssh-access.ts';
 
-filesSuite('over ssh', sshReach);
+filesSuite('over ssh', startSshAccess);

@@ -1,4 +1,4 @@
 import { serviceSuite } from './service-suite.ts';
-import { sshReach } from './ssh-reach.ts';
+import { startSshAccess } from './ssh-access.ts';
 
-serviceSuite('over ssh', sshReach);
+serviceSuite('over ssh', startSshAccess);

@@ -7,8 +7,8 @@ import { attempt, killAll } from './attempt.ts';
 import { createDaemons } from './daemons.ts';
 import { freePorts } from './ports.ts';
 import { slurmConf, slurmdbdConf } from './slurm-conf.ts';
-import { databaseSocketOf, startDatabase } from './slurm-database.ts';
-import { processesOf, removeGroups, stepsOf } from './slurm-processes.ts';
+import { databaseSocketPath, startDatabase } from './slurm-database.ts';
+import { findClusterProcesses, removeCgroups, findNodeProcesses } from './slurm-processes.ts';
 
 export interface ClusterOptions {
   nodes?: number;
@@ -65,7 +65,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
   await writeFile(at('slurmdbd.conf'), slurmdbdConf(folder, ports), { mode: 0o600 });
 
   const env = { SLURM_CONF: conf };
-  const daemons = createDaemons(folder, at('log'), { ...env, MYSQL_UNIX_PORT: databaseSocketOf(folder) });
+  const daemons = createDaemons(folder, at('log'), { ...env, MYSQL_UNIX_PORT: databaseSocketPath(folder) });
   const { start, end, run, until } = daemons;
   const startMunge = async () => {
     const own = [`--pid-file=${at('munge/pid')}`, `--log-file=${at('munge/log')}`, `--seed-file=${at('munge/seed')}`];
@@ -83,8 +83,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
   };
   const killEverything = () => {
     daemons.killAll();
-    killAll(processesOf(folder));
-    if (cgroupConf.length > 0) for (const name of nodes) removeGroups(name);
+    killAll(findClusterProcesses(folder));
+    if (cgroupConf.length > 0) for (const name of nodes) removeCgroups(name);
     rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   };
   process.on('exit', killEverything);
@@ -109,7 +109,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     stopMunge: () => end('munged', 'SIGTERM'),
     async stopNode(name) {
       await end(name, 'SIGKILL');
-      killAll(stepsOf(folder, name));
+      killAll(findNodeProcesses(folder, name));
     },
     async stop() {
       process.off('exit', killEverything);

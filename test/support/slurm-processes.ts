@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { attempt } from './attempt.ts';
 
 /** Jobs and their keepers (slurmstepd), which outlive slurmd: they work in the folder, or know of it. */
-export function processesOf(folder: string): number[] {
+export function findClusterProcesses(folder: string): number[] {
   return readdirSync('/proc').flatMap((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];
     const isInside = attempt(() => readlinkSync(`/proc/${name}/cwd`).startsWith(folder));
@@ -13,8 +13,8 @@ export function processesOf(folder: string): number[] {
 }
 
 /** What runs on one node: Slurm tells every job where it is. The keepers first, who would report the deaths. */
-export function stepsOf(folder: string, node: string): number[] {
-  const jobs = processesOf(folder).filter((pid) =>
+export function findNodeProcesses(folder: string, node: string): number[] {
+  const jobs = findClusterProcesses(folder).filter((pid) =>
     attempt(() => readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`SLURMD_NODENAME=${node}\0`)),
   );
   const parents = jobs.map((pid) => Number(readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ')[1]));
@@ -25,7 +25,7 @@ export function stepsOf(folder: string, node: string): number[] {
 }
 
 /** Slurm leaves the control groups of a node behind. */
-export function removeGroups(node: string): void {
+export function removeCgroups(node: string): void {
   const root = '/sys/fs/cgroup';
   for (const group of [root, ...readdirSync(root).map((name) => join(root, name))]) {
     attempt(() => rmdirSync(join(group, `slurm_${node}`)) === undefined);

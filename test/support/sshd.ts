@@ -141,12 +141,12 @@ function kill(pid: number) {
 }
 
 /** The processes that keep shared connections open: an ssh that has put itself into the background. */
-export function mastersOf(controlFolder: string): number[] {
+export function findControlMasters(controlFolder: string): number[] {
   const lines = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
   const found = lines.filter((line) => line.includes(`ssh: ${controlFolder}/`) && !/^\s*\d+\s+Z/.test(line));
   return found.map((line) => Number.parseInt(line, 10));
 }
 
-export function killMasters(controlFolder: string): void {
-  for (const pid of mastersOf(controlFolder)) kill(pid);
+export function killControlMasters(controlFolder: string): void {
+  for (const pid of findControlMasters(controlFolder)) kill(pid);
 }

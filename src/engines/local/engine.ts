@@ -75,7 +75,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     release: async () => undefined,
     discard: async () => undefined,
     // Its records are its memory: it forgets nothing.
-    trace: async () => new Map(),
+    inspectMissing: async () => new Map(),
 
     observe: (_expected, signal) =>
       guard(signal, async () => {

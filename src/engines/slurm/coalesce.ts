@@ -1,26 +1,26 @@
 /**
- * Does a piece of work for everybody at once who asks for it: never two at a time, and who asks while one is under way
- * is served by the next. So however many ask, a command is run as often as it can answer, and each answer is of after
- * it was asked for.
+ * Batches concurrent calls into one run of `work`, and never runs two at a time. A call that arrives during a run joins
+ * the next run, so every result was computed after its call was made. All calls of one run share its result or error.
+ * The run uses the AbortSignal of the first of its calls.
  */
-export function coalesce<Asked, Answer>(
-  work: (asked: Asked[], signal: AbortSignal) => Promise<Answer>,
-): (asked: Asked, signal: AbortSignal) => Promise<Answer> {
-  let running: Promise<unknown> = Promise.resolve();
-  let next: { asked: Asked[]; answer: Promise<Answer> } | undefined;
+export function coalesce<Request, Result>(
+  work: (requests: Request[], signal: AbortSignal) => Promise<Result>,
+): (request: Request, signal: AbortSignal) => Promise<Result> {
+  let lastRun: Promise<unknown> = Promise.resolve();
+  let nextRun: { requests: Request[]; result: Promise<Result> } | undefined;
 
-  return (asked, signal) => {
-    if (next !== undefined) {
-      next.asked.push(asked);
-      return next.answer;
+  return (request, signal) => {
+    if (nextRun !== undefined) {
+      nextRun.requests.push(request);
+      return nextRun.result;
     }
-    const everybody = [asked];
-    const answer = running.then(() => {
-      next = undefined;
-      return work(everybody, signal);
+    const requests = [request];
+    const result = lastRun.then(() => {
+      nextRun = undefined;
+      return work(requests, signal);
     });
-    next = { asked: everybody, answer };
-    running = answer.catch(() => undefined);
-    return answer;
+    nextRun = { requests, result };
+    lastRun = result.catch(() => undefined);
+    return result;
   };
 }

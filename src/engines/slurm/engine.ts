@@ -1,19 +1,26 @@
+import pLimit, { type LimitFunction } from 'p-limit';
 import { BursarError } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine, EngineJob } from '../engine.ts';
+import { createAccountingReader } from './accounting-reader.ts';
 import { coalesce } from './coalesce.ts';
-import { type CommandOptions, chunked, createRunCommand, isJobName, outputOf } from './commands.ts';
-import { createFinishedJobs } from './finished-jobs.ts';
+import {
+  type CommandOptions,
+  createRunCommand,
+  isJobName,
+  requireOutput,
+  requireSuccessUnlessFinished,
+  toChunks,
+} from './commands.ts';
+import { createMissingJobInspector } from './missing-jobs.ts';
 import { createQueueReader, type QueueEntry } from './queue-reader.ts';
 import type { Accounting } from './sacct.ts';
-import { parseSbatchOutput, sbatchCommand } from './sbatch.ts';
-import { checkScancel, scancelById, scancelByName } from './scancel.ts';
-import { checkRelease, parsePing, pingCommand, releaseCommand } from './scontrol.ts';
-import { parseScriptCheck, scriptCheckCommand } from './script-check.ts';
+import { parseSubmittedJobId, sbatchCommand } from './sbatch.ts';
+import { scancelById, scancelByName } from './scancel.ts';
+import { parsePing, pingCommand, releaseCommand } from './scontrol.ts';
+import { requireRunnableScript, scriptCheckCommand } from './script-check.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { squeueCommand } from './squeue.ts';
-import { createTraces } from './traces.ts';
-import { createTurns } from './turns.ts';
 
 export interface SlurmEngineOptions extends CommandOptions {
   accounting: Accounting;
@@ -21,69 +28,77 @@ export interface SlurmEngineOptions extends CommandOptions {
 }
 
 /**
- * Runs jobs through the commands of Slurm. It keeps nothing itself: a job's name in Slurm is its id in Bursar, and what
- * Slurm says is all that is known. No number of jobs makes it run more commands to follow them.
+ * Runs jobs through Slurm's command line. The engine stores nothing: a job's name in Slurm is its Bursar job id, and
+ * Slurm's own output is the only source of job states. The number of polling commands does not depend on the number of
+ * jobs.
  */
 export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const { now = Date.now } = options;
   const run = createRunCommand(options);
-  const leftQueue = createFinishedJobs(options.accounting, run, now);
-  const traces = createTraces(run, now);
+  const readFinishedJobs = createAccountingReader(options.accounting, run, now);
+  const missingJobs = createMissingJobInspector(run, now);
   const readQueue = createQueueReader(now);
-  const inTurn = createTurns();
-  /** Names by id, as last observed: ids are told to `discard` without them. */
-  let observed = new Map<string, string>();
-  /** What was last observed to be over; and the ids of jobs that Bursar is done with, but Slurm not yet. */
+  /** Serialises the submissions of each job id: two concurrent ones would both find no earlier job, and both submit. */
+  const submissionLimits = new Map<string, LimitFunction>();
+  /** Job names by Slurm id, from the last `observe`: `discard` receives ids without names. */
+  let observedNames = new Map<string, string>();
+  /** The finished jobs of the last `observe`, and the ids that Bursar has forgotten but squeue still lists. */
   let finished: Observation[] = [];
-  const forgotten = new Set<string>();
-  let answeredAt: number | null = null;
+  const forgottenRefs = new Set<string>();
+  let lastAnsweredAt: number | null = null;
 
-  /** All jobs of Bursar's that Slurm has, by their ids, lowest first. */
+  /** Reads all jobs of Bursar from squeue, in ascending order of their Slurm ids. */
   const squeue = coalesce(async (_, signal): Promise<QueueEntry[]> => {
-    const queue = readQueue(outputOf('squeue', await run(squeueCommand(), signal)));
-    answeredAt = now();
-    traces.note(queue);
+    const queue = readQueue(requireOutput('squeue', await run(squeueCommand(), signal)));
+    lastAnsweredAt = now();
+    missingJobs.recordQueue(queue);
     return queue.sort((a, b) => Number(a.job.ref) - Number(b.job.ref));
   });
-  const list = async (signal: AbortSignal) => (await squeue(undefined, signal)).map(({ job }) => job);
+  const listJobs = async (signal: AbortSignal) => (await squeue(undefined, signal)).map(({ job }) => job);
 
-  const release = coalesce(async (asked: ReadonlyMap<string, string>[], signal) => {
-    const wanted = new Map(asked.flatMap((refs) => [...refs]));
-    // An id that is another job's by now is not this one; one that is not held any more needs nothing.
-    const held = (await list(signal)).filter((job) => wanted.get(job.name) === job.ref && isHeld(job));
-    for (const part of chunked(held)) {
-      checkRelease(await run(releaseCommand(part.map(({ ref }) => ref)), signal));
+  const release = coalesce(async (requests: ReadonlyMap<string, string>[], signal) => {
+    const refsToRelease = new Map(requests.flatMap((refs) => [...refs]));
+    // Slurm may have given the id to another job since. A job that is no longer held needs no release.
+    const held = (await listJobs(signal)).filter((job) => refsToRelease.get(job.name) === job.ref && isHeld(job));
+    for (const chunk of toChunks(held)) {
+      requireSuccessUnlessFinished('scontrol', await run(releaseCommand(chunk.map(({ ref }) => ref)), signal));
     }
   });
 
   async function scancel(refs: readonly string[], signal: AbortSignal): Promise<void> {
-    for (const part of chunked(refs)) checkScancel(await run(scancelById(part), signal));
+    for (const chunk of toChunks(refs)) requireSuccessUnlessFinished('scancel', await run(scancelById(chunk), signal));
   }
 
   async function submit(job: EngineJob, signal: AbortSignal): Promise<string> {
     const { jobId, command, workspace } = job;
-    // An earlier submission whose answer was lost. Jobs are held, so that none of several has run.
-    const [known, ...others] = (await list(signal)).filter(({ name }) => name === jobId);
-    const strays = others.filter(isHeld).map(({ ref }) => ref);
-    if (strays.length > 0) await scancel(strays, signal);
-    if (known !== undefined) return known.ref;
+    // An earlier sbatch may have succeeded although its response was lost. Jobs are submitted held, so none has run.
+    const [existing, ...duplicates] = (await listJobs(signal)).filter(({ name }) => name === jobId);
+    const heldDuplicates = duplicates.filter(isHeld).map(({ ref }) => ref);
+    if (heldDuplicates.length > 0) await scancel(heldDuplicates, signal);
+    if (existing !== undefined) return existing.ref;
     const submission = sbatchCommand(job);
     if (command.kind === 'script') {
       const check = scriptCheckCommand(workspace.directory, command.script);
-      parseScriptCheck(command.script, outputOf('bash', await run(check, signal)));
+      requireRunnableScript(command.script, requireOutput('bash', await run(check, signal)));
     }
-    return parseSbatchOutput(await run(submission, signal));
+    return parseSubmittedJobId(await run(submission, signal));
   }
 
   return {
     open: async () => undefined,
 
     async submit(job, signal) {
-      if (!isJobName(job.jobId)) {
-        const message = `The job id ${JSON.stringify(job.jobId)} cannot be the name of a job in Slurm`;
-        throw new BursarError('job_refused', message);
+      const { jobId } = job;
+      if (!isJobName(jobId)) {
+        throw new BursarError('job_refused', `The job id ${JSON.stringify(jobId)} cannot be used as a Slurm job name`);
       }
-      return await inTurn(job.jobId, () => submit(job, signal));
+      const limit = submissionLimits.get(jobId) ?? pLimit(1);
+      submissionLimits.set(jobId, limit);
+      try {
+        return await limit(() => submit(job, signal));
+      } finally {
+        if (limit.activeCount + limit.pendingCount === 0) submissionLimits.delete(jobId);
+      }
     },
 
     release,
@@ -91,59 +106,57 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     async find(jobIds, signal) {
       const names = new Set(jobIds.filter(isJobName));
       if (names.size === 0) return new Map();
-      const jobs = (await list(signal)).filter(({ name }) => names.has(name));
-      // The lowest id of a name comes last, and stays.
+      const jobs = (await listJobs(signal)).filter(({ name }) => names.has(name));
+      // Reversed, so that the lowest id of a name is written last and wins.
       return new Map(jobs.reverse().map(({ name, ref }) => [name, ref]));
     },
 
     async observe(expected, signal) {
       const queue = await squeue(undefined, signal);
-      observed = new Map();
-      for (const { job } of queue) observed.set(job.ref, job.name);
-      for (const ref of forgotten) if (!observed.has(ref)) forgotten.delete(ref);
-      const missing = new Map<string, string>();
-      for (const [jobId, ref] of expected) if (observed.get(ref) !== jobId) missing.set(jobId, ref);
+      observedNames = new Map(queue.map(({ job }) => [job.ref, job.name]));
+      for (const ref of forgottenRefs) if (!observedNames.has(ref)) forgottenRefs.delete(ref);
+      const missing = new Map([...expected].filter(([jobId, ref]) => observedNames.get(ref) !== jobId));
       const current: Observation[] = [];
       for (const { observation } of queue) {
         if (observation === null) continue;
         const { kind, jobId, ref } = observation;
-        // What is over under another id than the expected one was a stray, and needs no discarding any more.
-        const isDone = kind === 'finished' && (forgotten.has(ref) || (expected.get(jobId) ?? ref) !== ref);
+        // A finished job whose id is not the expected one was a duplicate submission: nothing is left to discard.
+        const isDone = kind === 'finished' && (forgottenRefs.has(ref) || (expected.get(jobId) ?? ref) !== ref);
         if (!isDone) current.push(observation);
       }
       finished = current.filter(({ kind }) => kind === 'finished');
-      return current.concat(await leftQueue.look(missing, signal));
+      return current.concat(await readFinishedJobs(missing, signal));
     },
 
-    trace: traces.find,
+    inspectMissing: missingJobs.inspect,
 
     async discard(refs, signal) {
       const unwanted = new Set(refs);
-      // Only what is still held: whoever stored the id of a submission since has released it, and it is no stray.
-      const jobs = (await list(signal)).filter((job) => unwanted.has(job.ref) && isHeld(job));
-      const same = jobs.filter(({ ref, name }) => (observed.get(ref) ?? name) === name);
+      // Cancels held jobs only: a job that is not held was released after its id had been stored, so it is wanted.
+      const jobs = (await listJobs(signal)).filter((job) => unwanted.has(job.ref) && isHeld(job));
+      const sameName = jobs.filter(({ ref, name }) => (observedNames.get(ref) ?? name) === name);
       await scancel(
-        same.map(({ ref }) => ref),
+        sameName.map(({ ref }) => ref),
         signal,
       );
     },
 
     async cancel(jobId, signal) {
-      if (isJobName(jobId)) checkScancel(await run(scancelByName(jobId), signal));
+      if (isJobName(jobId)) requireSuccessUnlessFinished('scancel', await run(scancelByName(jobId), signal));
     },
 
     async forget(jobIds) {
       const names = new Set(jobIds);
-      for (const { jobId, ref } of finished) if (names.has(jobId)) forgotten.add(ref);
+      for (const { jobId, ref } of finished) if (names.has(jobId)) forgottenRefs.add(ref);
     },
 
     async health(signal) {
       const { ok, detail } = parsePing(await run(pingCommand(), signal));
-      const age = answeredAt === null ? '' : `; squeue last answered ${Math.round((now() - answeredAt) / 1000)} s ago`;
-      return { ok, detail: `${detail}${age}` };
+      if (lastAnsweredAt === null) return { ok, detail };
+      return { ok, detail: `${detail}; squeue last answered ${Math.round((now() - lastAnsweredAt) / 1000)} s ago` };
     },
 
-    // Slurm tells nobody: who wants to know has to ask.
+    // Slurm sends no notifications; the watcher polls.
     onChange: () => undefined,
 
     close: async () => undefined,

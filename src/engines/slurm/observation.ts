@@ -4,14 +4,14 @@ import type { Observation } from '../../domain/jobs/transition.ts';
 import type { SlurmExit, SlurmJob } from './slurm-job.ts';
 
 /** What a job in Slurm means for Bursar; null when Slurm says something that is not known here, which tells nothing. */
-export function observationOf(job: SlurmJob, now: number): Observation | null {
+export function toObservation(job: SlurmJob, now: number): Observation | null {
   const words = [job.state, job.reason].filter((word) => word !== '').join(', ');
   const about = { jobId: job.name, ref: job.ref, words };
   // `CANCELLED by 1000`
   const [state = ''] = job.state.split(' ', 1);
   if (isWaiting.has(state)) return { ...about, kind: 'queued', held: job.reason === 'JobHeldUser' };
   if (isRunning.has(state)) return { ...about, kind: 'running', startedAt: job.startedAt ?? now };
-  const verdict = judge(state, job);
+  const verdict = outcomeForState(state, job);
   return verdict === null ? null : { ...about, kind: 'finished', ...verdict, ...usage(job, now) };
 }
 
@@ -30,11 +30,11 @@ const isRunning = new Set(['RUNNING', 'COMPLETING', 'SUSPENDED', 'STOPPED', 'SIG
 const startedTwice =
   'Slurm forgot that it had begun and started it again, which was prevented: see its files for what it did';
 
-type Verdict = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
+type OutcomeFields = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
 
 /** The outcome comes from the state: the exit code of a job that Slurm has ended may be anything. */
-function judge(state: string, job: SlurmJob): Verdict | null {
-  const verdict = (outcome: Outcome, text: string): Verdict => ({
+function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
+  const verdict = (outcome: Outcome, text: string): OutcomeFields => ({
     outcome,
     reason: `${text} (${[job.state, job.reason].filter((word) => word !== '').join(', ')})`,
     exitCode: null,
@@ -45,7 +45,7 @@ function judge(state: string, job: SlurmJob): Verdict | null {
     case 'FAILED':
       if (job.exit === 'unstarted') return verdict('node_failed', 'Slurm could not start it');
       if (job.exit === 'again') return verdict('node_failed', startedTwice);
-      return judgeExit(job.exit) ?? verdict('failed', 'it failed');
+      return outcomeForExit(job.exit) ?? verdict('failed', 'it failed');
     case 'TIMEOUT':
       return verdict('timed_out', 'it reached its time limit');
     case 'DEADLINE':
@@ -68,7 +68,7 @@ function judge(state: string, job: SlurmJob): Verdict | null {
 }
 
 /** A reason of the job's own. Slurm's says nothing more: a job that a signal killed is a `JobLaunchFailure` too. */
-function judgeExit({ code, signal }: Exclude<SlurmExit, string>): Verdict | null {
+function outcomeForExit({ code, signal }: Exclude<SlurmExit, string>): OutcomeFields | null {
   if (signal > 0) return { outcome: 'failed', reason: `killed by ${signalName(signal)}`, exitCode: null };
   // bash uses these two for itself, and every job is started by one.
   if (code === 127) return failed('command not found (exit code 127): stderr says which', code);
@@ -77,13 +77,13 @@ function judgeExit({ code, signal }: Exclude<SlurmExit, string>): Verdict | null
 }
 
 /** The end of a job by what a shell says of it: 128 and more for a signal. */
-export function judgeCode(code: number): Verdict {
+export function outcomeForExitCode(code: number): OutcomeFields {
   const exit = code > 128 && code < 160 ? { code: 0, signal: code - 128 } : { code, signal: 0 };
-  return judgeExit(exit) ?? succeeded;
+  return outcomeForExit(exit) ?? succeeded;
 }
 
-const succeeded: Verdict = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
-const failed = (reason: string, exitCode: number): Verdict => ({ outcome: 'failed', reason, exitCode });
+const succeeded: OutcomeFields = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
+const failed = (reason: string, exitCode: number): OutcomeFields => ({ outcome: 'failed', reason, exitCode });
 
 function signalName(signal: number): string {
   return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? `signal ${signal}`;

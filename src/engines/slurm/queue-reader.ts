@@ -1,6 +1,6 @@
 import type { Observation } from '../../domain/jobs/transition.ts';
 import { isJobName } from './commands.ts';
-import { observationOf } from './observation.ts';
+import { toObservation } from './observation.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { parseSqueueLine, withoutTimeUsed } from './squeue.ts';
 
@@ -20,7 +20,7 @@ export function createQueueReader(now: () => number): (output: string) => QueueE
 
   function understand(line: string): QueueEntry | null {
     const job = parseSqueueLine(line);
-    const entry = job !== null && isJobName(job.name) ? { job, observation: observationOf(job, now()) } : null;
+    const entry = job !== null && isJobName(job.name) ? { job, observation: toObservation(job, now()) } : null;
     kept.set(withoutTimeUsed(line), entry);
     return entry;
   }

@@ -1,5 +1,5 @@
 import type { SlurmCommand } from './commands.ts';
-import { parseExit, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
+import { parseSacctExitCode, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 /**
  * Whom to ask about jobs that have left the queue: slurmdbd (`sacct`), the file of the plugin jobcomp/filetxt, which must
@@ -32,7 +32,7 @@ export function parseSacct(output: string): SlurmJob[] {
       name: name.join('|'),
       state,
       reason: '',
-      exit: parseExit(exit ?? ''),
+      exit: parseSacctExitCode(exit ?? ''),
       startedAt: parseTime(start ?? ''),
       endedAt: parseTime(end ?? ''),
       elapsedSeconds: Number(elapsed) || 0,

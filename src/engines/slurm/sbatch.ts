@@ -1,8 +1,8 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import type { EngineJob, SiteOptions } from '../engine.ts';
-import { lastWords, type SlurmCommand, unavailable } from './commands.ts';
-import { wrapperScript } from './wrapper.ts';
+import { lastErrorLine, type SlurmCommand, unavailableError } from './commands.ts';
+import { buildWrapperScript } from './wrapper.ts';
 
 /** Submits a job, held: it runs when it is released. Throws `job_refused` when its command cannot be run anywhere. */
 export function sbatchCommand(job: EngineJob): SlurmCommand {
@@ -24,7 +24,7 @@ export function sbatchCommand(job: EngineJob): SlurmCommand {
     `--ntasks-per-node=${job.coresPerNode}`,
     `--time=${Math.max(1, Math.ceil(job.runtimeSeconds / 60))}`,
   ];
-  return { argv: ['sbatch', ...options], stdin: wrapperScript(job) };
+  return { argv: ['sbatch', ...options], stdin: buildWrapperScript(job) };
 }
 
 /** Where the operator wants a job to go. */
@@ -47,10 +47,10 @@ const literal = (path: string) => path.replaceAll('%', '%%');
  * The job's id. Only what Slurm says no to in so many words is refused for good; after anything else the job may be
  * there or not.
  */
-export function parseSbatchOutput(result: RunResult): string {
+export function parseSubmittedJobId(result: RunResult): string {
   const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(result.stdout) ?? [];
   if (result.code === 0 && ref !== undefined) return ref;
-  if (result.code === null || result.code === 0 || !isRefusal(result.stderr)) throw unavailable('sbatch', result);
+  if (result.code === null || result.code === 0 || !isRefusal(result.stderr)) throw unavailableError('sbatch', result);
   throw new BursarError('job_refused', `Slurm refuses it: ${refusalIn(result)}`);
 }
 
@@ -69,5 +69,5 @@ function refusalIn(result: RunResult): string {
   const failure = /Batch job submission failed: (.+)/.exec(result.stderr)?.[1];
   const detail = /error: (invalid .+)/i.exec(result.stderr)?.[1];
   if (failure !== undefined && detail !== undefined) return `${failure} (${detail})`;
-  return failed ?? invalid ?? unknown ?? lastWords(result);
+  return failed ?? invalid ?? unknown ?? lastErrorLine(result);
 }

@@ -22,7 +22,7 @@ export function scriptCheckCommand(directory: string, script: string): SlurmComm
 }
 
 /** Throws `job_refused` when the script cannot be run. Whether its interpreter is there only the nodes know. */
-export function parseScriptCheck(script: string, output: string): void {
+export function requireRunnableScript(script: string, output: string): void {
   const [verdict, firstLine = ''] = output.split('\n');
   if (verdict === 'outside') throw refused(scriptRefusal.outside(script));
   if (verdict !== 'file') throw refused(scriptRefusal.absent(script));

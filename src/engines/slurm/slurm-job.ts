@@ -2,7 +2,7 @@
 export type SlurmExit = { code: number; signal: number } | 'unstarted' | 'again';
 
 /** The signal that a job ends by when it is started again: one of the real-time signals, which kill no ordinary program. */
-export const startedAgain = 47;
+export const duplicateStartSignal = 47;
 
 /** A job, as squeue or sacct tells of it. Times are epoch milliseconds; null where there is none (yet). */
 export interface SlurmJob {
@@ -42,9 +42,9 @@ export function parseText(text: string): string {
  * squeue's `exit_code` is what wait(2) gave, unless the job could not be started: then it is the number of one of
  * Slurm's errors, which looks like a code and a signal at once. A process has either.
  */
-export function exitOfStatus(status: number): SlurmExit {
+export function decodeWaitStatus(status: number): SlurmExit {
   const [code, signal] = [status >> 8, status & 0x7f];
-  if (code === 0 && signal === startedAgain) return 'again';
+  if (code === 0 && signal === duplicateStartSignal) return 'again';
   return code > 0 && signal > 0 ? 'unstarted' : { code, signal };
 }
 
@@ -52,8 +52,8 @@ export function exitOfStatus(status: number): SlurmExit {
  * sacct's `ExitCode` is `code:signal`. Of the number of an error only the low bits are left, which look like one of the
  * real-time signals: they kill no ordinary program.
  */
-export function parseExit(text: string): SlurmExit {
+export function parseSacctExitCode(text: string): SlurmExit {
   const [code = 0, signal = 0] = text.split(':').map(Number);
-  if (code === 0 && signal === startedAgain) return 'again';
+  if (code === 0 && signal === duplicateStartSignal) return 'again';
   return signal >= 32 && signal < 65 ? 'unstarted' : { code, signal };
 }

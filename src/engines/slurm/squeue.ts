@@ -1,6 +1,6 @@
 import type { RunResult } from '../../shell/shell.ts';
-import { outputOf, type SlurmCommand } from './commands.ts';
-import { exitOfStatus, parseElapsed, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
+import { requireOutput, type SlurmCommand } from './commands.ts';
+import { decodeWaitStatus, parseElapsed, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 const fields = [
   // The first one: it changes from look to look, and nothing else of a line does while a job waits or runs.
@@ -33,7 +33,7 @@ export function squeueByIdCommand(refs: readonly string[]): SlurmCommand {
 /** Asked for one job alone, squeue calls it an error that there is none. */
 export function parseSqueueById(result: RunResult): SlurmJob[] {
   if (result.code === 1 && /invalid job id/i.test(result.stderr)) return [];
-  return parseSqueue(outputOf('squeue', result));
+  return parseSqueue(requireOutput('squeue', result));
 }
 
 export function parseSqueue(output: string): SlurmJob[] {
@@ -49,7 +49,7 @@ export function parseSqueueLine(line: string): SlurmJob | null {
     name: name.join('|').replace(/\|\s*$/, ''),
     state,
     reason: parseText(reason ?? ''),
-    exit: exitOfStatus(Number(status)),
+    exit: decodeWaitStatus(Number(status)),
     startedAt: parseTime(start ?? ''),
     endedAt: parseTime(end ?? ''),
     elapsedSeconds: parseElapsed(used ?? ''),

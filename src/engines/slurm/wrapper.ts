@@ -1,7 +1,7 @@
 import { BursarError, unreachable } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import type { EngineJob } from '../engine.ts';
-import { startedAgain } from './slurm-job.ts';
+import { duplicateStartSignal } from './slurm-job.ts';
 
 /**
  * The batch script that Slurm runs: it sees to it that the job runs once and where it should, and ends as the job ends. It
@@ -9,7 +9,7 @@ import { startedAgain } from './slurm-job.ts';
  * the same end, and of one that knows nothing of it any more Bursar need not be told. What the user brings is only ever
  * named in it: `#SBATCH` lines of theirs are inert.
  */
-export function wrapperScript(job: EngineJob): string {
+export function buildWrapperScript(job: EngineJob): string {
   const { directory } = job.workspace;
   const run = commandLines(job.command).map((line) => `  ${line}`);
   return `#!/bin/bash
@@ -23,7 +23,7 @@ finish() {
   case $1 in ${deadlyCodes}) kill -$(($1 - 128)) $$ ;; esac
   exit "$1"
 }
-directory=${quote(directory)}
+directory=${quoteForBash(directory)}
 # Slurm starts a job whose directory is not there in /tmp.
 [ . -ef "$directory" ] || fail 'the job was not started in its own folder'
 cd -- "$directory" || fail 'the folder of the job cannot be used'
@@ -35,7 +35,7 @@ if ! mkdir -- "$directory.started"; then
   { read -r code _ < "$directory.started/end"; } 2> /dev/null
   case $code in '' | *[!0-9]*) ;; *) finish "$code" ;; esac
   # That this is no fault of the job's, a signal of our own tells.
-  kill -${startedAgain} $$
+  kill -${duplicateStartSignal} $$
 fi
 mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be made'
 began=$(date +%s)
@@ -43,7 +43,7 @@ began=$(date +%s)
 trap : ${survived}
 (
   export HOME="$directory" TMPDIR="$directory.tmp" LANG=C.UTF-8
-  export BURSAR_JOB_ID=${quote(job.jobId)}
+  export BURSAR_JOB_ID=${quoteForBash(job.jobId)}
   export BURSAR_NODES=${job.nodes} BURSAR_CORES_PER_NODE=${job.coresPerNode} BURSAR_RUNTIME_SECONDS=${job.runtimeSeconds}
   unset directory began conf
   unset -f fail finish
@@ -67,26 +67,26 @@ const deadlyCodes = Array.from({ length: 31 }, (_, index) => index + 1)
 function commandLines(command: JobCommand): string[] {
   switch (command.kind) {
     case 'line':
-      return [`exec /bin/bash -c ${quote(command.line)}`];
+      return [`exec /bin/bash -c ${quoteForBash(command.line)}`];
     case 'script': {
-      const script = quote(`./${command.script}`);
-      return [`chmod u+x ${script}`, `exec ${words([`./${command.script}`, ...command.args])}`];
+      const script = quoteForBash(`./${command.script}`);
+      return [`chmod u+x ${script}`, `exec ${quoteAll([`./${command.script}`, ...command.args])}`];
     }
     case 'argv':
       if (!command.argv[0]) throw new BursarError('job_refused', 'the command is empty');
-      return [`exec -- ${words(command.argv)}`];
+      return [`exec -- ${quoteAll(command.argv)}`];
     default:
       return unreachable(command);
   }
 }
 
-const words = (argv: readonly string[]) => argv.map(quote).join(' ');
+const quoteAll = (argv: readonly string[]) => argv.map(quoteForBash).join(' ');
 
 /**
  * A word for bash, on one line whatever is in it: sbatch refuses a script with the line ends of Windows, and lines of
  * its own could be taken for options.
  */
-export function quote(text: string): string {
+export function quoteForBash(text: string): string {
   if (text.includes('\0')) throw new BursarError('job_refused', 'the command holds a NUL character: remove it');
   const escaped = text
     .replace(/[\\']/g, (character) => `\\${character}`)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe, test } from 'node:test';
-import { observationOf } from '../../../src/engines/slurm/observation.ts';
+import { toObservation } from '../../../src/engines/slurm/observation.ts';
 import { parseSacct, sacctCommand } from '../../../src/engines/slurm/sacct.ts';
-import { parseSbatchOutput } from '../../../src/engines/slurm/sbatch.ts';
+import { parseSubmittedJobId } from '../../../src/engines/slurm/sbatch.ts';
 import { parsePing } from '../../../src/engines/slurm/scontrol.ts';
 import { parseElapsed } from '../../../src/engines/slurm/slurm-job.ts';
 import { parseSqueue } from '../../../src/engines/slurm/squeue.ts';
-import { quote } from '../../../src/engines/slurm/wrapper.ts';
+import { quoteForBash } from '../../../src/engines/slurm/wrapper.ts';
 
 const id = '6B2D1F1E-8C65-4A0B-9A0E-1C5A0E6A7B11';
 const at = 1_794_712_926;
@@ -17,7 +17,7 @@ function seen(row: string, used = '0:00') {
   const [job] = parseSqueue(`${used}|7|${row}|${id}|\n`);
   assert.ok(job !== undefined);
   const none = { jobId: id, ref: '7', words: '', kind: null };
-  const { jobId: _jobId, ref: _ref, words: _words, ...rest } = observationOf(job, 1) ?? none;
+  const { jobId: _jobId, ref: _ref, words: _words, ...rest } = toObservation(job, 1) ?? none;
   return rest;
 }
 
@@ -33,7 +33,7 @@ describe('what squeue says', () => {
   });
 
   test('is kept in its own words', () => {
-    const words = (row: string) => parseSqueue(`0:02|7|${row}|${id}|\n`).map((job) => observationOf(job, 1)?.words);
+    const words = (row: string) => parseSqueue(`0:02|7|${row}|${id}|\n`).map((job) => toObservation(job, 1)?.words);
     assert.deepEqual(words('PENDING|Resources|0|N/A|N/A||1|1'), ['PENDING, Resources']);
     assert.deepEqual(words(`RUNNING|None|0|${at}|NONE|n1|1|1`), ['RUNNING']);
     assert.deepEqual(words(`TIMEOUT|TimeLimit|15|${at}|${at}|n1|1|1`), ['TIMEOUT, TimeLimit']);
@@ -111,7 +111,7 @@ test('what sacct says', () => {
     `5|FAILED|0:53|${at}|${at}|0|n1|1|1|${id}`,
     `6|OUT_OF_MEMORY|0:125|${at}|${at + 2}|2|n1|1|1|${id}`,
   ];
-  const ends = parseSacct(rows.join('\n')).map((job) => observationOf(job, 1));
+  const ends = parseSacct(rows.join('\n')).map((job) => toObservation(job, 1));
   const told = ends.map((end) => end?.kind === 'finished' && [end.outcome, end.reason, end.elapsedSeconds]);
   assert.deepEqual(told, [
     ['failed', 'exit code 3', 2],
@@ -126,11 +126,11 @@ describe('what sbatch says', () => {
   const failing =
     (text: string, code: number | null = 1) =>
     () =>
-      parseSbatchOutput({ code, stdout: '', stderr: `sbatch: error: ${text}\n` });
+      parseSubmittedJobId({ code, stdout: '', stderr: `sbatch: error: ${text}\n` });
 
   test('an id, alone or with its cluster', () => {
-    assert.equal(parseSbatchOutput({ code: 0, stdout: '17\n', stderr: '' }), '17');
-    assert.equal(parseSbatchOutput({ code: 0, stdout: 'a notice of the site\n17;alps\n', stderr: '' }), '17');
+    assert.equal(parseSubmittedJobId({ code: 0, stdout: '17\n', stderr: '' }), '17');
+    assert.equal(parseSubmittedJobId({ code: 0, stdout: 'a notice of the site\n17;alps\n', stderr: '' }), '17');
   });
 
   test('no', () => {
@@ -182,9 +182,9 @@ test('words reach bash as they are, on one line', () => {
     '!x',
     '#SBATCH',
   ];
-  const quoted = words.map(quote).join(' ');
+  const quoted = words.map(quoteForBash).join(' ');
   assert.doesNotMatch(quoted, /[\r\n]/);
   const shown = execFileSync('bash', ['-c', `printf '%s\\0' ${quoted}`], { encoding: 'utf8' });
   assert.deepEqual(shown.split('\0').slice(0, -1), words);
-  assert.throws(() => quote('a\0b'), { code: 'job_refused' });
+  assert.throws(() => quoteForBash('a\0b'), { code: 'job_refused' });
 });

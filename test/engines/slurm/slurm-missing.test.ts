@@ -11,7 +11,7 @@ import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 const silent = { accounting: 'none', minJobAge: 2 } as const;
 
 const traceOf = async (engine: Engine, job: EngineJob, ref: string) =>
-  (await engine.trace(new Map([[job.jobId, { ref, workspace: job.workspace }]]), never)).get(job.jobId);
+  (await engine.inspectMissing(new Map([[job.jobId, { ref, workspace: job.workspace }]]), never)).get(job.jobId);
 
 const untilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
   eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job.jobId], never)).size === 0);
@@ -30,8 +30,8 @@ describe('a job that Slurm does not mention any more', () => {
     cluster.run('scancel', first, second);
     for (const job of [held, pending]) await untilGone(harness, job);
     for (const one of [engine, await reopen()]) {
-      assert.equal(await traceOf(one, held, first), 'unbegun');
-      assert.equal(await traceOf(one, pending, second), 'unbegun');
+      assert.equal(await traceOf(one, held, first), 'never_started');
+      assert.equal(await traceOf(one, pending, second), 'never_started');
     }
     assert.deepEqual(await Promise.all([held, pending].map(runsOf)), [0, 0]);
   });
@@ -51,7 +51,7 @@ describe('a job that Slurm does not mention any more', () => {
       assert.ok(typeof end === 'object');
       assert.deepEqual([end.outcome, end.exitCode], ['succeeded', 0]);
       assert.ok(end.startedAt !== null && end.endedAt >= end.startedAt && end.elapsedSeconds >= 1);
-      assert.equal(await traceOf(engine, lost, second), 'forgotten');
+      assert.equal(await traceOf(engine, lost, second), 'lost_by_system');
       const unreachable = { ...lost, workspace: { ...lost.workspace, directory: '/nowhere/files' } };
       assert.equal(await traceOf(engine, unreachable, second), undefined);
     },
@@ -98,10 +98,10 @@ describe('a job that Slurm does not mention any more', () => {
       '1e3 1 2\n',
     ]) {
       await writeFile(`${ran.workspace.directory}.started/end`, text);
-      assert.deepEqual(await engine.trace(missing, never), new Map(), JSON.stringify(text));
+      assert.deepEqual(await engine.inspectMissing(missing, never), new Map(), JSON.stringify(text));
     }
     await writeFile(`${ran.workspace.directory}.started/end`, '3 10 12\n1 0 1 2\n');
-    const found = await engine.trace(missing, never);
+    const found = await engine.inspectMissing(missing, never);
     assert.deepEqual([...found.keys()], [ran.jobId]);
     assert.equal((found.get(ran.jobId) as { reason: string }).reason, 'exit code 3');
   });
@@ -111,7 +111,7 @@ describe('a job that Slurm does not mention any more', () => {
     const lost = await newJob(count);
     const ref = await engine.submit(lost, never);
     await cluster.wipeController();
-    assert.equal(await traceOf(await reopen(), lost, ref), 'forgotten');
+    assert.equal(await traceOf(await reopen(), lost, ref), 'lost_by_system');
   });
 
   slurmTest('its id is another job now, whosever that is: it was forgotten', silent, async (harness) => {
@@ -124,7 +124,7 @@ describe('a job that Slurm does not mention any more', () => {
       .trim();
     cluster.run('sbatch', '--hold', '-J', 'next', '-o', '/dev/null', '--wrap', 'true');
     assert.equal(other, ref);
-    assert.equal(await traceOf(await reopen(), lost, ref), 'forgotten');
+    assert.equal(await traceOf(await reopen(), lost, ref), 'lost_by_system');
   });
 
   slurmTest('it was there a moment ago, and what is over stays longer: it was forgotten', {}, async (harness) => {
@@ -134,8 +134,8 @@ describe('a job that Slurm does not mention any more', () => {
     await engine.find([lost.jobId], never);
     await appendFile(cluster.env.SLURM_CONF, 'FirstJobId=1000\n');
     await cluster.wipeController();
-    assert.equal(await traceOf(engine, lost, ref), 'forgotten');
+    assert.equal(await traceOf(engine, lost, ref), 'lost_by_system');
     // Who did not see it there cannot tell: it may have been cancelled long ago.
-    assert.equal(await traceOf(await reopen(), lost, ref), 'unbegun');
+    assert.equal(await traceOf(await reopen(), lost, ref), 'never_started');
   });
 });
