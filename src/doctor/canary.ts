@@ -52,7 +52,11 @@ export async function runCanaryJob(check: Check, mine: CanaryTarget, patienceMs:
 /** As every job's: also a running Bursar sees it in the queue, and knows that it is none of its own. */
 const newJobId = () => `DOCTOR-${randomUUID().replaceAll('-', '').toUpperCase()}`;
 
-async function follow({ engine, workspaces, site, readLastLine: readEnd }: CanaryTarget, jobId: string, deadline: number): Promise<string> {
+async function follow(
+  { engine, workspaces, site, readLastLine: readEnd }: CanaryTarget,
+  jobId: string,
+  deadline: number,
+): Promise<string> {
   const workspace = workspaces.pathsOf(jobId);
   const command = { kind: 'line', line: 'touch canary && echo alive' } as const;
   const job = { jobId, nodes: 1, coresPerNode: 1, runtimeSeconds: 60, command, workspace, site };
@@ -74,7 +78,11 @@ async function follow({ engine, workspaces, site, readLastLine: readEnd }: Canar
   }
 }
 
-async function checkOutput(readEnd: CanaryTarget['readLastLine'], stdout: string, elapsedSeconds: number): Promise<string> {
+async function checkOutput(
+  readEnd: CanaryTarget['readLastLine'],
+  stdout: string,
+  elapsedSeconds: number,
+): Promise<string> {
   if ((await readEnd(stdout)) !== 'alive') throw new Error('what it printed did not come back');
   return `it ran for ${elapsedSeconds} s`;
 }

@@ -4,7 +4,7 @@ import { createRunCommand, lastErrorLine } from '../engines/slurm/commands.ts';
 import { parsePing } from '../engines/slurm/scontrol.ts';
 import type { Shell } from '../shell/shell.ts';
 import type { Check } from './finding.ts';
-import { type RunSlurmCommand, requireStdout, checkSite } from './site-checks.ts';
+import { checkSite, type RunSlurmCommand, requireStdout } from './site-checks.ts';
 
 const commands = ['sbatch', 'squeue', 'scontrol', 'scancel'];
 const worstSkewSeconds = 5;
@@ -29,7 +29,8 @@ export async function checkSlurm(
   await checkClock(check, `the clock of ${shell.place} agrees`, async () => requireStdout(await ask('date', '+%s')));
   if (!(await checkController(check, ask))) return;
   await checkClock(check, 'the clock of the controller agrees', async () => {
-    const [, seconds] = /^Configuration data as of (\d+)/.exec(requireStdout(await ask('scontrol', 'show', 'config'))) ?? [];
+    const [, seconds] =
+      /^Configuration data as of (\d+)/.exec(requireStdout(await ask('scontrol', 'show', 'config'))) ?? [];
     return seconds ?? '';
   });
   for (const [project, site] of sites) await checkSite(check, ask, project, site);

@@ -193,8 +193,8 @@ async function withOwnEnd(
 ): Promise<Observation> {
   if (observation.kind !== 'finished' || observation.outcome !== 'cancelled') return observation;
   const { jobId, ref } = observation;
-  const trace = (await engine.inspectMissing(new Map([[jobId, { ref, workspace: workspaces.pathsOf(jobId) }]]), signal)).get(
-    jobId,
-  );
+  const trace = (
+    await engine.inspectMissing(new Map([[jobId, { ref, workspace: workspaces.pathsOf(jobId) }]]), signal)
+  ).get(jobId);
   return typeof trace === 'object' && trace.exitCode !== null ? { ...observation, ...trace } : observation;
 }

@@ -8,7 +8,7 @@ import { createDaemons } from './daemons.ts';
 import { freePorts } from './ports.ts';
 import { slurmConf, slurmdbdConf } from './slurm-conf.ts';
 import { databaseSocketPath, startDatabase } from './slurm-database.ts';
-import { findClusterProcesses, removeCgroups, findNodeProcesses } from './slurm-processes.ts';
+import { findClusterProcesses, findNodeProcesses, removeCgroups } from './slurm-processes.ts';
 
 export interface ClusterOptions {
   nodes?: number;

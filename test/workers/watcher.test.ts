@@ -87,7 +87,8 @@ describe('the watcher', () => {
       release: async (refs) => void done.push(`release ${[...refs.values()]}`),
       discard: async (refs) => void done.push(`discard ${refs}`),
       forget: async (jobIds) => void done.push(`forget ${jobIds.length}`),
-      inspectMissing: async (missing) => new Map(left === null ? [] : [...missing.keys()].map((name) => [name, left as JobEnd])),
+      inspectMissing: async (missing) =>
+        new Map(left === null ? [] : [...missing.keys()].map((name) => [name, left as JobEnd])),
       onChange: () => undefined,
     };
     const worker = {
