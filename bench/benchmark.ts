@@ -1,6 +1,6 @@
-import type { Loader } from './load.ts';
+import type { LoadGenerator } from './load.ts';
 import type { Size } from './size.ts';
-import type { Spread } from './spread.ts';
+import type { Summary } from './statistics.ts';
 
 /** What a figure is held to. An aim is reported, and never missed. */
 export type Bar = { atLeast: number } | { atMost: number } | { equalWithin: number } | { aim: number };
@@ -12,11 +12,11 @@ export interface Row {
   yardstick: string;
   /** Of `ours` and `theirs`. */
   unit: string;
-  ours: Spread;
+  ours: Summary;
   /** The yardstick, measured in the same rounds; null where it is not something to be measured. */
-  theirs: Spread | null;
+  theirs: Summary | null;
   /** What is held to the bar, in its unit; `×` is how many times the yardstick. */
-  figure: Spread;
+  figure: Summary;
   figureUnit: '×' | 'MB' | 's';
   bar: Bar;
   met: boolean;
@@ -25,11 +25,11 @@ export interface Row {
 /** What a benchmark is given. */
 export interface Bench {
   size: Size;
-  loader: Loader;
+  loadGenerator: LoadGenerator;
   /** Where every server under test leaves a profile of its processor time when it stops; undefined for nowhere. */
   profileFolder: string | undefined;
   /** Tells what is going on. */
-  say(text: string): void;
+  log(text: string): void;
   /** Something to be undone when the benchmark is over, however it ends; the last first. */
   defer(undo: () => Promise<unknown> | unknown): void;
   /** Measures both in turn, round by round, and adds the row of their ratio. */
@@ -38,25 +38,25 @@ export interface Bench {
   measure(measurement: Measurement): Promise<void>;
 }
 
-interface Described {
+interface RowDescription {
   what: string;
   yardstick: string;
   bar: Bar;
 }
 
-export interface Comparison extends Described {
+export interface Comparison extends RowDescription {
   unit: string;
   ours(): Promise<number>;
   theirs(): Promise<number>;
   /** How many rounds come before those that count; one, unless there is much code, which is rarely run. */
-  warmUps?: number;
+  warmUpRounds?: number;
 }
 
-export interface Measurement extends Described {
+export interface Measurement extends RowDescription {
   unit: 'MB' | 's';
   ours(): Promise<number>;
   /** What is held to the bar, of all rounds; their median otherwise. */
-  verdictOf?(sorted: readonly number[]): number;
+  aggregate?(sorted: readonly number[]): number;
 }
 
 export interface Benchmark {
@@ -66,7 +66,7 @@ export interface Benchmark {
   run(bench: Bench): Promise<void>;
 }
 
-export function meets(value: number, bar: Bar): boolean {
+export function meetsBar(value: number, bar: Bar): boolean {
   if ('atLeast' in bar) return value >= bar.atLeast;
   if ('atMost' in bar) return value <= bar.atMost;
   if ('equalWithin' in bar) return Math.abs(value - 1) <= bar.equalWithin;

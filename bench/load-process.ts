@@ -4,15 +4,15 @@ import Sqlite from 'better-sqlite3';
 import type { JobChanges, Load, LoadResult } from './load.ts';
 
 process.on('message', (load: Load) => {
-  send(load).then(
+  sendLoad(load).then(
     (result) => process.send?.(result),
     (error: Error) => process.send?.({ error: error.message }),
   );
 });
 
-async function send(load: Load): Promise<LoadResult> {
+async function sendLoad(load: Load): Promise<LoadResult> {
   const { url, paths, method = 'GET', headers, bodyFile, connections, seconds } = load;
-  const changing = load.change && openChanges(load.change);
+  const changing = load.change && openJobChanger(load.change);
   const body = bodyFile === undefined ? {} : { body: readFileSync(bodyFile) };
   const requests = paths.map((path) => ({ path, ...(changing ? { setupRequest: changing.setupRequest } : {}) }));
   const amount = { amount: Math.max(connections, paths.length) * 2 };
@@ -28,10 +28,10 @@ async function send(load: Load): Promise<LoadResult> {
     sampleInt: 50,
   });
   changing?.close();
-  return checked(load, result);
+  return checkResult(load, result);
 }
 
-function checked({ status, url, paths }: Load, result: autocannon.Result): LoadResult {
+function checkResult({ status, url, paths }: Load, result: autocannon.Result): LoadResult {
   const { errors, timeouts, statusCodeStats = {} } = result;
   const answers = Object.values(statusCodeStats).reduce((sum, { count }) => sum + (count ?? 0), 0);
   const others = Object.keys(statusCodeStats).filter((code) => code !== String(status));
@@ -39,11 +39,11 @@ function checked({ status, url, paths }: Load, result: autocannon.Result): LoadR
     const seen = JSON.stringify({ errors, timeouts, statusCodeStats });
     throw new Error(`${url}${paths[0]} should have answered ${status} every time: ${seen}`);
   }
-  return { answers, seconds: (result.finish.getTime() - result.start.getTime()) / 1000 };
+  return { responses: answers, seconds: (result.finish.getTime() - result.start.getTime()) / 1000 };
 }
 
 /** Writes behind the back of the server, as another process on the same books would. */
-function openChanges({ database, callers }: JobChanges) {
+function openJobChanger({ database, callers }: JobChanges) {
   const books = new Sqlite(database);
   books.pragma('synchronous = OFF');
   const raise = books

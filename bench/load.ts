@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { loadProcessor, pin } from './processes.ts';
+import { loadCpu, pinToCpu } from './processes.ts';
 
 /** Requests to be sent, by so many connections, each with one request under way. */
 export interface Load {
@@ -28,11 +28,11 @@ export interface JobChanges {
 }
 
 export interface LoadResult {
-  answers: number;
+  responses: number;
   seconds: number;
 }
 
-export interface Loader {
+export interface LoadGenerator {
   /** Answers a second. Throws when one of them is not as it should be. */
   rate(load: Load): Promise<number>;
   close(): Promise<void>;
@@ -41,15 +41,15 @@ export interface Loader {
 const program = fileURLToPath(new URL('./load-process.ts', import.meta.url));
 
 /** Sends its requests from a process of its own, which lives on, so that it is warm after the first time. */
-export async function startLoader(): Promise<Loader> {
+export async function startLoadGenerator(): Promise<LoadGenerator> {
   const child = fork(program);
-  pin(child.pid, loadProcessor);
+  pinToCpu(child.pid, loadCpu);
   return {
     async rate(load) {
       child.send(load);
       const [result] = (await once(child, 'message')) as [LoadResult | { error: string }];
       if ('error' in result) throw new Error(result.error);
-      return result.answers / result.seconds;
+      return result.responses / result.seconds;
     },
     async close() {
       child.disconnect();

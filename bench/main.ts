@@ -5,10 +5,10 @@ import { parseArgs } from 'node:util';
 import { isHere } from '../scripts/peers.ts';
 import type { Bench, Benchmark, Row } from './benchmark.ts';
 import { benchmarks } from './benchmarks.ts';
-import { startLoader } from './load.ts';
-import { loadNow, machineFacts, type Report, tableOf } from './report.ts';
+import { startLoadGenerator } from './load.ts';
+import { describeMachine, formatTable, loadAverage, type Report } from './report.ts';
 import { compare, measure } from './rounds.ts';
-import { smallest, usual } from './size.ts';
+import { fullSize, smokeSize } from './size.ts';
 
 const { values: options, positionals: names } = parseArgs({
   allowPositionals: true,
@@ -21,15 +21,15 @@ const { values: options, positionals: names } = parseArgs({
   },
 });
 
-const size = { ...(options.smoke ? smallest : usual) };
-if (options.jobs !== undefined) size.storedJobs = wholeNumber('--jobs', options.jobs);
-if (options.rounds !== undefined) size.rounds = wholeNumber('--rounds', options.rounds);
-const chosen = names.length === 0 ? benchmarks : names.map(benchmarkNamed);
+const size = { ...(options.smoke ? smokeSize : fullSize) };
+if (options.jobs !== undefined) size.storedJobs = parseWholeNumber('--jobs', options.jobs);
+if (options.rounds !== undefined) size.rounds = parseWholeNumber('--rounds', options.rounds);
+const chosen = names.length === 0 ? benchmarks : names.map(findBenchmark);
 
-const loadBefore = loadNow();
+const loadBefore = loadAverage();
 const rows: Row[] = [];
 const notRun: Record<string, string> = {};
-const loader = await startLoader();
+const loader = await startLoadGenerator();
 try {
   for (const benchmark of chosen) {
     const missing = benchmark.peers?.find((peer) => !isHere(peer));
@@ -41,35 +41,35 @@ try {
 }
 
 const judged = !options.smoke;
-const machine = machineFacts(loadBefore);
+const machine = describeMachine(loadBefore);
 const report: Report = { at: new Date().toISOString(), machine, judged, rows, notRun };
 mkdirSync(dirname(options.out), { recursive: true });
 writeFileSync(options.out, `${JSON.stringify(report, null, 2)}\n`);
-console.log(`\n${tableOf(report)}\n\nMore of it in ${options.out}.`);
+console.log(`\n${formatTable(report)}\n\nMore of it in ${options.out}.`);
 if (judged && rows.some(({ met }) => !met)) process.exitCode = 1;
 
 async function run(benchmark: Benchmark): Promise<void> {
-  const say = (text: string) => console.error(`${benchmark.name}: ${text}`);
-  const undos: (() => Promise<unknown> | unknown)[] = [];
-  const rounds = { benchmark: benchmark.name, rounds: size.rounds, say };
+  const log = (text: string) => console.error(`${benchmark.name}: ${text}`);
+  const cleanups: (() => Promise<unknown> | unknown)[] = [];
+  const rounds = { benchmark: benchmark.name, rounds: size.rounds, log };
   const bench: Bench = {
     size,
-    loader,
+    loadGenerator: loader,
     profileFolder: options.profile,
-    say,
-    defer: (undo) => undos.push(undo),
+    log,
+    defer: (undo) => cleanups.push(undo),
     compare: async (comparison) => void rows.push(await compare(rounds, comparison)),
     measure: async (measurement) => void rows.push(await measure(rounds, measurement)),
   };
-  say('getting ready');
+  log('getting ready');
   try {
     await benchmark.run(bench);
   } finally {
-    for (const undo of undos.reverse()) await undo();
+    for (const undo of cleanups.reverse()) await undo();
   }
 }
 
-function benchmarkNamed(name: string): Benchmark {
+function findBenchmark(name: string): Benchmark {
   const found = benchmarks.find((benchmark) => benchmark.name === name);
   if (found !== undefined) return found;
   const known = benchmarks.map((benchmark) => benchmark.name).join(', ');
@@ -77,7 +77,7 @@ function benchmarkNamed(name: string): Benchmark {
   process.exit(2);
 }
 
-function wholeNumber(option: string, text: string): number {
+function parseWholeNumber(option: string, text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
   console.error(`${option} takes a whole number, not "${text}".`);
   process.exit(2);

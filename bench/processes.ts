@@ -3,25 +3,25 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
 /** What is measured has one processor for itself, and who measures another one. */
-export const serverProcessor = 0;
-export const loadProcessor = Math.min(1, availableParallelism() - 1);
+export const serverCpu = 0;
+export const loadCpu = Math.min(1, availableParallelism() - 1);
 
 /** Keeps a process with all its threads, those to come too, on one processor. */
-export function pin(pid: number | undefined, processor: number): void {
+export function pinToCpu(pid: number | undefined, processor: number): void {
   if (pid === undefined) throw new Error('the process did not start');
   execFileSync('taskset', ['-a', '-p', '-c', String(processor), String(pid)], { stdio: 'ignore' });
 }
 
-export const memoryMb = (pid: number | undefined) => figureMb(pid, 'VmRSS');
+export const memoryMb = (pid: number | undefined) => readStatusMb(pid, 'VmRSS');
 
 /** The most memory since `forgetPeak`. */
-export const peakMemoryMb = (pid: number | undefined) => figureMb(pid, 'VmHWM');
+export const peakMemoryMb = (pid: number | undefined) => readStatusMb(pid, 'VmHWM');
 
-export function forgetPeak(pid: number | undefined): void {
+export function resetPeakMemory(pid: number | undefined): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
-function figureMb(pid: number | undefined, name: string): number {
+function readStatusMb(pid: number | undefined, name: string): number {
   const [, kb] = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return (Number(kb) * 1024) / 1_000_000;
 }

@@ -1,7 +1,7 @@
 import { enrolUser } from '../src/services/identity/enrolment.ts';
 import { issueToken } from '../src/services/identity/tokens.ts';
 import { withDatabase } from '../test/support/database.ts';
-import type { BenchedBursar } from './bursar.ts';
+import type { BenchServer } from './bursar.ts';
 
 export interface Reader {
   userId: string;
@@ -9,7 +9,7 @@ export interface Reader {
 }
 
 /** Further users of a Bursar on SQLite, each with a token. */
-export async function newReaders({ data }: BenchedBursar, count: number): Promise<Reader[]> {
+export async function createReaders({ data }: BenchServer, count: number): Promise<Reader[]> {
   return await withDatabase(data, async (db) => {
     const readers: Reader[] = [];
     for (let index = 0; index < count; index++) {

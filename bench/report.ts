@@ -1,6 +1,6 @@
 import { availableParallelism, cpus, loadavg } from 'node:os';
 import type { Bar, Row } from './benchmark.ts';
-import type { Spread } from './spread.ts';
+import type { Summary } from './statistics.ts';
 
 export interface Report {
   at: string;
@@ -11,24 +11,24 @@ export interface Report {
   notRun: Record<string, string>;
 }
 
-export const loadNow = () => loadavg()[0] ?? 0;
+export const loadAverage = () => loadavg()[0] ?? 0;
 
-export function machineFacts(loadBefore: number): Report['machine'] {
+export function describeMachine(loadBefore: number): Report['machine'] {
   const model = cpus()[0]?.model ?? 'unknown';
-  return { processors: availableParallelism(), model, node: process.version, loadBefore, loadAfter: loadNow() };
+  return { processors: availableParallelism(), model, node: process.version, loadBefore, loadAfter: loadAverage() };
 }
 
 /** One table, as Markdown: what is slower than its bar is marked. */
-export function tableOf({ rows, judged, notRun }: Report): string {
+export function formatTable({ rows, judged, notRun }: Report): string {
   const head = ['what', 'yardstick', 'ours', 'yardstick’s', 'figure (spread)', 'bar', ''];
   const lines = rows.map((row) => [
     row.what,
     row.yardstick,
-    withUnit(row.ours.median, row.unit),
-    row.theirs === null ? '' : withUnit(row.theirs.median, row.unit),
-    figureOf(row.figure, row.figureUnit),
-    barOf(row),
-    verdictOf(row, judged),
+    formatWithUnit(row.ours.median, row.unit),
+    row.theirs === null ? '' : formatWithUnit(row.theirs.median, row.unit),
+    formatSummary(row.figure, row.figureUnit),
+    formatBar(row),
+    formatVerdict(row, judged),
   ]);
   const all = [head, ...lines];
   const widths = head.map((_, column) => Math.max(...all.map((line) => line[column]?.length ?? 0)));
@@ -39,23 +39,23 @@ export function tableOf({ rows, judged, notRun }: Report): string {
   return [text(head), rule, ...lines.map(text), ...missing].join('\n');
 }
 
-const withUnit = (value: number, unit: string) => `${readable(value)} ${unit}`;
+const formatWithUnit = (value: number, unit: string) => `${formatNumber(value)} ${unit}`;
 
-const figureOf = ({ median, min, max }: Spread, unit: string) =>
-  `${readable(median)} ${unit} (${readable(min)} to ${readable(max)})`;
+const formatSummary = ({ median, min, max }: Summary, unit: string) =>
+  `${formatNumber(median)} ${unit} (${formatNumber(min)} to ${formatNumber(max)})`;
 
-function readable(value: number): string {
+function formatNumber(value: number): string {
   if (Math.abs(value) >= 100) return Math.round(value).toLocaleString('en');
   return value.toPrecision(value < 1 ? 2 : 3);
 }
 
-function barOf({ bar, figureUnit }: Row): string {
+function formatBar({ bar, figureUnit }: Row): string {
   const [[kind, value] = ['', 0]] = Object.entries(bar) as [keyof Bar | string, number][];
   const words: Record<string, string> = { atLeast: '≥', atMost: '≤', equalWithin: 'equal ±', aim: 'aim <' };
   return `${words[kind]} ${value} ${figureUnit}`;
 }
 
-function verdictOf({ met, bar, figure }: Row, judged: boolean): string {
+function formatVerdict({ met, bar, figure }: Row, judged: boolean): string {
   if (!judged) return '';
   if ('aim' in bar) return figure.median < bar.aim ? 'as aimed' : 'not as aimed';
   return met ? 'met' : '**SLOWER**';

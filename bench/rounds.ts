@@ -1,20 +1,20 @@
-import { type Comparison, type Measurement, meets, type Row } from './benchmark.ts';
-import { type Spread, spreadOf } from './spread.ts';
+import { type Comparison, type Measurement, meetsBar, type Row } from './benchmark.ts';
+import { type Summary, summarize } from './statistics.ts';
 
-interface Rounds {
+interface RoundOptions {
   benchmark: string;
   rounds: number;
-  say(text: string): void;
+  log(text: string): void;
 }
 
 /** Both sides in turn, so that what else the machine does hits them alike; each round gives one ratio. */
-export async function compare({ benchmark, rounds, say }: Rounds, comparison: Comparison): Promise<Row> {
+export async function compare({ benchmark, rounds, log: say }: RoundOptions, comparison: Comparison): Promise<Row> {
   const { what, yardstick, unit, bar } = comparison;
   const ours: number[] = [];
   const theirs: number[] = [];
   const ratios: number[] = [];
   // Neither side is measured while it is still being compiled.
-  const unmeasured = rounds > 1 ? (comparison.warmUps ?? 1) : 0;
+  const unmeasured = rounds > 1 ? (comparison.warmUpRounds ?? 1) : 0;
   for (let round = 1; round <= unmeasured; round++) {
     say(`${what}: getting warm, ${round} of ${unmeasured}`);
     for (const side of [comparison.theirs, comparison.ours]) await side();
@@ -29,23 +29,23 @@ export async function compare({ benchmark, rounds, say }: Rounds, comparison: Co
     ratios.push(got.ours / got.theirs);
     say(`${what}: round ${round} of ${rounds}: ${(got.ours / got.theirs).toFixed(2)} × the yardstick`);
   }
-  const figure = spreadOf(ratios);
-  const met = meets(figure.median, bar);
-  const sides = { ours: spreadOf(ours), theirs: spreadOf(theirs) };
+  const figure = summarize(ratios);
+  const met = meetsBar(figure.median, bar);
+  const sides = { ours: summarize(ours), theirs: summarize(theirs) };
   return { benchmark, what, yardstick, unit, ...sides, figure, figureUnit: '×', bar, met };
 }
 
-export async function measure({ benchmark, rounds, say }: Rounds, measurement: Measurement): Promise<Row> {
-  const { what, yardstick, unit, bar, verdictOf } = measurement;
+export async function measure({ benchmark, rounds, log: say }: RoundOptions, measurement: Measurement): Promise<Row> {
+  const { what, yardstick, unit, bar, aggregate: verdictOf } = measurement;
   const values: number[] = [];
   for (let round = 1; round <= rounds; round++) {
     const value = await measurement.ours();
     values.push(value);
     say(`${what}: round ${round} of ${rounds}: ${value.toFixed(2)} ${unit}`);
   }
-  const ours = spreadOf(values);
+  const ours = summarize(values);
   const sorted = [...values].sort((a, b) => a - b);
-  const figure: Spread = verdictOf === undefined ? ours : { ...ours, median: verdictOf(sorted) };
-  const met = meets(figure.median, bar);
+  const figure: Summary = verdictOf === undefined ? ours : { ...ours, median: verdictOf(sorted) };
+  const met = meetsBar(figure.median, bar);
   return { benchmark, what, yardstick, unit, ours, theirs: null, figure, figureUnit: unit, bar, met };
 }

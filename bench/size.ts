@@ -14,11 +14,11 @@ export interface Size {
   fewReaders: number;
   manyReaders: number;
   /** How long the commands of the scheduler are counted. */
-  countingSeconds: number;
+  commandCountSeconds: number;
   endingJobs: number;
 }
 
-export const usual: Size = {
+export const fullSize: Size = {
   rounds: 5,
   seconds: 3,
   storedJobs: 1_000_000,
@@ -29,12 +29,12 @@ export const usual: Size = {
   activeJobs: 5000,
   fewReaders: 10,
   manyReaders: 1000,
-  countingSeconds: 10,
+  commandCountSeconds: 10,
   endingJobs: 10,
 };
 
 /** Runs through everything in seconds. What it measures means nothing. */
-export const smallest: Size = {
+export const smokeSize: Size = {
   rounds: 1,
   seconds: null,
   storedJobs: 2000,
@@ -45,6 +45,6 @@ export const smallest: Size = {
   activeJobs: 20,
   fewReaders: 2,
   manyReaders: 20,
-  countingSeconds: 1,
+  commandCountSeconds: 1,
   endingJobs: 2,
 };

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ClusterOptions, type SlurmCluster, startCluster } from '../test/support/slurm-cluster.ts';
 import type { Bench } from './benchmark.ts';
-import { ampleConfig } from './bursar.ts';
+import { unlimitedConfig } from './bursar.ts';
 
 /** A real Slurm, with jobs that wait in its queue for as long as any benchmark takes. */
 export async function startSlurm(bench: Bench, options: ClusterOptions = {}): Promise<SlurmCluster> {
@@ -14,7 +14,7 @@ export async function startSlurm(bench: Bench, options: ClusterOptions = {}): Pr
 
 /** Puts jobs into the queue, named as Bursar names its own; answers their names and ids. */
 export function queueJobs(bench: Bench, cluster: SlurmCluster, count: number): { name: string; ref: string }[] {
-  bench.say(`queueing ${count.toLocaleString('en')} jobs`);
+  bench.log(`queueing ${count.toLocaleString('en')} jobs`);
   const names = join(cluster.folder, 'names');
   writeFileSync(names, Array.from({ length: count }, () => `${randomUUID().toUpperCase()}\n`).join(''));
   // Not held: those Bursar would release.
@@ -29,7 +29,7 @@ export function queueJobs(bench: Bench, cluster: SlurmCluster, count: number): {
 
 /** The shipped configuration, with hpc_one on the cluster and one interval for the watcher all the time. */
 export function slurmConfig(cluster: SlurmCluster, watchSeconds: number) {
-  const config = ampleConfig();
+  const config = unlimitedConfig();
   const engine = { kind: 'slurm', environment: cluster.env, accounting: 'completion' };
   const hpc_one = { ...config.systems.hpc_one, engine, watchSeconds, idleWatchSeconds: watchSeconds };
   return { ...config, systems: { ...config.systems, hpc_one } };

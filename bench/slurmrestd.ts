@@ -8,7 +8,7 @@ import { freePorts } from '../test/support/ports.ts';
 import type { SlurmCluster } from '../test/support/slurm-cluster.ts';
 import { until } from '../test/support/until.ts';
 import type { Bench } from './benchmark.ts';
-import { pin, serverProcessor } from './processes.ts';
+import { pinToCpu, serverCpu } from './processes.ts';
 import { startSlurm } from './slurm-queue.ts';
 
 export interface Slurmrestd {
@@ -42,7 +42,7 @@ export async function startSlurmrestd(bench: Bench): Promise<Slurmrestd> {
   const auth = { 'x-slurm-user-name': userInfo().username, 'x-slurm-user-token': token };
   const answers = () => fetch(`${url}/slurm/v0.0.38/ping`, { headers: auth }).then(({ ok }) => ok || undefined);
   await until('slurmrestd answers', () => answers().catch(() => undefined));
-  pin(child.pid, serverProcessor);
+  pinToCpu(child.pid, serverCpu);
   return { cluster, url, auth };
 }
 

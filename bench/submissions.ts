@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { callerOf } from '../test/support/api.ts';
 import { zipOf } from '../test/support/zip.ts';
 import type { Bench } from './benchmark.ts';
-import type { BenchedBursar } from './bursar.ts';
+import type { BenchServer } from './bursar.ts';
 import { temporaryFolder } from './folders.ts';
 import type { Load } from './load.ts';
 
 const payload = { command: 'sbatch run.sh', node_number: '1', core_number: '4', runtime: '0.5', title: 'bench' };
 const path = '/jobs/hpc_one/';
-export const clients = 16;
+export const clientCount = 16;
 /** A submission goes through much of Bursar: until all of it is compiled, V8 takes a fifth of the processor for that. */
-export const warmUps = 6;
+export const warmUpRounds = 6;
 
 /** A zip of 10 kB: a script, and what cannot be compressed. */
 export async function smallZip(bench: Bench): Promise<string> {
@@ -22,12 +22,12 @@ export async function smallZip(bench: Bench): Promise<string> {
 }
 
 /** One submission, as the load consists of. */
-export async function submitOne({ url, userToken }: BenchedBursar, zip: Uint8Array): Promise<void> {
+export async function submitOne({ url, userToken }: BenchServer, zip: Uint8Array): Promise<void> {
   const { status, text } = await callerOf(url, userToken).submit(path, payload, zip);
   if (status !== 201) throw new Error(`a submission was refused: ${text}`);
 }
 
-export function submissionLoad(bench: Bench, bursar: BenchedBursar, zipFile: string): Load {
+export function submissionLoad(bench: Bench, bursar: BenchServer, zipFile: string): Load {
   const disposition = { 'content-disposition': 'attachment; filename=job.zip' };
   return {
     url: bursar.url,
@@ -35,7 +35,7 @@ export function submissionLoad(bench: Bench, bursar: BenchedBursar, zipFile: str
     method: 'POST',
     headers: { ...bursar.auth, ...disposition, payload: JSON.stringify(payload) },
     bodyFile: zipFile,
-    connections: clients,
+    connections: clientCount,
     seconds: bench.size.seconds,
     status: 201,
   };

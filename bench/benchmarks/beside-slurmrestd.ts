@@ -1,6 +1,6 @@
 import type { Benchmark } from '../benchmark.ts';
-import { reader, startBursar } from '../bursar.ts';
-import { fillBooks } from '../fill.ts';
+import { readerId, startBursar } from '../bursar.ts';
+import { seedJobs } from '../seed.ts';
 import { queueJobs, slurmConfig } from '../slurm-queue.ts';
 import { startSlurmrestd } from '../slurmrestd.ts';
 
@@ -12,15 +12,15 @@ export const besideSlurmrestd: Benchmark = {
     const slurmrestd = await startSlurmrestd(bench);
     const queued = queueJobs(bench, slurmrestd.cluster, queuedJobs);
     const bursar = await startBursar(bench, { config: slurmConfig(slurmrestd.cluster, 1) });
-    const filling = { jobs: queued.length, ownerOf: () => reader, engineJobs: queued };
-    const jobs = fillBooks(bursar.books, { ...filling, statusOf: () => ({ state: 'queued' }) });
+    const filling = { jobs: queued.length, ownerOf: () => readerId, engineJobs: queued };
+    const jobs = seedJobs(bursar.databaseFile, { ...filling, statusOf: () => ({ state: 'queued' }) });
     const load = { connections: 16, seconds, status: 200 };
     const ours = (paths: string[]) => () =>
-      bench.loader.rate({ ...load, url: bursar.url, headers: bursar.auth, paths });
+      bench.loadGenerator.rate({ ...load, url: bursar.url, headers: bursar.auth, paths });
     const theirs =
       (paths: string[], more = {}) =>
       () =>
-        bench.loader.rate({ ...load, ...more, url: slurmrestd.url, headers: slurmrestd.auth, paths });
+        bench.loadGenerator.rate({ ...load, ...more, url: slurmrestd.url, headers: slurmrestd.auth, paths });
     // It works on one list at a time, for seconds: sixteen at once would all be under way when the round is over.
     const patience = { connections: 1, seconds: seconds === null ? null : seconds * 3 };
     const count = queuedJobs.toLocaleString('en');

@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Bench, Benchmark } from '../benchmark.ts';
-import { type BenchedBursar, startBursar, startWithJobs } from '../bursar.ts';
-import { forgetPeak, memoryMb, peakMemoryMb } from '../processes.ts';
+import { type BenchServer, startBursar, startWithJobs } from '../bursar.ts';
+import { memoryMb, peakMemoryMb, resetPeakMemory } from '../processes.ts';
 
-async function ready({ url }: BenchedBursar): Promise<void> {
+async function requireReady({ url }: BenchServer): Promise<void> {
   const { status } = await fetch(`${url}/readyz`);
   if (status !== 200) throw new Error(`/readyz answered ${status}`);
 }
 
-async function startAgain(bench: Bench, data: string): Promise<{ bursar: BenchedBursar; seconds: number }> {
+async function restart(bench: Bench, data: string): Promise<{ bursar: BenchServer; seconds: number }> {
   const begunAt = performance.now();
   const bursar = await startBursar(bench, { data });
-  await ready(bursar);
+  await requireReady(bursar);
   return { bursar, seconds: (performance.now() - begunAt) / 1000 };
 }
 
@@ -28,7 +28,7 @@ export const footprint: Benchmark = {
       bar: { aim: 0.7 },
       async ours() {
         await bursar.stop();
-        const again = await startAgain(bench, data);
+        const again = await restart(bench, data);
         bursar = again.bursar;
         return again.seconds;
       },
@@ -49,10 +49,17 @@ export const footprint: Benchmark = {
       unit: 'MB',
       bar: { aim: 160 },
       async ours() {
-        forgetPeak(bursar.pid);
+        resetPeakMemory(bursar.pid);
         const paths = ['/jobs/', '/quotas/', ...first.jobs.map(({ path }) => path)];
         const { seconds } = bench.size;
-        await bench.loader.rate({ url: bursar.url, paths, headers: auth, connections: 100, seconds, status: 200 });
+        await bench.loadGenerator.rate({
+          url: bursar.url,
+          paths,
+          headers: auth,
+          connections: 100,
+          seconds,
+          status: 200,
+        });
         return peakMemoryMb(bursar.pid);
       },
     });

@@ -7,7 +7,7 @@ import { zipOf } from '../../test/support/zip.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { startBursar } from '../bursar.ts';
 import { slurmConfig, startSlurm } from '../slurm-queue.ts';
-import { quantile } from '../spread.ts';
+import { quantile } from '../statistics.ts';
 
 const watchSeconds = 1;
 /** Jobs end all over the interval, and write down when. */
@@ -50,7 +50,7 @@ export const jobEnd: Benchmark = {
           0.95,
         );
       },
-      verdictOf: () =>
+      aggregate: () =>
         quantile(
           delays.sort((a, b) => a - b),
           0.95,

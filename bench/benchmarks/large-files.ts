@@ -6,11 +6,11 @@ import { pipeline } from 'node:stream/promises';
 import { ZipFile } from 'yazl';
 import { callerOf, type Job } from '../../test/support/api.ts';
 import type { Bench, Benchmark } from '../benchmark.ts';
-import { type BenchedBursar, startBursar } from '../bursar.ts';
+import { type BenchServer, startBursar } from '../bursar.ts';
+import { download } from '../download.ts';
 import { temporaryFolder } from '../folders.ts';
-import { forgetPeak, memoryMb, peakMemoryMb } from '../processes.ts';
-import { readAll } from '../read-all.ts';
-import { bareHttp } from '../yardsticks.ts';
+import { memoryMb, peakMemoryMb, resetPeakMemory } from '../processes.ts';
+import { startBareHttp } from '../yardsticks.ts';
 
 const payload = { command: 'true', runtime: 1, title: 'large' };
 
@@ -27,7 +27,7 @@ async function largeZip(bench: Bench): Promise<string> {
   return join(folder, 'large.zip');
 }
 
-async function upload({ url, auth }: BenchedBursar, file: string): Promise<Job> {
+async function upload({ url, auth }: BenchServer, file: string): Promise<Job> {
   const headers = {
     ...auth,
     'content-disposition': 'attachment; filename=large.zip',
@@ -64,7 +64,7 @@ export const largeFiles: Benchmark = {
         // One of them is enough on the disk, and unpacking the last one must not disturb.
         if (last !== undefined) await me.send('DELETE', `/jobs/hpc_one/${last.project_name}/${last.job_id}/`);
         const before = memoryMb(bursar.pid);
-        forgetPeak(bursar.pid);
+        resetPeakMemory(bursar.pid);
         last = await upload(bursar, zip);
         const more = peakMemoryMb(bursar.pid) - before;
         await me.finished(last);
@@ -75,10 +75,12 @@ export const largeFiles: Benchmark = {
 
     const path = `${filesOf(last)}large.dat`;
     const { pid } = bursar;
-    const bare = await bareHttp(bench, { cat: join(bursar.data, 'workspaces', last.job_id, 'files', 'large.dat') });
+    const bare = await startBareHttp(bench, {
+      cat: join(bursar.data, 'workspaces', last.job_id, 'files', 'large.dat'),
+    });
     const rate = async (url: string, headers: Record<string, string>) => {
       const begunAt = performance.now();
-      const bytes = await readAll(url, headers);
+      const bytes = await download(url, headers);
       return bytes / 1000 / (performance.now() - begunAt);
     };
     await bench.compare({
@@ -96,7 +98,7 @@ export const largeFiles: Benchmark = {
       bar: { atMost: 64 },
       async ours() {
         const before = memoryMb(pid);
-        forgetPeak(pid);
+        resetPeakMemory(pid);
         await rate(bursar.url + path, bursar.auth);
         return peakMemoryMb(pid) - before;
       },

@@ -1,7 +1,7 @@
 import type { Benchmark } from '../benchmark.ts';
 import { startWithJobs } from '../bursar.ts';
-import { forgetPeak, memoryMb, peakMemoryMb } from '../processes.ts';
-import { readAll } from '../read-all.ts';
+import { download } from '../download.ts';
+import { memoryMb, peakMemoryMb, resetPeakMemory } from '../processes.ts';
 
 export const longList: Benchmark = {
   name: 'long-list',
@@ -14,8 +14,8 @@ export const longList: Benchmark = {
       bar: { atMost: 64 },
       async ours() {
         const before = memoryMb(bursar.pid);
-        forgetPeak(bursar.pid);
-        await readAll(`${bursar.url}/jobs/`, bursar.auth);
+        resetPeakMemory(bursar.pid);
+        await download(`${bursar.url}/jobs/`, bursar.auth);
         return peakMemoryMb(bursar.pid) - before;
       },
     });

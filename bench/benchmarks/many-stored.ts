@@ -1,53 +1,62 @@
 import type { Bench, Benchmark } from '../benchmark.ts';
-import { type BenchedBursar, reader, startBursar } from '../bursar.ts';
-import { fillBooks, type StoredJob } from '../fill.ts';
+import { type BenchServer, readerId, startBursar } from '../bursar.ts';
 import type { JobChanges } from '../load.ts';
+import { type StoredJob, seedJobs } from '../seed.ts';
 
-const jobsOfReader = 200;
-const perPage = 100;
-const lengths = 20;
+const readerJobCount = 200;
+const maxPageSize = 100;
+const pageSizes = 20;
 /** Somebody else, whose job changes before each read: so nothing is answered from memory that the books could tell. */
-const other = '500001';
+const otherOwnerId = '500001';
 
-interface Filled {
-  bursar: BenchedBursar;
+interface SeededServer {
+  bursar: BenchServer;
   jobs: StoredJob[];
   change: JobChanges;
 }
 
 /** The reader's jobs lie scattered among those of a thousand others. */
-async function startFilled(bench: Bench, jobs: number): Promise<Filled> {
+async function startSeeded(bench: Bench, jobs: number): Promise<SeededServer> {
   const bursar = await startBursar(bench);
-  const gap = Math.floor(jobs / jobsOfReader);
-  const ownerOf = (index: number) => (index % gap === 0 ? reader : String(500_000 + (index % 1000)));
-  bench.say(`storing ${jobs.toLocaleString('en')} jobs`);
-  const stored = fillBooks(bursar.books, { jobs, ownerOf }, (owner) => owner === reader || owner === other);
-  const changing = stored.find(({ owner }) => owner === other);
+  const gap = Math.floor(jobs / readerJobCount);
+  const ownerOf = (index: number) => (index % gap === 0 ? readerId : String(500_000 + (index % 1000)));
+  bench.log(`storing ${jobs.toLocaleString('en')} jobs`);
+  const stored = seedJobs(
+    bursar.databaseFile,
+    { jobs, ownerOf },
+    (owner) => owner === readerId || owner === otherOwnerId,
+  );
+  const changing = stored.find(({ owner }) => owner === otherOwnerId);
   if (changing === undefined) throw new Error('there is nobody else');
   const { id, json } = changing;
-  const caller = { token: bursar.userToken, owner: other, job: id, json: [json, json.replace('sim', 'SIM')] as const };
+  const caller = {
+    token: bursar.userToken,
+    owner: otherOwnerId,
+    job: id,
+    json: [json, json.replace('sim', 'SIM')] as const,
+  };
   return {
     bursar,
-    jobs: stored.filter(({ owner }) => owner === reader),
-    change: { database: bursar.books, callers: [caller] },
+    jobs: stored.filter(({ owner }) => owner === readerId),
+    change: { database: bursar.databaseFile, callers: [caller] },
   };
 }
 
 /** So many different ones, of 81 to 100 jobs, that the answers to them do not fit into the memory for answers. */
 function pagePaths(jobs: readonly StoredJob[]): string[] {
-  return jobs.slice(0, perPage).flatMap(({ id }) => {
+  return jobs.slice(0, maxPageSize).flatMap(({ id }) => {
     const cursor = Buffer.from(`after:${id - 1}`).toString('base64url');
-    return Array.from({ length: lengths }, (_, less) => `/jobs/?limit=${perPage - less}&cursor=${cursor}`);
+    return Array.from({ length: pageSizes }, (_, less) => `/jobs/?limit=${maxPageSize - less}&cursor=${cursor}`);
   });
 }
 
 export const manyStored: Benchmark = {
   name: 'many-stored',
   async run(bench) {
-    const { size, loader } = bench;
-    const many = await startFilled(bench, size.storedJobs);
-    const few = await startFilled(bench, size.fewStoredJobs);
-    const rate = ({ bursar, change }: Filled, paths: readonly string[]) =>
+    const { size, loadGenerator: loader } = bench;
+    const many = await startSeeded(bench, size.storedJobs);
+    const few = await startSeeded(bench, size.fewStoredJobs);
+    const rate = ({ bursar, change }: SeededServer, paths: readonly string[]) =>
       loader.rate({
         url: bursar.url,
         paths,
@@ -60,12 +69,12 @@ export const manyStored: Benchmark = {
     const stored = `with ${size.storedJobs.toLocaleString('en')} jobs stored`;
     const yardstick = `the same with ${size.fewStoredJobs.toLocaleString('en')}`;
     const row = { yardstick, unit: 'requests/s', bar: { atLeast: 0.85 } };
-    const one = (side: Filled) =>
+    const one = (side: SeededServer) =>
       rate(
         side,
         side.jobs.map(({ path }) => path),
       );
-    const page = (side: Filled) => rate(side, pagePaths(side.jobs));
+    const page = (side: SeededServer) => rate(side, pagePaths(side.jobs));
     await bench.compare({ ...row, what: `GET one job, ${stored}`, ours: () => one(many), theirs: () => one(few) });
     await bench.compare({
       ...row,

@@ -1,31 +1,31 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Benchmark } from '../benchmark.ts';
-import { reader, startBursar } from '../bursar.ts';
-import { fillBooks } from '../fill.ts';
-import { counterOf } from '../metrics.ts';
+import { readerId, startBursar } from '../bursar.ts';
+import { readCounter } from '../metrics.ts';
+import { seedJobs } from '../seed.ts';
 import { queueJobs, slurmConfig, startSlurm } from '../slurm-queue.ts';
 
 const watchSeconds = 0.5;
-const jobs = 100;
+const jobCount = 100;
 
 export const schedulerCommands: Benchmark = {
   name: 'scheduler-commands',
   peers: ['Slurm'],
   async run(bench) {
-    const { fewReaders, manyReaders, countingSeconds } = bench.size;
+    const { fewReaders, manyReaders, commandCountSeconds: countingSeconds } = bench.size;
     const cluster = await startSlurm(bench);
-    const engineJobs = queueJobs(bench, cluster, jobs);
+    const engineJobs = queueJobs(bench, cluster, jobCount);
     const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
-    const filling = { jobs: engineJobs.length, ownerOf: () => reader, engineJobs };
-    const stored = fillBooks(bursar.books, { ...filling, statusOf: () => ({ state: 'queued' }) });
+    const filling = { jobs: engineJobs.length, ownerOf: () => readerId, engineJobs };
+    const stored = seedJobs(bursar.databaseFile, { ...filling, statusOf: () => ({ state: 'queued' }) });
     const paths = ['/jobs/', '/quotas/', '/hpc/', ...stored.map(({ path }) => path)];
 
-    const commands = () => counterOf(bursar, 'bursar_scheduler_commands_total');
-    const aMinute = (connections: number) => async () => {
+    const commands = () => readCounter(bursar, 'bursar_scheduler_commands_total');
+    const commandsPerMinute = (connections: number) => async () => {
       const load = { paths, headers: bursar.auth, connections, seconds: countingSeconds, status: 200 };
       const [before, begunAt] = [await commands(), performance.now()];
       // The load may end a little later than the clock: what counts is the time that really passed.
-      await Promise.all([bench.loader.rate({ ...load, url: bursar.url }), sleep(countingSeconds * 1000)]);
+      await Promise.all([bench.loadGenerator.rate({ ...load, url: bursar.url }), sleep(countingSeconds * 1000)]);
       const minutes = (performance.now() - begunAt) / 60_000;
       return ((await commands()) - before) / minutes;
     };
@@ -34,8 +34,8 @@ export const schedulerCommands: Benchmark = {
       yardstick: `with ${fewReaders}`,
       unit: 'commands/min',
       bar: { equalWithin: 0.1 },
-      ours: aMinute(manyReaders),
-      theirs: aMinute(fewReaders),
+      ours: commandsPerMinute(manyReaders),
+      theirs: commandsPerMinute(fewReaders),
     });
   },
 };

@@ -3,18 +3,18 @@ import { promisify } from 'node:util';
 import { squeueCommand } from '../../src/engines/slurm/squeue.ts';
 import { until } from '../../test/support/until.ts';
 import type { Benchmark } from '../benchmark.ts';
-import { type BenchedBursar, reader, startBursar } from '../bursar.ts';
-import { fillBooks } from '../fill.ts';
-import { counterOf } from '../metrics.ts';
+import { type BenchServer, readerId, startBursar } from '../bursar.ts';
+import { readCounter } from '../metrics.ts';
+import { seedJobs } from '../seed.ts';
 import { queueJobs, slurmConfig, startSlurm } from '../slurm-queue.ts';
 
 const run = promisify(execFile);
 
 /** How long the next round of the watcher takes. */
-async function nextRound(bursar: BenchedBursar): Promise<number> {
+async function measureNextRound(bursar: BenchServer): Promise<number> {
   const look = async () => ({
-    rounds: await counterOf(bursar, 'bursar_watch_rounds_total'),
-    seconds: await counterOf(bursar, 'bursar_watch_seconds_total'),
+    rounds: await readCounter(bursar, 'bursar_watch_rounds_total'),
+    seconds: await readCounter(bursar, 'bursar_watch_seconds_total'),
   });
   const before = await look();
   return await until('a round of the watcher', async () => {
@@ -30,8 +30,8 @@ export const watcherTick: Benchmark = {
     const cluster = await startSlurm(bench);
     const engineJobs = queueJobs(bench, cluster, bench.size.activeJobs);
     const bursar = await startBursar(bench, { config: slurmConfig(cluster, 1) });
-    const filling = { jobs: engineJobs.length, ownerOf: () => reader, engineJobs };
-    fillBooks(bursar.books, { ...filling, statusOf: () => ({ state: 'queued' }) });
+    const filling = { jobs: engineJobs.length, ownerOf: () => readerId, engineJobs };
+    seedJobs(bursar.databaseFile, { ...filling, statusOf: () => ({ state: 'queued' }) });
     const [program, ...args] = squeueCommand().argv;
     const count = bench.size.activeJobs.toLocaleString('en');
     await bench.compare({
@@ -39,10 +39,10 @@ export const watcherTick: Benchmark = {
       yardstick: `one squeue of ${count} by hand`,
       unit: 's',
       bar: { atMost: 1.5 },
-      ours: () => nextRound(bursar),
+      ours: () => measureNextRound(bursar),
       async theirs() {
         // Right after a round: the next one is a while away.
-        await nextRound(bursar);
+        await measureNextRound(bursar);
         const begunAt = performance.now();
         await run(program, args, { env: { ...process.env, ...cluster.env }, maxBuffer: 1e8 });
         return (performance.now() - begunAt) / 1000;

@@ -1,18 +1,18 @@
-export type Values = Record<string, unknown>;
+export type Row = Record<string, unknown>;
 
 /** The rows that one submission writes, as the database gave them. */
 export interface SubmissionRows {
-  job: Values;
+  job: Row;
   /** Its zip. */
-  input: Values;
+  input: Row;
   owner: unknown;
-  entries: Values[];
-  hold: Values;
-  event: Values;
+  entries: Row[];
+  hold: Row;
+  event: Row;
 }
 
 /** Reads the rows of the one submission that is in the books. */
-export async function readRows(query: (text: string) => Promise<Values[]> | Values[]): Promise<SubmissionRows> {
+export async function readRows(query: (text: string) => Promise<Row[]> | Row[]): Promise<SubmissionRows> {
   const rowsOf = async (text: string) => (await query(text)).map(({ id, ...values }) => values);
   const [job = {}] = await rowsOf('select * from jobs');
   const [input = {}] = await rowsOf('select * from inputs');
@@ -23,14 +23,14 @@ export async function readRows(query: (text: string) => Promise<Values[]> | Valu
 }
 
 /** An insert for a row, with a mark for each of its values. */
-export function insertText(table: string, row: Values | undefined, mark: (place: number) => string): string {
+export function insertSql(table: string, row: Row | undefined, mark: (place: number) => string): string {
   const columns = Object.keys(row ?? {});
   return `insert into ${table} (${columns.join(', ')}) values (${columns.map((_, index) => mark(index + 1)).join(', ')})`;
 }
 
-export const holdText = (mark: (place: number) => string) =>
+export const holdSql = (mark: (place: number) => string) =>
   `update accounts set held = held + ${mark(1)}, version = version + 1
    where id = ${mark(2)} and granted - (posted + held + overrun) >= ${mark(3)} returning id`;
 
-export const countText = (mark: (place: number) => string) =>
+export const incrementCountersSql = (mark: (place: number) => string) =>
   `update users set event_seq = event_seq + 1, jobs_version = jobs_version + 1 where id = ${mark(1)} returning event_seq`;

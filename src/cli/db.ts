@@ -13,77 +13,79 @@ import { countRows } from '../store/maintenance/copy-tables.ts';
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { fillFrom, type Snapshot, takeSnapshot } from '../store/maintenance/snapshot.ts';
 import { exitCodes } from './exit-codes.ts';
+import { formatVerification } from './ledger.ts';
 
-/** Brings the schema up to date, as the next start would. */
+/** Applies the pending migrations, as the next start of a server would. */
 export async function migrateDatabase(config: Config): Promise<void> {
-  const applied = await withDatabase(config, config.database.url, async (db) => {
+  const applied = await withConnection(config, config.database.url, async (db) => {
     const { pending } = await schemaOf(db);
     await migrate(db);
     return pending;
   });
-  say(applied.length === 0 ? 'The schema is up to date.' : `Brought up to date: ${applied.join(', ')}.`);
+  print(applied.length === 0 ? 'The schema is up to date.' : `Migrations applied: ${applied.join(', ')}.`);
 }
 
-export async function showStatus(config: Config, options: { json: boolean }): Promise<void> {
+export async function printStatus(config: Config, options: { json: boolean }): Promise<void> {
   const { url } = config.database;
-  const file = fileOf(config, url);
-  const isThere = file === null || existsSync(file);
-  const state = isThere
-    ? await withDatabase(config, url, async (db) => {
+  const file = sqliteFile(config, url);
+  const exists = file === null || existsSync(file);
+  const state = exists
+    ? await withConnection(config, url, async (db) => {
         const schema = await schemaOf(db);
         return { ...schema, rows: schema.applied.length === 0 ? {} : Object.fromEntries(await countRows(db)) };
       })
     : { applied: [], pending: [], rows: {} };
-  const status = { database: file ?? hidePassword(url), exists: isThere, ...state };
-  if (options.json) return say(JSON.stringify(status, null, 2));
-  say(`Database: ${status.database}`);
-  if (!isThere) return say('There is none yet; the first start makes it.');
-  say(`Schema:   ${status.pending.length === 0 ? 'up to date' : `needs ${status.pending.join(', ')}`}`);
-  for (const [table, rows] of Object.entries(status.rows)) say(`  ${table.padEnd(16)} ${rows}`);
+  const status = { database: file ?? hidePassword(url), exists, ...state };
+  if (options.json) return print(JSON.stringify(status, null, 2));
+  print(`Database: ${status.database}`);
+  if (!exists) return print('The database does not exist yet. The first start creates it.');
+  print(`Schema:   ${status.pending.length === 0 ? 'up to date' : `pending migrations: ${status.pending.join(', ')}`}`);
+  for (const [table, rows] of Object.entries(status.rows)) print(`  ${table.padEnd(16)} ${rows}`);
 }
 
-/** While the service runs, or not. */
+/** A server may be running. */
 export async function backUp(config: Config, file: string): Promise<void> {
-  refuseExisting(file);
-  const snapshot = await withDatabase(config, config.database.url, (db) => takeSnapshot(db, resolve(file)));
-  report(`Backed up to ${file}`, snapshot);
+  if (existsSync(file)) throw new BursarError('conflict', `${file} already exists. Choose another file name.`);
+  const snapshot = await withConnection(config, config.database.url, (db) => takeSnapshot(db, resolve(file)));
+  printSnapshot(`Backed up to ${file}`, snapshot);
 }
 
 export async function restore(config: Config, file: string): Promise<void> {
   const { url } = config.database;
   mkdirSync(resolve(config.data), { recursive: true, mode: 0o700 });
-  const snapshot = await unserved(config, url, () =>
-    withDatabase(config, url, async (db) => {
+  const snapshot = await withServerExcluded(config, url, () =>
+    withConnection(config, url, async (db) => {
       await migrate(db);
       return await fillFrom(resolve(file), db, resolve(config.data));
     }),
   );
-  report(`Restored from ${file}`, snapshot);
+  printSnapshot(`Restored from ${file}`, snapshot);
 }
 
-/** Moves the books from one database to another. The service must be stopped: what it does meanwhile would be lost. */
+/** Copies one database to another. The server must be stopped: its writes during the copy would be lost. */
 export async function copyDatabase(config: Config, { from, to }: { from: string; to: string }): Promise<void> {
-  const source = fileOf(config, from);
-  if (source !== null && !existsSync(source)) throw new BursarError('not_found', `There is no database ${source}.`);
+  const source = sqliteFile(config, from);
+  if (source !== null && !existsSync(source))
+    throw new BursarError('not_found', `There is no database file ${source}.`);
   mkdirSync(resolve(config.data), { recursive: true, mode: 0o700 });
   const folder = await mkdtemp(join(resolve(config.data), 'copy-'));
   const file = join(folder, 'snapshot.db');
   try {
-    const snapshot = await unserved(config, from, async () => {
-      await withDatabase(config, from, (db) => takeSnapshot(db, file));
-      return await withDatabase(config, to, async (db) => {
+    const snapshot = await withServerExcluded(config, from, async () => {
+      await withConnection(config, from, (db) => takeSnapshot(db, file));
+      return await withConnection(config, to, async (db) => {
         await migrate(db);
         return await fillFrom(file, db, folder);
       });
     });
-    report(`Copied to ${hidePassword(to)}`, snapshot);
+    printSnapshot(`Copied to ${hidePassword(to)}`, snapshot);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function withDatabase<T>(config: Config, url: string, use: (db: Db) => Promise<T>): Promise<T> {
-  // Whole tables take as long as they take.
+async function withConnection<T>(config: Config, url: string, use: (db: Db) => Promise<T>): Promise<T> {
+  // Copying a whole table may exceed any statement timeout.
   const settings: DatabaseSettings = { ...config.database, url, statementTimeoutSeconds: 0 };
   const db = connectDatabase(settings, resolve(config.data));
   try {
@@ -94,37 +96,31 @@ async function withDatabase<T>(config: Config, url: string, use: (db: Db) => Pro
   }
 }
 
-/** Does something while no server can work on that database, as far as its folder tells. */
-async function unserved<T>(config: Config, url: string, act: () => Promise<T>): Promise<T> {
-  const file = fileOf(config, url);
+/**
+ * Holds the lock of the data folder during `action`, so that no server can use a SQLite database. On PostgreSQL there is
+ * no such lock: the operator must stop the servers.
+ */
+async function withServerExcluded<T>(config: Config, url: string, action: () => Promise<T>): Promise<T> {
+  const file = sqliteFile(config, url);
   const unlock = file === null ? () => undefined : lockDataFolder(dirname(file));
   try {
-    return await act();
+    return await action();
   } finally {
     unlock();
   }
 }
 
-/** The file of a SQLite database; null for PostgreSQL. */
-function fileOf(config: Config, url: string): string | null {
+/** The path of a SQLite database; null for PostgreSQL. */
+function sqliteFile(config: Config, url: string): string | null {
   const address = parseDatabaseUrl(url);
   return address.kind === 'sqlite' ? resolve(config.data, address.file) : null;
 }
 
-function refuseExisting(file: string): void {
-  if (existsSync(file)) throw new BursarError('conflict', `${file} is there already. Name another file.`);
+function printSnapshot(title: string, { rows, proof }: Snapshot): void {
+  process.stdout.write(`${title}: ${rows} rows.\n${formatVerification(proof)}`);
+  if (!proof.balanced) process.exitCode = exitCodes.failure;
 }
 
-function report(what: string, { rows, proof }: Snapshot): void {
-  const { balanced, accounts, entries, problems } = proof;
-  say(`${what}: ${rows} rows.`);
-  if (balanced) say(`The books balance: ${accounts} accounts, ${entries} entries.`);
-  else {
-    say(`The books do not balance:\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
-    process.exitCode = exitCodes.failure;
-  }
-}
-
-function say(line: string): void {
+function print(line: string): void {
   process.stdout.write(`${line}\n`);
 }

@@ -2,15 +2,15 @@ import { BursarError } from '../domain/errors.ts';
 
 const unitMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
 
-const longestMs = 100 * 31_536_000_000;
+const maxDurationMs = 100 * 31_536_000_000;
 
-/** `90m`, `12h`, `30d`, `52w` or `1y` in milliseconds. */
-export function durationMs(text: string): number {
+/** Parses `90m`, `12h`, `30d`, `52w` or `1y` to milliseconds. */
+export function parseDurationMs(text: string): number {
   const [, amount = '', unit = ''] = /^(\d{1,6})([mhdwy])$/.exec(text) ?? [];
   const ms = Number(amount) * (unitMs[unit] ?? 0);
-  if (ms === 0 || ms > longestMs) {
-    const forms = 'Write it as 90m, 12h, 30d, 52w or 1y, up to 100 years';
-    throw new BursarError('invalid_argument', `"${text}" is not a duration. ${forms}.`);
+  if (ms === 0 || ms > maxDurationMs) {
+    const hint = 'Write it as 90m, 12h, 30d, 52w or 1y, up to 100 years.';
+    throw new BursarError('invalid_argument', `"${text}" is not a duration. ${hint}`);
   }
   return ms;
 }

@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander';
 import { BursarError, type ErrorCode } from '../domain/errors.ts';
 
-/** What the command line tells a script: 0 is success, and each kind of failure has a number of its own. */
+/** Exit codes of the command line: 0 is success, each kind of failure has its own number. */
 export const exitCodes = {
   failure: 1,
   usage: 2,
@@ -10,7 +10,7 @@ export const exitCodes = {
   inUse: 5,
 } as const;
 
-const byCode: Partial<Record<ErrorCode, number>> = {
+const exitCodeByError: Partial<Record<ErrorCode, number>> = {
   invalid_argument: exitCodes.usage,
   invalid_config: exitCodes.configuration,
   not_found: exitCodes.notFound,
@@ -22,8 +22,8 @@ const byCode: Partial<Record<ErrorCode, number>> = {
   data_in_use: exitCodes.inUse,
 };
 
-export function exitCodeOf(error: unknown): number {
+export function exitCodeFor(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
-  if (error instanceof BursarError) return byCode[error.code] ?? exitCodes.failure;
+  if (error instanceof BursarError) return exitCodeByError[error.code] ?? exitCodes.failure;
   return exitCodes.failure;
 }

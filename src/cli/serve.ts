@@ -6,14 +6,10 @@ import { type Bursar, startBursar } from '../main.ts';
 import { enrolUser } from '../services/identity/enrolment.ts';
 import { issueToken } from '../services/identity/tokens.ts';
 import { userIds } from '../store/identity/users.ts';
-import { firstStartMessage } from './first-start.ts';
-import { giveBackMemory } from './give-back-memory.ts';
 import { openLog } from './log.ts';
+import { readyMessage } from './ready-message.ts';
 
-/** By then the first rounds of everything that goes on in the background are over. */
-const settledAfterMs = 500;
-
-/** Serves until it is told to stop. A second signal does not wait for anything. */
+/** Serves until SIGTERM or SIGINT, then stops in order. A second signal exits at once. */
 export async function serve(config: Config, role: Role, version: string): Promise<void> {
   const log = openLog(config.log.level);
   const bursar = await startBursar(config, role, log, version);
@@ -23,12 +19,12 @@ export async function serve(config: Config, role: Role, version: string): Promis
     await bursar.stop();
     throw error;
   }
-  process.stdout.write(firstStartMessage(version, baseUrl(bursar), await firstUsers(bursar, config)));
-  setTimeout(giveBackMemory, settledAfterMs).unref();
+  process.stdout.write(readyMessage(version, baseUrl(bursar), await createFirstUsers(bursar, config)));
 
   const [signal] = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
-  log.info({ signal }, 'stopping: answering what is under way; running jobs go on');
-  for (const again of ['SIGTERM', 'SIGINT'] as const) process.once(again, () => process.exit(130));
+  log.info({ signal }, 'stopping: finishing open requests; running jobs continue');
+  log.flush();
+  for (const secondSignal of ['SIGTERM', 'SIGINT'] as const) process.once(secondSignal, () => process.exit(130));
   await bursar.stop();
   log.info({}, 'stopped');
 }
@@ -36,7 +32,9 @@ export async function serve(config: Config, role: Role, version: string): Promis
 async function listen({ app }: Bursar, { server: { host, port } }: Config): Promise<void> {
   await app.listen({ host, port }).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'EADDRINUSE') {
-      throw new BursarError('invalid_config', `Port ${port} is taken. Choose another with BURSAR_PORT.`, { cause });
+      throw new BursarError('invalid_config', `Port ${port} is already in use. Set BURSAR_PORT to another port.`, {
+        cause,
+      });
     }
     if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND' || cause.code === 'EACCES') {
       throw new BursarError('invalid_config', `Cannot listen on ${host} port ${port}: ${cause.message}`, { cause });
@@ -52,8 +50,8 @@ function baseUrl({ app }: Bursar): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${address.port}`;
 }
 
-/** On the first start of an empty data folder: an administrator and an ordinary user, and their tokens. */
-async function firstUsers({ db }: Bursar, config: Config) {
+/** Creates an administrator and an ordinary user if the database has no users; returns null otherwise. */
+async function createFirstUsers({ db }: Bursar, config: Config) {
   if ((await userIds(db)).length > 0) return null;
   const now = Date.now();
   const create = async (userId: string, admin: boolean) => {

@@ -4,7 +4,7 @@ import { syncProjects } from '../services/identity/enrolment.ts';
 import { openDatabase } from '../store/database/database.ts';
 import type { Db } from '../store/database/tables.ts';
 
-/** Opens the books for one command, beside a server that may be running on them. */
+/** Opens the database for one command. A server may be using the database at the same time. */
 export async function withDatabase<T>(config: Config, use: (db: Db) => Promise<T>): Promise<T> {
   const db = await openDatabase(config.database, resolve(config.data));
   try {

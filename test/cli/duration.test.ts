@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { durationMs } from '../../src/cli/duration.ts';
+import { parseDurationMs } from '../../src/cli/duration.ts';
 import { BursarError } from '../../src/domain/errors.ts';
 
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
@@ -9,7 +9,7 @@ const centuryMs = 100 * unitMs.y;
 
 test('a duration is a number and its unit', () => {
   assert.deepEqual(
-    ['1m', '90m', '12h', '30d', '52w', '1y', '007d'].map(durationMs),
+    ['1m', '90m', '12h', '30d', '52w', '1y', '007d'].map(parseDurationMs),
     [60_000, 5_400_000, 43_200_000, 2_592_000_000, 31_449_600_000, 31_536_000_000, 604_800_000],
   );
   fc.assert(
@@ -18,7 +18,7 @@ test('a duration is a number and its unit', () => {
       fc.constantFrom(...Object.entries(unitMs)),
       (amount, [unit, ms]) => {
         fc.pre(amount * ms <= centuryMs);
-        assert.equal(durationMs(`${amount}${unit}`), amount * ms);
+        assert.equal(parseDurationMs(`${amount}${unit}`), amount * ms);
       },
     ),
   );
@@ -45,7 +45,7 @@ test('anything else is refused with what to write', () => {
   ];
   for (const text of [...wrong, '1000000h', '101y', '999999d', '1month', 'never', '\u0661h', '1h\n', '1constructor']) {
     assert.throws(
-      () => durationMs(text),
+      () => parseDurationMs(text),
       (error) =>
         error instanceof BursarError && error.code === 'invalid_argument' && /90m, 12h, 30d/.test(error.message),
       JSON.stringify(text),

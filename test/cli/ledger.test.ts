@@ -166,7 +166,7 @@ describe('bursar ledger verify', () => {
     const { code, stdout, stderr } = await verify();
     assert.deepEqual([code, stderr], [0, '']);
     const proof = await assertBalanced(bench.admin);
-    assert.equal(stdout, `The books balance: ${proof.accounts} accounts, ${proof.entries} entries.\n`);
+    assert.equal(stdout, `The ledger balances: ${proof.accounts} accounts, ${proof.entries} entries.\n`);
     assert.deepEqual(printed<Proof>(await verify('--json')), proof);
   });
 
@@ -176,10 +176,10 @@ describe('bursar ledger verify', () => {
     try {
       const { code, stdout } = await verify();
       assert.equal(code, 1);
-      assert.match(stdout, new RegExp(`^The books do not balance:\\n {2}account ${id}: `));
+      assert.match(stdout, new RegExp(`^The ledger does not balance:\\n {2}account ${id}: `));
       const { balanced, problems } = await proofOf(bench.admin);
       assert.equal(balanced, false);
-      assert.equal(stdout, `The books do not balance:\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
+      assert.equal(stdout, `The ledger does not balance:\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
     } finally {
       await bench.tamper('update accounts set granted = granted - 1000 where id = ?', id);
     }

@@ -60,7 +60,7 @@ test('a port that is taken is told in one line, with what to do, and exit code 3
   const { port } = new URL(server.url);
   const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: port });
   assert.deepEqual([code, stdout], [3, '']);
-  assert.match(stderr, new RegExp(`^Port ${port} is taken\\. .*BURSAR_PORT`, 'm'));
+  assert.match(stderr, new RegExp(`^Port ${port} is already in use\\. .*BURSAR_PORT`, 'm'));
   assert.doesNotMatch(stderr, /^\s+at |EADDRINUSE/m, 'a stack trace');
 });
 

@@ -80,14 +80,14 @@ for (const [from, to] of ways) {
       stop = true;
       await Promise.all(submitting);
       assert.deepEqual([code, stderr], [0, ''], stdout);
-      assert.match(stdout, /^Backed up to .*: \d+ rows\.\nThe books balance: \d+ accounts, \d+ entries\.\n$/);
+      assert.match(stdout, /^Backed up to .*: \d+ rows\.\nThe ledger balances: \d+ accounts, \d+ entries\.\n$/);
       before201.splice(0, before201.length, ...known);
     });
 
     test('restores to books that balance and serve', async () => {
       const { code, stdout, stderr } = await db(target, 'restore', file);
       assert.deepEqual([code, stderr], [0, ''], stdout);
-      assert.match(stdout, /^Restored from .*: \d+ rows\.\nThe books balance: /);
+      assert.match(stdout, /^Restored from .*: \d+ rows\.\nThe ledger balances: /);
       assert.deepEqual(await rowsOf(target), await rowsOf(`sqlite:${file}`));
       const token = server.userToken;
       await server.stop();
@@ -121,7 +121,7 @@ describe('what backup and restore refuse', () => {
     const text = readFileSync(file);
     const { code, stderr } = await db(source, 'backup', file);
     assert.equal(code, 1);
-    assert.match(stderr, /is there already\. Name another file/);
+    assert.match(stderr, /already exists\. Choose another file name/);
     assert.deepEqual(readFileSync(file), text);
   });
 
@@ -179,9 +179,9 @@ describe('bursar db status and migrate', () => {
       const url = await newDatabase(kind);
       const before = await db(url, 'status');
       assert.equal(before.code, 0, before.stderr);
-      assert.match(before.stdout, kind === 'sqlite' ? /There is none yet/ : /needs 0001-ground/);
+      assert.match(before.stdout, kind === 'sqlite' ? /does not exist yet/ : /pending migrations: 0001-ground/);
       assert.doesNotMatch(before.stdout, /word/, 'no password');
-      assert.match((await db(url, 'migrate')).stdout, /^Brought up to date: 0001-ground/);
+      assert.match((await db(url, 'migrate')).stdout, /^Migrations applied: 0001-ground/);
       assert.equal((await db(url, 'migrate')).stdout, 'The schema is up to date.\n');
       const { stdout } = await db(url, 'status');
       assert.match(stdout, /Schema: +up to date/);

@@ -83,7 +83,7 @@ describe('bursar db copy', () => {
     await server.stop();
     const { code, stdout, stderr } = await db('copy', '--from', 'sqlite:bursar.db', '--to', url);
     assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /^Copied to postgres:\/\/bursar:\*+@.*: \d+ rows\.\nThe books balance: /);
+    assert.match(stdout, /^Copied to postgres:\/\/bursar:\*+@.*: \d+ rows\.\nThe ledger balances: /);
     assert.deepEqual(await rowsOf(url, server.data), await rowsOf('sqlite:bursar.db', server.data));
     assert.deepEqual(
       readdirSync(server.data).filter((name) => name.startsWith('copy-')),

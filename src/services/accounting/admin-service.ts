@@ -30,7 +30,7 @@ import {
 import type { GrantAct } from './grants.ts';
 
 /** A request of an administrator: who, what, and the key that makes its repetition harmless. */
-interface Command<Body> {
+export interface Command<Body> {
   actor: Actor;
   key: string;
   target: string;

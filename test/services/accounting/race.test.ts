@@ -41,7 +41,7 @@ async function assertBooks(): Promise<void> {
   await assertBalanced(bench.admin);
   const { code, stdout, stderr } = await bench.bursar('ledger', 'verify');
   assert.equal(code, 0, stdout + stderr);
-  assert.match(stdout, /^The books balance: \d+ accounts, \d+ entries\.\n$/);
+  assert.match(stdout, /^The ledger balances: \d+ accounts, \d+ entries\.\n$/);
 }
 
 describe('a hundred submissions at the same time, with quota for exactly one', () => {

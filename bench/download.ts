@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 
 /** Reads an answer to its end and drops it; how many bytes it had. */
-export async function readAll(url: string, headers: Record<string, string>): Promise<number> {
+export async function download(url: string, headers: Record<string, string>): Promise<number> {
   const [response] = (await once(get(url, { headers, agent: false }), 'response')) as [IncomingMessage];
   if (response.statusCode !== 200) throw new Error(`${url} answered ${response.statusCode}`);
   let bytes = 0;

@@ -1,11 +1,11 @@
 /** What several rounds gave: the one in the middle, and how far they lie apart. */
-export interface Spread {
+export interface Summary {
   median: number;
   min: number;
   max: number;
 }
 
-export function spreadOf(values: readonly number[]): Spread {
+export function summarize(values: readonly number[]): Summary {
   const sorted = [...values].sort((a, b) => a - b);
   return { median: quantile(sorted, 0.5), min: sorted.at(0) ?? Number.NaN, max: sorted.at(-1) ?? Number.NaN };
 }

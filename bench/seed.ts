@@ -5,7 +5,7 @@ import type { JobStatus } from '../src/domain/jobs/job.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';
 
 /** Jobs to be put straight into the books of a SQLite file. */
-export interface Filling {
+export interface JobSeed {
   jobs: number;
   /** The owner of a job, by its place among them. */
   ownerOf(index: number): string;
@@ -23,24 +23,20 @@ export interface StoredJob {
 }
 
 /** So many are written in one transaction: a server on the same books can write in between. */
-const inOneTransaction = 50_000;
-const aMinuteMs = 60_000;
+const jobsPerTransaction = 50_000;
+const minuteMs = 60_000;
 
 /**
  * Stores jobs in all projects of the shipped configuration (or, with engine jobs, in the first), a minute apart up to
  * now, three of a hundred failed. Without holds and events: they are there to be read. Answers those that are wanted.
  */
-export function fillBooks(
-  file: string,
-  filling: Filling,
-  wanted: (owner: string) => boolean = () => true,
-): StoredJob[] {
+export function seedJobs(file: string, filling: JobSeed, wanted: (owner: string) => boolean = () => true): StoredJob[] {
   const { jobs, ownerOf, engineJobs } = filling;
   const books = new Sqlite(file);
   books.pragma('synchronous = OFF');
   const projects = books.prepare('select id, hpc, name from projects order by id').all() as ProjectRow[];
   const stored: StoredJob[] = [];
-  const insert = books.prepare(insertion);
+  const insert = books.prepare(insertJobSql);
   const insertUser = books.prepare(
     "insert into users (id, role, created_at) values (?, 'user', 0) on conflict do nothing",
   );
@@ -56,11 +52,11 @@ export function fillBooks(
       if (project === undefined) throw new Error('there is no project to store jobs in');
       const owner = ownerOf(index);
       const jobId = engineJobs?.[index]?.name ?? randomUUID().toUpperCase();
-      const acceptedAt = now - (jobs - index) * aMinuteMs;
-      const status = filling.statusOf?.(index) ?? endOf(index, acceptedAt);
+      const acceptedAt = now - (jobs - index) * minuteMs;
+      const status = filling.statusOf?.(index) ?? endedStatus(index, acceptedAt);
       const request = { title: `simulation ${index % 50}`, runtimeHours: 1 };
       const facts = { id: last + 1 + index, jobId, owner, project, request, status, acceptedAt };
-      const view = publicJob(facts, stagesOf(project.hpc));
+      const view = publicJob(facts, stageNames(project.hpc));
       const ended = status.state === 'ended';
       insertUser.run(owner);
       insert.run({
@@ -75,8 +71,8 @@ export function fillBooks(
       if (wanted(owner)) stored.push({ id: facts.id, jobId, owner, json: view.json, path });
     }
   });
-  for (let from = 0; from < jobs; from += inOneTransaction)
-    part.immediate(from, Math.min(jobs, from + inOneTransaction));
+  for (let from = 0; from < jobs; from += jobsPerTransaction)
+    part.immediate(from, Math.min(jobs, from + jobsPerTransaction));
   books.pragma('wal_checkpoint(TRUNCATE)');
   books.close();
   return stored;
@@ -93,7 +89,7 @@ const requestDetails = {
   command: { kind: 'line', line: 'srun ./simulate' },
 };
 
-function endOf(index: number, acceptedAt: number): JobStatus {
+function endedStatus(index: number, acceptedAt: number): JobStatus {
   const failed = index % 100 < 3;
   return {
     state: 'ended',
@@ -101,20 +97,20 @@ function endOf(index: number, acceptedAt: number): JobStatus {
     reason: failed ? 'exit code 1' : '',
     exitCode: failed ? 1 : 0,
     startedAt: acceptedAt,
-    endedAt: acceptedAt + aMinuteMs / 2,
+    endedAt: acceptedAt + minuteMs / 2,
     elapsedSeconds: 30,
   };
 }
 
 const { systems } = shippedConfig();
 
-function stagesOf(hpc: string) {
+function stageNames(hpc: string) {
   const stages = systems[hpc]?.stages;
   if (stages === undefined) throw new Error(`${hpc} is not in the shipped configuration`);
   return stages;
 }
 
-const insertion = `
+const insertJobSql = `
   insert into jobs (id, job_id, owner, project_id, hpc, project_name, request, units, input_bytes, unpacked_bytes,
     state, outcome, reason, exit_code, started_at, ended_at, elapsed_seconds, engine_ref, attempt, accepted_at, due_at,
     tries, public_json, title, stage, failed, terminal, version)
