@@ -70,7 +70,7 @@ async function checkSystem(
   // A server may be running: its local engine's folder, or its ssh connection, is its own.
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
   const isOwn = kind.kind === 'slurm' && kind.ssh === undefined;
-  const parts = createSystem(name, settings, isOwn ? resolve(config.data) : folder, { count: () => undefined });
+  const parts = createSystem(name, settings, isOwn ? resolve(config.data) : folder, { increment: () => undefined });
   const { shell, workspaces, siteOptions } = parts;
   const engine = parts.createEngine();
   try {

@@ -1,6 +1,7 @@
 import { BursarError } from '../domain/errors.ts';
+import { msPerDay, msPerHour } from '../domain/units.ts';
 
-const unitMs: Record<string, number> = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
+const unitMs: Record<string, number> = { m: 60_000, h: msPerHour, d: msPerDay, w: 604_800_000, y: 31_536_000_000 };
 
 const maxDurationMs = 100 * 31_536_000_000;
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { hpcSystems } from '../config/hpc-systems.ts';
+import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { adminService, type Command } from '../services/accounting/admin-service.ts';
@@ -41,7 +41,7 @@ async function runAdminAction<Body extends object>(
     body: { ...body, reason },
   };
   const result = await withDatabase(config, (db) =>
-    run(adminService(db, hpcSystems(config), Date.now), { hpc, project }, command),
+    run(adminService(db, toHpcSystems(config), Date.now), { hpc, project }, command),
   );
   process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
 import { loadConfig } from '../config/load.ts';
-import { printConfig } from '../config/print.ts';
+import { formatConfig } from '../config/format.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { exitCodeFor } from './exit-codes.ts';
@@ -101,7 +101,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
     .command('print')
     .description('print the effective configuration as YAML, with secrets hidden')
     .option('--json', 'print JSON', false)
-    .action(({ json }) => void process.stdout.write(printConfig(readConfig(), json ? 'json' : 'yaml')));
+    .action(({ json }) => void process.stdout.write(formatConfig(readConfig(), json ? 'json' : 'yaml')));
   return program;
 }
 

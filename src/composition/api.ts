@@ -64,7 +64,7 @@ export async function startApi(
     readiness: () => readiness(db),
     metrics: async () => {
       await updateGauges(db, metrics);
-      return metrics.text();
+      return metrics.toPrometheusText();
     },
     onAnswer: answerCounter(metrics),
     booksVersion: booksVersionOf(db),
@@ -101,7 +101,7 @@ function answerCounter(metrics: Metrics): (method: string, status: number) => vo
     const ofMethod = counters.get(method) ?? new Map<number, () => void>();
     counters.set(method, ofMethod);
     const count =
-      ofMethod.get(status) ?? metrics.counter('bursar_http_requests_total', { method, status: String(status) });
+      ofMethod.get(status) ?? metrics.createCounter('bursar_http_requests_total', { method, status: String(status) });
     ofMethod.set(status, count);
     count();
   };

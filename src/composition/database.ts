@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
+import { msPerHour } from '../domain/units.ts';
 import { openDatabase } from '../store/database/database.ts';
 import { openPgNotify, type PgNotify } from '../store/database/pg-notify.ts';
 import type { Db } from '../store/database/tables.ts';
@@ -27,7 +28,7 @@ export interface InstanceDatabase {
 }
 
 /** How old a file must be, while requests are served, before it is certain that nobody is working on it. */
-export const staleMs = 3_600_000;
+export const staleMs = msPerHour;
 
 export async function openInstanceDatabase(config: Config, role: Role): Promise<InstanceDatabase> {
   const isShared = parseDatabaseUrl(config.database.url).kind === 'postgres';

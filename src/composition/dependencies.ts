@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Logger } from 'pino';
-import { hpcSystems } from '../config/hpc-systems.ts';
+import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
+import { bytesPerKb } from '../domain/units.ts';
 import { createSpool } from '../files/spool/spool.ts';
 import { families } from '../metrics/families.ts';
 import { createMetrics } from '../metrics/registry.ts';
@@ -15,13 +16,11 @@ import { createSystem } from './systems.ts';
 /** What both halves of Bursar need: the one that serves callers, and the one that looks after the systems. */
 export type Dependencies = ReturnType<typeof createDependencies>;
 
-const bytesPerKb = 1000;
-
 export function createDependencies(config: Config, books: InstanceDatabase, version: string, log: Logger) {
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const metrics = createMetrics(families);
-  const systems = hpcSystems(config);
+  const systems = toHpcSystems(config);
   const sites = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     if (settings === undefined) return [];

@@ -27,7 +27,7 @@ export function createSystem(
   name: string,
   settings: SystemConfig,
   dataFolder: string,
-  metrics: Pick<Metrics, 'count'>,
+  metrics: Pick<Metrics, 'increment'>,
 ): SystemParts {
   const { engine: options } = settings;
   const folder = join(dataFolder, 'engines', name);
@@ -56,7 +56,7 @@ export function createSystem(
         accounting,
         commandTimeoutMs: options.commandTimeoutSeconds * 1000,
         now: Date.now,
-        onCommand: (command) => metrics.count('bursar_scheduler_commands_total', { hpc: name, command }),
+        onCommand: (command) => metrics.increment('bursar_scheduler_commands_total', { hpc: name, command }),
       }),
     workspaces: ssh
       ? createRemoteWorkspaces({ shell, root, staging: join(dataFolder, 'staging', name) })

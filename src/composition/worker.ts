@@ -1,3 +1,4 @@
+import { msPerHour } from '../domain/units.ts';
 import { deleteFiles } from '../services/jobs/end-job.ts';
 import { createSender } from '../webhooks/send.ts';
 import { holdLease } from '../workers/hold-lease.ts';
@@ -72,7 +73,7 @@ function deliveriesOf(parts: Dependencies): Parameters<typeof startWebhookWorker
     atOnce: webhooks.atOnce,
     checkMs: events.checkSeconds * 1000,
     retrySeconds: webhooks.retrySeconds,
-    disableAfterMs: webhooks.disableAfterHours * 3_600_000,
+    disableAfterMs: webhooks.disableAfterHours * msPerHour,
     announce: announcements.publish,
     metrics,
     now,

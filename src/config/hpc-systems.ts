@@ -2,7 +2,7 @@ import type { HpcSystem } from '../domain/systems/system.ts';
 import type { Config } from './schema.ts';
 
 /** The systems of the configuration as the rules see them, by name. */
-export function hpcSystems(config: Config): ReadonlyMap<string, HpcSystem> {
+export function toHpcSystems(config: Config): ReadonlyMap<string, HpcSystem> {
   return new Map(
     Object.entries(config.systems).map(([name, system]) => [
       name,

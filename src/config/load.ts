@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseDocument } from 'yaml';
 import { BursarError } from '../domain/errors.ts';
-import { checkConfig } from './check.ts';
 import type { Config } from './schema.ts';
+import { validateConfig } from './validate.ts';
 
 /** The configuration that comes with Bursar, used where `BURSAR_CONFIG` names no other. */
 const shippedFile = fileURLToPath(new URL('../../config/bursar.yaml', import.meta.url));
@@ -12,7 +12,7 @@ const shippedFile = fileURLToPath(new URL('../../config/bursar.yaml', import.met
 /** Reads the file, lays the environment over it, validates, fills in defaults and freezes. */
 export function loadConfig(environment: NodeJS.ProcessEnv): Config {
   const file = environment.BURSAR_CONFIG ? resolve(environment.BURSAR_CONFIG) : shippedFile;
-  return checkConfig(withEnvironment(readYaml(file), environment), file);
+  return validateConfig(withEnvironment(readYaml(file), environment), file);
 }
 
 function readYaml(file: string): unknown {

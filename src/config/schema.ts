@@ -1,6 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { positive, section } from './section.ts';
-import { System, type SystemConfig } from './system-schema.ts';
+import { positiveInteger, System, type SystemConfig, section } from './system-schema.ts';
 
 const OidcProvider = Type.Object(
   {
@@ -33,8 +32,8 @@ export const ConfigSchema = Type.Object(
         default: 8080,
         description: 'Port to listen on; 0 picks a free one (`BURSAR_PORT`).',
       }),
-      requestTimeoutSeconds: positive(3600, 'How long a request may take to arrive, uploads included.'),
-      drainSeconds: positive(20, 'How long requests under way get to finish at shutdown.'),
+      requestTimeoutSeconds: positiveInteger(3600, 'How long a request may take to arrive, uploads included.'),
+      drainSeconds: positiveInteger(20, 'How long requests under way get to finish at shutdown.'),
     }),
     data: Type.String({
       minLength: 1,
@@ -48,10 +47,19 @@ export const ConfigSchema = Type.Object(
           '`sqlite:<file>`, relative to the data folder; or `postgres://user:password@host:port/database`, see ' +
           '[postgresql.md](postgresql.md). `BURSAR_DATABASE_URL` wins over it.',
       }),
-      connections: positive(10, 'PostgreSQL: the most connections that one Bursar opens.'),
-      connectTimeoutSeconds: positive(10, 'PostgreSQL: how long a connection may take, or the wait for a free one.'),
-      statementTimeoutSeconds: positive(30, 'PostgreSQL: how long one statement may take, waiting for locks included.'),
-      leaseSeconds: positive(5, 'PostgreSQL: how long the systems of a Bursar that is gone wait for another one.'),
+      connections: positiveInteger(10, 'PostgreSQL: the most connections that one Bursar opens.'),
+      connectTimeoutSeconds: positiveInteger(
+        10,
+        'PostgreSQL: how long a connection may take, or the wait for a free one.',
+      ),
+      statementTimeoutSeconds: positiveInteger(
+        30,
+        'PostgreSQL: how long one statement may take, waiting for locks included.',
+      ),
+      leaseSeconds: positiveInteger(
+        5,
+        'PostgreSQL: how long the systems of a Bursar that is gone wait for another one.',
+      ),
     }),
     auth: section('Who may call, beside the holders of tokens that Bursar issues.', {
       oidc: Type.Array(OidcProvider, {
@@ -60,7 +68,7 @@ export const ConfigSchema = Type.Object(
       }),
     }),
     ledger: section('How the books are kept.', {
-      expiryNoticeDays: positive(14, 'How long before a grant ends its holders are told, in days.'),
+      expiryNoticeDays: positiveInteger(14, 'How long before a grant ends its holders are told, in days.'),
       calendarSeconds: Type.Number({
         minimum: 0.1,
         default: 60,
@@ -80,17 +88,17 @@ export const ConfigSchema = Type.Object(
       }),
     }),
     limits: section('How much one caller may ask for, so that a loop of one does not starve the others.', {
-      windowSeconds: positive(10, 'The window in which requests are counted.'),
-      userRequests: positive(10_000, 'Requests of one user within the window.'),
-      tokenRequests: positive(5000, 'Requests with one token within the window.'),
-      addressRequests: positive(
+      windowSeconds: positiveInteger(10, 'The window in which requests are counted.'),
+      userRequests: positiveInteger(10_000, 'Requests of one user within the window.'),
+      tokenRequests: positiveInteger(5000, 'Requests with one token within the window.'),
+      addressRequests: positiveInteger(
         1000,
         'Requests without a valid token from one address within the window; behind a proxy that is the address of the proxy.',
       ),
-      uploads: positive(200, 'Submissions of one user that may be arriving at the same time.'),
+      uploads: positiveInteger(200, 'Submissions of one user that may be arriving at the same time.'),
     }),
     events: section('How users are told what happens.', {
-      keepDays: positive(90, 'How long events, and their deliveries to webhooks, are kept, in days.'),
+      keepDays: positiveInteger(90, 'How long events, and their deliveries to webhooks, are kept, in days.'),
       heartbeatSeconds: Type.Number({
         minimum: 0.05,
         default: 15,
@@ -101,10 +109,10 @@ export const ConfigSchema = Type.Object(
         default: 1,
         description: 'How often it is looked for events that another process wrote, in seconds.',
       }),
-      listenersPerUser: positive(100, 'How many streams and waiting requests a user may have open at once.'),
+      listenersPerUser: positiveInteger(100, 'How many streams and waiting requests a user may have open at once.'),
     }),
     webhooks: section('Where users have their events sent to.', {
-      perUser: positive(20, 'How many webhooks a user may have.'),
+      perUser: positiveInteger(20, 'How many webhooks a user may have.'),
       allowNetworks: Type.Array(Type.String(), {
         default: [],
         description:
@@ -121,7 +129,7 @@ export const ConfigSchema = Type.Object(
         default: 10,
         description: 'How long one attempt may take, redirects included, in seconds.',
       }),
-      atOnce: positive(32, 'How many receivers are served at a time.'),
+      atOnce: positiveInteger(32, 'How many receivers are served at a time.'),
       retrySeconds: Type.Array(Type.Number({ minimum: 0 }), {
         default: [5, 300, 1500, 5400, 10_800, 18_000, 14_400, 21_600, 14_400],
         description: 'How long to wait after each attempt that failed, in seconds; after the last one it is given up.',
@@ -139,10 +147,10 @@ export const ConfigSchema = Type.Object(
       ),
     }),
     submissions: section('What a submission may bring.', {
-      maxBodyKb: positive(2_000_000, 'The largest zip, in KB.'),
-      maxEntries: positive(20_000, 'The most files and folders in a zip.'),
-      maxUnpackedKb: positive(10_000_000, 'The largest total size when unpacked, in KB.'),
-      maxRatio: positive(200, 'How many times larger than packed it may get; above it is taken for a bomb.'),
+      maxBodyKb: positiveInteger(2_000_000, 'The largest zip, in KB.'),
+      maxEntries: positiveInteger(20_000, 'The most files and folders in a zip.'),
+      maxUnpackedKb: positiveInteger(10_000_000, 'The largest total size when unpacked, in KB.'),
+      maxRatio: positiveInteger(200, 'How many times larger than packed it may get; above it is taken for a bomb.'),
     }),
     systems: Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,31}$' }), System, {
       additionalProperties: false,

@@ -1,5 +1,12 @@
-import Type, { type Static } from 'typebox';
-import { positive, section } from './section.ts';
+import Type, { type Static, type TProperties } from 'typebox';
+
+/** A group of keys. Leaving the whole group out gives each key its default. */
+export function section<Fields extends TProperties>(description: string, fields: Fields) {
+  return Type.Object(fields, { description, additionalProperties: false, default: {} });
+}
+
+export const positiveInteger = (value: number, description: string) =>
+  Type.Integer({ minimum: 1, default: value, description });
 
 const word = (text: string) => Type.String({ minLength: 1, maxLength: 32, default: text });
 
@@ -25,14 +32,14 @@ const JobId = section('How the identifiers of the jobs look.', {
 });
 
 const Limits = section('The most that one job may ask for.', {
-  nodes: positive(64, 'Nodes.'),
-  coresPerNode: positive(128, 'Cores on each node.'),
+  nodes: positiveInteger(64, 'Nodes.'),
+  coresPerNode: positiveInteger(128, 'Cores on each node.'),
   runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 48, description: 'Hours of wall-clock time.' }),
 });
 
 const Defaults = section('What a job gets that does not say.', {
-  nodes: positive(1, 'Nodes.'),
-  coresPerNode: positive(1, 'Cores on each node.'),
+  nodes: positiveInteger(1, 'Nodes.'),
+  coresPerNode: positiveInteger(1, 'Cores on each node.'),
   runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 0.5, description: 'Hours of wall-clock time.' }),
 });
 
@@ -111,9 +118,9 @@ const LocalEngine = section('Jobs are processes on the host that Bursar runs on.
       description: 'Slots for jobs; a job that asks for more takes all. Left out: the cores of the machine.',
     }),
   ),
-  memoryMb: positive(4096, 'The most memory that one job may use, in MB.'),
-  outputKb: positive(100_000, 'The most that one job may print, in KB, on each of stdout and stderr.'),
-  killGraceSeconds: positive(5, 'How long a job that must stop gets between SIGTERM and SIGKILL.'),
+  memoryMb: positiveInteger(4096, 'The most memory that one job may use, in MB.'),
+  outputKb: positiveInteger(100_000, 'The most that one job may print, in KB, on each of stdout and stderr.'),
+  killGraceSeconds: positiveInteger(5, 'How long a job that must stop gets between SIGTERM and SIGKILL.'),
   acceptJobsFromTheNetwork: Type.Boolean({
     default: false,
     description:
@@ -130,7 +137,7 @@ const Ssh = Type.Object(
     configFile: Type.Optional(Type.String({ description: "Another ssh_config than the operator's own." })),
     knownHostsFile: Type.Optional(Type.String({ description: 'Where the key of the host is pinned.' })),
     identityFile: Type.Optional(Type.String({ description: 'The private key to log in with.' })),
-    connectTimeoutSeconds: positive(10, 'How long a connection may take.'),
+    connectTimeoutSeconds: positiveInteger(10, 'How long a connection may take.'),
   },
   { additionalProperties: false, description: 'How the cluster is reached; left out: its commands run on this host.' },
 );
@@ -155,8 +162,8 @@ const SlurmEngine = section('Jobs go to a Slurm cluster, by its command line.', 
       'Who knows the jobs that have left the queue: slurmdbd (`sacct`), a file of completed jobs (`completion`), ' +
       'or nobody (`none`).',
   }),
-  commandTimeoutSeconds: positive(30, 'How long one command of Slurm may take.'),
-  missingAlarmSeconds: positive(900, 'After how long a job that Slurm does not mention raises an alarm.'),
+  commandTimeoutSeconds: positiveInteger(30, 'How long one command of Slurm may take.'),
+  missingAlarmSeconds: positiveInteger(900, 'After how long a job that Slurm does not mention raises an alarm.'),
   site: Site,
 });
 

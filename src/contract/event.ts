@@ -1,6 +1,6 @@
 import Type from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { isoTime } from './ledger.ts';
+import { toIsoTime } from './json-format.ts';
 
 const kindList = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
 const whole = (description: string) => Type.Optional(Type.Union([Type.Integer(), Type.Null()], { description }));
@@ -60,11 +60,11 @@ export interface EventFields {
 }
 
 /** The public JSON of an event. The job in it is the text that was stored with the job at that time. */
-export function eventJson({ seq, kind, jobJson, data, at }: EventFields): string {
-  return `{"id":${seq},"type":${JSON.stringify(kind)},"at":"${isoTime(at)}","job":${jobJson ?? 'null'},"data":${data}}`;
+export function toEventJson({ seq, kind, jobJson, data, at }: EventFields): string {
+  return `{"id":${seq},"type":${JSON.stringify(kind)},"at":"${toIsoTime(at)}","job":${jobJson ?? 'null'},"data":${data}}`;
 }
 
 /** What names a job in the data of its events. */
-export function jobReference({ jobId, project }: { jobId: string; project: { hpc: string; name: string } }) {
+export function toJobReference({ jobId, project }: { jobId: string; project: { hpc: string; name: string } }) {
   return { hpc: project.hpc, project_name: project.name, job_id: jobId };
 }

@@ -1,5 +1,5 @@
 import Type, { type Static } from 'typebox';
-import { isoTime } from './ledger.ts';
+import { toIsoTime } from './json-format.ts';
 
 /** A file of a job, as its owner sees it. */
 export const FileSchema = Type.Object(
@@ -12,5 +12,5 @@ export const FileSchema = Type.Object(
 );
 
 export function publicFile(file: { path: string; size: number; modifiedAt: number }): Static<typeof FileSchema> {
-  return { path: file.path, size: file.size, modified: isoTime(file.modifiedAt) };
+  return { path: file.path, size: file.size, modified: toIsoTime(file.modifiedAt) };
 }

@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox';
 import { isFailure, isTerminal, type JobRequest, type JobStatus } from '../domain/jobs/job.ts';
-import { type StageNames, stageOf } from '../domain/jobs/stage.ts';
+import { type StageNames, toStage } from '../domain/jobs/stage.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
-import { jsonWriter } from './json-writer.ts';
+import { createJsonWriter } from './json-format.ts';
 
 const timestamp = { pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$', examples: ['2026-01-31T12:00:00Z'] };
 
@@ -36,7 +36,7 @@ export interface JobFields {
   acceptedAt: number;
 }
 
-const writeJob = jsonWriter(JobSchema);
+const writeJob = createJsonWriter(JobSchema);
 
 /** The public JSON of a job, and what of it lists are filtered by. */
 export interface PublicJob {
@@ -54,7 +54,7 @@ export function publicJob(job: JobFields, words: StageNames): PublicJob {
   return { json: writeJob(object), title, stage, isTerminal: terminal_stage, isFailure: failed };
 }
 
-export function jobJson(job: JobFields, words: StageNames): string {
+export function toJobJson(job: JobFields, words: StageNames): string {
   return writeJob(jobObject(job, words));
 }
 
@@ -70,7 +70,7 @@ function jobObject(job: JobFields, words: StageNames): Static<typeof JobSchema> 
     project_name: job.project.name,
     title: job.request.title,
     runtime: job.request.runtimeHours,
-    stage: stageOf(status, words),
+    stage: toStage(status, words),
     terminal_stage: isTerminal(status.state),
     failed: ended !== null && isFailure(ended.outcome),
     init_date: utcSeconds(job.acceptedAt),

@@ -1,11 +1,8 @@
 import Type, { type Static } from 'typebox';
-import { available } from '../domain/accounting/settlement.ts';
+import { availableBalance } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
-
-/** Space is counted in bytes inside, in KB (1,000 bytes) outside. */
-const bytesPerKb = 1000;
-export const unitSize = { time: 1, space: bytesPerKb } as const;
-const unitName = { time: 'seconds', space: 'KB' } as const;
+import { publicUnits } from '../domain/units.ts';
+import { toIsoTime } from './json-format.ts';
 
 const Moment = Type.String({ description: 'ISO 8601, UTC.', examples: ['2026-01-31T12:00:00.000Z'] });
 const Nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
@@ -89,7 +86,7 @@ export const AccountSchema = Type.Object(
   { $id: 'Account', additionalProperties: false },
 );
 
-export const ProofSchema = Type.Object(
+export const LedgerVerificationSchema = Type.Object(
   {
     balanced: Type.Boolean(),
     accounts: Type.Integer({ description: 'How many were looked at.' }),
@@ -109,15 +106,15 @@ interface AccountFacts {
 }
 
 export function publicAccount(account: AccountFacts): Static<typeof AccountSchema> {
-  const size = unitSize[account.resource];
+  const { name: unit, size } = publicUnits[account.resource];
   return {
     user: account.holder === '' ? null : account.holder,
     resource: account.resource,
-    unit: unitName[account.resource],
+    unit,
     granted: account.granted / size,
     held: account.held / size,
     used: (account.posted + account.overrun) / size,
-    available: available(account) / size,
+    available: availableBalance(account) / size,
   };
 }
 
@@ -149,34 +146,30 @@ export function publicStatement(statement: StatementFacts): Static<typeof Statem
     user: statement.user,
     project_hpc: publicSystemName(statement.hpc),
     project_name: statement.project,
-    from: isoTime(statement.from),
-    to: isoTime(statement.to),
+    from: toIsoTime(statement.from),
+    to: toIsoTime(statement.to),
     time: {
       ...side(time, 'time'),
       burn_rate_per_day: time.perDay,
-      runs_out_at: time.runsOutAt === null ? null : isoTime(time.runsOutAt),
+      runs_out_at: time.runsOutAt === null ? null : toIsoTime(time.runsOutAt),
     },
     space: side(space, 'space'),
   };
 }
 
 function side(account: { opening: number; closing: number; movements: MovementFacts[] }, resource: 'time' | 'space') {
-  const size = unitSize[resource];
+  const { name: unit, size } = publicUnits[resource];
   return {
-    unit: unitName[resource],
+    unit,
     opening_balance: account.opening / size,
     closing_balance: account.closing / size,
     movements: account.movements.map(({ at, change, balance, used, jobId, ...rest }) => ({
       ...rest,
-      at: isoTime(at),
+      at: toIsoTime(at),
       change: change / size,
       balance: balance / size,
       used: used / size,
       job_id: jobId,
     })),
   };
-}
-
-export function isoTime(epochMs: number): string {
-  return new Date(epochMs).toISOString();
 }

@@ -1,7 +1,8 @@
 import Type from 'typebox';
 import { type AccountBalance, remaining } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
-import { jsonWriter } from './json-writer.ts';
+import { bytesPerKb } from '../domain/units.ts';
+import { createJsonWriter } from './json-format.ts';
 
 /** The Quota object of the interface (2.3). */
 export const QuotaSchema = Type.Object(
@@ -26,10 +27,9 @@ export interface QuotaFields {
   space: { pool: AccountBalance; cap: AccountBalance };
 }
 
-const writeQuota = jsonWriter(QuotaSchema);
-const bytesPerKb = 1000;
+const writeQuota = createJsonWriter(QuotaSchema);
 
-export function quotaJson(quota: QuotaFields): string {
+export function toQuotaJson(quota: QuotaFields): string {
   return writeQuota({
     id: quota.id,
     project: quota.project.id,

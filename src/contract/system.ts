@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import type { HpcSystem, ToolParameter } from '../domain/systems/system.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
-import { isoTime } from './ledger.ts';
+import { toIsoTime } from './json-format.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });
 const instantOrNull = Type.Union([Type.String(), Type.Null()]);
@@ -76,11 +76,11 @@ export function publicSystem(facts: SystemFields): Static<typeof SystemSchema> {
       parameters: Object.entries(parameters).map(publicParameter),
     })),
     status: facts.status,
-    status_since: isoTime(facts.since),
+    status_since: toIsoTime(facts.since),
     detail: facts.detail,
     queued_jobs: facts.queued,
     running_jobs: facts.running,
-    paused_at: facts.pausedAt === null ? null : isoTime(facts.pausedAt),
+    paused_at: facts.pausedAt === null ? null : toIsoTime(facts.pausedAt),
     pause_reason: facts.pauseReason,
   };
 }

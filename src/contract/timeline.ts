@@ -33,9 +33,9 @@ export const TimelineSchema = Type.Object(
   { $id: 'Timeline', additionalProperties: false },
 );
 
-export type TimelineStep = Static<typeof TimelineEntry>;
+export type TimelineEntryJson = Static<typeof TimelineEntry>;
 
 /** The public JSON of a timeline, around that of its job. */
-export function timelineJson(jobJson: string, rest: Omit<Static<typeof TimelineSchema>, 'job'>): string {
+export function toTimelineJson(jobJson: string, rest: Omit<Static<typeof TimelineSchema>, 'job'>): string {
   return `{"job":${jobJson},${JSON.stringify(rest).slice(1)}`;
 }

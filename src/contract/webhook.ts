@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { isoTime } from './ledger.ts';
+import { toIsoTime } from './json-format.ts';
 
 const nullableTime = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 const url = Type.String({ description: 'Where events are sent to.', examples: ['https://example.org/bursar'] });
@@ -80,7 +80,7 @@ export interface WebhookFields {
   disabledReason: string | null;
 }
 
-const timeOrNull = (epochMs: number | null) => (epochMs === null ? null : isoTime(epochMs));
+const timeOrNull = (epochMs: number | null) => (epochMs === null ? null : toIsoTime(epochMs));
 
 export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSchema> {
   return {
@@ -90,7 +90,7 @@ export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSche
     description: webhook.description,
     events: webhook.kinds,
     active: webhook.disabledAt === null,
-    created_at: isoTime(webhook.createdAt),
+    created_at: toIsoTime(webhook.createdAt),
     failing_since: timeOrNull(webhook.failingSince),
     disabled_at: timeOrNull(webhook.disabledAt),
     disabled_reason: webhook.disabledReason,
@@ -114,13 +114,13 @@ const testType = 'webhook.test';
 export function publicDelivery(delivery: DeliveryFields): Static<typeof DeliverySchema> {
   return {
     id: delivery.id,
-    message_id: messageId(delivery.id),
+    message_id: toMessageId(delivery.id),
     event: delivery.event?.seq ?? null,
     type: delivery.event?.kind ?? testType,
     state: delivery.state,
-    created_at: isoTime(delivery.createdAt),
+    created_at: toIsoTime(delivery.createdAt),
     tries: delivery.tries,
-    next_try_at: delivery.state === 'pending' ? isoTime(delivery.dueAt) : null,
+    next_try_at: delivery.state === 'pending' ? toIsoTime(delivery.dueAt) : null,
     last_try_at: timeOrNull(delivery.lastAt),
     last_status: delivery.lastStatus,
     last_error: delivery.lastError,
@@ -128,11 +128,11 @@ export function publicDelivery(delivery: DeliveryFields): Static<typeof Delivery
 }
 
 /** What a receiver recognises a repeated delivery by. */
-export function messageId(deliveryId: number): string {
+export function toMessageId(deliveryId: number): string {
   return `msg_${deliveryId}`;
 }
 
 /** An event that never happened. */
-export function testEventJson(webhookId: number, at: number): string {
-  return JSON.stringify({ id: 0, type: testType, at: isoTime(at), job: null, data: { webhook_id: webhookId } });
+export function toTestEventJson(webhookId: number, at: number): string {
+  return JSON.stringify({ id: 0, type: testType, at: toIsoTime(at), job: null, data: { webhook_id: webhookId } });
 }

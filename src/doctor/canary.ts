@@ -71,7 +71,7 @@ async function follow(
       throw new Error(`it ended as ${seen.outcome}: ${seen.reason}${said && `; it printed: ${said}`}`);
     }
     if (performance.now() > deadline) {
-      const words = seen?.words ? ` (${seen.words})` : '';
+      const words = seen?.engineMessage ? ` (${seen.engineMessage})` : '';
       throw new Error(`it was given up while ${seen?.kind ?? 'nobody knew of it'}${words}`);
     }
     await sleep(200);

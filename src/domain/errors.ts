@@ -61,14 +61,14 @@ export interface FieldError {
   message: string;
 }
 
-export interface ErrorExtras {
+export interface BursarErrorOptions {
   /** The error underneath; for the log, never shown to a caller. */
   cause?: unknown;
   /** True when the same thing may succeed later without anybody changing anything. */
   transient?: boolean;
   fields?: readonly FieldError[];
   /** Further facts for the caller, such as the seconds needed and available. */
-  facts?: Readonly<Record<string, string | number>>;
+  details?: Readonly<Record<string, string | number>>;
   /** When it makes sense to try again. */
   retryAfterSeconds?: number;
 }
@@ -78,21 +78,21 @@ export class BursarError extends Error {
   readonly code: ErrorCode;
   readonly transient: boolean;
   readonly fields: readonly FieldError[];
-  readonly facts: Readonly<Record<string, string | number>>;
+  readonly details: Readonly<Record<string, string | number>>;
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
+  constructor(code: ErrorCode, message: string, extras: BursarErrorOptions = {}) {
     super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
     this.name = 'BursarError';
     this.code = code;
     this.transient = extras.transient ?? false;
     this.fields = extras.fields ?? [];
-    this.facts = extras.facts ?? {};
+    this.details = extras.details ?? {};
     this.retryAfterSeconds = extras.retryAfterSeconds;
   }
 }
 
 /** Ends a `switch` over a union: a case that was forgotten does not compile. */
-export function unreachable(value: never): never {
+export function assertNever(value: never): never {
   throw new Error(`unreachable case: ${JSON.stringify(value)}`);
 }

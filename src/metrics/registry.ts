@@ -1,12 +1,12 @@
 /** Numbers for whoever watches the service, in the text format of Prometheus. */
 export interface Metrics {
   /** Adds to a number that only grows. */
-  count(name: string, labels?: Labels, by?: number): void;
+  increment(name: string, labels?: Labels, by?: number): void;
   /** The same for one that is counted again and again, by one each time. */
-  counter(name: string, labels: Labels): () => void;
+  createCounter(name: string, labels: Labels): () => void;
   /** Sets a number that goes up and down. */
-  set(name: string, labels: Labels, value: number): void;
-  text(): string;
+  setGauge(name: string, labels: Labels, value: number): void;
+  toPrometheusText(): string;
 }
 
 export type Labels = Readonly<Record<string, string>>;
@@ -39,19 +39,19 @@ export function createMetrics(families: Readonly<Record<string, Family>>): Metri
   }
 
   return {
-    count(name, labels = {}, by = 1) {
+    increment(name, labels = {}, by = 1) {
       sampleOf(name, labels).value += by;
     },
-    counter(name, labels) {
+    createCounter(name, labels) {
       const sample = sampleOf(name, labels);
       return () => {
         sample.value += 1;
       };
     },
-    set(name, labels, value) {
+    setGauge(name, labels, value) {
       sampleOf(name, labels).value = value;
     },
-    text() {
+    toPrometheusText() {
       const lines = Object.entries(families).flatMap(([name, { type, help }]) => [
         `# HELP ${name} ${help}`,
         `# TYPE ${name} ${type}`,

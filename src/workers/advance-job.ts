@@ -1,6 +1,6 @@
-import { jobReference } from '../contract/event.ts';
+import { toJobReference } from '../contract/event.ts';
 import { publicJob } from '../contract/job.ts';
-import { usageOf } from '../domain/accounting/settlement.ts';
+import { calculateSettlement } from '../domain/accounting/settlement.ts';
 import type { ObservedStatus } from '../domain/jobs/transition.ts';
 import type { HpcSystem } from '../domain/systems/system.ts';
 import { insertEvent } from '../store/events/events.ts';
@@ -36,13 +36,13 @@ export async function advanceJob(
     // Its engine has it, with all its files, or nobody will.
     if (job.hasInput && job.status.state === 'submitting') await removeInput(tx, job.id);
     const data: Record<string, unknown> = {
-      ...jobReference(job),
+      ...toJobReference(job),
       stage: shown.stage,
       engine_id: engineRef ?? job.engineRef,
       engine_words: engineWords ?? null,
     };
     if (next.state === 'ended') {
-      const usage = usageOf(next, job.units, charge);
+      const usage = calculateSettlement(next, job.units, charge);
       await settle(tx, job, { ...usage, spaceBytes }, { actor: 'bursar', at: now });
       Object.assign(data, {
         outcome: next.outcome,

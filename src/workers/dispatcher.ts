@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { limitSeconds } from '../domain/accounting/price.ts';
+import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/jobs/job.ts';
 import { inspectZipAndReadStart } from '../files/zip/unzip.ts';
@@ -117,7 +117,7 @@ async function bringToEngine(worker: LeasedSystem, job: JobRecord, signal: Abort
       jobId,
       nodes: request.nodes,
       coresPerNode: request.coresPerNode,
-      runtimeSeconds: limitSeconds(request.runtimeHours),
+      runtimeSeconds: toTimeLimitSeconds(request.runtimeHours),
       command: request.command,
       workspace,
       site: siteOptions(job.project.name),

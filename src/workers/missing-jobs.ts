@@ -95,7 +95,7 @@ export function createMissingJobs(worker: LeasedSystem, onReturned: () => void) 
         if (entry.examined === wish && now() - entry.examinedAt < examineEveryMs) continue;
         due.set(jobId, ref);
       }
-      metrics.set('bursar_jobs_missing', { hpc: system.name }, alarmed.size);
+      metrics.setGauge('bursar_jobs_missing', { hpc: system.name }, alarmed.size);
       return due.size > 0 ? await examine(due, unwanted, signal) : [];
     },
   };

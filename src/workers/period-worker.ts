@@ -1,3 +1,4 @@
+import { msPerDay } from '../domain/units.ts';
 import type { Db } from '../store/database/tables.ts';
 import { deleteTestDeliveries } from '../store/events/deliveries.ts';
 import { expireEvents, insertEvents } from '../store/events/events.ts';
@@ -7,8 +8,6 @@ import { markNotified, periodsToNotify } from '../store/ledger/periods.ts';
 import type { HeldLease } from './hold-lease.ts';
 import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
-
-const dayMs = 86_400_000;
 
 export interface PeriodWorkerDeps {
   tenure: HeldLease;
@@ -31,7 +30,7 @@ export function startPeriodWorker(deps: PeriodWorkerDeps): Loop {
       await announceEnds(deps);
       const expired = await tenure.transaction((tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
-      const before = now() - deps.keepEventsDays * dayMs;
+      const before = now() - deps.keepEventsDays * msPerDay;
       await tenure.transaction((tx) => deleteTestDeliveries(tx, before));
       while (await tenure.transaction((tx) => expireEvents(tx, before)));
     } catch (error) {
@@ -44,7 +43,7 @@ export function startPeriodWorker(deps: PeriodWorkerDeps): Loop {
 /** Once a period, for every member: who is to tell is decided in the transaction that tells. */
 async function announceEnds({ tenure, db, noticeDays, now }: PeriodWorkerDeps): Promise<void> {
   const at = now();
-  for (const period of await periodsToNotify(db, at, at + noticeDays * dayMs)) {
+  for (const period of await periodsToNotify(db, at, at + noticeDays * msPerDay)) {
     await tenure.transaction(async (tx) => {
       if (!(await markNotified(tx, period.id, at))) return;
       const project = await tx

@@ -1,4 +1,5 @@
-import { jobReference } from '../contract/event.ts';
+import { toJobReference } from '../contract/event.ts';
+import { msPerDay } from '../domain/units.ts';
 import type { Db } from '../store/database/tables.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import { insertEvent } from '../store/events/events.ts';
@@ -9,7 +10,6 @@ import type { JobRecord } from '../store/jobs/jobs.ts';
 import type { Log } from './log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
-const dayMs = 86_400_000;
 const mostInRound = 1000;
 
 export interface RetentionWorkerDeps {
@@ -36,7 +36,7 @@ export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
   const left = new Map<string, JobRecord>();
   return startLoop(async (signal) => {
     try {
-      await deleteOldKeys(db, now() - dayMs);
+      await deleteOldKeys(db, now() - msPerDay);
       await removeAll(deps, left, [...left.values()], signal);
       for (const { id, hpc, name } of await listProjects(db)) {
         const days = retentionDays(hpc, name);
@@ -53,7 +53,7 @@ export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
 /** Tells the owners whose files are to go, and answers with the jobs whose files go now. */
 async function announceAndExpire(deps: RetentionWorkerDeps, projectId: number, days: number): Promise<JobRecord[]> {
   const { db, noticeDays, now } = deps;
-  const [keptMs, noticeMs] = [days * dayMs, noticeDays * dayMs];
+  const [keptMs, noticeMs] = [days * msPerDay, noticeDays * msPerDay];
   for (const job of await jobsToNotify(db, projectId, now() - keptMs + noticeMs, mostInRound)) {
     await announceExpiryOf(db, job, { keptMs, noticeMs, now: now() });
     deps.announce(job.owner);
@@ -71,7 +71,7 @@ async function announceExpiryOf(
   const expiresAt = Math.max(endedAt + keptMs, now + noticeMs);
   await inTransaction(db, async (tx) => {
     if (!(await setExpiry(tx, job, expiresAt))) return;
-    const data = { ...jobReference(job), deletes_at: new Date(expiresAt).toISOString() };
+    const data = { ...toJobReference(job), deletes_at: new Date(expiresAt).toISOString() };
     const { publicJson: jobJson } = job;
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson, kind: 'job.expiring', data, at: now });
   });

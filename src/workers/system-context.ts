@@ -25,7 +25,7 @@ export interface SystemDeps {
   idleWatchMs: number;
   /** After how long a job that the engine does not mention raises an alarm. */
   missingAlarmMs: number;
-  metrics: Pick<Metrics, 'count' | 'set'>;
+  metrics: Pick<Metrics, 'increment' | 'setGauge'>;
   /** Where the jobs of a project go on the site. */
   siteOptions(project: string): SiteOptions;
   /** Called when something that concerns a user is in the books. */

@@ -1,5 +1,5 @@
-import { isChange, type Observation, transition } from '../domain/jobs/transition.ts';
-import { type PollResult, statusAfter } from '../domain/systems/health.ts';
+import { isStateChange, type Observation, transition } from '../domain/jobs/transition.ts';
+import { type PollResult, statusAfterPoll } from '../domain/systems/health.ts';
 import { whenChanged } from '../store/database/query-cache.ts';
 import { type UnfinishedJob, unfinishedAmong, unfinishedJobs } from '../store/jobs/job-queue.ts';
 import { findJob } from '../store/jobs/jobs.ts';
@@ -41,16 +41,16 @@ export function startWatcher(worker: LeasedSystem, onReturned: () => void): Loop
       if (await record(worker, before, observations, signal)) changedAt = now();
       const ends = await missing.note(expected, observations, signal);
       if (await record(worker, before, ends, signal)) changedAt = now();
-      return { tookMs, trouble: null, jobs: expected.size };
+      return { durationMs: tookMs, error: null, jobs: expected.size };
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'watching failed');
-      return { tookMs: now() - begunAt, trouble: (error as Error).message, jobs: expected.size };
+      return { durationMs: now() - begunAt, error: (error as Error).message, jobs: expected.size };
     }
   }
 
   /** Stored when it changes, so that every reader on every instance sees it. */
   async function show(result: PollResult): Promise<void> {
-    const { status, detail } = statusAfter(result, { failures, failingMs: now() - answeredAt });
+    const { status, detail } = statusAfterPoll(result, { failures, failingMs: now() - answeredAt });
     if (shown === status) return;
     await tenure.transaction((tx) => setSystemStatus(tx, system.name, status, now(), detail));
     if (shown !== '' || status !== 'up')
@@ -63,12 +63,12 @@ export function startWatcher(worker: LeasedSystem, onReturned: () => void): Loop
     try {
       const result = await look(signal);
       if (signal.aborted) return watchMs;
-      metrics.count('bursar_watch_rounds_total', { hpc: system.name });
-      metrics.count('bursar_watch_seconds_total', { hpc: system.name }, (performance.now() - begunAt) / 1000);
-      failures = result.trouble === null ? 0 : failures + 1;
+      metrics.increment('bursar_watch_rounds_total', { hpc: system.name });
+      metrics.increment('bursar_watch_seconds_total', { hpc: system.name }, (performance.now() - begunAt) / 1000);
+      failures = result.error === null ? 0 : failures + 1;
       if (failures === 0) answeredAt = now();
       await show(result);
-      lastTookMs.push(result.tookMs);
+      lastTookMs.push(result.durationMs);
       if (lastTookMs.length > looksUntilSlow) lastTookMs.shift();
       const facts = { jobs: result.jobs, quietMs: now() - changedAt, failures, tookMs: lastTookMs };
       const intervalMs = pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, ...facts });
@@ -107,7 +107,7 @@ function jobsInEngine(books: Books): Map<string, string> {
 function isOfUse(known: UnfinishedJob | undefined, observation: Observation): boolean {
   if (known === undefined) return observation.kind === 'finished';
   if (known.engineRef !== observation.ref) return true;
-  return isChange(known.state, observation) || (observation.kind === 'queued' && observation.held);
+  return isStateChange(known.state, observation) || (observation.kind === 'queued' && observation.held);
 }
 
 /** True when something has changed. */
@@ -165,7 +165,7 @@ async function follow(
   // dispatcher would look for it in vain, and submit it again.
   if (known.state === 'accepted' || known.state === 'submitting') return 'later';
   if (known.engineRef !== observation.ref) return 'stray';
-  if (!isChange(known.state, observation)) return 'known';
+  if (!isStateChange(known.state, observation)) return 'known';
   const job = await findJob(db, observation.jobId);
   if (job === undefined) return 'known';
   const { isToBeCancelled } = job;
@@ -174,7 +174,7 @@ async function follow(
   if (!next) return 'known';
   const ended = next.state === 'ended';
   const spaceBytes = ended ? await workspaces.measureBytes(job.jobId) : 0;
-  const words = observation.words === undefined ? {} : { engineWords: observation.words };
+  const words = observation.engineMessage === undefined ? {} : { engineWords: observation.engineMessage };
   const stored = await advanceJob(tenure, job, system, { next, now: now(), spaceBytes, ...words });
   if (stored) worker.announce(job.owner);
   const outcome = ended ? { outcome: next.outcome, reason: next.reason } : {};

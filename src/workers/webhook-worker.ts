@@ -1,5 +1,5 @@
-import { eventJson } from '../contract/event.ts';
-import { messageId, testEventJson } from '../contract/webhook.ts';
+import { toEventJson } from '../contract/event.ts';
+import { toMessageId, toTestEventJson } from '../contract/webhook.ts';
 import type { Metrics } from '../metrics/registry.ts';
 import type { Db } from '../store/database/tables.ts';
 import { inTransaction } from '../store/database/transaction.ts';
@@ -34,7 +34,7 @@ export interface WebhookWorkerDeps {
   /** After how long without any success a webhook is given up. */
   disableAfterMs: number;
   announce(userId: string): void;
-  metrics: Pick<Metrics, 'count'>;
+  metrics: Pick<Metrics, 'increment'>;
   now(): number;
   log: Log;
 }
@@ -86,10 +86,10 @@ async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promi
   const { id, event, secrets, webhook } = delivery;
   const about = { delivery: id, webhook: webhook.id };
   try {
-    const body = event === null ? testEventJson(webhook.id, delivery.createdAt) : eventJson(event);
-    const message = { id: messageId(id), timestamp: Math.floor(now() / 1000), body };
+    const body = event === null ? toTestEventJson(webhook.id, delivery.createdAt) : toEventJson(event);
+    const message = { id: toMessageId(id), timestamp: Math.floor(now() / 1000), body };
     const attempt = await send(webhook.url, signedHeaders(message, secrets), body);
-    metrics.count('bursar_webhook_attempts_total', { outcome: attempt.ok ? 'delivered' : 'failed' });
+    metrics.increment('bursar_webhook_attempts_total', { outcome: attempt.ok ? 'delivered' : 'failed' });
     const disabled = await record(deps, delivery, attempt);
     if (disabled) {
       log.warn(about, 'webhook disabled');

@@ -3,19 +3,19 @@ import { describe, test } from 'node:test';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
 import Type from 'typebox';
-import { type JobFields, JobSchema, jobJson } from '../../src/contract/job.ts';
-import { jsonWriter } from '../../src/contract/json-writer.ts';
-import { type QuotaFields, QuotaSchema, quotaJson } from '../../src/contract/quota.ts';
+import { type JobFields, JobSchema, toJobJson } from '../../src/contract/job.ts';
+import { createJsonWriter } from '../../src/contract/json-format.ts';
+import { type QuotaFields, QuotaSchema, toQuotaJson } from '../../src/contract/quota.ts';
 import type { AccountBalance } from '../../src/domain/accounting/settlement.ts';
 import type { JobEnd, Outcome } from '../../src/domain/jobs/job.ts';
-import { batchSystem, toolSystem } from '../domain/systems.ts';
+import { batchSystem, toolSystem } from '../domain/example-systems.ts';
 
 const ajv = new Ajv({ strict: false });
 const isJob = ajv.compile(JobSchema);
 const isQuota = ajv.compile(QuotaSchema);
 
 describe('the writer of JSON', () => {
-  const write = jsonWriter(Type.Object({ whole: Type.Integer(), float: Type.Number(), text: Type.String() }));
+  const write = createJsonWriter(Type.Object({ whole: Type.Integer(), float: Type.Number(), text: Type.String() }));
 
   test('gives floats a fraction, and integers none', () => {
     assert.equal(write({ whole: 2, float: 2, text: '2' }), '{"whole":2,"float":2.0,"text":"2"}');
@@ -76,7 +76,7 @@ describe('a job in JSON', () => {
 
   test('is what the interface shows after a submission, to the letter', () => {
     assert.equal(
-      jobJson(accepted, batchSystem.stages),
+      toJobJson(accepted, batchSystem.stages),
       '{"id":7,"job_id":"0F8FAD5B-D9CB-469F-A165-70867728950E","owner":"301330","project":1,"project_hpc":"HPC_ONE",' +
         '"project_name":"proj_hpc_one_01","title":"Title","runtime":2.0,"stage":"QUEUED","terminal_stage":false,' +
         '"failed":false,"init_date":"2026-01-31T12:00:00Z","end_date":null}',
@@ -85,8 +85,8 @@ describe('a job in JSON', () => {
 
   test('speaks the words of its system', () => {
     const onTools = { ...accepted, project: { id: 2, hpc: 'hpc_two', name: 'proj_hpc_two_01' } };
-    assert.equal(JSON.parse(jobJson(onTools, toolSystem().stages)).stage, 'QUEUE');
-    const over = jobJson({ ...onTools, status: { state: 'ended', ...end } }, toolSystem().stages);
+    assert.equal(JSON.parse(toJobJson(onTools, toolSystem().stages)).stage, 'QUEUE');
+    const over = toJobJson({ ...onTools, status: { state: 'ended', ...end } }, toolSystem().stages);
     const { stage, terminal_stage, failed, end_date, project_hpc } = JSON.parse(over);
     assert.deepEqual(
       { stage, terminal_stage, failed, end_date, project_hpc },
@@ -102,7 +102,7 @@ describe('a job in JSON', () => {
 
   test('tells failures from success and cancellation, also when its files are gone', () => {
     const shown = (outcome: Outcome, state: 'ended' | 'deleted') => {
-      const job = JSON.parse(jobJson({ ...accepted, status: { state, ...end, outcome } }, batchSystem.stages));
+      const job = JSON.parse(toJobJson({ ...accepted, status: { state, ...end, outcome } }, batchSystem.stages));
       return [job.stage, job.terminal_stage, job.failed];
     };
     assert.deepEqual(shown('timed_out', 'ended'), ['FAILED', true, true]);
@@ -116,7 +116,7 @@ describe('a job in JSON', () => {
     const time = fc.integer({ min: 0, max: Date.UTC(2999, 0) });
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), runtime, time, fc.nat(), (title, runtimeHours, acceptedAt, id) => {
-        const json = jobJson({ ...accepted, id, acceptedAt, request: { title, runtimeHours } }, batchSystem.stages);
+        const json = toJobJson({ ...accepted, id, acceptedAt, request: { title, runtimeHours } }, batchSystem.stages);
         const job = JSON.parse(json);
         assert.ok(isJob(job), ajv.errorsText(isJob.errors));
         assert.deepEqual([job.title, job.runtime, job.id], [title, runtimeHours, id]);
@@ -138,7 +138,7 @@ describe('a quota in JSON', () => {
 
   test('is what the interface shows, to the letter', () => {
     assert.equal(
-      quotaJson(quota),
+      toQuotaJson(quota),
       '{"id":3,"project":2,"project_hpc":"HPC_TWO","project_name":"proj_hpc_two_01","space_left":9999.999,' +
         '"time_left":14400,"user":"301330"}',
     );
@@ -146,8 +146,8 @@ describe('a quota in JSON', () => {
 
   test('has a fraction where space is left in whole KB, and where none is left', () => {
     const space = (granted: number) => ({ ...quota, space: { pool: { ...none, granted }, cap: { ...none, granted } } });
-    assert.match(quotaJson(space(10_000_000)), /"space_left":10000\.0,/);
-    assert.match(quotaJson(space(0)), /"space_left":0\.0,"time_left":14400,/);
+    assert.match(toQuotaJson(space(10_000_000)), /"space_left":10000\.0,/);
+    assert.match(toQuotaJson(space(0)), /"space_left":0\.0,"time_left":14400,/);
   });
 
   test('keeps to its schema and never shows less than nothing, whatever the books say', () => {
@@ -155,7 +155,7 @@ describe('a quota in JSON', () => {
     const pair = fc.record({ pool: figures, cap: figures });
     fc.assert(
       fc.property(pair, pair, (time, space) => {
-        const json = quotaJson({ ...quota, time, space });
+        const json = toQuotaJson({ ...quota, time, space });
         const shown = JSON.parse(json);
         assert.ok(isQuota(shown), ajv.errorsText(isQuota.errors));
         assert.ok(shown.time_left >= 0 && shown.space_left >= 0);

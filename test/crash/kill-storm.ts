@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parse } from 'yaml';
-import { checkConfig } from '../../src/config/check.ts';
-import { hpcSystems } from '../../src/config/hpc-systems.ts';
+import { toHpcSystems } from '../../src/config/hpc-systems.ts';
+import { validateConfig } from '../../src/config/validate.ts';
 import { publicJob } from '../../src/contract/job.ts';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { connectDatabase } from '../../src/store/database/database.ts';
@@ -175,7 +175,7 @@ export function killStorm(title: string, options: StormOptions): void {
       const db = connectDatabase(databaseOf(data), data);
       try {
         assert.deepEqual((await verifyLedger(db)).problems, []);
-        const systems = hpcSystems(checkConfig(options.config?.() ?? shipped, 'test'));
+        const systems = toHpcSystems(validateConfig(options.config?.() ?? shipped, 'test'));
         for (const row of await db.selectFrom('jobs').selectAll().execute()) {
           const words = systems.get(row.hpc)?.stages;
           assert.ok(words);

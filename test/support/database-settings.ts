@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { checkConfig } from '../../src/config/check.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { validateConfig } from '../../src/config/validate.ts';
 import { enrolUser, syncProjects } from '../../src/services/identity/enrolment.ts';
 import { openDatabase as open } from '../../src/store/database/database.ts';
 import type { Db } from '../../src/store/database/tables.ts';
@@ -19,7 +19,7 @@ export interface TestDatabase {
 export async function openTestDatabase(members: string[], timeSeconds: number, spaceKb: number): Promise<TestDatabase> {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-books-'));
   const projects = [{ name: 'proj', grant: { timeSeconds, spaceKb } }];
-  const config = checkConfig({ data: folder, systems: { sys: { kind: 'batch', projects } } }, 'test');
+  const config = validateConfig({ data: folder, systems: { sys: { kind: 'batch', projects } } }, 'test');
   await prepareDatabase(folder);
   const db = await open(databaseOf(folder), folder);
   await syncProjects(db, config, 1);

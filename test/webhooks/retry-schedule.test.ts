@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { checkConfig } from '../../src/config/check.ts';
+import { validateConfig } from '../../src/config/validate.ts';
 import { pauseMs, retryDelayMs } from '../../src/webhooks/retry-schedule.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 
 describe('attempts to deliver', () => {
-  const { retrySeconds } = checkConfig(shippedConfig(), 'test').webhooks;
+  const { retrySeconds } = validateConfig(shippedConfig(), 'test').webhooks;
 
   test('follow one another at growing distances, for a day', () => {
     const delays = Array.from({ length: 12 }, (_, index) => retryDelayMs(index + 1, retrySeconds));

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { hpcSystems } from '../../src/config/hpc-systems.ts';
+import { toHpcSystems } from '../../src/config/hpc-systems.ts';
 import { createRemoteWorkspaces } from '../../src/files/workspaces/remote/remote-workspaces.ts';
 import { deleteFiles } from '../../src/services/jobs/end-job.ts';
 import { createSshShell } from '../../src/shell/ssh-shell.ts';
@@ -58,7 +58,12 @@ test('files on a host that is reached over ssh go too, if not at once then when 
     await workspaces.stage(jobId, null, hostileLimits);
     await endedJob(db);
     await sshd.stop();
-    const deps = { db, systems: hpcSystems(books.config), workspacesOf: new Map([['sys', workspaces]]), now: Date.now };
+    const deps = {
+      db,
+      systems: toHpcSystems(books.config),
+      workspacesOf: new Map([['sys', workspaces]]),
+      now: Date.now,
+    };
     const janitor = startRetentionWorker({
       db,
       retentionDays: () => 1,

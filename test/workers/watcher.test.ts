@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { hpcSystems } from '../../src/config/hpc-systems.ts';
+import { toHpcSystems } from '../../src/config/hpc-systems.ts';
 import type { JobEnd, JobState } from '../../src/domain/jobs/job.ts';
 import type { Observation } from '../../src/domain/jobs/transition.ts';
 import type { Engine } from '../../src/engines/engine.ts';
@@ -98,13 +98,18 @@ describe('the watcher', () => {
       },
       ...{
         engine: engine as Engine,
-        system: hpcSystems(books.config).get('sys'),
+        system: toHpcSystems(books.config).get('sys'),
         workspaces: {
           measureBytes: async () => 1,
           pathsOf: () => ({ directory: '', stdout: '', stderr: '' }),
         } as Partial<Workspaces> as Workspaces,
       },
-      ...{ watchMs: 1, idleWatchMs: 1, missingAlarmMs: 1e9, metrics: { count: () => undefined, set: () => undefined } },
+      ...{
+        watchMs: 1,
+        idleWatchMs: 1,
+        missingAlarmMs: 1e9,
+        metrics: { increment: () => undefined, setGauge: () => undefined },
+      },
       ...{ announce: () => undefined, now: () => 10_000, log: silent },
     } as Partial<LeasedSystem> as LeasedSystem;
     loop = startWatcher(worker, () => undefined);

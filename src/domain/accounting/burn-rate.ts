@@ -1,19 +1,20 @@
+import { msPerDay } from '../units.ts';
+
 export interface BurnRate {
-  /** What is used a day, on average, over the days looked at. */
+  /** Average use per day. */
   perDay: number;
-  /** When it runs out at that rate; null when it does not. */
+  /** Epoch milliseconds at which the balance reaches zero at this rate; null if it never does. */
   runsOutAt: number | null;
 }
 
-const dayMs = 86_400_000;
-/** Beyond a century it does not run out. */
-const mostDays = 36_500;
+/** A forecast of more than a century counts as "never runs out". */
+const maxForecastDays = 36_500;
 
-/** How fast something is used up: `used` in the time from `since` to `now`, with so much `left`. */
-export function burnRate(used: number, since: number, now: number, left: number): BurnRate {
-  const days = Math.max(1, (now - since) / dayMs);
+/** `used` is the use between `since` and `now`; a span of less than a day counts as one day. */
+export function calculateBurnRate(used: number, since: number, now: number, remaining: number): BurnRate {
+  const days = Math.max(1, (now - since) / msPerDay);
   const perDay = used / days;
   if (perDay <= 0) return { perDay: 0, runsOutAt: null };
-  const daysLeft = Math.max(0, left) / perDay;
-  return { perDay, runsOutAt: daysLeft > mostDays ? null : now + Math.round(daysLeft * dayMs) };
+  const daysLeft = Math.max(0, remaining) / perDay;
+  return { perDay, runsOutAt: daysLeft > maxForecastDays ? null : now + Math.round(daysLeft * msPerDay) };
 }

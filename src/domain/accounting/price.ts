@@ -1,43 +1,55 @@
-/** What a system charges for: core-seconds, node-seconds, or seconds of wall-clock time. */
+import { secondsPerHour } from '../units.ts';
+
+/** The unit that a system charges for: core-seconds, node-seconds, or seconds of wall-clock time. */
 export type ChargeUnit = 'core' | 'node' | 'wall';
 
-export interface Allocation {
+export interface RequestedResources {
   nodes: number;
   coresPerNode: number;
 }
 
-/** Charged seconds for one second of wall-clock time. */
-export function unitsOf(allocation: Allocation, unit: ChargeUnit): number {
-  if (unit === 'wall') return 1;
-  return unit === 'node' ? allocation.nodes : allocation.nodes * allocation.coresPerNode;
+/** Charged seconds per second of wall-clock time, for the resources that a job requests. */
+export function requestedUnits({ nodes, coresPerNode }: RequestedResources, unit: ChargeUnit): number {
+  return allocatedUnits({ nodes, cores: nodes * coresPerNode }, unit);
 }
 
-/** The same, by what a system says that it gave: cores in all, not on each node. */
+/** Charged seconds per second of wall-clock time, for an allocation. `cores` is the total over all nodes. */
 export function allocatedUnits({ nodes, cores }: { nodes: number; cores: number }, unit: ChargeUnit): number {
   if (unit === 'wall') return 1;
   return unit === 'node' ? nodes : cores;
 }
 
-/** What a job may use at the most, in charged seconds: this is held at submission. */
-export function costSeconds(allocation: Allocation, runtimeHours: number, unit: ChargeUnit): number {
-  return wholeSeconds(runtimeHours, 3600 * unitsOf(allocation, unit));
+/** The maximum cost of a job in charged seconds. Submission places a hold of this amount. */
+export function calculateCostSeconds(resources: RequestedResources, runtimeHours: number, unit: ChargeUnit): number {
+  return toWholeSeconds(runtimeHours, secondsPerHour * requestedUnits(resources, unit));
 }
 
-/** The time limit of a job, in seconds of wall-clock time. */
-export function limitSeconds(runtimeHours: number): number {
-  return wholeSeconds(runtimeHours, 3600);
+/** The wall-clock time limit of a job. */
+export function toTimeLimitSeconds(runtimeHours: number): number {
+  return toWholeSeconds(runtimeHours, secondsPerHour);
+}
+
+/** The longest runtime that `availableSeconds` charged seconds pay for, capped at the system's `limitHours`. */
+export function maxAffordableRuntimeHours(
+  resources: RequestedResources,
+  unit: ChargeUnit,
+  availableSeconds: number,
+  limitHours: number,
+): number {
+  const seconds = Math.floor(Math.max(0, availableSeconds) / requestedUnits(resources, unit));
+  return Math.min(limitHours, seconds / secondsPerHour);
 }
 
 /**
- * Rounded up, by the decimal number that was written and not by its binary neighbour: 0.1 h is 360 s, not 361. Of a
- * number that is itself rounded, such as a third of an hour, the last digit does not count.
+ * Multiplies and rounds up, exactly, using the decimal digits of `hours` instead of its binary value: 0.1 h is 360 s,
+ * not 361. Rounding ignores the last significant digit, so that a rounded input such as 1/3 h is 1200 s, not 1201.
  */
-function wholeSeconds(hours: number, secondsPerHour: number): number {
-  const [digits = '', exponent = ''] = hours.toExponential().split('e');
-  const [whole = '', fraction = ''] = digits.split('.');
-  const decimals = fraction.length - Number(exponent);
-  const written = BigInt(whole + fraction) * BigInt(secondsPerHour);
-  const product = written - written / 10n ** 15n;
+function toWholeSeconds(hours: number, chargedSecondsPerHour: number): number {
+  const [mantissa = '', exponent = ''] = hours.toExponential().split('e');
+  const [integerDigits = '', fractionDigits = ''] = mantissa.split('.');
+  const decimals = fractionDigits.length - Number(exponent);
+  const exactProduct = BigInt(integerDigits + fractionDigits) * BigInt(chargedSecondsPerHour);
+  const product = exactProduct - exactProduct / 10n ** 15n;
   if (decimals <= 0) return Number(product * 10n ** BigInt(-decimals));
   const divisor = 10n ** BigInt(decimals);
   return Number((product + divisor - 1n) / divisor);

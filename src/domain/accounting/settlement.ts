@@ -1,8 +1,8 @@
-import { unreachable } from '../errors.ts';
+import { assertNever } from '../errors.ts';
 import type { JobEnd, Outcome } from '../jobs/job.ts';
 import { allocatedUnits, type ChargeUnit } from './price.ts';
 
-/** An account's own figures: seconds of time, or bytes of space. */
+/** The balance of one account, in seconds (time) or bytes (space). */
 export interface AccountBalance {
   granted: number;
   held: number;
@@ -10,52 +10,53 @@ export interface AccountBalance {
   overrun: number;
 }
 
-/** What a new hold may take. Negative when more was used than granted: that blocks new jobs until it is covered. */
-export function available(account: AccountBalance): number {
+/** The amount available to new holds. A negative amount (overrun) blocks new jobs until a grant covers it. */
+export function availableBalance(account: AccountBalance): number {
   return account.granted - account.posted - account.held - account.overrun;
 }
 
-/** What a user sees as left: the smaller of the project's pool and the user's own cap, never below zero. */
+/** The remaining quota shown to a user: the smaller of the project's pool and the user's cap, never below zero. */
 export function remaining(pool: AccountBalance, cap: AccountBalance): number {
-  return Math.max(0, Math.min(available(pool), available(cap)));
+  return Math.max(0, Math.min(availableBalance(pool), availableBalance(cap)));
 }
 
-/** The changes that one act makes to an account. The account's figures are the sum of them, for ever. */
+/** The deltas of one ledger entry. The balance of an account is always the sum of its movements. */
 export type Movement = AccountBalance;
 
-export const noMovement: Movement = { granted: 0, held: 0, posted: 0, overrun: 0 };
+export const zeroMovement: Movement = { granted: 0, held: 0, posted: 0, overrun: 0 };
 
 /**
- * How use is recorded once its hold is let go: as far as the account covers it as posted, the rest as overrun.
- * What was used is always recorded, never refused.
+ * Splits usage, after its hold was released: the part that the account covers is posted, the rest is overrun.
+ * Usage is always recorded in full, never refused.
  */
-export function cover(account: AccountBalance, used: number): Pick<Movement, 'posted' | 'overrun'> {
-  const posted = Math.min(used, Math.max(0, available(account)));
+export function splitUsage(account: AccountBalance, used: number): Pick<Movement, 'posted' | 'overrun'> {
+  const posted = Math.min(used, Math.max(0, availableBalance(account)));
   return { posted, overrun: used - posted };
 }
 
-export interface Usage {
+/** The resolution of a job's hold on time. */
+export interface Settlement {
   kind: 'settled' | 'voided';
   timeSeconds: number;
-  /** Why it was charged or not, for the ledger's entry. */
+  /** Why the job was charged or not. The ledger entry shows it. */
   rule: string;
 }
 
 /**
- * What a finished job owes in time: charged seconds for each second that it ran, by what the system says that it gave
- * it, or else by the `units` that it asked for; or nothing at all.
+ * Calculates the charge of a finished job: its elapsed seconds times the units that the system reports as allocated,
+ * or the requested units if the system reports none. Jobs that never ran or that the system failed cost nothing.
  */
-export function usageOf(end: JobEnd, askedUnits: number, charge: ChargeUnit): Usage {
+export function calculateSettlement(end: JobEnd, requestedUnits: number, charge: ChargeUnit): Settlement {
   const rule = chargeRule(end.outcome);
-  if (!rule.charged) return { kind: 'voided', timeSeconds: 0, rule: rule.rule };
+  if (!rule.isCharged) return { kind: 'voided', timeSeconds: 0, rule: rule.reason };
   if (end.startedAt === null) return { kind: 'voided', timeSeconds: 0, rule: `never ran: ${end.outcome}` };
-  const units = end.allocation === undefined ? askedUnits : allocatedUnits(end.allocation, charge);
+  const units = end.allocation === undefined ? requestedUnits : allocatedUnits(end.allocation, charge);
   return { kind: 'settled', timeSeconds: end.elapsedSeconds * units, rule: `used: ${end.outcome}` };
 }
 
-type ChargeRule = { charged: true } | { charged: false; rule: string };
+type ChargeRule = { isCharged: true } | { isCharged: false; reason: string };
 
-/** Who pays: a job that ran pays for what it used, unless the system itself failed it. */
+/** A job that ran pays for its usage, unless the system itself caused its end. */
 function chargeRule(outcome: Outcome): ChargeRule {
   switch (outcome) {
     case 'succeeded':
@@ -65,16 +66,16 @@ function chargeRule(outcome: Outcome): ChargeRule {
     case 'output_exceeded':
     case 'cancelled':
     case 'cancelled_by_site':
-      return { charged: true };
+      return { isCharged: true };
     case 'rejected':
-      return { charged: false, rule: 'never ran: rejected by the system' };
+      return { isCharged: false, reason: 'never ran: rejected by the system' };
     case 'lost':
-      return { charged: false, rule: 'lost by the system' };
+      return { isCharged: false, reason: 'lost by the system' };
     case 'node_failed':
-      return { charged: false, rule: 'failed by the system: node failure' };
+      return { isCharged: false, reason: 'failed by the system: node failure' };
     case 'preempted':
-      return { charged: false, rule: 'stopped by the system: preempted' };
+      return { isCharged: false, reason: 'stopped by the system: preempted' };
     default:
-      return unreachable(outcome);
+      return assertNever(outcome);
   }
 }

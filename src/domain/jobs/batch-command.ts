@@ -30,21 +30,21 @@ const shortOptions: Record<string, string> = {
   C: 'constraint',
 };
 
-export type ParsedCommand = { ok: true; command: JobCommand } | { ok: false; problem: string };
+export type ParsedBatchCommand = { ok: true; command: JobCommand } | { ok: false; problem: string };
 
 /** `sbatch [options] script args` becomes a script, everything else a line for the shell. */
-export function parseBatchCommand(text: string): ParsedCommand {
+export function parseBatchCommand(text: string): ParsedBatchCommand {
   if (!/^\s*sbatch(\s|$)/.test(text)) return { ok: true, command: { kind: 'line', line: text } };
   const words = splitWords(text);
   if (words === null) return refuse('it has a quote that is not closed; close it, or escape it with a backslash');
-  return parseSbatch(words.slice(1));
+  return parseSbatchArguments(words.slice(1));
 }
 
 /**
  * What is wrong with the `#SBATCH` lines of a script, or null. They are held to the same list as the command line. As
  * sbatch does, it looks no further than the first line that is neither a comment nor empty.
  */
-export function checkSbatchLines(text: string): string | null {
+export function validateSbatchDirectives(text: string): string | null {
   for (const line of text.split(/\r?\n/)) {
     if (line.trim() !== '' && !line.startsWith('#')) return null;
     if (!/^#SBATCH\s/.test(line)) continue;
@@ -61,7 +61,7 @@ export function checkSbatchLines(text: string): string | null {
   return null;
 }
 
-function parseSbatch(words: readonly string[]): ParsedCommand {
+function parseSbatchArguments(words: readonly string[]): ParsedBatchCommand {
   let wrapped: string | null = null;
   let index = 0;
   while (index < words.length) {
@@ -134,6 +134,6 @@ function splitWords(text: string): string[] | null {
   return words;
 }
 
-function refuse(problem: string): ParsedCommand {
+function refuse(problem: string): ParsedBatchCommand {
   return { ok: false, problem };
 }

@@ -2,8 +2,8 @@ import { BursarError, type FieldError } from '../errors.ts';
 import type { HpcSystem, Tool } from '../systems/system.ts';
 import { parseBatchCommand } from './batch-command.ts';
 import type { JobCommand, JobRequest } from './job.ts';
-import { readParameters, toolArgv } from './tool-command.ts';
-import { readInteger, readNumber, readText } from './values.ts';
+import { parseIntegerField, parseNumberField, parseTextField } from './payload-fields.ts';
+import { buildToolArgv, parseToolParameters } from './tool-command.ts';
 
 /** Faults that are told at once; a refusal must not be larger than what it refuses. */
 const mostTold = 20;
@@ -20,15 +20,20 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
   const errors: FieldError[] = [];
   const { limits, defaults } = system;
 
-  const nodes = readInteger(payload, 'node_number', { default: defaults.nodes, min: 1, max: limits.nodes }, errors);
-  const coresPerNode = readInteger(
+  const nodes = parseIntegerField(
+    payload,
+    'node_number',
+    { default: defaults.nodes, min: 1, max: limits.nodes },
+    errors,
+  );
+  const coresPerNode = parseIntegerField(
     payload,
     'core_number',
     { default: defaults.coresPerNode, min: 1, max: limits.coresPerNode },
     errors,
   );
   const runtimeHours = readRuntime(payload, system, errors);
-  const title = readText(payload, 'title', { default: '', maxLength: titleLength }, errors);
+  const title = parseTextField(payload, 'title', { default: '', maxLength: titleLength }, errors);
   const runs = system.kind === 'batch' ? readBatchCommand(payload, system, errors) : readTool(payload, system, errors);
 
   if (errors.length > 0) {
@@ -63,7 +68,7 @@ function parseObject(text: string): Payload {
 
 function readRuntime(payload: Payload, system: HpcSystem, errors: FieldError[]): number {
   const most = system.limits.runtimeHours;
-  const asked = readNumber(payload, 'runtime', { default: system.defaults.runtimeHours, above: 0 }, errors);
+  const asked = parseNumberField(payload, 'runtime', { default: system.defaults.runtimeHours, above: 0 }, errors);
   if (asked <= most) return asked;
   if (system.runtimePolicy === 'clamp') return most;
   errors.push({ field: 'runtime', message: `must be at most ${most} hours on ${system.name}` });
@@ -72,7 +77,7 @@ function readRuntime(payload: Payload, system: HpcSystem, errors: FieldError[]):
 
 function readBatchCommand(payload: Payload, system: HpcSystem, errors: FieldError[]): Runs {
   refuseUnknownFields(payload, [...commonFields, 'command'], system, errors);
-  const text = readText(payload, 'command', { maxLength: commandLength }, errors);
+  const text = parseTextField(payload, 'command', { maxLength: commandLength }, errors);
   if (text === '') return { command: nothing, tool: null, entry: null };
   const parsed = parseBatchCommand(text);
   if (parsed.ok) return { command: parsed.command, tool: null, entry: null };
@@ -81,7 +86,7 @@ function readBatchCommand(payload: Payload, system: HpcSystem, errors: FieldErro
 }
 
 function readTool(payload: Payload, system: HpcSystem, errors: FieldError[]): Runs {
-  const name = readText(payload, 'tool', { maxLength: 64 }, errors);
+  const name = parseTextField(payload, 'tool', { maxLength: 64 }, errors);
   const tool: Tool | undefined = Object.hasOwn(system.tools, name) ? system.tools[name] : undefined;
   refuseUnknownFields(payload, [...commonFields, 'tool', ...Object.keys(tool?.parameters ?? {})], system, errors);
   if (tool === undefined) {
@@ -89,8 +94,8 @@ function readTool(payload: Payload, system: HpcSystem, errors: FieldError[]): Ru
     if (name !== '') errors.push({ field: 'tool', message: `is not one of the tools of ${system.name}: ${known}` });
     return { command: nothing, tool: null, entry: null };
   }
-  const values = readParameters(payload, tool, errors);
-  return { command: { kind: 'argv', argv: toolArgv(tool, values) }, tool: name, entry: tool.entry ?? null };
+  const values = parseToolParameters(payload, tool, errors);
+  return { command: { kind: 'argv', argv: buildToolArgv(tool, values) }, tool: name, entry: tool.entry ?? null };
 }
 
 function refuseUnknownFields(

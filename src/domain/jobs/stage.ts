@@ -1,4 +1,4 @@
-import { unreachable } from '../errors.ts';
+import { assertNever } from '../errors.ts';
 import type { JobStatus } from './job.ts';
 
 /** The words in which a system tells where a job stands. */
@@ -11,7 +11,7 @@ export interface StageNames {
   deleted: string;
 }
 
-export function stageOf(status: JobStatus, words: StageNames): string {
+export function toStage(status: JobStatus, words: StageNames): string {
   switch (status.state) {
     case 'accepted':
     case 'submitting':
@@ -25,6 +25,6 @@ export function stageOf(status: JobStatus, words: StageNames): string {
     case 'deleted':
       return words.deleted;
     default:
-      return unreachable(status);
+      return assertNever(status);
   }
 }

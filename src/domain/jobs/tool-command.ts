@@ -1,11 +1,11 @@
 import type { FieldError } from '../errors.ts';
 import type { Tool, ToolParameter } from '../systems/system.ts';
-import { readInteger, readNumber, readText } from './values.ts';
+import { parseIntegerField, parseNumberField, parseTextField } from './payload-fields.ts';
 
 const valueLength = 1024;
 
 /** The values of a tool's own parameters, as text ready for its command line. */
-export function readParameters(
+export function parseToolParameters(
   payload: Readonly<Record<string, unknown>>,
   tool: Tool,
   errors: FieldError[],
@@ -18,7 +18,7 @@ export function readParameters(
 }
 
 /** The argv of a tool: each `{name}` of its template replaced. A value stays inside its argument; no shell sees it. */
-export function toolArgv(tool: Tool, values: Readonly<Record<string, string>>): string[] {
+export function buildToolArgv(tool: Tool, values: Readonly<Record<string, string>>): string[] {
   return tool.command.map((part) => part.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? ''));
 }
 
@@ -35,11 +35,11 @@ function readParameter(
   if (fallback === '' && !Object.hasOwn(payload, name)) return '';
   if (parameter.type !== 'string') {
     const rule = { ...bounds, ...(fallback === undefined ? {} : { default: Number(fallback) }) };
-    const read = parameter.type === 'integer' ? readInteger : readNumber;
+    const read = parameter.type === 'integer' ? parseIntegerField : parseNumberField;
     return String(read(payload, name, rule, errors));
   }
   const rule = { maxLength: valueLength, ...(fallback === undefined ? {} : { default: String(fallback) }) };
-  const text = readText(payload, name, rule, errors);
+  const text = parseTextField(payload, name, rule, errors);
   if (errors.length > before) return text;
   if (parameter.values !== undefined && !parameter.values.includes(text)) {
     errors.push({ field: name, message: `must be one of ${parameter.values.join(', ')}` });

@@ -1,4 +1,4 @@
-import { unreachable } from '../errors.ts';
+import { assertNever } from '../errors.ts';
 import type { JobEnd, JobState, JobStatus } from './job.ts';
 
 /**
@@ -6,7 +6,7 @@ import type { JobEnd, JobState, JobStatus } from './job.ts';
  * the engine's own id of it; a job that is queued and `held` has not been released yet. `words` is what the engine says
  * itself, where that is more than what is made of it here.
  */
-export type Observation = { jobId: string; ref: string; words?: string } & (
+export type Observation = { jobId: string; ref: string; engineMessage?: string } & (
   | { kind: 'queued'; held: boolean }
   | { kind: 'running'; startedAt: number }
   | ({ kind: 'finished' } & JobEnd)
@@ -20,7 +20,7 @@ const order: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2,
 const stateSeen = { queued: 'queued', running: 'running', finished: 'ended' } as const;
 
 /** Whether an observation changes anything for a job in this state. Nothing ever goes back, whatever the engine says. */
-export function isChange(current: JobState, { kind }: Observation): boolean {
+export function isStateChange(current: JobState, { kind }: Observation): boolean {
   return order[stateSeen[kind]] > order[current] && order[current] < order.ended;
 }
 
@@ -33,7 +33,7 @@ export function transition(
   observation: Observation,
   isToBeCancelled: boolean,
 ): ObservedStatus | null {
-  return isChange(current.state, observation) ? observedStatus(observation, isToBeCancelled) : null;
+  return isStateChange(current.state, observation) ? observedStatus(observation, isToBeCancelled) : null;
 }
 
 function observedStatus(observation: Observation, isToBeCancelled: boolean): ObservedStatus {
@@ -43,11 +43,11 @@ function observedStatus(observation: Observation, isToBeCancelled: boolean): Obs
     case 'running':
       return { state: 'running', startedAt: observation.startedAt };
     case 'finished': {
-      const { jobId: _jobId, ref: _ref, kind: _kind, words: _words, ...end } = observation;
+      const { jobId: _jobId, ref: _ref, kind: _kind, engineMessage: _words, ...end } = observation;
       return { state: 'ended', ...attributed(end, isToBeCancelled) };
     }
     default:
-      return unreachable(observation);
+      return assertNever(observation);
   }
 }
 

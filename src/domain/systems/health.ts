@@ -3,8 +3,8 @@ export type SystemStatus = 'up' | 'degraded' | 'down';
 
 /** One look at a system: how long it took, and what was wrong, if it was. */
 export interface PollResult {
-  tookMs: number;
-  trouble: string | null;
+  durationMs: number;
+  error: string | null;
 }
 
 const slowMs = 5000;
@@ -12,8 +12,8 @@ const failuresUntilDown = 2;
 const failingUntilDownMs = 15_000;
 
 /** How a system does, by its last look, and by how many in a row have failed and for how long. */
-export function statusAfter(
-  { tookMs, trouble }: PollResult,
+export function statusAfterPoll(
+  { durationMs: tookMs, error: trouble }: PollResult,
   { failures, failingMs }: { failures: number; failingMs: number },
 ): { status: SystemStatus; detail: string } {
   if (trouble !== null) {

@@ -50,7 +50,7 @@ export function publicSystemName(name: string): string {
 }
 
 /** A new job's identifier on the system, in the form of that system, from a fresh UUID. */
-export function newJobId(system: HpcSystem, tool: string | null, uuid: string): string {
+export function createJobId(system: HpcSystem, tool: string | null, uuid: string): string {
   const upper = uuid.toUpperCase();
   if (system.jobId.style === 'uuid') return upper;
   const token = upper.replaceAll('-', '');

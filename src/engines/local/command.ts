@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { access, open, realpath, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { unreachable } from '../../domain/errors.ts';
+import { assertNever } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import { firstLineRefusal, scriptRefusal } from '../script-refusal.ts';
 
@@ -21,7 +21,7 @@ export async function prepareCommand(command: JobCommand, directory: string, pat
     case 'argv':
       return prepareProgram(command.argv, directory, path);
     default:
-      return unreachable(command);
+      return assertNever(command);
   }
 }
 

@@ -1,4 +1,4 @@
-import { unreachable } from '../../domain/errors.ts';
+import { assertNever } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { EngineJob } from '../engine.ts';
 
@@ -40,7 +40,7 @@ export function judge(cause: Cause, job: EngineJob, limits: JobLimits): RunResul
     case 'broken':
       return verdict('node_failed', cause.reason);
     default:
-      return unreachable(cause);
+      return assertNever(cause);
   }
 }
 

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { BursarError, unreachable } from '../../domain/errors.ts';
+import { assertNever, BursarError } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine } from '../engine.ts';
 import { endCancelledUnstarted, type JobLimits } from './ending.ts';
@@ -139,7 +139,7 @@ function observationOf({ jobId, standing }: LocalJob): Observation {
     case 'finished':
       return { jobId, ref: ownId(jobId), kind: 'finished', ...standing.end };
     default:
-      return unreachable(standing);
+      return assertNever(standing);
   }
 }
 

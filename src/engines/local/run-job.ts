@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { JobEnd } from '../../domain/jobs/job.ts';
+import { bytesPerKb } from '../../domain/units.ts';
 import type { EngineJob } from '../engine.ts';
 import { type Invocation, prepareCommand } from './command.ts';
 import { type Cause, deservesGrace, endUnstarted, type JobLimits, judge } from './ending.ts';
@@ -76,7 +77,7 @@ function openOutputs(run: Run, causes: Causes): Promise<Output[]> {
     openOutput({
       file: run.job.workspace[stream],
       pipe: join(run.folder, `${stream}.pipe`),
-      capBytes: run.limits.outputKb * 1000,
+      capBytes: run.limits.outputKb * bytesPerKb,
       onExceeded: () => causes.add({ kind: 'output_exceeded', stream }),
       onFailure: (error) =>
         causes.add({ kind: 'broken', reason: `its ${stream} could not be kept (${errorCode(error)})` }),

@@ -5,8 +5,8 @@ import type { SlurmExit, SlurmJob } from './slurm-job.ts';
 
 /** What a job in Slurm means for Bursar; null when Slurm says something that is not known here, which tells nothing. */
 export function toObservation(job: SlurmJob, now: number): Observation | null {
-  const words = [job.state, job.reason].filter((word) => word !== '').join(', ');
-  const about = { jobId: job.name, ref: job.ref, words };
+  const engineMessage = [job.state, job.reason].filter((word) => word !== '').join(', ');
+  const about = { jobId: job.name, ref: job.ref, engineMessage };
   // `CANCELLED by 1000`
   const [state = ''] = job.state.split(' ', 1);
   if (isWaiting.has(state)) return { ...about, kind: 'queued', held: job.reason === 'JobHeldUser' };

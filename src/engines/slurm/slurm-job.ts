@@ -1,3 +1,5 @@
+import { secondsPerHour } from '../../domain/units.ts';
+
 /** How a job's batch script ended. `unstarted`: Slurm could not even start it. `again`: it had been started before. */
 export type SlurmExit = { code: number; signal: number } | 'unstarted' | 'again';
 
@@ -30,7 +32,12 @@ export function parseTime(text: string): number | null {
 /** `0:02`, `1:02:03`, `4-01:02:03`. */
 export function parseElapsed(text: string): number {
   const [, days, hours, minutes, seconds] = /^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)$/.exec(text) ?? [];
-  return Number(days ?? 0) * 86_400 + Number(hours ?? 0) * 3600 + Number(minutes ?? 0) * 60 + Number(seconds ?? 0);
+  return (
+    Number(days ?? 0) * 24 * secondsPerHour +
+    Number(hours ?? 0) * secondsPerHour +
+    Number(minutes ?? 0) * 60 +
+    Number(seconds ?? 0)
+  );
 }
 
 /** Slurm writes `(null)` and `None` where there is nothing. */

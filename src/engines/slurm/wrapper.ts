@@ -1,4 +1,4 @@
-import { BursarError, unreachable } from '../../domain/errors.ts';
+import { assertNever, BursarError } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import type { EngineJob } from '../engine.ts';
 import { duplicateStartSignal } from './slurm-job.ts';
@@ -76,7 +76,7 @@ function commandLines(command: JobCommand): string[] {
       if (!command.argv[0]) throw new BursarError('job_refused', 'the command is empty');
       return [`exec -- ${quoteAll(command.argv)}`];
     default:
-      return unreachable(command);
+      return assertNever(command);
   }
 }
 

@@ -154,7 +154,7 @@ function tooLarge(bytes: number, maxBytes: number) {
   const message =
     `The request body is larger than ${maxBytes} bytes, the most that is taken here; ` +
     `${bytes} bytes had come in when reading stopped. Send a smaller zip file.`;
-  return new BursarError('too_large', message, { facts: { maxBytes, receivedBytes: bytes } });
+  return new BursarError('too_large', message, { details: { maxBytes, receivedBytes: bytes } });
 }
 
 /** Syncs a folder for everybody at once who has renamed something in it before the sync begins. */

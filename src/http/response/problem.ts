@@ -84,7 +84,7 @@ export function toProblem(error: unknown, requestId: string): Problem {
     code,
     detail: known?.message ?? 'The request failed through no fault of yours. Its request_id names it in the logs.',
     request_id: requestId,
-    ...known?.facts,
+    ...known?.details,
     ...(known && known.fields.length > 0 ? { errors: known.fields } : {}),
   });
   return { status, body };

@@ -15,7 +15,7 @@ import {
   TransferBody,
   type UserSchema,
 } from '../../contract/administration.ts';
-import type { AccountSchema, ProofSchema } from '../../contract/ledger.ts';
+import type { AccountSchema, LedgerVerificationSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Actor } from '../../services/identity/actor.ts';
 import type { PathScope } from '../../services/scope.ts';
@@ -61,7 +61,7 @@ export interface AdministrationServices {
   ): Promise<Static<typeof MemberSchema>>;
   listUsers(): Promise<Static<typeof UserSchema>[]>;
   listAudit(limit: number, before: number | undefined): Promise<Static<typeof AuditSchema>[]>;
-  verifyLedger(): Promise<Static<typeof ProofSchema>>;
+  verifyLedger(): Promise<Static<typeof LedgerVerificationSchema>>;
 }
 
 const tag = 'administration';

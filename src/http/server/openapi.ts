@@ -7,7 +7,13 @@ import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } fr
 import { EventPageSchema, EventSchema } from '../../contract/event.ts';
 import { FileSchema } from '../../contract/file.ts';
 import { JobSchema } from '../../contract/job.ts';
-import { AccountSchema, ProofSchema, QuoteSchema, StatementSchema, UsageSchema } from '../../contract/ledger.ts';
+import {
+  AccountSchema,
+  LedgerVerificationSchema,
+  QuoteSchema,
+  StatementSchema,
+  UsageSchema,
+} from '../../contract/ledger.ts';
 import { QuotaSchema } from '../../contract/quota.ts';
 import { SystemSchema } from '../../contract/system.ts';
 import { TimelineSchema } from '../../contract/timeline.ts';
@@ -24,7 +30,7 @@ const schemas = [
   StatementSchema,
   UsageSchema,
   AccountSchema,
-  ProofSchema,
+  LedgerVerificationSchema,
   ProjectSchema,
   MemberSchema,
   UserSchema,

@@ -9,8 +9,10 @@ import type {
   RefundBody,
   TransferBody,
 } from '../../contract/administration.ts';
-import { isoTime, publicAccount, unitSize } from '../../contract/ledger.ts';
+import { toIsoTime } from '../../contract/json-format.ts';
+import { publicAccount } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
+import { bytesPerKb, publicUnits } from '../../domain/units.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { listAudit } from '../../store/identity/audit.ts';
 import { listMembers, type MemberRecord } from '../../store/identity/members.ts';
@@ -76,7 +78,7 @@ export function adminService(db: Db, systems: Systems, now: () => number) {
       const period = { startsAt, endsAt, memberSeconds: member_seconds, reserveSeconds: reserve_seconds, reason };
       const opened = await perform(command, periodAct(command.actor, await project(place), period, command.body));
       const { id, startsAt: from, endsAt: to } = opened;
-      return { id, starts: isoTime(from), ends: to === null ? null : isoTime(to) };
+      return { id, starts: toIsoTime(from), ends: to === null ? null : toIsoTime(to) };
     },
 
     async listProjects({ hpc }: PathScope) {
@@ -87,7 +89,7 @@ export function adminService(db: Db, systems: Systems, now: () => number) {
     async createProject(hpc: string, command: Command<Static<typeof ProjectBody>>) {
       requireSystem(systems, hpc);
       const { name, auto_join: autoJoin, grant_time_seconds: timeSeconds, grant_space_kb } = command.body;
-      const grant = { timeSeconds, spaceBytes: grant_space_kb * unitSize.space };
+      const grant = { timeSeconds, spaceBytes: grant_space_kb * bytesPerKb };
       const act = newProjectAct(command.actor, { hpc, name, autoJoin, grant, createdAt: now() }, command.body);
       return publicProject(await perform(command, act));
     },
@@ -106,16 +108,16 @@ export function adminService(db: Db, systems: Systems, now: () => number) {
     },
 
     listUsers: async () =>
-      (await listUsers(db)).map(({ id, role, createdAt }) => ({ user: id, role, created_at: isoTime(createdAt) })),
+      (await listUsers(db)).map(({ id, role, createdAt }) => ({ user: id, role, created_at: toIsoTime(createdAt) })),
 
     listAudit: async (limit: number, before: number | undefined) =>
-      (await listAudit(db, limit, before)).map((record) => ({ ...record, at: isoTime(record.at) })),
+      (await listAudit(db, limit, before)).map((record) => ({ ...record, at: toIsoTime(record.at) })),
   };
 }
 
 /** Amounts come in KB of space, and are counted in bytes. */
 function inside<Body extends { resource: 'time' | 'space'; amount: number }>(body: Body): Body {
-  return { ...body, amount: body.amount * unitSize[body.resource] };
+  return { ...body, amount: body.amount * publicUnits[body.resource].size };
 }
 
 function publicProject(project: ProjectRecord) {
@@ -125,12 +127,12 @@ function publicProject(project: ProjectRecord) {
     project_name: project.name,
     auto_join: project.autoJoin,
     grant_time_seconds: project.grant.timeSeconds,
-    grant_space_kb: project.grant.spaceBytes / unitSize.space,
-    created_at: isoTime(project.createdAt),
-    closed_at: project.closedAt === null ? null : isoTime(project.closedAt),
+    grant_space_kb: project.grant.spaceBytes / bytesPerKb,
+    created_at: toIsoTime(project.createdAt),
+    closed_at: project.closedAt === null ? null : toIsoTime(project.closedAt),
   };
 }
 
 function publicMember({ userId, status, reason, since }: MemberRecord) {
-  return { user: userId, status, reason, since: isoTime(since) };
+  return { user: userId, status, reason, since: toIsoTime(since) };
 }

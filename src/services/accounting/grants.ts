@@ -1,5 +1,6 @@
-import { available } from '../../domain/accounting/settlement.ts';
+import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { publicUnits } from '../../domain/units.ts';
 import type { Db, Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
@@ -81,7 +82,7 @@ async function changeCap(
     const taken =
       (source === 'pool' || (await withdrawGrant(tx, pool.id, amount, kind, note))) &&
       (await withdrawGrant(tx, cap.id, amount, kind, note));
-    if (!taken) throw tooMuch(resource, amount, available(cap), `what user ${user} has available`);
+    if (!taken) throw tooMuch(resource, amount, availableBalance(cap), `what user ${user} has available`);
   }
   return [await applyMovement(tx, pool.id, {}), await applyMovement(tx, cap.id, {})];
 }
@@ -98,7 +99,7 @@ async function transfer(
   // In one order, whoever gives to whom: two who waited for each other would wait for long.
   for (const id of [giver.id, taker.id].sort((a, b) => a - b)) await applyMovement(tx, id, {});
   if (!(await withdrawGrant(tx, giver.id, amount, 'transfer', note))) {
-    throw tooMuch(resource, amount, available(giver), `what user ${from} has available`);
+    throw tooMuch(resource, amount, availableBalance(giver), `what user ${from} has available`);
   }
   await addGrant(tx, taker.id, amount, 'transfer', note);
   return [await applyMovement(tx, giver.id, {}), await applyMovement(tx, taker.id, {})];
@@ -147,6 +148,6 @@ async function poolOf(tx: Db, project: ProjectRecord, resource: Resource, now: n
 
 /** In the unit in which the amount was asked for. */
 function tooMuch(resource: Resource, amount: number, free: number, what: string): BursarError {
-  const size = resource === 'time' ? 1 : 1000;
+  const { size } = publicUnits[resource];
   return new BursarError('conflict', `${amount / size} is more than ${what}: ${Math.max(0, free) / size}.`);
 }

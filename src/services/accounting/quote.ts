@@ -1,8 +1,7 @@
 import type { Static } from 'typebox';
 import type { QuoteSchema } from '../../contract/ledger.ts';
-import { costSeconds } from '../../domain/accounting/price.ts';
-import { longestRuntimeHours } from '../../domain/accounting/quote.ts';
-import { available } from '../../domain/accounting/settlement.ts';
+import { calculateCostSeconds, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
+import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
@@ -20,13 +19,13 @@ export interface Quote {
 
 /** What a job would cost, and whether it would be taken now. Nothing is held by asking. */
 export function quoteFor({ system, accounts }: Destination, request: JobRequest): Quote {
-  const needed = costSeconds(request, request.runtimeHours, system.charge);
-  const inPool = available(accounts.timePool);
-  const inCap = available(accounts.timeCap);
+  const needed = calculateCostSeconds(request, request.runtimeHours, system.charge);
+  const inPool = availableBalance(accounts.timePool);
+  const inCap = availableBalance(accounts.timeCap);
   const free = Math.min(inPool, inCap);
   const account = inPool < inCap ? 'pool' : 'cap';
-  const inSpacePool = available(accounts.spacePool);
-  const inSpaceCap = available(accounts.spaceCap);
+  const inSpacePool = availableBalance(accounts.spacePool);
+  const inSpaceCap = availableBalance(accounts.spaceCap);
   const timeLack: Shortfall | null =
     free >= needed ? null : { resource: 'time', account, needed, available: Math.max(0, free) };
   // What a job brings is known only when its zip is there; but more use than there is blocks every job.
@@ -37,7 +36,7 @@ export function quoteFor({ system, accounts }: Destination, request: JobRequest)
   return {
     timeSeconds: needed,
     timeLeftSeconds: Math.max(0, free - needed),
-    longestRuntime: longestRuntimeHours(request, system.charge, free, system.limits.runtimeHours),
+    longestRuntime: maxAffordableRuntimeHours(request, system.charge, free, system.limits.runtimeHours),
     lack: timeLack ?? spaceLack,
   };
 }

@@ -1,4 +1,4 @@
-import { quotaJson } from '../../contract/quota.ts';
+import { toQuotaJson } from '../../contract/quota.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { userExists } from '../../store/identity/users.ts';
@@ -39,7 +39,7 @@ async function listAll(
   // When the next period begins or ends would take another look.
   const goodUntil = 0;
   if (version === knownVersion) return { version, goodUntil, answer: null };
-  return { version, goodUntil, answer: { json: `[${(await findQuotas(db, place, now)).map(quotaJson).join(',')}]` } };
+  return { version, goodUntil, answer: { json: `[${(await findQuotas(db, place, now)).map(toQuotaJson).join(',')}]` } };
 }
 
 /** A user's quota in one project, as JSON; unless the version is known. */
@@ -70,7 +70,7 @@ function versioned(
 ): VersionedJson {
   const version = versionOf(rows);
   if (version === knownVersion) return { version, goodUntil, answer: null };
-  return { version, goodUntil, answer: { json: jsonOf(quotasOf(rows).map(quotaJson).join(',')) } };
+  return { version, goodUntil, answer: { json: jsonOf(quotasOf(rows).map(toQuotaJson).join(',')) } };
 }
 
 /** Lets administrators through to a user who exists. */

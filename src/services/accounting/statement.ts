@@ -1,4 +1,4 @@
-import { type BurnRate, burnRate } from '../../domain/accounting/burn-rate.ts';
+import { type BurnRate, calculateBurnRate } from '../../domain/accounting/burn-rate.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db, Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
@@ -45,7 +45,7 @@ export async function readStatement(
   const end = Math.min(now, range.to);
   const used = time.movements.reduce((total, movement) => total + movement.used, 0);
   const first = time.movements[0]?.at ?? end;
-  const rate = burnRate(used, Math.max(range.from, first), end, time.closing);
+  const rate = calculateBurnRate(used, Math.max(range.from, first), end, time.closing);
   return {
     user: userId,
     hpc: project.hpc,

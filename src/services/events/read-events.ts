@@ -1,4 +1,4 @@
-import { eventJson } from '../../contract/event.ts';
+import { toEventJson } from '../../contract/event.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { type EventRecord, eventRange, eventsAfter } from '../../store/events/events.ts';
@@ -57,7 +57,7 @@ export async function* followEvents(
       const events = await nextEvents(db, userId, seen, batchSize);
       if (events.length > 0) await mayStillRead();
       for (const event of events) {
-        yield { id: event.seq, type: event.kind, json: eventJson(event) };
+        yield { id: event.seq, type: event.kind, json: toEventJson(event) };
         seen = event.seq;
       }
       if (events.length < batchSize) await listener.next(seen);
@@ -91,7 +91,7 @@ export async function pollEvents(
       events = await nextEvents(db, userId, after, limit);
     }
     if (waitMs > 0) await mayStillRead();
-    return `{"events":[${events.map(eventJson).join(',')}],"next":${events.at(-1)?.seq ?? after}}`;
+    return `{"events":[${events.map(toEventJson).join(',')}],"next":${events.at(-1)?.seq ?? after}}`;
   } finally {
     listener.close();
   }
@@ -109,6 +109,6 @@ function expired(oldest: number): BursarError {
   return new BursarError(
     'events_expired',
     `Events up to ${oldest} are no longer kept. Read your jobs and quotas, then go on with after=${oldest}.`,
-    { facts: { oldest } },
+    { details: { oldest } },
   );
 }

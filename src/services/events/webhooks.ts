@@ -9,6 +9,7 @@ import {
   type WebhookWithSecretSchema,
 } from '../../contract/webhook.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { msPerDay } from '../../domain/units.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { findDelivery, insertTestDelivery, listDeliveries, requeueDelivery } from '../../store/events/deliveries.ts';
@@ -50,7 +51,7 @@ type Delivery = Static<typeof DeliverySchema>;
 
 const lookUpMs = 5000;
 /** How long the secret from before a rotation signs beside the new one. */
-const changeoverMs = 86_400_000;
+const changeoverMs = msPerDay;
 
 /** What users do with their webhooks. Somebody else's does not exist for them. */
 export function webhookService(deps: WebhookDeps) {

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { bytesPerKb } from '../../domain/units.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertMember, membersToCome } from '../../store/identity/members.ts';
@@ -17,7 +18,6 @@ import { openAccount } from '../../store/ledger/accounts.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { insertPeriod, openPeriods } from '../../store/ledger/periods.ts';
 
-const bytesPerKb = 1000;
 const bursar = 'bursar';
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { jobReference } from '../../contract/event.ts';
-import { jobJson, publicJob } from '../../contract/job.ts';
+import { toJobReference } from '../../contract/event.ts';
+import { publicJob, toJobJson } from '../../contract/job.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import type { Db } from '../../store/database/tables.ts';
@@ -57,7 +57,7 @@ async function whenEnded(deps: EndJobDeps, actor: Actor, place: Required<PathSco
   for (;;) {
     const job = await requireJob(deps.db, deps.systems, actor.userId, place, jobId);
     const ended = isTerminal(job.status.state);
-    if (ended || deps.now() >= deadline) return { json: jobJson(job, words), ended };
+    if (ended || deps.now() >= deadline) return { json: toJobJson(job, words), ended };
     await sleep(50);
   }
 }
@@ -73,14 +73,14 @@ export async function deleteFiles(
 ): Promise<string> {
   const words = requireSystem(systems, job.project.hpc).stages;
   const { status } = job;
-  if (status.state !== 'ended' && status.state !== 'deleted') return jobJson(job, words);
+  if (status.state !== 'ended' && status.state !== 'deleted') return toJobJson(job, words);
   const next = { ...status, state: 'deleted' } as const;
   const shown = publicJob({ ...job, status: next }, words);
   const at = now();
   await inTransaction(db, async (tx) => {
     if (status.state === 'deleted' || !(await updateStatus(tx, job, next, shown))) return;
     await freeSpace(tx, job, { actor, reason, at });
-    const data = { ...jobReference(job), stage: shown.stage };
+    const data = { ...toJobReference(job), stage: shown.stage };
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: shown.json, kind: 'job.deleted', data, at });
   });
   await workspacesOf.get(job.project.hpc)?.remove(job.jobId);

@@ -33,13 +33,13 @@ interface Feed {
  * and more slowly while nothing does. Who is behind reads on his own until he has caught up. When the last follower has
  * gone, nothing is left of it.
  */
-export function createLogFeeds(metrics: Pick<Metrics, 'set' | 'count'>) {
+export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>) {
   const feeds = new Map<string, Feed>();
 
   function measure() {
     const followers = feeds.values().reduce((sum, feed) => sum + feed.followers, 0);
-    metrics.set('bursar_followed_logs', {}, feeds.size);
-    metrics.set('bursar_log_followers', {}, followers);
+    metrics.setGauge('bursar_followed_logs', {}, feeds.size);
+    metrics.setGauge('bursar_log_followers', {}, followers);
   }
 
   function join(name: string, source: LogSource, offset: number): Feed {
@@ -55,7 +55,7 @@ export function createLogFeeds(metrics: Pick<Metrics, 'set' | 'count'>) {
         stop: new AbortController(),
       };
       feeds.set(name, feed);
-      void watch(feed, source, () => metrics.count('bursar_log_looks_total'));
+      void watch(feed, source, () => metrics.increment('bursar_log_looks_total'));
     }
     feed.followers += 1;
     measure();

@@ -1,13 +1,12 @@
 import type { Readable } from 'node:stream';
-import { jobReference } from '../../contract/event.ts';
+import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
-import { unitsOf } from '../../domain/accounting/price.ts';
-import { longestRuntimeHours } from '../../domain/accounting/quote.ts';
+import { maxAffordableRuntimeHours, requestedUnits } from '../../domain/accounting/price.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { checkSbatchLines } from '../../domain/jobs/batch-command.ts';
+import { validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
-import { type HpcSystem, newJobId } from '../../domain/systems/system.ts';
+import { createJobId, type HpcSystem } from '../../domain/systems/system.ts';
 import type { Spool, Upload } from '../../files/spool/spool.ts';
 import { inspectZipAndReadStart } from '../../files/zip/unzip.ts';
 import { inspectZip, type ZipLimits } from '../../files/zip/zip-directory.ts';
@@ -59,7 +58,7 @@ export async function submitJob(
     onProgress: () => claim?.keep(),
   });
   try {
-    const jobId = newJobId(system, request.tool, deps.newUuid());
+    const jobId = createJobId(system, request.tool, deps.newUuid());
     const input = await keepInput(deps, system, request, upload, jobId);
     try {
       const answer = (tx: Db, json: string) => claim?.answer(tx, json, upload.sha256);
@@ -113,7 +112,7 @@ async function checkInput(
   }
   const name = command.script.replace(/^(\.\/)+/, '');
   const { unpackedBytes, fileStart } = await inspectZipAndReadStart(content, name, scriptStartBytes, zipLimits);
-  const problem = fileStart && checkSbatchLines(fileStart.toString('utf8'));
+  const problem = fileStart && validateSbatchDirectives(fileStart.toString('utf8'));
   if (!problem) return unpackedBytes;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];
   throw new BursarError('invalid_payload', `The script ${name} is not acceptable: ${problem}.`, { fields });
@@ -135,14 +134,14 @@ async function recordJob(
     ...job,
     owner: userId,
     project,
-    units: unitsOf(job.request, system.charge),
+    units: requestedUnits(job.request, system.charge),
     acceptedAt: now,
   };
   const shown = (id: number) => publicJob({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
   return await inTransaction(deps.db, async (tx) => {
     // Somebody may have been banned, or the project closed, while the zip was on its way.
     await checkMember(tx, actor, project);
-    const told = { ...jobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds };
+    const told = { ...toJobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds };
     const { id, json } = await insertJob(tx, newJob, shown, told);
     const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
     const note = { actor: userId, reason: `submission of ${job.jobId}`, at: now };
@@ -157,5 +156,5 @@ async function recordJob(
 function longestRuntime(destination: Destination, request: JobRequest, lack: Shortfall): number {
   if (lack.resource === 'space') return quoteFor(destination, request).longestRuntime;
   const { charge, limits } = destination.system;
-  return longestRuntimeHours(request, charge, lack.available, limits.runtimeHours);
+  return maxAffordableRuntimeHours(request, charge, lack.available, limits.runtimeHours);
 }

@@ -1,5 +1,5 @@
-import { isoTime } from '../../contract/ledger.ts';
-import { type TimelineStep, timelineJson } from '../../contract/timeline.ts';
+import { toIsoTime } from '../../contract/json-format.ts';
+import { type TimelineEntryJson, toTimelineJson } from '../../contract/timeline.ts';
 import type { Db } from '../../store/database/tables.ts';
 import { type EventRecord, eventsOfJob } from '../../store/events/events.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
@@ -20,7 +20,7 @@ export async function readTimeline(
   const events = await eventsOfJob(db, job.id);
   const refunded = account.refunds.reduce((total, { seconds }) => total + seconds, 0);
   const entries = [...events.map((event) => stepOf(event, account)), ...account.refunds.map(refundStep)];
-  return timelineJson(job.publicJson, {
+  return toTimelineJson(job.publicJson, {
     asked_seconds: account.heldSeconds,
     used_seconds: usedSeconds(job),
     charged_seconds: account.resolution && account.resolution.timeSeconds - refunded,
@@ -32,7 +32,7 @@ function usedSeconds({ status }: JobRecord): number | null {
   return 'elapsedSeconds' in status ? status.elapsedSeconds : null;
 }
 
-const nothing: Omit<TimelineStep, 'at' | 'type'> = {
+const nothing: Omit<TimelineEntryJson, 'at' | 'type'> = {
   stage: null,
   outcome: null,
   reason: null,
@@ -45,12 +45,12 @@ const nothing: Omit<TimelineStep, 'at' | 'type'> = {
   charge_rule: null,
 };
 
-function stepOf({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobAccount): TimelineStep {
-  const told = JSON.parse(data) as Partial<TimelineStep> & { elapsed_seconds?: number };
+function stepOf({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobAccount): TimelineEntryJson {
+  const told = JSON.parse(data) as Partial<TimelineEntryJson> & { elapsed_seconds?: number };
   const ended = kind === 'job.ended';
   return {
     ...nothing,
-    at: isoTime(at),
+    at: toIsoTime(at),
     type: kind,
     stage: told.stage ?? null,
     outcome: told.outcome ?? null,
@@ -65,6 +65,6 @@ function stepOf({ at, kind, data }: EventRecord, { heldSeconds, resolution }: Jo
   };
 }
 
-function refundStep({ at, seconds, reason }: JobAccount['refunds'][number]): TimelineStep {
-  return { ...nothing, at: isoTime(at), type: 'ledger.refund', reason, charged_seconds: -seconds };
+function refundStep({ at, seconds, reason }: JobAccount['refunds'][number]): TimelineEntryJson {
+  return { ...nothing, at: toIsoTime(at), type: 'ledger.refund', reason, charged_seconds: -seconds };
 }

@@ -5,12 +5,12 @@ import { countJobs, listSystems } from '../../store/systems/systems.ts';
 const upness = { up: 1, degraded: 0.5, down: 0 } as const;
 
 /** Brings the gauges that the store knows up to date, when somebody asks for them. */
-export async function updateGauges(db: Db, metrics: Pick<Metrics, 'set'>): Promise<void> {
+export async function updateGauges(db: Db, metrics: Pick<Metrics, 'setGauge'>): Promise<void> {
   const counts = await countJobs(db);
   for (const { hpc, status } of await listSystems(db)) {
     const { queued, running } = counts.get(hpc) ?? { queued: 0, running: 0 };
-    metrics.set('bursar_jobs', { hpc, state: 'queued' }, queued);
-    metrics.set('bursar_jobs', { hpc, state: 'running' }, running);
-    metrics.set('bursar_system_up', { hpc }, upness[status]);
+    metrics.setGauge('bursar_jobs', { hpc, state: 'queued' }, queued);
+    metrics.setGauge('bursar_jobs', { hpc, state: 'running' }, running);
+    metrics.setGauge('bursar_system_up', { hpc }, upness[status]);
   }
 }

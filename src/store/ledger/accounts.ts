@@ -1,5 +1,10 @@
 import { type ExpressionBuilder, sql } from 'kysely';
-import { type AccountBalance, available, type Movement, noMovement } from '../../domain/accounting/settlement.ts';
+import {
+  type AccountBalance,
+  availableBalance,
+  type Movement,
+  zeroMovement,
+} from '../../domain/accounting/settlement.ts';
 import { dialectOf } from '../database/dialect.ts';
 import { insert, type Rows, rowsFor } from '../database/inserts.ts';
 import { prepared, remembered, type Value } from '../database/prepared.ts';
@@ -58,7 +63,7 @@ export async function openAccount(
   const key = { project_id: projectId, period_id: periodId, holder, resource };
   await db
     .insertInto('accounts')
-    .values({ ...key, ...noMovement, alerted: 0 })
+    .values({ ...key, ...zeroMovement, alerted: 0 })
     .onConflict((conflict) => conflict.columns(['project_id', 'holder', 'resource', 'period_id']).doNothing())
     .execute();
   const { id } = await db
@@ -124,7 +129,7 @@ function accountSet(accounts: readonly Account[]): AccountSet | undefined {
 
 /** Changes an account's figures, and answers with the account as it is then. It stays locked until the commit. */
 export async function applyMovement(db: Db, accountId: number, change: Partial<Movement>): Promise<Account> {
-  const [account] = await move(db, { accountId, ...noMovement, ...change });
+  const [account] = await move(db, { accountId, ...zeroMovement, ...change });
   if (account === undefined) throw new Error(`there is no account ${accountId}`);
   return account;
 }
@@ -141,7 +146,7 @@ export async function applyMovementIfAvailable(
   change: Partial<Movement>,
   amount: number,
 ): Promise<Account | undefined> {
-  const [account] = await moveWithin(db, { accountId, ...noMovement, ...change, amount });
+  const [account] = await moveWithin(db, { accountId, ...zeroMovement, ...change, amount });
   return account;
 }
 
@@ -219,9 +224,9 @@ export interface Moved {
 export function entriesOf(moved: readonly Moved[], note: EntryNote): Rows {
   const rows = moved.map(({ movement, after }) => ({
     account_id: after.id,
-    ...noMovement,
+    ...zeroMovement,
     ...movement,
-    available_after: available(after),
+    available_after: availableBalance(after),
     ...note,
   }));
   return entryRows(rows);

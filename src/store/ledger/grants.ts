@@ -1,4 +1,4 @@
-import { available } from '../../domain/accounting/settlement.ts';
+import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db, EntryKind } from '../database/tables.ts';
 import {
@@ -105,7 +105,7 @@ export async function expireEnded(db: Db, now: number): Promise<number> {
     .execute();
   for (const row of rows) {
     const reason = `expired with its period at ${new Date(row.endedAt ?? now).toISOString()}`;
-    await withdrawGrant(db, row.id, available(row), 'expire', { actor: 'bursar', reason, at: now });
+    await withdrawGrant(db, row.id, availableBalance(row), 'expire', { actor: 'bursar', reason, at: now });
   }
   return rows.length;
 }

@@ -1,4 +1,4 @@
-import { available, cover } from '../../domain/accounting/settlement.ts';
+import { availableBalance, splitUsage } from '../../domain/accounting/settlement.ts';
 import type { Shortfall } from '../../domain/accounting/shortfall.ts';
 import { insert, rowsFor } from '../database/inserts.ts';
 import type { Db, Resource } from '../database/tables.ts';
@@ -83,9 +83,9 @@ async function lackOf(
   tooSmall: 'pool' | 'cap',
 ): Promise<Shortfall> {
   const [pool, cap] = resource === 'time' ? [timePool, timeCap] : [spacePool, spaceCap];
-  const inCap = available(await applyMovement(db, cap.id, {}));
+  const inCap = availableBalance(await applyMovement(db, cap.id, {}));
   // When the cap is too small, the pool was not.
-  const inPool = tooSmall === 'cap' ? Number.POSITIVE_INFINITY : available(await applyMovement(db, pool.id, {}));
+  const inPool = tooSmall === 'cap' ? Number.POSITIVE_INFINITY : availableBalance(await applyMovement(db, pool.id, {}));
   const account = inPool < inCap ? 'pool' : 'cap';
   return { resource, account, needed, available: Math.max(0, Math.min(inPool, inCap)) };
 }
@@ -124,7 +124,7 @@ export async function settle(
   ] as const;
   for (const [accountId, held, amount] of sides) {
     const released = await applyMovement(db, accountId, { held: -held });
-    const use = cover(released, amount);
+    const use = splitUsage(released, amount);
     const after = amount === 0 ? released : await applyMovement(db, accountId, use);
     await insertEntry(db, { held: -held, ...use }, after, {
       ...note,

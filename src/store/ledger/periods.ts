@@ -1,3 +1,4 @@
+import { msPerHour } from '../../domain/units.ts';
 import type { Db } from '../database/tables.ts';
 
 /**
@@ -47,14 +48,12 @@ export async function currentPeriod(db: Db, projectId: number, now: number): Pro
   return (await periodsAt(db, projectId, now).select('id').executeTakeFirst())?.id;
 }
 
-const hourMs = 3_600_000;
-
 /**
  * For queries that are remembered, and so should ask for the same as before: what has not ended by the hour, of which
  * `isNow` picks what is so at the moment.
  */
 export function startOfHour(now: number): number {
-  return now - (now % hourMs);
+  return now - (now % msPerHour);
 }
 
 /** Whether a moment is within the times of a period. What is of no period has neither. */

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type ChargeUnit, costSeconds, limitSeconds, unitsOf } from '../../../src/domain/accounting/price.ts';
+import {
+  type ChargeUnit,
+  calculateCostSeconds,
+  requestedUnits,
+  toTimeLimitSeconds,
+} from '../../../src/domain/accounting/price.ts';
 
 const units: ChargeUnit[] = ['core', 'node', 'wall'];
 
@@ -18,7 +23,7 @@ describe('units', () => {
   test('a core-second, a node-second and a second of wall-clock time', () => {
     const allocation = { nodes: 4, coresPerNode: 16 };
     assert.deepEqual(
-      units.map((unit) => unitsOf(allocation, unit)),
+      units.map((unit) => requestedUnits(allocation, unit)),
       [64, 4, 1],
     );
   });
@@ -44,7 +49,7 @@ describe('cost', () => {
     ];
     for (const [nodes, coresPerNode, runtime, unit, seconds] of cases) {
       const what = `${nodes} × ${coresPerNode} × ${runtime} h by ${unit}`;
-      assert.equal(costSeconds({ nodes, coresPerNode }, runtime, unit), seconds, what);
+      assert.equal(calculateCostSeconds({ nodes, coresPerNode }, runtime, unit), seconds, what);
     }
   });
 
@@ -57,7 +62,10 @@ describe('cost', () => {
         fc.constantFrom(...units),
         (nodes, coresPerNode, { numerator, written }, unit) => {
           const allocation = { nodes, coresPerNode };
-          assert.equal(costSeconds(allocation, written, unit), exactSeconds(numerator, unitsOf(allocation, unit)));
+          assert.equal(
+            calculateCostSeconds(allocation, written, unit),
+            exactSeconds(numerator, requestedUnits(allocation, unit)),
+          );
         },
       ),
       { numRuns: 20_000 },
@@ -71,7 +79,7 @@ describe('cost', () => {
         fc.integer({ min: 1, max: 512 }),
         hours(1000),
         (nodes, coresPerNode, { numerator, written }) => {
-          const cost = costSeconds({ nodes, coresPerNode }, written, 'core');
+          const cost = calculateCostSeconds({ nodes, coresPerNode }, written, 'core');
           assert.equal(cost, exactSeconds(numerator, nodes * coresPerNode));
         },
       ),
@@ -87,7 +95,7 @@ describe('cost', () => {
         fc.double({ min: Number.MIN_VALUE, max: 48, noNaN: true }),
         fc.constantFrom(...units),
         (nodes, coresPerNode, runtime, unit) => {
-          const cost = costSeconds({ nodes, coresPerNode }, runtime, unit);
+          const cost = calculateCostSeconds({ nodes, coresPerNode }, runtime, unit);
           assert.ok(Number.isSafeInteger(cost) && cost >= 1, `${cost} s for ${runtime} h`);
         },
       ),
@@ -99,7 +107,8 @@ describe('cost', () => {
     fc.assert(
       fc.property(runtime, runtime, fc.integer({ min: 1, max: 64 }), fc.integer({ min: 1, max: 128 }), (a, b, n, c) => {
         const [less, more] = [Math.min(a, b), Math.max(a, b)];
-        const cost = (hoursAsked: number, nodes: number) => costSeconds({ nodes, coresPerNode: c }, hoursAsked, 'core');
+        const cost = (hoursAsked: number, nodes: number) =>
+          calculateCostSeconds({ nodes, coresPerNode: c }, hoursAsked, 'core');
         assert.ok(cost(less, n) <= cost(more, n));
         assert.ok(cost(less, n) <= cost(less, n + 1));
       }),
@@ -109,17 +118,17 @@ describe('cost', () => {
 
 describe('the time limit', () => {
   test('is exact to the second', () => {
-    assert.deepEqual([0.1, 0.7, 1.1, 0.5, 48, 1 / 3].map(limitSeconds), [360, 2520, 3960, 1800, 172_800, 1200]);
+    assert.deepEqual([0.1, 0.7, 1.1, 0.5, 48, 1 / 3].map(toTimeLimitSeconds), [360, 2520, 3960, 1800, 172_800, 1200]);
     fc.assert(
       fc.property(hours(10_000), ({ numerator, written }) => {
-        assert.equal(limitSeconds(written), exactSeconds(numerator, 1));
+        assert.equal(toTimeLimitSeconds(written), exactSeconds(numerator, 1));
       }),
     );
   });
 
   test('of next to nothing is a second', () => {
     for (const runtime of [1e-3 / 3600, 1e-7, 1e-10, 1e-300, Number.MIN_VALUE]) {
-      assert.equal(limitSeconds(runtime), 1, `${runtime} h`);
+      assert.equal(toTimeLimitSeconds(runtime), 1, `${runtime} h`);
     }
   });
 });

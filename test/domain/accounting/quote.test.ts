@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { burnRate } from '../../../src/domain/accounting/burn-rate.ts';
-import { type ChargeUnit, costSeconds, unitsOf } from '../../../src/domain/accounting/price.ts';
-import { longestRuntimeHours } from '../../../src/domain/accounting/quote.ts';
+import { calculateBurnRate } from '../../../src/domain/accounting/burn-rate.ts';
+import {
+  type ChargeUnit,
+  calculateCostSeconds,
+  maxAffordableRuntimeHours,
+  requestedUnits,
+} from '../../../src/domain/accounting/price.ts';
 import { quotaExceeded } from '../../../src/domain/accounting/shortfall.ts';
 import { thresholdReached } from '../../../src/domain/accounting/threshold.ts';
 
@@ -16,21 +20,21 @@ const units = fc.constantFrom<ChargeUnit>('core', 'node', 'wall');
 describe('the longest runtime that would fit', () => {
   test('is what the seconds pay for, up to the limit', () => {
     const allocation = { nodes: 2, coresPerNode: 3 };
-    assert.equal(longestRuntimeHours(allocation, 'core', 21_600, 48), 1);
-    assert.equal(longestRuntimeHours(allocation, 'node', 21_600, 48), 3);
-    assert.equal(longestRuntimeHours(allocation, 'wall', 21_600, 48), 6);
-    assert.equal(longestRuntimeHours(allocation, 'wall', 21_600, 0.5), 0.5);
-    assert.equal(longestRuntimeHours(allocation, 'core', 5, 48), 0);
-    assert.equal(longestRuntimeHours(allocation, 'core', -100, 48), 0);
+    assert.equal(maxAffordableRuntimeHours(allocation, 'core', 21_600, 48), 1);
+    assert.equal(maxAffordableRuntimeHours(allocation, 'node', 21_600, 48), 3);
+    assert.equal(maxAffordableRuntimeHours(allocation, 'wall', 21_600, 48), 6);
+    assert.equal(maxAffordableRuntimeHours(allocation, 'wall', 21_600, 0.5), 0.5);
+    assert.equal(maxAffordableRuntimeHours(allocation, 'core', 5, 48), 0);
+    assert.equal(maxAffordableRuntimeHours(allocation, 'core', -100, 48), 0);
   });
 
   test('fits, and a second more does not', () => {
     fc.assert(
       fc.property(allocations, units, fc.nat({ max: 2_000_000_000 }), (allocation, unit, available) => {
-        const hours = longestRuntimeHours(allocation, unit, available, Number.POSITIVE_INFINITY);
-        if (hours === 0) return assert.ok(available < unitsOf(allocation, unit));
-        assert.ok(costSeconds(allocation, hours, unit) <= available);
-        assert.ok(costSeconds(allocation, hours + 1 / 3600, unit) > available);
+        const hours = maxAffordableRuntimeHours(allocation, unit, available, Number.POSITIVE_INFINITY);
+        if (hours === 0) return assert.ok(available < requestedUnits(allocation, unit));
+        assert.ok(calculateCostSeconds(allocation, hours, unit) <= available);
+        assert.ok(calculateCostSeconds(allocation, hours + 1 / 3600, unit) > available);
       }),
       { numRuns: 5000 },
     );
@@ -39,10 +43,10 @@ describe('the longest runtime that would fit', () => {
   test('fits when it is read from the refusal and asked for', () => {
     fc.assert(
       fc.property(allocations, fc.integer({ min: 8192, max: 2_000_000_000 }), (allocation, available) => {
-        const told = longestRuntimeHours(allocation, 'core', available, 48);
-        const { facts } = quotaExceeded({ resource: 'time', account: 'cap', needed: available + 1, available }, told);
-        const asked = JSON.parse(JSON.stringify(facts)).longest_runtime;
-        assert.ok(costSeconds(allocation, asked, 'core') <= available);
+        const told = maxAffordableRuntimeHours(allocation, 'core', available, 48);
+        const { details } = quotaExceeded({ resource: 'time', account: 'cap', needed: available + 1, available }, told);
+        const asked = JSON.parse(JSON.stringify(details)).longest_runtime;
+        assert.ok(calculateCostSeconds(allocation, asked, 'core') <= available);
       }),
     );
   });
@@ -52,8 +56,8 @@ describe('a refusal for lack of quota', () => {
   test('tells of time in seconds, and of a runtime that would fit', () => {
     const refusal = quotaExceeded({ resource: 'time', account: 'pool', needed: 7200, available: 3600 }, 0.5);
     assert.equal(refusal.code, 'quota_exceeded');
-    assert.match(refusal.message, /7200 seconds of time.*project's pool has 3600.*up to 0\.5 hours would fit/);
-    assert.deepEqual(refusal.facts, {
+    assert.match(refusal.message, /7200 seconds of time.*project's pool has only 3600.*up to 0\.5 hours would fit/);
+    assert.deepEqual(refusal.details, {
       resource: 'time',
       account: 'pool',
       unit: 'seconds',
@@ -65,13 +69,13 @@ describe('a refusal for lack of quota', () => {
 
   test('tells of space in KB, and what to do', () => {
     const refusal = quotaExceeded({ resource: 'space', account: 'cap', needed: 1_500, available: 1 }, 1);
-    assert.match(refusal.message, /1\.5 KB of space, and your own quota has 0\.001 available\. Ask for less/);
-    assert.equal(refusal.facts.unit, 'KB');
+    assert.match(refusal.message, /1\.5 KB of space, but your own quota has only 0\.001 available\. Request less/);
+    assert.equal(refusal.details.unit, 'KB');
   });
 
   test('tells what to do where nothing would fit', () => {
     const refusal = quotaExceeded({ resource: 'time', account: 'cap', needed: 10, available: 0 }, 0);
-    assert.match(refusal.message, /Ask for less, or wait/);
+    assert.match(refusal.message, /Request less, or wait/);
   });
 });
 
@@ -102,21 +106,21 @@ describe('the rate of use', () => {
   const day = 86_400_000;
 
   test('tells when what is left runs out', () => {
-    assert.deepEqual(burnRate(300, 0, 30 * day, 100), { perDay: 10, runsOutAt: 40 * day });
-    assert.deepEqual(burnRate(300, 0, 30 * day, 0), { perDay: 10, runsOutAt: 30 * day });
-    assert.deepEqual(burnRate(300, 0, 30 * day, -5), { perDay: 10, runsOutAt: 30 * day });
+    assert.deepEqual(calculateBurnRate(300, 0, 30 * day, 100), { perDay: 10, runsOutAt: 40 * day });
+    assert.deepEqual(calculateBurnRate(300, 0, 30 * day, 0), { perDay: 10, runsOutAt: 30 * day });
+    assert.deepEqual(calculateBurnRate(300, 0, 30 * day, -5), { perDay: 10, runsOutAt: 30 * day });
   });
 
   test('takes a day at the least, and knows nothing to run out at no use', () => {
-    assert.equal(burnRate(100, 0, 1000, 100).perDay, 100);
-    assert.deepEqual(burnRate(0, 0, 30 * day, 100), { perDay: 0, runsOutAt: null });
-    assert.equal(burnRate(1, 0, 30 * day, 1_000_000_000).runsOutAt, null);
+    assert.equal(calculateBurnRate(100, 0, 1000, 100).perDay, 100);
+    assert.deepEqual(calculateBurnRate(0, 0, 30 * day, 100), { perDay: 0, runsOutAt: null });
+    assert.equal(calculateBurnRate(1, 0, 30 * day, 1_000_000_000).runsOutAt, null);
   });
 
   test('is finite and never in the past, whatever was used', () => {
     fc.assert(
       fc.property(fc.nat(), fc.nat({ max: 4e12 }), fc.nat({ max: 4e12 }), fc.integer(), (used, since, span, left) => {
-        const { perDay, runsOutAt } = burnRate(used, since, since + span, left);
+        const { perDay, runsOutAt } = calculateBurnRate(used, since, since + span, left);
         assert.ok(Number.isFinite(perDay) && perDay >= 0);
         assert.ok(runsOutAt === null || (Number.isSafeInteger(runsOutAt) && runsOutAt >= since + span));
       }),

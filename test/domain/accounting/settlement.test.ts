@@ -3,11 +3,11 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
   type AccountBalance,
-  available,
-  cover,
-  noMovement,
+  availableBalance,
+  calculateSettlement,
   remaining,
-  usageOf,
+  splitUsage,
+  zeroMovement,
 } from '../../../src/domain/accounting/settlement.ts';
 import type { JobEnd, Outcome } from '../../../src/domain/jobs/job.ts';
 
@@ -31,9 +31,9 @@ function add(account: AccountBalance, change: Partial<AccountBalance>): AccountB
 
 describe('what is available', () => {
   test('is what was granted, less what is held, posted and overrun', () => {
-    assert.equal(available({ granted: 100, held: 20, posted: 30, overrun: 0 }), 50);
-    assert.equal(available({ granted: 100, held: 0, posted: 100, overrun: 7 }), -7);
-    assert.equal(available(noMovement), 0);
+    assert.equal(availableBalance({ granted: 100, held: 20, posted: 30, overrun: 0 }), 50);
+    assert.equal(availableBalance({ granted: 100, held: 0, posted: 100, overrun: 7 }), -7);
+    assert.equal(availableBalance(zeroMovement), 0);
   });
 
   test('is shown as the smaller of pool and cap, and never below zero', () => {
@@ -45,7 +45,7 @@ describe('what is available', () => {
       fc.property(accounts, accounts, (first, second) => {
         const shown = remaining(first, second);
         assert.ok(shown >= 0 && !Object.is(shown, -0));
-        assert.ok(shown === 0 || (shown <= available(first) && shown <= available(second)));
+        assert.ok(shown === 0 || (shown <= availableBalance(first) && shown <= availableBalance(second)));
         assert.equal(shown, remaining(second, first));
       }),
     );
@@ -55,20 +55,20 @@ describe('what is available', () => {
 describe('use', () => {
   test('is posted as far as it is covered, and the rest overruns', () => {
     const account = { granted: 100, held: 0, posted: 40, overrun: 0 };
-    assert.deepEqual(cover(account, 60), { posted: 60, overrun: 0 });
-    assert.deepEqual(cover(account, 61), { posted: 60, overrun: 1 });
-    assert.deepEqual(cover(account, 0), { posted: 0, overrun: 0 });
-    assert.deepEqual(cover({ ...account, overrun: 70 }, 5), { posted: 0, overrun: 5 });
+    assert.deepEqual(splitUsage(account, 60), { posted: 60, overrun: 0 });
+    assert.deepEqual(splitUsage(account, 61), { posted: 60, overrun: 1 });
+    assert.deepEqual(splitUsage(account, 0), { posted: 0, overrun: 0 });
+    assert.deepEqual(splitUsage({ ...account, overrun: 70 }, 5), { posted: 0, overrun: 5 });
   });
 
   test('is always recorded in full, and never posted beyond what is available', () => {
     fc.assert(
       fc.property(accounts, amount, (account, used) => {
-        const { posted, overrun } = cover(account, used);
+        const { posted, overrun } = splitUsage(account, used);
         assert.equal(posted + overrun, used);
         assert.ok(posted >= 0 && overrun >= 0);
-        assert.ok(posted <= Math.max(0, available(account)));
-        assert.ok(overrun === 0 || posted === Math.max(0, available(account)));
+        assert.ok(posted <= Math.max(0, availableBalance(account)));
+        assert.ok(overrun === 0 || posted === Math.max(0, availableBalance(account)));
       }),
     );
   });
@@ -77,15 +77,15 @@ describe('use', () => {
     const job = fc.record({ asked: fc.nat({ max: 1000 }), used: fc.nat({ max: 1500 }), isKept: fc.boolean() });
     fc.assert(
       fc.property(fc.nat({ max: 5000 }), fc.array(job, { maxLength: 30 }), (granted, jobs) => {
-        let account: AccountBalance = { ...noMovement, granted };
+        let account: AccountBalance = { ...zeroMovement, granted };
         const running: { asked: number; used: number }[] = [];
         const settle = ({ asked, used }: { asked: number; used: number }) => {
           account = add(account, { held: -asked });
-          account = add(account, cover(account, used));
+          account = add(account, splitUsage(account, used));
         };
         let usedInAll = 0;
         for (const { asked, used, isKept } of jobs) {
-          if (available(account) < asked) continue;
+          if (availableBalance(account) < asked) continue;
           account = add(account, { held: asked });
           usedInAll += used;
           if (isKept) running.push({ asked, used });
@@ -123,7 +123,7 @@ describe('what a finished job owes', () => {
 
   test('is what it used, where the end is its own', () => {
     for (const outcome of paying) {
-      const usage = usageOf({ ...ran, outcome }, 12, 'core');
+      const usage = calculateSettlement({ ...ran, outcome }, 12, 'core');
       assert.deepEqual([usage.kind, usage.timeSeconds], ['settled', 120], outcome);
       assert.match(usage.rule, new RegExp(outcome));
     }
@@ -131,7 +131,7 @@ describe('what a finished job owes', () => {
 
   test('is nothing, where the system failed it or would not take it', () => {
     for (const outcome of free) {
-      const usage = usageOf({ ...ran, outcome }, 12, 'core');
+      const usage = calculateSettlement({ ...ran, outcome }, 12, 'core');
       assert.deepEqual([usage.kind, usage.timeSeconds], ['voided', 0], outcome);
       assert.match(usage.rule, /\w/);
     }
@@ -139,7 +139,7 @@ describe('what a finished job owes', () => {
 
   test('is nothing, where it never started', () => {
     for (const outcome of [...paying, ...free]) {
-      const usage = usageOf({ ...ran, outcome, startedAt: null, elapsedSeconds: 0 }, 12, 'core');
+      const usage = calculateSettlement({ ...ran, outcome, startedAt: null, elapsedSeconds: 0 }, 12, 'core');
       assert.deepEqual([usage.kind, usage.timeSeconds], ['voided', 0], outcome);
     }
   });
@@ -147,7 +147,10 @@ describe('what a finished job owes', () => {
   test('is a whole and positive number of units for each second', () => {
     fc.assert(
       fc.property(fc.nat({ max: 200_000 }), fc.integer({ min: 1, max: 8192 }), (elapsedSeconds, units) => {
-        assert.equal(usageOf({ ...ran, elapsedSeconds }, units, 'core').timeSeconds, elapsedSeconds * units);
+        assert.equal(
+          calculateSettlement({ ...ran, elapsedSeconds }, units, 'core').timeSeconds,
+          elapsedSeconds * units,
+        );
       }),
     );
   });

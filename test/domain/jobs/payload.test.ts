@@ -5,7 +5,7 @@ import { BursarError } from '../../../src/domain/errors.ts';
 import type { JobRequest } from '../../../src/domain/jobs/job.ts';
 import { parsePayload } from '../../../src/domain/jobs/payload.ts';
 import type { HpcSystem } from '../../../src/domain/systems/system.ts';
-import { batchSystem, plainTool, toolSystem } from '../systems.ts';
+import { batchSystem, plainTool, toolSystem } from '../example-systems.ts';
 
 const parse = (payload: unknown, system: HpcSystem = batchSystem) => parsePayload(JSON.stringify(payload), system);
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { FieldError } from '../../../src/domain/errors.ts';
-import { readParameters, toolArgv } from '../../../src/domain/jobs/tool-command.ts';
+import { buildToolArgv, parseToolParameters } from '../../../src/domain/jobs/tool-command.ts';
 import type { Tool, ToolParameter } from '../../../src/domain/systems/system.ts';
 
 const toolWith = (parameters: Record<string, ToolParameter>, command = ['run']): Tool => ({ command, parameters });
@@ -10,7 +10,7 @@ const toolWith = (parameters: Record<string, ToolParameter>, command = ['run']):
 /** The text of a parameter called `p`, or what is wrong with it. */
 function read(parameter: ToolParameter, payload: Record<string, unknown>): string | FieldError[] {
   const errors: FieldError[] = [];
-  const { p = '' } = readParameters(payload, toolWith({ p: parameter }), errors);
+  const { p = '' } = parseToolParameters(payload, toolWith({ p: parameter }), errors);
   return errors.length > 0 ? errors : p;
 }
 
@@ -50,7 +50,11 @@ describe('a parameter', () => {
   test('that is not given stays so, whatever its name means elsewhere', () => {
     const errors: FieldError[] = [];
     const parameters = { constructor: integer, valueof: integer, hasown: text };
-    assert.deepEqual(readParameters({}, toolWith(parameters), errors), { constructor: '', valueof: '', hasown: '' });
+    assert.deepEqual(parseToolParameters({}, toolWith(parameters), errors), {
+      constructor: '',
+      valueof: '',
+      hasown: '',
+    });
     assert.deepEqual(errors, []);
   });
 
@@ -103,23 +107,23 @@ describe('a parameter', () => {
 describe('a command line', () => {
   test('has its parameters in their places, and nothing else changed', () => {
     const command = ['solve', '--steps={steps}', '{mesh}', '{mesh}.{steps}', '{}', '{unknown}', '{a b}', '$steps'];
-    const argv = toolArgv({ command, parameters: {} }, { steps: '7', mesh: 'm' });
+    const argv = buildToolArgv({ command, parameters: {} }, { steps: '7', mesh: 'm' });
     assert.deepEqual(argv, ['solve', '--steps=7', 'm', 'm.7', '{}', '', '{a b}', '$steps']);
   });
 
   test('keeps an empty parameter as an empty argument', () => {
-    assert.deepEqual(toolArgv({ command: ['a', '{x}', '-o{x}'], parameters: {} }, { x: '' }), ['a', '', '-o']);
+    assert.deepEqual(buildToolArgv({ command: ['a', '{x}', '-o{x}'], parameters: {} }, { x: '' }), ['a', '', '-o']);
   });
 
   test('keeps a value inside its argument, and never reads it as a template', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (x, y) => {
-        const argv = toolArgv({ command: ['run', '--x={x}', '{y}', 'z'], parameters: {} }, { x, y });
+        const argv = buildToolArgv({ command: ['run', '--x={x}', '{y}', 'z'], parameters: {} }, { x, y });
         assert.deepEqual(argv, ['run', `--x=${x}`, y, 'z']);
       }),
     );
     for (const x of ['{y}', '$&', '$1', "$'", '$$', '; rm -rf /', '{x}']) {
-      assert.deepEqual(toolArgv({ command: ['{x}'], parameters: {} }, { x, y: 'no' }), [x]);
+      assert.deepEqual(buildToolArgv({ command: ['{x}'], parameters: {} }, { x, y: 'no' }), [x]);
     }
   });
 });

@@ -9,7 +9,7 @@ import {
   type JobStatus,
   type Outcome,
 } from '../../../src/domain/jobs/job.ts';
-import { type StageNames, stageOf } from '../../../src/domain/jobs/stage.ts';
+import { type StageNames, toStage } from '../../../src/domain/jobs/stage.ts';
 import { type Observation, transition as transitionOf } from '../../../src/domain/jobs/transition.ts';
 
 const outcomes: Outcome[] = [
@@ -143,19 +143,19 @@ describe('stages', () => {
   test('of a job that is not over', () => {
     const open: JobStatus[] = [{ state: 'accepted' }, { state: 'submitting' }, { state: 'queued' }];
     assert.deepEqual(
-      open.map((status) => stageOf(status, words)),
+      open.map((status) => toStage(status, words)),
       ['Q', 'Q', 'Q'],
     );
-    assert.equal(stageOf({ state: 'running', startedAt: 1 }, words), 'R');
+    assert.equal(toStage({ state: 'running', startedAt: 1 }, words), 'R');
   });
 
   test('of a job that is over tell success, cancellation and failure apart', () => {
-    const shown = outcomes.map((outcome) => stageOf({ state: 'ended', ...end, outcome }, words));
+    const shown = outcomes.map((outcome) => toStage({ state: 'ended', ...end, outcome }, words));
     assert.deepEqual(shown, ['S', 'F', 'F', 'F', 'F', 'C', 'F', 'F', 'F', 'F', 'F']);
   });
 
   test('of a job whose files are gone are the same for every outcome', () => {
-    for (const outcome of outcomes) assert.equal(stageOf({ state: 'deleted', ...end, outcome }, words), 'D');
+    for (const outcome of outcomes) assert.equal(toStage({ state: 'deleted', ...end, outcome }, words), 'D');
   });
 
   test('agree with what is final and what has failed', () => {
@@ -166,7 +166,7 @@ describe('stages', () => {
     );
     fc.assert(
       fc.property(statuses, (status) => {
-        const isOver = ['S', 'F', 'C', 'D'].includes(stageOf(status, words));
+        const isOver = ['S', 'F', 'C', 'D'].includes(toStage(status, words));
         assert.equal(isOver, isTerminal(status.state));
       }),
     );

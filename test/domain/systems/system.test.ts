@@ -2,35 +2,35 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { newJobId, publicSystemName } from '../../../src/domain/systems/system.ts';
+import { createJobId, publicSystemName } from '../../../src/domain/systems/system.ts';
 import { isJobId } from '../../../src/files/safe-paths.ts';
-import { batchSystem, toolSystem } from '../systems.ts';
+import { batchSystem, toolSystem } from '../example-systems.ts';
 
 describe('a new job identifier', () => {
   const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
 
   test('on a batch system is an upper-case UUID', () => {
-    assert.equal(newJobId(batchSystem, null, uuid), '0F8FAD5B-D9CB-469F-A165-70867728950E');
-    assert.equal(newJobId(batchSystem, 'BASH', uuid), '0F8FAD5B-D9CB-469F-A165-70867728950E');
+    assert.equal(createJobId(batchSystem, null, uuid), '0F8FAD5B-D9CB-469F-A165-70867728950E');
+    assert.equal(createJobId(batchSystem, 'BASH', uuid), '0F8FAD5B-D9CB-469F-A165-70867728950E');
   });
 
   test('on a tool system is a prefix, the tool and a hexadecimal token', () => {
-    assert.equal(newJobId(toolSystem(), 'BASH', uuid), 'BURSAR-JOB-BASH-0F8FAD5BD9CB469FA16570867728950E');
+    assert.equal(createJobId(toolSystem(), 'BASH', uuid), 'BURSAR-JOB-BASH-0F8FAD5BD9CB469FA16570867728950E');
     const other = { ...toolSystem(), jobId: { style: 'prefixed' as const, prefix: 'X' } };
-    assert.equal(newJobId(other, 'A-B', uuid), 'X-A-B-0F8FAD5BD9CB469FA16570867728950E');
+    assert.equal(createJobId(other, 'A-B', uuid), 'X-A-B-0F8FAD5BD9CB469FA16570867728950E');
   });
 
   test('has the form of its system for every UUID', () => {
     fc.assert(
       fc.property(fc.uuid(), (any) => {
-        assert.match(newJobId(batchSystem, null, any), /^[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}$/);
-        assert.match(newJobId(toolSystem(), 'PYTHON3', any), /^BURSAR-JOB-PYTHON3-[0-9A-F]{32}$/);
+        assert.match(createJobId(batchSystem, null, any), /^[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}$/);
+        assert.match(createJobId(toolSystem(), 'PYTHON3', any), /^BURSAR-JOB-PYTHON3-[0-9A-F]{32}$/);
       }),
     );
   });
 
   test('is different for every UUID', () => {
-    const ids = Array.from({ length: 1000 }, () => newJobId(toolSystem(), 'BASH', randomUUID()));
+    const ids = Array.from({ length: 1000 }, () => createJobId(toolSystem(), 'BASH', randomUUID()));
     assert.equal(new Set(ids).size, ids.length);
   });
 
@@ -39,7 +39,7 @@ describe('a new job identifier', () => {
     const name = fc.stringMatching(/^[A-Z][A-Z0-9_-]{0,31}$/);
     fc.assert(
       fc.property(name, name, (prefix, tool) => {
-        const id = newJobId({ ...toolSystem(), jobId: { style: 'prefixed', prefix } }, tool, uuid);
+        const id = createJobId({ ...toolSystem(), jobId: { style: 'prefixed', prefix } }, tool, uuid);
         assert.ok(isJobId(id), `${id} is taken for no job identifier`);
       }),
     );

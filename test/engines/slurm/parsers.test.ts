@@ -16,8 +16,8 @@ const at = 1_794_712_926;
 function seen(row: string, used = '0:00') {
   const [job] = parseSqueue(`${used}|7|${row}|${id}|\n`);
   assert.ok(job !== undefined);
-  const none = { jobId: id, ref: '7', words: '', kind: null };
-  const { jobId: _jobId, ref: _ref, words: _words, ...rest } = toObservation(job, 1) ?? none;
+  const none = { jobId: id, ref: '7', engineMessage: '', kind: null };
+  const { jobId: _jobId, ref: _ref, engineMessage: _words, ...rest } = toObservation(job, 1) ?? none;
   return rest;
 }
 
@@ -33,7 +33,8 @@ describe('what squeue says', () => {
   });
 
   test('is kept in its own words', () => {
-    const words = (row: string) => parseSqueue(`0:02|7|${row}|${id}|\n`).map((job) => toObservation(job, 1)?.words);
+    const words = (row: string) =>
+      parseSqueue(`0:02|7|${row}|${id}|\n`).map((job) => toObservation(job, 1)?.engineMessage);
     assert.deepEqual(words('PENDING|Resources|0|N/A|N/A||1|1'), ['PENDING, Resources']);
     assert.deepEqual(words(`RUNNING|None|0|${at}|NONE|n1|1|1`), ['RUNNING']);
     assert.deepEqual(words(`TIMEOUT|TimeLimit|15|${at}|${at}|n1|1|1`), ['TIMEOUT, TimeLimit']);

@@ -17,7 +17,7 @@ describe('ends that Slurm gives to jobs', () => {
     assert.deepEqual(await observationOf(engine, held.jobId), {
       jobId: held.jobId,
       ref: '1',
-      words: 'PENDING, JobHeldUser',
+      engineMessage: 'PENDING, JobHeldUser',
       kind: 'queued',
       held: true,
     });

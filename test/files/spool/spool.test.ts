@@ -167,7 +167,7 @@ test('a body over the limit is refused as soon as it crosses it, with nothing re
   await assert.rejects(spool.receive(endless(), { maxBytes: 10 }), {
     code: 'too_large',
     message: /larger than 10 bytes.*12 bytes had come in/,
-    facts: { maxBytes: 10, receivedBytes: 12 },
+    details: { maxBytes: 10, receivedBytes: 12 },
   });
   assert.equal(asked, 3);
   assert.deepEqual(await incoming(), []);

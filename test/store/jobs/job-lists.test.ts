@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
-import { hpcSystems } from '../../../src/config/hpc-systems.ts';
+import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
 import { createJobListCache } from '../../../src/services/jobs/job-list-cache.ts';
 import { listJobs } from '../../../src/services/jobs/read-jobs.ts';
 import type { Db } from '../../../src/store/database/tables.ts';
@@ -38,7 +38,7 @@ function idsOf({ ids, texts }: JobPage): readonly number[] {
 /** What lists are read with, by an instance that has read none yet. */
 const deps = (db: Db, { config }: Pick<TestDatabase, 'config'>) => ({
   db,
-  systems: hpcSystems(config),
+  systems: toHpcSystems(config),
   keptLists: createJobListCache(1_000_000),
 });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { hpcSystems } from '../../../src/config/hpc-systems.ts';
+import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
 import { listQuotas } from '../../../src/services/accounting/read-quotas.ts';
 import type { Db } from '../../../src/store/database/tables.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
@@ -55,7 +55,7 @@ const jobsVersion = async (db: Db, owner: string | undefined) =>
 describe('the version of the jobs of a user', () => {
   test('rises when what they show changes, and only then, and not for others', async () => {
     const { db, config } = books;
-    const system = hpcSystems(config).get('sys');
+    const system = toHpcSystems(config).get('sys');
     assert.ok(system);
     const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
     const tenure = {
@@ -105,7 +105,7 @@ const accountsOfIn = async (db: TestDatabase['db']) => {
 };
 
 const versionOf = async (user: string, now: number) =>
-  (await listQuotas(books.db, hpcSystems(books.config), user, {}, now, undefined)).version;
+  (await listQuotas(books.db, toHpcSystems(books.config), user, {}, now, undefined)).version;
 
 describe('the version of the quotas of a user', () => {
   test('rises with the cap of the user, with the pool, and not with the cap of another one', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { available } from '../../../src/domain/accounting/settlement.ts';
+import { availableBalance } from '../../../src/domain/accounting/settlement.ts';
 import { enrolUser, syncProjects } from '../../../src/services/identity/enrolment.ts';
 import type { Db } from '../../../src/store/database/tables.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
@@ -72,8 +72,8 @@ async function finish(db: Db, id: number, timeSeconds: number, spaceBytes: numbe
 async function left(db: Db, user: string): Promise<{ time: number; space: number }> {
   const { timePool, timeCap, spacePool, spaceCap } = await accountsOf(db, user);
   return {
-    time: Math.min(available(timePool), available(timeCap)),
-    space: Math.min(available(spacePool), available(spaceCap)),
+    time: Math.min(availableBalance(timePool), availableBalance(timeCap)),
+    space: Math.min(availableBalance(spacePool), availableBalance(spaceCap)),
   };
 }
 

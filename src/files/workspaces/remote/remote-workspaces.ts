@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { Readable } from 'node:stream';
+import { msPerHour } from '../../../domain/units.ts';
 import { createLocalShell } from '../../../shell/local-shell.ts';
 import type { Shell } from '../../../shell/shell.ts';
 import { toFileSystemError } from '../../file-system-errors.ts';
@@ -25,7 +26,7 @@ export interface RemoteWorkspacesOptions {
 
 /** A file system of a cluster can be slow with many files; a command that hangs must end all the same. */
 const commandTimeoutMs = 600_000;
-const transferTimeoutMs = 3_600_000;
+const transferTimeoutMs = msPerHour;
 const maxOutputBytes = 64_000_000;
 const never = new AbortController().signal;
 

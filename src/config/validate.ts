@@ -6,7 +6,7 @@ import { BursarError, type FieldError } from '../domain/errors.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
-import { parameterError } from './tool-parameters.ts';
+import { findParameterError } from './tool-parameters.ts';
 
 // The schemas are ours: checking them too would take longer than all the rest.
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true, validateSchema: false });
@@ -14,7 +14,7 @@ const validate = ajv.compile(ConfigSchema);
 const validateEngine = { local: ajv.compile(engineSchemas.local), slurm: ajv.compile(engineSchemas.slurm) };
 
 /** A validated, complete and frozen configuration; or one error that lists everything that is wrong, and where. */
-export function checkConfig(value: unknown, source: string): Config {
+export function validateConfig(value: unknown, source: string): Config {
   const config = structuredClone(value);
   const faults = validate(config) ? engineFaults(config) : (validate.errors ?? []).flatMap((error) => problemOf(error));
   const problems = faults.length > 0 ? faults : crossChecks(config as Config);
@@ -65,7 +65,7 @@ function crossChecks(config: Config): FieldError[] {
     }
     for (const [tool, { command, parameters }] of Object.entries(system.tools)) {
       for (const [parameter, rule] of Object.entries(parameters)) {
-        const fault = parameterError(parameter, rule);
+        const fault = findParameterError(parameter, rule);
         if (fault !== null) add(`tools.${tool}.parameters.${parameter}`, fault);
       }
       for (const used of command.join(' ').matchAll(/\{(\w+)\}/g)) {

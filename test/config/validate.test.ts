@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { checkConfig } from '../../src/config/check.ts';
-import { hpcSystems } from '../../src/config/hpc-systems.ts';
+import { toHpcSystems } from '../../src/config/hpc-systems.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { validateConfig } from '../../src/config/validate.ts';
 import { BursarError } from '../../src/domain/errors.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 
@@ -19,7 +19,7 @@ function withTool(tool: object) {
 /** What is wrong with a configuration: the message of each field. */
 function faults(config: unknown): Record<string, string> {
   try {
-    checkConfig(config, 'test.yaml');
+    validateConfig(config, 'test.yaml');
   } catch (error) {
     assert.ok(error instanceof BursarError, String(error));
     assert.equal(error.code, 'invalid_config');
@@ -32,9 +32,9 @@ function faults(config: unknown): Record<string, string> {
 
 describe('a configuration', () => {
   test('as it is shipped is valid', () => {
-    const config = checkConfig(shippedConfig(), 'shipped');
+    const config = validateConfig(shippedConfig(), 'shipped');
     assert.deepEqual(Object.keys(config.systems), ['hpc_one', 'hpc_two']);
-    const systems = hpcSystems(config);
+    const systems = toHpcSystems(config);
     assert.deepEqual(
       [...systems.values()].map(({ name, kind }) => [name, kind]),
       [
@@ -46,19 +46,19 @@ describe('a configuration', () => {
   });
 
   test('is completed with defaults, and those are good enough', () => {
-    const config = checkConfig(smallest(), 'test');
+    const config = validateConfig(smallest(), 'test');
     assert.deepEqual(config.server, { host: '127.0.0.1', port: 8080, requestTimeoutSeconds: 3600, drainSeconds: 20 });
     const system = config.systems.hpc_one;
     assert.deepEqual(system?.limits, { nodes: 64, coresPerNode: 128, runtimeHours: 48 });
     assert.deepEqual(system?.projects, [
       { name: 'proj', autoJoin: true, grant: { timeSeconds: 18_000_000, spaceKb: 10_000_000 } },
     ]);
-    assert.deepEqual(checkConfig(structuredClone(config), 'again'), config);
+    assert.deepEqual(validateConfig(structuredClone(config), 'again'), config);
   });
 
   test('is frozen, and what was given is not touched', () => {
     const given = smallest();
-    const config = checkConfig(given, 'test');
+    const config = validateConfig(given, 'test');
     assert.deepEqual(given, smallest());
     const change = (where: object) => Reflect.set(where, 'port', 1);
     assert.ok(!change(config) && !change(config.server) && !change(config.systems.hpc_one ?? {}));
@@ -253,6 +253,6 @@ test('webhooks are told networks and name servers by their addresses', () => {
 });
 
 test('the type of a checked configuration is the type of the schema', () => {
-  const config: Config = checkConfig(smallest(), 'test');
+  const config: Config = validateConfig(smallest(), 'test');
   assert.equal(config.systems.hpc_one?.kind, 'batch');
 });

@@ -4,7 +4,7 @@ import type { Static, TObject, TProperties } from 'typebox';
  * A serialiser made from the schema of a flat object: exactly its fields, in its order. Fields of type `number`
  * always carry a fraction (`2.0`), as the interface shows its floats; JSON.stringify would drop it.
  */
-export function jsonWriter<Fields extends TProperties>(
+export function createJsonWriter<Fields extends TProperties>(
   schema: TObject<Fields>,
 ): (value: Static<TObject<Fields>>) => string {
   const writers = Object.entries(schema.properties).map(([name, field]) => {
@@ -19,4 +19,9 @@ function floatText(value: unknown): string {
   if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`not a finite number: ${String(value)}`);
   const text = String(value);
   return /[.e]/.test(text) ? text : `${text}.0`;
+}
+
+/** ISO 8601 in UTC, with milliseconds. */
+export function toIsoTime(epochMs: number): string {
+  return new Date(epochMs).toISOString();
 }

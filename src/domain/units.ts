@@ -1,0 +1,11 @@
+/** Configuration and API count space in KB of 1,000 bytes; the ledger counts bytes. */
+export const bytesPerKb = 1000;
+export const secondsPerHour = 3600;
+export const msPerHour = 3_600_000;
+export const msPerDay = 86_400_000;
+
+/** The units in which callers see an amount: its name, and how many ledger units (seconds, bytes) it stands for. */
+export const publicUnits = {
+  time: { name: 'seconds', size: 1 },
+  space: { name: 'KB', size: bytesPerKb },
+} as const;
