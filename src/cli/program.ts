@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { Command, CommanderError, Option } from 'commander';
-import { loadConfig } from '../config/load.ts';
 import { formatConfig } from '../config/format.ts';
+import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { exitCodeFor } from './exit-codes.ts';
