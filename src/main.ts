@@ -7,7 +7,7 @@ import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
 import type { Db } from './store/database/tables.ts';
-import { sweepSpool } from './workers/sweep.ts';
+import { cleanUpSpool } from './workers/cleanup.ts';
 
 /** A Bursar that is ready to listen. */
 export interface Bursar {
@@ -39,7 +39,7 @@ async function compose(
   const { db, spool, sites } = parts;
   await syncProjects(db, config, parts.now());
   await spool.open();
-  await sweepSpool(db, spool, books.staleAtStartMs);
+  await cleanUpSpool(db, spool, books.staleAtStartMs);
   const worker = role === 'api' ? undefined : await startWorker(parts);
   const api = await startApi(parts, role !== 'worker');
   return {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { callerOf } from '../../test/support/api.ts';
-import { openStream } from '../../test/support/event-stream.ts';
+import { openEventStream } from '../../test/support/event-stream.ts';
 import { until } from '../../test/support/until.ts';
 import { zipOf } from '../../test/support/zip.ts';
 import type { Benchmark } from '../benchmark.ts';
@@ -20,8 +20,8 @@ export const jobEnd: Benchmark = {
     const cluster = await startSlurm(bench, { nodes: 2 });
     const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
     const me = callerOf(bursar.url, bursar.userToken);
-    const stream = await openStream(bursar.url, bursar.userToken);
-    bench.defer(stream.drop);
+    const stream = await openEventStream(bursar.url, bursar.userToken);
+    bench.defer(stream.disconnect);
     const zip = await zipOf({ 'run.sh': script });
     const endOf = ({ job_id }: { job_id: string }) =>
       Number(readFileSync(join(bursar.data, 'workspaces', job_id, 'files', 'end'), 'utf8'));

@@ -9,7 +9,7 @@ import { createSpool } from '../files/spool/spool.ts';
 import { families } from '../metrics/families.ts';
 import { createMetrics } from '../metrics/registry.ts';
 import { createTopic } from '../services/events/publish.ts';
-import { createResolver } from '../webhooks/resolve.ts';
+import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import type { InstanceDatabase } from './database.ts';
 import { createSystem } from './systems.ts';
 
@@ -25,7 +25,7 @@ export function createDependencies(config: Config, books: InstanceDatabase, vers
     const settings = config.systems[system.name];
     if (settings === undefined) return [];
     const parts = createSystem(system.name, settings, dataFolder, metrics);
-    return { ...parts, system, watchMs: settings.watchSeconds * 1000 };
+    return { ...parts, system, minPollMs: settings.watchSeconds * 1000 };
   });
   return {
     config,
@@ -42,7 +42,7 @@ export function createDependencies(config: Config, books: InstanceDatabase, vers
     /** What is new for users, and what is to do on systems. */
     announcements: createTopic('user', books.pgNotify),
     work: createTopic('system', books.pgNotify),
-    resolveReceiver: createResolver(config.webhooks),
+    resolveReceiver: createEndpointResolver(config.webhooks),
     /** Names this process in leases. */
     holder: `${hostname()}/${process.pid}/${randomUUID()}`,
     metrics,

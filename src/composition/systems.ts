@@ -20,7 +20,7 @@ export interface SystemParts {
   shell: Shell | null;
   siteOptions(project: string): SiteOptions;
   missingAlarmMs: number;
-  idleWatchMs: number;
+  maxPollMs: number;
 }
 
 export function createSystem(
@@ -41,7 +41,7 @@ export function createSystem(
       siteOptions: () => ({}),
       missingAlarmMs: 60_000,
       // Looking at one's own processes costs nobody anything.
-      idleWatchMs: settings.watchSeconds * 1000,
+      maxPollMs: settings.watchSeconds * 1000,
     };
   }
   const { ssh, environment, accounting } = options;
@@ -67,6 +67,6 @@ export function createSystem(
       ...settings.projects.find((candidate) => candidate.name === project)?.site,
     }),
     missingAlarmMs: options.missingAlarmSeconds * 1000,
-    idleWatchMs: settings.idleWatchSeconds * 1000,
+    maxPollMs: settings.idleWatchSeconds * 1000,
   };
 }

@@ -14,7 +14,7 @@ const longestPauseMs = 300_000;
  * take the time of the others. A failure or two may be the fault of what was sent. It is never longer than what one
  * delivery waits for its next attempt.
  */
-export function pauseMs(failures: number, retrySeconds: readonly number[]): number {
+export function endpointPauseMs(failures: number, retrySeconds: readonly number[]): number {
   if (failures < patience) return 0;
   const longest = Math.min(longestPauseMs, Math.max(0, ...retrySeconds) * 1000);
   return Math.min(longest, 1000 * 2 ** (failures - patience));

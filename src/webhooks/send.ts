@@ -1,26 +1,26 @@
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { BursarError } from '../domain/errors.ts';
-import { type AddressRules, readAddress } from './address.ts';
-import type { ResolveAddress, ResolvedAddress } from './resolve.ts';
+import { type EndpointRules, parseEndpointUrl } from './endpoint-url.ts';
+import type { ResolvedAddress, ResolveEndpoint } from './resolve-endpoint.ts';
 
 export interface SenderOptions {
-  rules: AddressRules;
-  resolve: ResolveAddress;
+  rules: EndpointRules;
+  resolve: ResolveEndpoint;
   /** For everything together: names, connections, redirects, the answer. */
   timeoutMs: number;
   userAgent: string;
 }
 
 /** What became of an attempt. `status` is null when no answer came, or none was asked for. */
-export interface Attempt {
+export interface AttemptResult {
   ok: boolean;
   status: number | null;
   /** Null when it went well. */
   error: string | null;
 }
 
-export type Send = (url: string, headers: Record<string, string>, body: string) => Promise<Attempt>;
+export type SendRequest = (url: string, headers: Record<string, string>, body: string) => Promise<AttemptResult>;
 
 const mostRedirects = 3;
 /** Those after which the same request goes to another address. 303 asks for something else. */
@@ -32,7 +32,7 @@ const mostAnswerBytes = 65_536;
  * Posts JSON to an address of a user's choice. Every hop is checked like the first: its URL, and the IP addresses behind
  * its name, to which the connection then goes, so that no second look-up can lead elsewhere. Never throws.
  */
-export function createSender({ rules, resolve, timeoutMs, userAgent }: SenderOptions): Send {
+export function createSender({ rules, resolve, timeoutMs, userAgent }: SenderOptions): SendRequest {
   return async (address, headers, body) => {
     const signal = AbortSignal.timeout(timeoutMs);
     const all = {
@@ -45,7 +45,7 @@ export function createSender({ rules, resolve, timeoutMs, userAgent }: SenderOpt
     let status: number | null = null;
     try {
       for (let hop = 0; hop <= mostRedirects; hop++) {
-        const url = readAddress(target, rules);
+        const url = parseEndpointUrl(target, rules);
         const answer = await post(url, await resolve(url, signal), { headers: all, signal }, body);
         status = answer.status;
         if (status >= 200 && status < 300) return { ok: true, status, error: null };
@@ -60,7 +60,7 @@ export function createSender({ rules, resolve, timeoutMs, userAgent }: SenderOpt
   };
 }
 
-const failure = (status: number | null, error: string): Attempt => ({ ok: false, status, error });
+const failure = (status: number | null, error: string): AttemptResult => ({ ok: false, status, error });
 
 function wordsOf(error: unknown): string {
   if (error instanceof BursarError) return error.message;

@@ -3,11 +3,11 @@ import { createHmac, randomBytes } from 'node:crypto';
 const prefix = 'whsec_';
 
 /** A secret for signing, in the form of Standard Webhooks. */
-export function newSecret(): string {
+export function generateSecret(): string {
   return prefix + randomBytes(32).toString('base64');
 }
 
-export interface Message {
+export interface WebhookMessage {
   /** The same for every attempt. */
   id: string;
   /** Of this attempt, in seconds. */
@@ -16,7 +16,10 @@ export interface Message {
 }
 
 /** The headers of Standard Webhooks: a signature for each secret, so that a receiver can change over in its own time. */
-export function signedHeaders({ id, timestamp, body }: Message, secrets: readonly string[]): Record<string, string> {
+export function signedHeaders(
+  { id, timestamp, body }: WebhookMessage,
+  secrets: readonly string[],
+): Record<string, string> {
   const signatures = secrets.map((secret) => {
     const key = Buffer.from(secret.slice(prefix.length), 'base64');
     return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;

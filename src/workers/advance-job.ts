@@ -8,38 +8,39 @@ import { removeInput } from '../store/jobs/inputs.ts';
 import { type JobRecord, updateStatus } from '../store/jobs/jobs.ts';
 import { settle } from '../store/ledger/ledger.ts';
 import type { HeldLease } from './hold-lease.ts';
+import type { LeasedSystemDeps } from './system-deps.ts';
 
-export interface Advance {
+export interface StatusChange {
   next: ObservedStatus;
   now: number;
-  /** What its workspace holds; needed when the job has ended. */
+  /** Size of the job's workspace. Required when the job has ended. */
   spaceBytes?: number;
-  /** The engine's own id of the job, when it has just become known. */
+  /** The engine's id of the job, set when the job has just been submitted. */
   engineRef?: string;
-  /** What the engine itself says of the job, as it says it. */
-  engineWords?: string;
+  /** The engine's own description of the status, unchanged. */
+  engineMessage?: string;
 }
 
 /**
- * Moves a job on: its row, its event and, at the end, the settlement of its hold, in one transaction. False, and
- * nothing written, when somebody else has moved it on already.
+ * Stores a new job status, its event and, at the end of the job, the settlement of its hold, in one transaction. Returns
+ * false and writes nothing if the job has been changed by another process meanwhile.
  */
 export async function advanceJob(
-  tenure: HeldLease,
+  lease: HeldLease,
   job: JobRecord,
-  { stages: words, charge }: HpcSystem,
-  { next, now, spaceBytes = 0, engineRef, engineWords }: Advance,
+  { stages, charge }: HpcSystem,
+  { next, now, spaceBytes = 0, engineRef, engineMessage }: StatusChange,
 ): Promise<boolean> {
-  return await tenure.transaction(async (tx) => {
-    const shown = publicJob({ ...job, status: next }, words);
-    if (!(await updateStatus(tx, job, next, shown, engineRef))) return false;
-    // Its engine has it, with all its files, or nobody will.
+  return await lease.transaction(async (tx) => {
+    const updatedJob = publicJob({ ...job, status: next }, stages);
+    if (!(await updateStatus(tx, job, next, updatedJob, engineRef))) return false;
+    // The zip is not needed any more: the engine has all files of the job, or the job has ended without being submitted.
     if (job.hasInput && job.status.state === 'submitting') await removeInput(tx, job.id);
     const data: Record<string, unknown> = {
       ...toJobReference(job),
-      stage: shown.stage,
+      stage: updatedJob.stage,
       engine_id: engineRef ?? job.engineRef,
-      engine_words: engineWords ?? null,
+      engine_words: engineMessage ?? null,
     };
     if (next.state === 'ended') {
       const usage = calculateSettlement(next, job.units, charge);
@@ -54,7 +55,18 @@ export async function advanceJob(
       });
     }
     const kind = `job.${next.state}` as const;
-    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: shown.json, kind, data, at: now });
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: updatedJob.json, kind, data, at: now });
     return true;
+  });
+}
+
+/** Lets submitted jobs start. A failure is only logged: the watcher sees that the job is still held, and retries. */
+export async function releaseJobs(
+  { engine, system, log }: LeasedSystemDeps,
+  refs: ReadonlyMap<string, string>,
+  signal: AbortSignal,
+): Promise<void> {
+  await engine.release(refs, signal).catch((error) => {
+    log.warn({ err: error, hpc: system.name, jobIds: [...refs.keys()] }, 'job release failed, will retry');
   });
 }

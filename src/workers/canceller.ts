@@ -1,28 +1,27 @@
 import { jobsToCancel } from '../store/jobs/job-queue.ts';
-import { idleMs, type Loop, startLoop } from './loop.ts';
-import type { LeasedSystem } from './system-context.ts';
+import { idleIntervalMs, type Loop, startLoop } from './loop.ts';
+import type { LeasedSystemDeps } from './system-deps.ts';
 
-/** At the least; a system that is looked at less often is also asked less often. */
-const againMs = 2000;
+const minRetryMs = 2000;
 
 /**
- * Passes on to the engine what owners want to end. The watcher sees the end, like any other; until it has, the wish is
- * repeated now and then, which is harmless.
+ * Forwards cancellation requests to the engine. The watcher observes the end of a cancelled job like any other end. Until
+ * then the request is repeated, which is harmless, but no more often than an idle engine is polled.
  */
-export function startCanceller({ db, system, engine, idleWatchMs, log }: LeasedSystem): Loop {
+export function startCanceller({ db, system, engine, maxPollMs, log }: LeasedSystemDeps): Loop {
   return startLoop(async (signal) => {
     const jobIds = await jobsToCancel(db, system.name).catch((error) => {
-      log.error({ err: error, hpc: system.name }, 'cancelling failed');
+      log.error({ err: error, hpc: system.name }, 'reading jobs to cancel failed, will retry');
       return null;
     });
-    if (jobIds === null) return againMs;
+    if (jobIds === null) return minRetryMs;
     for (const jobId of jobIds) {
       try {
         await engine.cancel(jobId, signal);
       } catch (error) {
-        log.warn({ err: error, hpc: system.name, jobId }, 'job not cancelled yet');
+        log.warn({ err: error, hpc: system.name, jobId }, 'job cancellation failed, will retry');
       }
     }
-    return jobIds.length > 0 ? Math.max(againMs, idleWatchMs) : idleMs;
+    return jobIds.length > 0 ? Math.max(minRetryMs, maxPollMs) : idleIntervalMs;
   });
 }

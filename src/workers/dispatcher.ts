@@ -8,105 +8,105 @@ import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
 import { claimDueJobs, nextDueAt, postponeJob } from '../store/jobs/job-queue.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
-import { advanceJob } from './advance-job.ts';
-import { idleMs, type Loop, maxTimerMs, startLoop } from './loop.ts';
-import { release } from './release-jobs.ts';
-import type { LeasedSystem } from './system-context.ts';
+import { advanceJob, releaseJobs } from './advance-job.ts';
+import { idleIntervalMs, type Loop, maxTimerMs, startLoop } from './loop.ts';
+import type { LeasedSystemDeps } from './system-deps.ts';
 
-const atOnce = 8;
-const longestDelayMs = 60_000;
-const afterTroubleMs = 1000;
+const concurrency = 8;
+const maxRetryDelayMs = 60_000;
+const delayAfterErrorMs = 1000;
 
 /**
- * Brings accepted jobs to the engine of their system: claims what is due, unpacks its zip into its workspace,
- * submits it exactly once, and stores the engine's id. Whatever is interrupted is found again, for it is still due. A
- * few jobs are under way at a time, so that a large zip does not keep the others waiting.
+ * Submits accepted jobs to the engine of their system: claims jobs that are due, unpacks their zips into their workspaces,
+ * submits each exactly once, and stores the engine's id. An interrupted job stays due and is claimed again. Several jobs are
+ * dispatched concurrently, so that a large zip does not delay the others.
  */
-export function startDispatcher(worker: LeasedSystem, onSubmitted: () => void): Loop {
-  const { db, lease: tenure, system, now, log } = worker;
-  const underWay = new Map<number, Promise<void>>();
+export function startDispatcher(deps: LeasedSystemDeps, onSubmitted: () => void): Loop {
+  const { db, lease, system, now, log } = deps;
+  const inProgress = new Map<number, Promise<void>>();
 
   const loop = startLoop(async (signal) => {
     try {
-      if (underWay.size >= atOnce) return maxTimerMs;
-      const inHand = [...underWay.keys()];
-      const most = atOnce - underWay.size;
-      const jobs = await tenure.transaction((tx) => claimDueJobs(tx, system.name, { now: now(), most, inHand }));
+      // Jobs are claimed only when they can be dispatched at once: a claim counts as a try.
+      if (inProgress.size >= concurrency) return maxTimerMs;
+      const inHand = [...inProgress.keys()];
+      const most = concurrency - inProgress.size;
+      const jobs = await lease.transaction((tx) => claimDueJobs(tx, system.name, { now: now(), most, inHand }));
       for (const job of jobs) {
-        const work = dispatch(worker, job, signal).finally(() => {
-          underWay.delete(job.id);
+        const dispatched = dispatch(deps, job, signal).finally(() => {
+          inProgress.delete(job.id);
           onSubmitted();
           loop.wake();
         });
-        underWay.set(job.id, work);
+        inProgress.set(job.id, dispatched);
       }
-      const next = await nextDueAt(db, system.name, [...underWay.keys()]);
-      return next === undefined ? idleMs : Math.min(idleMs, Math.max(10, next - now()));
+      const nextAt = await nextDueAt(db, system.name, [...inProgress.keys()]);
+      return nextAt === undefined ? idleIntervalMs : Math.min(idleIntervalMs, Math.max(10, nextAt - now()));
     } catch (error) {
-      log.error({ err: error, hpc: system.name }, 'dispatching failed');
-      return 1000;
+      log.error({ err: error, hpc: system.name }, 'claiming jobs failed, will retry');
+      return delayAfterErrorMs;
     }
   });
   return {
     wake: loop.wake,
     async stop() {
       await loop.stop();
-      await Promise.all(underWay.values());
+      await Promise.all(inProgress.values());
     },
   };
 }
 
-/** Never throws: what fails here is due, and is tried again. */
-async function dispatch(worker: LeasedSystem, job: JobRecord, signal: AbortSignal): Promise<void> {
-  const { system, log } = worker;
+/** Never throws: a job that fails here is still due, and is retried. */
+async function dispatch(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<void> {
+  const { system, log } = deps;
   try {
-    await submitOnce(worker, job, signal);
+    await submitOnce(deps, job, signal);
   } catch (error) {
-    log.error({ err: error, hpc: system.name, jobId: job.jobId }, 'job left as it was');
-    // Whoever could not even write that, need not hurry.
-    await sleep(afterTroubleMs, undefined, { signal }).catch(() => undefined);
+    log.error({ err: error, hpc: system.name, jobId: job.jobId }, 'job dispatch failed, will retry');
+    // Not even the retry time could be stored, so the job is due at once: wait here instead.
+    await sleep(delayAfterErrorMs, undefined, { signal }).catch(() => undefined);
   }
 }
 
-async function submitOnce(worker: LeasedSystem, job: JobRecord, signal: AbortSignal): Promise<void> {
-  const { lease: tenure, system, spool, now, log } = worker;
+async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<void> {
+  const { lease, system, spool, now, log } = deps;
   try {
-    const engineRef = await bringToEngine(worker, job, signal);
+    const engineRef = await findOrSubmit(deps, job, signal);
     if (engineRef === null) {
-      await endUnsubmitted(worker, job, 'cancelled', 'cancelled by its owner before it began');
+      await endUnsubmitted(deps, job, 'cancelled', 'cancelled by its owner before it began');
       return;
     }
-    if (!(await advanceJob(tenure, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
-    worker.announce(job.owner);
+    if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
+    deps.publish(job.owner);
     await spool.remove(job.jobId);
     log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
-    await release(worker, new Map([[job.jobId, engineRef]]), signal);
+    await releaseJobs(deps, new Map([[job.jobId, engineRef]]), signal);
   } catch (error) {
     if (isFinal(error)) {
-      await endUnsubmitted(worker, job, 'rejected', error.message);
+      await endUnsubmitted(deps, job, 'rejected', error.message);
       return;
     }
-    const delayMs = signal.aborted ? 0 : Math.min(longestDelayMs, 500 * 2 ** Math.min(job.tries, 10));
-    log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job not submitted yet');
-    await tenure.transaction((tx) => postponeJob(tx, job.id, now() + delayMs));
+    const delayMs = signal.aborted ? 0 : Math.min(maxRetryDelayMs, 500 * 2 ** Math.min(job.tries, 10));
+    log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job submission failed, will retry');
+    await lease.transaction((tx) => postponeJob(tx, job.id, now() + delayMs));
   }
 }
 
 /**
- * The engine's id of the job: of an earlier try whose answer was lost, or of a new submission. Null when its owner
- * does not want it any more and no engine has it.
+ * Returns the engine's id of the job, either of an earlier submission whose answer was lost or of a new one. Returns null if
+ * the owner has cancelled the job and the engine does not have it.
  */
-async function bringToEngine(worker: LeasedSystem, job: JobRecord, signal: AbortSignal): Promise<string | null> {
-  const { engine, workspaces, zipLimits, siteOptions } = worker;
+async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<string | null> {
+  const { engine, workspaces, zipLimits, siteOptions } = deps;
   const { jobId, request } = job;
-  // Only a job that was never tried may be staged without asking: another one may be running in its workspace.
+  // After an earlier try the job may already be running in its workspace. It must not be staged again then.
   if (job.tries > 1) {
-    const known = (await engine.find([jobId], signal)).get(jobId);
-    if (known !== undefined) return known;
+    const engineRef = (await engine.find([jobId], signal)).get(jobId);
+    if (engineRef !== undefined) return engineRef;
   }
   if (job.isToBeCancelled) return null;
-  // A zip is removed once its job has been with an engine: then the workspace is whole, and nothing has run in it.
-  const zip = await zipOf(worker, job);
+  // The zip is removed once the engine has had the job: then the workspace is complete, and nothing has run in it.
+  const zip = await findZip(deps, job);
   if (zip !== null || !job.hasInput) {
     await workspaces.stage(jobId, zip, zipLimits);
     await checkEntry(zip, request, zipLimits);
@@ -126,40 +126,40 @@ async function bringToEngine(worker: LeasedSystem, job: JobRecord, signal: Abort
   );
 }
 
-/** In the books if it is small, and else in the spool. Null for a job without one, and for one whose zip is unpacked. */
-async function zipOf({ db, spool }: LeasedSystem, { id, jobId, hasInput }: JobRecord): Promise<ZipSource | null> {
+/** Small zips are in the database, larger ones in the spool. Null if the job has no zip, or it was unpacked and removed. */
+async function findZip({ db, spool }: LeasedSystemDeps, { id, jobId, hasInput }: JobRecord): Promise<ZipSource | null> {
   if (!hasInput) return null;
   const bytes = await findInput(db, id);
   if (bytes) return { kind: 'memory', bytes };
   return (await spool.has(jobId)) ? { kind: 'file', path: spool.pathOf(jobId) } : null;
 }
 
-/** Looks into the zip: the workspace may be on another host. */
+/** Throws if the zip lacks the file that the tool starts from. Reads the zip, as the workspace may be on another host. */
 async function checkEntry(zip: ZipSource | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
   if (entry === null) return;
   const name = entry.replace(/^(\.\/)+/, '');
   if (zip !== null && (await inspectZipAndReadStart(zip, name, 1, limits)).fileStart !== null) return;
-  throw new BursarError('job_refused', `${entry} is not in the zip, and the tool ${tool} starts from it`);
+  throw new BursarError('job_refused', `${entry} is not in the zip: add it, the tool ${tool} starts from it`);
 }
 
-/** Whether another try would end the same way. */
+/** Whether a retry would fail in the same way. */
 function isFinal(error: unknown): error is BursarError {
   return error instanceof BursarError && (error.code === 'job_refused' || error.code === 'invalid_zip');
 }
 
-/** Ends a job that no engine has: nothing of it ran, so nothing of it stays or is charged. */
+/** Ends a job that the engine does not have. Nothing of it ran, so its files are removed and nothing is charged. */
 async function endUnsubmitted(
-  worker: LeasedSystem,
+  deps: LeasedSystemDeps,
   job: JobRecord,
   outcome: 'rejected' | 'cancelled',
   reason: string,
 ): Promise<void> {
-  const { lease: tenure, system, spool, workspaces, now, log } = worker;
+  const { lease, system, spool, workspaces, now, log } = deps;
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
-  if (!(await advanceJob(tenure, job, system, { next, now: now() }))) return;
-  worker.announce(job.owner);
+  if (!(await advanceJob(lease, job, system, { next, now: now() }))) return;
+  deps.publish(job.owner);
   await workspaces.remove(job.jobId);
   await spool.remove(job.jobId);
-  log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended without being submitted');
+  log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended before submission');
 }

@@ -1,20 +1,20 @@
 import type { Engine } from '../engines/engine.ts';
 import type { HeldLease } from './hold-lease.ts';
 
-/** An engine for as long as its system is ours: afterwards it can be looked at, but nothing in it can be changed. */
-export function fencedEngine(engine: Engine, tenure: HeldLease): Engine {
-  const whileOurs =
-    <Args extends unknown[], Result>(act: (...args: Args) => Promise<Result>) =>
+/** Wraps an engine so that every method that changes jobs throws once the lease may have expired. Reading still works. */
+export function fencedEngine(engine: Engine, lease: HeldLease): Engine {
+  const fenced =
+    <Args extends unknown[], Result>(method: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
-      tenure.assertValid();
-      return await act(...args);
+      lease.assertValid();
+      return await method(...args);
     };
   return {
     ...engine,
-    submit: whileOurs(engine.submit),
-    release: whileOurs(engine.release),
-    discard: whileOurs(engine.discard),
-    cancel: whileOurs(engine.cancel),
-    forget: whileOurs(engine.forget),
+    submit: fenced(engine.submit),
+    release: fenced(engine.release),
+    discard: fenced(engine.discard),
+    cancel: fenced(engine.cancel),
+    forget: fenced(engine.forget),
   };
 }

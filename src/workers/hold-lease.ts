@@ -2,63 +2,62 @@ import { BursarError } from '../domain/errors.ts';
 import type { Db } from '../store/database/tables.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import { acquireLease, type Lease, releaseLease, renewLease, requireLease } from '../store/systems/leases.ts';
-import type { Log } from './log.ts';
-import { startLoop } from './loop.ts';
+import { type Logger, startLoop } from './loop.ts';
 
-/** The time in which a piece of work is this process's, and nobody else's. */
+/** A lease that this process acquired. It may have expired meanwhile. */
 export interface HeldLease {
-  /** Throws when it may be over: who acts on the world outside asks first. */
+  /** Throws `lease_lost` if the lease may have expired. Call it before every external side effect. */
   assertValid(): void;
-  /** A transaction that is in the books only if the work was still this process's when it ended. */
+  /** Runs a transaction that commits only if no other process has acquired the lease by then. */
   transaction<T>(work: (tx: Db) => Promise<T>): Promise<T>;
 }
 
-/** What runs during a tenure. Stopping it waits for what is under way. */
+/** Work that runs while a lease is held. */
 export interface LeasedWork {
+  /** Waits for operations in progress. */
   stop(): Promise<void>;
 }
 
 export interface LeaseDeps {
   db: Db;
-  /** Names this process, for people who read the table of leases. */
+  /** Identifies this process to people who read the table of leases. */
   holder: string;
-  /** How long others wait for a holder who does not answer. */
+  /** Others can acquire the lease this long after its last renewal. */
   leaseMs: number;
-  log: Log;
+  log: Logger;
 }
 
-/** Between two tries to take a lease. */
-const againMs = 1000;
+const acquireRetryMs = 1000;
 
-interface Term {
+interface CurrentLease {
   lease: Lease;
-  /** By the clock of this process, which goes on while it is stopped. */
+  /** By the monotonic clock of this process, which also advances while the process is suspended. */
   validUntil: number;
   work: LeasedWork;
 }
 
 /**
- * Takes up a piece of work as soon as nobody has it, keeps it by renewing its lease, and lets go of it when that did not
- * succeed in time. A process that is stopped for longer than a lease finds out before it acts: by its own clock here, and
- * by the term of the lease in the books.
+ * Acquires a lease as soon as it is free and starts the work. Renews the lease, and stops the work when it could not be
+ * renewed in time. A process that was suspended for longer than the lease notices before it acts: by its own clock in
+ * `assertValid`, and by the fencing token in `transaction`.
  */
 export function holdLease(
   { db, holder, leaseMs, log }: LeaseDeps,
   name: string,
-  begin: (tenure: HeldLease) => Promise<LeasedWork>,
+  start: (lease: HeldLease) => Promise<LeasedWork>,
 ): LeasedWork {
-  let current: Term | undefined;
-  let stopping = false;
+  let current: CurrentLease | undefined;
+  let isStopping = false;
 
-  async function take(): Promise<void> {
-    const askedAt = performance.now();
+  async function acquire(): Promise<void> {
+    const requestedAt = performance.now();
     const lease = await acquireLease(db, name, holder, leaseMs);
     if (lease === undefined) return;
-    const term: Term = { lease, validUntil: askedAt + leaseMs, work: { stop: async () => undefined } };
-    log.info({ name, term: lease.fencingToken }, 'this work is ours now');
-    current = term;
+    const acquired: CurrentLease = { lease, validUntil: requestedAt + leaseMs, work: { stop: async () => undefined } };
+    log.info({ name, fencingToken: lease.fencingToken }, 'lease acquired');
+    current = acquired;
     try {
-      term.work = await begin(tenureOf(term));
+      acquired.work = await start(toHeldLease(acquired));
     } catch (error) {
       current = undefined;
       await releaseLease(db, lease);
@@ -66,52 +65,52 @@ export function holdLease(
     }
   }
 
-  const tenureOf = (term: Term): HeldLease => ({
+  const toHeldLease = (acquired: CurrentLease): HeldLease => ({
     assertValid() {
-      if (current === term && performance.now() < term.validUntil) return;
-      throw new BursarError('lease_lost', `The lease of ${name} has run out.`, { transient: true });
+      if (current === acquired && performance.now() < acquired.validUntil) return;
+      throw new BursarError('lease_lost', `The lease of ${name} has expired.`, { transient: true });
     },
     transaction: async (work) =>
       await inTransaction(db, async (tx) => {
-        await requireLease(tx, term.lease);
+        await requireLease(tx, acquired.lease);
         return await work(tx);
       }),
   });
 
-  async function renew(): Promise<void> {
-    if (current === undefined) return stopping ? undefined : await take();
-    const askedAt = performance.now();
-    if (askedAt >= current.validUntil) return await leave('it was not renewed in time');
-    if (await renewLease(db, current.lease, leaseMs)) current.validUntil = askedAt + leaseMs;
-    else await leave('another Bursar has taken it over');
+  async function acquireOrRenew(): Promise<void> {
+    if (current === undefined) return isStopping ? undefined : await acquire();
+    const requestedAt = performance.now();
+    if (requestedAt >= current.validUntil) return await stopWork('not renewed in time');
+    if (await renewLease(db, current.lease, leaseMs)) current.validUntil = requestedAt + leaseMs;
+    else await stopWork('acquired by another instance');
   }
 
-  async function leave(why: string): Promise<void> {
-    const left = current;
+  async function stopWork(reason: string): Promise<void> {
+    const lost = current;
     current = undefined;
-    log.warn({ name, term: left?.lease.fencingToken, why }, 'this work is not ours any more');
-    await left?.work.stop();
+    log.warn({ name, fencingToken: lost?.lease.fencingToken, reason }, 'lease lost');
+    await lost?.work.stop();
   }
 
   const loop = startLoop(async () => {
     try {
-      await renew();
+      await acquireOrRenew();
     } catch (error) {
-      log.warn({ err: error, name }, 'lease neither taken nor renewed');
-      if (current !== undefined && performance.now() >= current.validUntil) await leave('the database does not answer');
+      log.warn({ err: error, name }, 'lease could not be acquired or renewed, will retry');
+      if (current !== undefined && performance.now() >= current.validUntil) await stopWork('database unavailable');
     }
-    return current === undefined ? Math.min(againMs, leaseMs / 3) : leaseMs / 3;
+    return current === undefined ? Math.min(acquireRetryMs, leaseMs / 3) : leaseMs / 3;
   });
   return {
     async stop() {
-      stopping = true;
-      // It goes on being renewed meanwhile, so that what is under way can be finished.
-      const stopped = current?.work;
-      await stopped?.stop();
+      isStopping = true;
+      // The loop keeps renewing the lease until the work has stopped, so that operations in progress can finish.
+      const stoppedWork = current?.work;
+      await stoppedWork?.stop();
       await loop.stop();
       const last = current;
-      // Work that was only being begun when it should stop.
-      if (last?.work !== stopped) await last?.work.stop();
+      // The work was still starting when `stop` was called.
+      if (last?.work !== stoppedWork) await last?.work.stop();
       current = undefined;
       if (last !== undefined) await releaseLease(db, last.lease).catch(() => undefined);
     },

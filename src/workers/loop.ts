@@ -1,50 +1,54 @@
-/** How long to wait until the next round, unless woken before: a loop that has nothing to do names `forever`. */
+import type { Logger as PinoLogger } from 'pino';
+
+export type Logger = Pick<PinoLogger, 'info' | 'warn' | 'error'>;
+
+/** The longest delay that setTimeout accepts. A loop that has nothing to do returns it, and waits for `wake`. */
 export const maxTimerMs = 2 ** 31 - 1;
 
-/** Where there is nothing to do, as far as is known: another process may have stored something. */
-export const idleMs = 30_000;
+/** Poll interval of a loop without known work: another process may have stored some. */
+export const idleIntervalMs = 30_000;
 
 export interface Loop {
-  /** Makes the next round start at once, or within this time, or right after the one that is under way. */
+  /** Starts the next iteration within this time, or right after the current one. */
   wake(withinMs?: number): void;
-  /** Asks the round under way to stop, and waits until it has. */
+  /** Aborts the signal of the current iteration, and waits for its end. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs rounds one after the other, never two at a time. A round answers how many milliseconds the next may wait. It is
- * told when it was due itself, by `performance.now()`: a busy process begins it later.
+ * Runs iterations one after the other, never two at a time. An iteration returns the maximum delay until the next one, in
+ * milliseconds. `dueAt`, by `performance.now()`, is when the iteration should have started: a busy process starts it later.
  */
-export function startLoop(round: (signal: AbortSignal, dueAt: number) => Promise<number>): Loop {
+export function startLoop(iterate: (signal: AbortSignal, dueAt: number) => Promise<number>): Loop {
   const stopping = new AbortController();
-  /** When the next round starts, by the clock that nobody sets. */
-  let dueAt = performance.now();
-  let rearm: (() => void) | undefined;
+  /** Start of the next iteration, by the monotonic clock. */
+  let nextDueAt = performance.now();
+  let rearmTimer: (() => void) | undefined;
 
-  const untilDue = () =>
+  const waitUntilDue = () =>
     new Promise<void>((resolve) => {
       let timer: NodeJS.Timeout;
-      rearm = () => {
+      rearmTimer = () => {
         clearTimeout(timer);
-        timer = setTimeout(resolve, Math.min(maxTimerMs, Math.max(0, dueAt - performance.now())));
+        timer = setTimeout(resolve, Math.min(maxTimerMs, Math.max(0, nextDueAt - performance.now())));
       };
-      rearm();
+      rearmTimer();
     });
 
   const wake = (withinMs = 0) => {
     const at = performance.now() + withinMs;
-    if (at >= dueAt) return;
-    dueAt = at;
-    rearm?.();
+    if (at >= nextDueAt) return;
+    nextDueAt = at;
+    rearmTimer?.();
   };
 
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
-      const thisDueAt = dueAt;
-      dueAt = Number.POSITIVE_INFINITY;
-      rearm = undefined;
-      wake(await round(stopping.signal, thisDueAt));
-      if (!stopping.signal.aborted) await untilDue();
+      const dueAt = nextDueAt;
+      nextDueAt = Number.POSITIVE_INFINITY;
+      rearmTimer = undefined;
+      wake(await iterate(stopping.signal, dueAt));
+      if (!stopping.signal.aborted) await waitUntilDue();
     }
   }
 

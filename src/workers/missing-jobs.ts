@@ -1,102 +1,102 @@
 import type { JobEnd } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
 import { jobsToCancel, returnToDispatcher } from '../store/jobs/job-queue.ts';
-import type { LeasedSystem } from './system-context.ts';
+import type { LeasedSystemDeps } from './system-deps.ts';
 
-/** Looks in a row that must not mention a job before its system is thought to have lost it. */
-const looksUntilLost = 3;
-const lostAfterMs = 10_000;
-/** It may still run, and leave its end later. */
-const examineEveryMs = 30_000;
+/** A job is investigated after this many polls in a row, and this much time, without a report of it. */
+const minMissedPolls = 3;
+const minMissingMs = 10_000;
+/** The job may still run, and write its end record later. */
+const reinvestigateMs = 30_000;
 
-interface Missing {
+interface MissingJob {
   since: number;
-  looks: number;
-  /** When it was last looked for, and what was known of its owner's wishes then. */
-  examinedAt: number;
-  examined: 'no' | 'wanted' | 'unwanted';
+  missedPolls: number;
+  investigatedAt: number;
+  /** Whether the job was to be cancelled when it was last investigated; null before the first time. */
+  wasToBeCancelled: boolean | null;
 }
 
-/** A job knows by which signal it died, and not who sent it. */
-function endOfUnwanted(end: JobEnd): JobEnd {
+/** An end record names the signal that killed a job, but not its sender: here it was the requested cancellation. */
+function asCancelled(end: JobEnd): JobEnd {
   const isKilled = end.outcome === 'failed' && end.exitCode === null;
   return isKilled ? { ...end, outcome: 'cancelled', reason: `cancelled (${end.reason})` } : end;
 }
 
 /**
- * Minds the jobs that an engine should have and does not mention. That is no end, and changes no state: after the
- * configured time it is told to the operator. Only a job that certainly never began goes back to the dispatcher: to be
- * submitted again, where its system lost it (a controller that is killed can forget what it has just accepted); to be
- * ended, where its owner does not want it any more. And one that left its end itself has ended.
+ * Tracks jobs that the engine should have and does not report. Absence is not an end and changes no state; after the
+ * configured time it is logged as an error. A job returns to the dispatcher only if it certainly never started: to be
+ * submitted again if its system lost it (a controller that is killed can forget a job it has just accepted), or to be ended
+ * if its owner has cancelled it. A job that left its own end record has ended.
  */
-export function createMissingJobs(worker: LeasedSystem, onReturned: () => void) {
-  const { db, lease: tenure, engine, system, workspaces, missingAlarmMs, metrics, now, log } = worker;
-  const missing = new Map<string, Missing>();
+export function createMissingJobTracker(deps: LeasedSystemDeps, onReturned: () => void) {
+  const { db, lease, engine, system, workspaces, missingAlarmMs, metrics, now, log } = deps;
+  const missing = new Map<string, MissingJob>();
   const alarmed = new Set<string>();
 
-  async function examine(
-    due: ReadonlyMap<string, string>,
-    unwanted: ReadonlySet<string>,
+  async function investigate(
+    refs: ReadonlyMap<string, string>,
+    toCancel: ReadonlySet<string>,
     signal: AbortSignal,
   ): Promise<Observation[]> {
-    const ended: Observation[] = [];
-    const jobs = [...due].map(([jobId, ref]) => [jobId, { ref, workspace: workspaces.pathsOf(jobId) }] as const);
-    for (const [jobId, trace] of await engine.inspectMissing(new Map(jobs), signal)) {
-      const ref = due.get(jobId) ?? '';
-      if (typeof trace === 'object') {
-        ended.push({ jobId, ref, kind: 'finished', ...(unwanted.has(jobId) ? endOfUnwanted(trace) : trace) });
+    const ends: Observation[] = [];
+    const jobs = [...refs].map(([jobId, ref]) => [jobId, { ref, workspace: workspaces.pathsOf(jobId) }] as const);
+    for (const [jobId, finding] of await engine.inspectMissing(new Map(jobs), signal)) {
+      const ref = refs.get(jobId) ?? '';
+      if (typeof finding === 'object') {
+        ends.push({ jobId, ref, kind: 'finished', ...(toCancel.has(jobId) ? asCancelled(finding) : finding) });
         continue;
       }
-      if (trace !== 'lost_by_system' && !unwanted.has(jobId)) continue;
-      if (!(await tenure.transaction((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
-      log.warn({ hpc: system.name, jobId, ref, trace }, 'the system lost this job before it began');
+      if (finding !== 'lost_by_system' && !toCancel.has(jobId)) continue;
+      if (!(await lease.transaction((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
+      log.warn({ hpc: system.name, jobId, ref, finding }, 'job lost by its system before it started');
       onReturned();
     }
-    for (const jobId of due.keys()) {
+    for (const jobId of refs.keys()) {
       const entry = missing.get(jobId);
       if (entry === undefined) continue;
-      entry.examined = unwanted.has(jobId) ? 'unwanted' : 'wanted';
-      entry.examinedAt = now();
+      entry.wasToBeCancelled = toCancel.has(jobId);
+      entry.investigatedAt = now();
     }
-    return ended;
+    return ends;
   }
 
-  function raiseAlarm(jobId: string, { since }: Missing): void {
+  function raiseAlarm(jobId: string, { since }: MissingJob): void {
     if (now() - since < missingAlarmMs || alarmed.has(jobId)) return;
     alarmed.add(jobId);
-    log.error({ hpc: system.name, jobId, since }, 'the system has not mentioned this job for a long time');
+    log.error({ hpc: system.name, jobId, since }, 'job not reported by its system for a long time');
   }
 
   return {
-    /** Takes note of one look that succeeded, and answers with the ends that were found where nobody told of them. */
-    async note(
+    /** Records one successful poll. Returns the ends of missing jobs that were found in their end records. */
+    async update(
       expected: ReadonlyMap<string, string>,
       observations: readonly Observation[],
       signal: AbortSignal,
     ): Promise<Observation[]> {
-      const mentioned = new Set<string>();
-      for (const { jobId } of observations) mentioned.add(jobId);
+      const reported = new Set<string>();
+      for (const { jobId } of observations) reported.add(jobId);
       const absent = new Map<string, string>();
-      for (const [jobId, ref] of expected) if (!mentioned.has(jobId)) absent.set(jobId, ref);
+      for (const [jobId, ref] of expected) if (!reported.has(jobId)) absent.set(jobId, ref);
       for (const jobId of missing.keys()) {
         if (absent.has(jobId)) continue;
         missing.delete(jobId);
         alarmed.delete(jobId);
       }
-      const unwanted = new Set(absent.size > 0 ? await jobsToCancel(db, system.name) : []);
-      const due = new Map<string, string>();
+      const toCancel = new Set(absent.size > 0 ? await jobsToCancel(db, system.name) : []);
+      const toInvestigate = new Map<string, string>();
       for (const [jobId, ref] of absent) {
-        const entry = missing.get(jobId) ?? { since: now(), looks: 0, examined: 'no', examinedAt: 0 };
-        const wish = unwanted.has(jobId) ? 'unwanted' : 'wanted';
-        entry.looks += 1;
+        const entry = missing.get(jobId) ?? { since: now(), missedPolls: 0, investigatedAt: 0, wasToBeCancelled: null };
+        entry.missedPolls += 1;
         missing.set(jobId, entry);
         raiseAlarm(jobId, entry);
-        if (entry.looks < looksUntilLost || now() - entry.since < lostAfterMs) continue;
-        if (entry.examined === wish && now() - entry.examinedAt < examineEveryMs) continue;
-        due.set(jobId, ref);
+        if (entry.missedPolls < minMissedPolls || now() - entry.since < minMissingMs) continue;
+        const isUpToDate = entry.wasToBeCancelled === toCancel.has(jobId);
+        if (isUpToDate && now() - entry.investigatedAt < reinvestigateMs) continue;
+        toInvestigate.set(jobId, ref);
       }
       metrics.setGauge('bursar_jobs_missing', { hpc: system.name }, alarmed.size);
-      return due.size > 0 ? await examine(due, unwanted, signal) : [];
+      return toInvestigate.size > 0 ? await investigate(toInvestigate, toCancel, signal) : [];
     },
   };
 }

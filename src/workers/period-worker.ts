@@ -3,57 +3,52 @@ import type { Db } from '../store/database/tables.ts';
 import { deleteTestDeliveries } from '../store/events/deliveries.ts';
 import { expireEvents, insertEvents } from '../store/events/events.ts';
 import { listMembers } from '../store/identity/members.ts';
+import { getProject } from '../store/identity/projects.ts';
 import { expireEnded } from '../store/ledger/grants.ts';
 import { markNotified, periodsToNotify } from '../store/ledger/periods.ts';
 import type { HeldLease } from './hold-lease.ts';
-import type { Log } from './log.ts';
-import { type Loop, startLoop } from './loop.ts';
+import { type Logger, type Loop, startLoop } from './loop.ts';
 
 export interface PeriodWorkerDeps {
-  tenure: HeldLease;
-  /** For reading; what is written is written by the tenure. */
+  lease: HeldLease;
+  /** For reading only. Writes go through `HeldLease.transaction`. */
   db: Db;
-  /** How long before the end of a period its members are told. */
+  /** Members are notified this many days before a period ends. */
   noticeDays: number;
-  /** How long events are kept. */
-  keepEventsDays: number;
-  everyMs: number;
+  eventRetentionDays: number;
+  intervalMs: number;
   now(): number;
-  log: Log;
+  log: Logger;
 }
 
-/** Does what falls due by the calendar: grants expire, their ends are announced, what is old is forgotten. */
+/** Notifies members of periods that end soon, expires the grants of ended periods, and deletes old events. */
 export function startPeriodWorker(deps: PeriodWorkerDeps): Loop {
-  const { tenure, everyMs, now, log } = deps;
+  const { lease, intervalMs, now, log } = deps;
   return startLoop(async () => {
     try {
-      await announceEnds(deps);
-      const expired = await tenure.transaction((tx) => expireEnded(tx, now()));
+      await notifyPeriodEnds(deps);
+      const expired = await lease.transaction((tx) => expireEnded(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
-      const before = now() - deps.keepEventsDays * msPerDay;
-      await tenure.transaction((tx) => deleteTestDeliveries(tx, before));
-      while (await tenure.transaction((tx) => expireEvents(tx, before)));
+      const before = now() - deps.eventRetentionDays * msPerDay;
+      await lease.transaction((tx) => deleteTestDeliveries(tx, before));
+      while (await lease.transaction((tx) => expireEvents(tx, before)));
     } catch (error) {
-      log.error({ err: error }, 'accounting by the calendar failed');
+      log.error({ err: error }, 'period worker failed, will retry');
     }
-    return everyMs;
+    return intervalMs;
   });
 }
 
-/** Once a period, for every member: who is to tell is decided in the transaction that tells. */
-async function announceEnds({ tenure, db, noticeDays, now }: PeriodWorkerDeps): Promise<void> {
+/** Notifies every member once a period: the period is marked in the transaction that writes the events. */
+async function notifyPeriodEnds({ lease, db, noticeDays, now }: PeriodWorkerDeps): Promise<void> {
   const at = now();
   for (const period of await periodsToNotify(db, at, at + noticeDays * msPerDay)) {
-    await tenure.transaction(async (tx) => {
+    await lease.transaction(async (tx) => {
       if (!(await markNotified(tx, period.id, at))) return;
-      const project = await tx
-        .selectFrom('projects')
-        .select(['hpc', 'name'])
-        .where('id', '=', period.projectId)
-        .executeTakeFirstOrThrow();
+      const project = await getProject(tx, period.projectId);
       const members = (await listMembers(tx, period.projectId)).filter((member) => member.status === 'active');
-      const ends = new Date(period.endsAt ?? at).toISOString();
-      const data = { hpc: project.hpc, project_name: project.name, resource: 'time', ends_at: ends };
+      const endsAt = new Date(period.endsAt ?? at).toISOString();
+      const data = { hpc: project.hpc, project_name: project.name, resource: 'time', ends_at: endsAt };
       const userIds = members.map((member) => member.userId);
       await insertEvents(tx, userIds, { job: null, kind: 'quota.expiring', data, at });
     });

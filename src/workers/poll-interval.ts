@@ -1,48 +1,56 @@
-export interface PollInput {
-  /** The configured bounds. */
-  fastestMs: number;
-  slowestMs: number;
-  /** How many jobs the engine has. */
-  jobs: number;
-  /** How long ago something last changed, in any of them. */
-  quietMs: number;
-  /** Looks that failed in a row. */
-  failures: number;
-  /** How long each of the last few looks took. */
-  tookMs: readonly number[];
+export interface PollHistory {
+  /** The configured limits of the interval. */
+  minMs: number;
+  maxMs: number;
+  /** Number of jobs in the engine. */
+  jobCount: number;
+  /** Time since any of these jobs last changed. */
+  unchangedMs: number;
+  consecutiveFailures: number;
+  /** Durations of the last few polls. */
+  recentPollMs: readonly number[];
 }
 
-/** A look may take this share of the time between two looks, and no more: a slow controller is left alone. */
-const largestShare = 0.1;
+/** Polls take at most this fraction of the time, so that a slow controller is not overloaded. */
+const maxPollFraction = 0.1;
 
 /**
- * How far apart two looks at an engine are to begin: close while there is something to wait for, ever further while
- * nothing changes, and backing off while the controller is slow or down. A controller is as slow as the quickest of the
- * last looks: one that took longer says as much of how busy this process was.
+ * Time between the starts of two polls of an engine. The interval is short while jobs change, grows while nothing changes,
+ * and backs off while the controller is slow or down. The fastest recent poll is taken as the speed of the controller: a
+ * slower one may only show that this process was busy.
  */
-export function pollInterval({ fastestMs, slowestMs, jobs, quietMs, failures, tookMs }: PollInput): number {
-  if (jobs === 0) return slowestMs;
-  const whileQuiet = Math.max(fastestMs, quietMs / 10);
-  const whileSlow = Math.min(...tookMs) / largestShare;
-  const whileFailing = fastestMs * 2 ** Math.min(failures, 10);
-  return Math.min(slowestMs, Math.max(whileQuiet, failures > 0 ? whileFailing : 0, whileSlow));
+export function pollInterval(history: PollHistory): number {
+  const { minMs, maxMs, consecutiveFailures } = history;
+  if (history.jobCount === 0) return maxMs;
+  const unchangedIntervalMs = history.unchangedMs / 10;
+  const slowIntervalMs = Math.min(...history.recentPollMs) / maxPollFraction;
+  const failureBackoffMs = consecutiveFailures > 0 ? minMs * 2 ** Math.min(consecutiveFailures, 10) : 0;
+  return Math.min(maxMs, Math.max(minMs, unchangedIntervalMs, slowIntervalMs, failureBackoffMs));
 }
 
-/** What of the time between two looks is a pause in any case. */
-const smallestPause = 0.25;
+/** The delay after a poll is at least this fraction of the interval. */
+const minDelayFraction = 0.25;
+
+export interface PollTiming {
+  /** Time since the poll was due: how late it started, plus its duration. */
+  sinceDueMs: number;
+  /** Delay that earlier polls could not make up for. */
+  lagMs: number;
+  consecutiveFailures: number;
+}
 
 /**
- * How long to wait after a look, so that the next begins as far from it as it should, however late this one began and
- * however long it took: how often a controller is asked does not depend on how busy this process is. What cannot be made
- * up for by one pause is owed to the next, one interval at the most: a long delay brings no looks in a row. A controller
- * that has failed is left alone for the whole time, and owed nothing.
+ * Delay after a poll, chosen so that polls start one interval apart however late this one started and however long it
+ * took: the load on the controller does not depend on how busy this process is. Lag that one shorter delay cannot make up
+ * for is carried over, but at most one interval of it, so that a long stall is not followed by a burst of polls. After a
+ * failure the delay is the whole interval and the lag is dropped.
  */
 export function delayAfterPoll(
   intervalMs: number,
-  { sinceDueMs, owedMs, failures }: { sinceDueMs: number; owedMs: number; failures: number },
-): { pauseMs: number; owedMs: number } {
-  if (failures > 0) return { pauseMs: intervalMs, owedMs: 0 };
-  const behindMs = sinceDueMs + owedMs;
-  const pauseMs = Math.max(intervalMs * smallestPause, intervalMs - behindMs);
-  return { pauseMs, owedMs: Math.min(intervalMs, pauseMs + behindMs - intervalMs) };
+  { sinceDueMs, lagMs, consecutiveFailures }: PollTiming,
+): { delayMs: number; lagMs: number } {
+  if (consecutiveFailures > 0) return { delayMs: intervalMs, lagMs: 0 };
+  const behindMs = sinceDueMs + lagMs;
+  const delayMs = Math.max(intervalMs * minDelayFraction, intervalMs - behindMs);
+  return { delayMs, lagMs: Math.min(intervalMs, delayMs + behindMs - intervalMs) };
 }

@@ -7,68 +7,67 @@ import { listProjects } from '../store/identity/projects.ts';
 import { deleteOldKeys } from '../store/jobs/idempotency-keys.ts';
 import { expiredJobs, jobsToNotify, setExpiry, withdrawExpiries } from '../store/jobs/job-retention.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
-import type { Log } from './log.ts';
-import { type Loop, startLoop } from './loop.ts';
+import { type Logger, type Loop, startLoop } from './loop.ts';
 
-const mostInRound = 1000;
+const maxJobsPerProject = 1000;
 
 export interface RetentionWorkerDeps {
   db: Db;
-  /** How long the files of finished jobs of a project are kept; undefined for ever. */
+  /** Days for which the files of finished jobs of a project are kept; undefined means for ever. */
   retentionDays(hpc: string, project: string): number | undefined;
   noticeDays: number;
-  everyMs: number;
-  /** What the owner of a finished job could do: its files go, and its space is free. Harmless to repeat. */
+  intervalMs: number;
+  /** Deletes the files of a finished job and frees its space, like a DELETE request of its owner. Idempotent. */
   deleteJob(job: JobRecord): Promise<unknown>;
-  /** Called when there is something new for a user. */
-  announce(userId: string): void;
+  /** Called after a commit that concerns a user. */
+  publish(userId: string): void;
   now(): number;
-  log: Log;
+  log: Logger;
 }
 
 /**
- * Puts away what nobody has a use for any more: the files of jobs that ended long ago, of which their owners were told
- * in time, and old idempotency keys. What is interrupted is done in a later round, or in a later life.
+ * Deletes the files of jobs that ended long ago, after notifying their owners in time, and old idempotency keys. Work that
+ * is interrupted is done in a later iteration, or after a restart.
  */
 export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
-  const { db, retentionDays, everyMs, now, log } = deps;
-  /** Jobs that are deleted in the books, and whose system could not be reached to remove their files. */
-  const left = new Map<string, JobRecord>();
+  const { db, retentionDays, intervalMs, now, log } = deps;
+  /** Jobs that are deleted in the database, but whose files remain because their system could not be reached. */
+  const undeleted = new Map<string, JobRecord>();
   return startLoop(async (signal) => {
     try {
       await deleteOldKeys(db, now() - msPerDay);
-      await removeAll(deps, left, [...left.values()], signal);
+      await deleteJobs(deps, undeleted, [...undeleted.values()], signal);
       for (const { id, hpc, name } of await listProjects(db)) {
         const days = retentionDays(hpc, name);
         if (days === undefined) await withdrawExpiries(db, id);
-        else await removeAll(deps, left, await announceAndExpire(deps, id, days), signal);
+        else await deleteJobs(deps, undeleted, await notifyAndListExpired(deps, id, days), signal);
       }
     } catch (error) {
-      log.error({ err: error }, 'tidying up failed');
+      log.error({ err: error }, 'retention worker failed, will retry');
     }
-    return everyMs;
+    return intervalMs;
   });
 }
 
-/** Tells the owners whose files are to go, and answers with the jobs whose files go now. */
-async function announceAndExpire(deps: RetentionWorkerDeps, projectId: number, days: number): Promise<JobRecord[]> {
+/** Notifies owners whose files will be deleted soon. Returns the jobs whose files are to be deleted now. */
+async function notifyAndListExpired(deps: RetentionWorkerDeps, projectId: number, days: number): Promise<JobRecord[]> {
   const { db, noticeDays, now } = deps;
-  const [keptMs, noticeMs] = [days * msPerDay, noticeDays * msPerDay];
-  for (const job of await jobsToNotify(db, projectId, now() - keptMs + noticeMs, mostInRound)) {
-    await announceExpiryOf(db, job, { keptMs, noticeMs, now: now() });
-    deps.announce(job.owner);
+  const [retentionMs, noticeMs] = [days * msPerDay, noticeDays * msPerDay];
+  for (const job of await jobsToNotify(db, projectId, now() - retentionMs + noticeMs, maxJobsPerProject)) {
+    await notifyOwner(db, job, { retentionMs, noticeMs, now: now() });
+    deps.publish(job.owner);
   }
-  return await expiredJobs(db, projectId, { now: now(), endedBefore: now() - keptMs }, mostInRound);
+  return await expiredJobs(db, projectId, { now: now(), endedBefore: now() - retentionMs }, maxJobsPerProject);
 }
 
-/** The date that the owner is told stands in the job: the files go no sooner, and nobody is told twice. */
-async function announceExpiryOf(
+/** Stores the expiry date with the event: the files are deleted no earlier, and the owner is notified only once. */
+async function notifyOwner(
   db: Db,
   job: JobRecord,
-  { keptMs, noticeMs, now }: { keptMs: number; noticeMs: number; now: number },
+  { retentionMs, noticeMs, now }: { retentionMs: number; noticeMs: number; now: number },
 ): Promise<void> {
   const endedAt = job.status.state === 'ended' ? job.status.endedAt : now;
-  const expiresAt = Math.max(endedAt + keptMs, now + noticeMs);
+  const expiresAt = Math.max(endedAt + retentionMs, now + noticeMs);
   await inTransaction(db, async (tx) => {
     if (!(await setExpiry(tx, job, expiresAt))) return;
     const data = { ...toJobReference(job), deletes_at: new Date(expiresAt).toISOString() };
@@ -77,24 +76,24 @@ async function announceExpiryOf(
   });
 }
 
-/** Stops at the first failure: what holds for one job holds for the others of a system that is out of reach. */
-async function removeAll(
-  { deleteJob, announce, log }: RetentionWorkerDeps,
-  left: Map<string, JobRecord>,
+/** Stops at the first failure: if the system is unreachable, deleting its other jobs would fail too. */
+async function deleteJobs(
+  { deleteJob, publish, log }: RetentionWorkerDeps,
+  undeleted: Map<string, JobRecord>,
   jobs: readonly JobRecord[],
   signal: AbortSignal,
 ): Promise<void> {
   for (const job of jobs) {
     if (signal.aborted) return;
     const { jobId, project } = job;
-    left.delete(jobId);
+    undeleted.delete(jobId);
     try {
       await deleteJob(job);
-      announce(job.owner);
-      log.info({ hpc: project.hpc, jobId }, 'files deleted: the time for which they are kept is over');
+      publish(job.owner);
+      log.info({ hpc: project.hpc, jobId }, 'job files deleted after their retention period');
     } catch (error) {
-      left.set(jobId, job);
-      log.warn({ err: error, hpc: project.hpc, jobId }, 'files not deleted yet');
+      undeleted.set(jobId, job);
+      log.warn({ err: error, hpc: project.hpc, jobId }, 'job files not deleted, will retry');
       return;
     }
   }

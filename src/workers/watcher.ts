@@ -4,197 +4,201 @@ import { whenChanged } from '../store/database/query-cache.ts';
 import { type UnfinishedJob, unfinishedAmong, unfinishedJobs } from '../store/jobs/job-queue.ts';
 import { findJob } from '../store/jobs/jobs.ts';
 import { setSystemStatus } from '../store/systems/systems.ts';
-import { advanceJob } from './advance-job.ts';
+import { advanceJob, releaseJobs } from './advance-job.ts';
 import { type Loop, startLoop } from './loop.ts';
-import { createMissingJobs } from './missing-jobs.ts';
+import { createMissingJobTracker } from './missing-jobs.ts';
 import { delayAfterPoll, pollInterval } from './poll-interval.ts';
-import { release } from './release-jobs.ts';
-import type { LeasedSystem } from './system-context.ts';
+import type { LeasedSystemDeps } from './system-deps.ts';
 
-/** So many looks in a row must be slow before the engine is thought to be. */
-const looksUntilSlow = 3;
+/** An engine counts as slow only if this many polls in a row were slow. */
+const recentPolls = 3;
 
 /**
- * Follows the jobs of one system: one batched look at the engine a round, however many jobs and readers there are.
- * A round that fails, or that does not mention a job, changes nothing but the age of what is known.
+ * Watches the jobs of one system with one batched poll of the engine per iteration, however many jobs and readers there are.
+ * A poll that fails, or that does not report a job, changes nothing but the age of the stored status.
  */
-export function startWatcher(worker: LeasedSystem, onReturned: () => void): Loop {
-  const { db, lease: tenure, engine, system, watchMs, idleWatchMs, metrics, now, log } = worker;
-  const missing = createMissingJobs(worker, onReturned);
-  const readBooks = whenChanged(db, async () => {
-    const before = await unfinishedJobs(db, system.name);
-    return { before, expected: jobsInEngine(before) };
+export function startWatcher(deps: LeasedSystemDeps, onReturned: () => void): Loop {
+  const { db, lease, engine, system, minPollMs, maxPollMs, metrics, now, log } = deps;
+  const missingJobs = createMissingJobTracker(deps, onReturned);
+  const readUnfinishedJobs = whenChanged(db, async () => {
+    const unfinished = await unfinishedJobs(db, system.name);
+    return { unfinished, expected: jobsInEngine(unfinished) };
   });
-  const lastTookMs: number[] = [];
-  let owedMs = 0;
-  let failures = 0;
-  let answeredAt = now();
-  let changedAt = now();
-  let shown = '';
+  const recentPollMs: number[] = [];
+  let lagMs = 0;
+  let consecutiveFailures = 0;
+  let lastSuccessAt = now();
+  let lastChangeAt = now();
+  let storedStatus = '';
 
-  async function look(signal: AbortSignal): Promise<PollResult & { jobs: number }> {
-    const { before, expected } = await readBooks();
-    const begunAt = now();
+  async function poll(signal: AbortSignal): Promise<PollResult & { jobCount: number }> {
+    const { unfinished, expected } = await readUnfinishedJobs();
+    const startedAt = now();
     try {
       const observations = await engine.observe(expected, signal);
-      const tookMs = now() - begunAt;
-      if (await record(worker, before, observations, signal)) changedAt = now();
-      const ends = await missing.note(expected, observations, signal);
-      if (await record(worker, before, ends, signal)) changedAt = now();
-      return { durationMs: tookMs, error: null, jobs: expected.size };
+      const durationMs = now() - startedAt;
+      if (await applyObservations(deps, unfinished, observations, signal)) lastChangeAt = now();
+      const ends = await missingJobs.update(expected, observations, signal);
+      if (await applyObservations(deps, unfinished, ends, signal)) lastChangeAt = now();
+      return { durationMs, error: null, jobCount: expected.size };
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'watching failed');
-      return { durationMs: now() - begunAt, error: (error as Error).message, jobs: expected.size };
+      if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'poll failed, will retry');
+      return { durationMs: now() - startedAt, error: (error as Error).message, jobCount: expected.size };
     }
   }
 
-  /** Stored when it changes, so that every reader on every instance sees it. */
-  async function show(result: PollResult): Promise<void> {
-    const { status, detail } = statusAfterPoll(result, { failures, failingMs: now() - answeredAt });
-    if (shown === status) return;
-    await tenure.transaction((tx) => setSystemStatus(tx, system.name, status, now(), detail));
-    if (shown !== '' || status !== 'up')
-      log.warn({ hpc: system.name, status, detail }, 'the system is in another status');
-    shown = status;
+  /** The status is stored when it changes, so that readers on every instance see it. */
+  async function storeSystemStatus(result: PollResult): Promise<void> {
+    const failingMs = now() - lastSuccessAt;
+    const { status, detail } = statusAfterPoll(result, { failures: consecutiveFailures, failingMs });
+    if (storedStatus === status) return;
+    await lease.transaction((tx) => setSystemStatus(tx, system.name, status, now(), detail));
+    if (storedStatus !== '' || status !== 'up') log.warn({ hpc: system.name, status, detail }, 'system status changed');
+    storedStatus = status;
   }
 
   const loop = startLoop(async (signal, dueAt) => {
-    const begunAt = performance.now();
+    const startedAt = performance.now();
     try {
-      const result = await look(signal);
-      if (signal.aborted) return watchMs;
+      const result = await poll(signal);
+      if (signal.aborted) return minPollMs;
       metrics.increment('bursar_watch_rounds_total', { hpc: system.name });
-      metrics.increment('bursar_watch_seconds_total', { hpc: system.name }, (performance.now() - begunAt) / 1000);
-      failures = result.error === null ? 0 : failures + 1;
-      if (failures === 0) answeredAt = now();
-      await show(result);
-      lastTookMs.push(result.durationMs);
-      if (lastTookMs.length > looksUntilSlow) lastTookMs.shift();
-      const facts = { jobs: result.jobs, quietMs: now() - changedAt, failures, tookMs: lastTookMs };
-      const intervalMs = pollInterval({ fastestMs: watchMs, slowestMs: idleWatchMs, ...facts });
-      const pause = delayAfterPoll(intervalMs, { sinceDueMs: performance.now() - dueAt, owedMs, failures });
-      owedMs = pause.owedMs;
-      return pause.pauseMs;
+      metrics.increment('bursar_watch_seconds_total', { hpc: system.name }, (performance.now() - startedAt) / 1000);
+      consecutiveFailures = result.error === null ? 0 : consecutiveFailures + 1;
+      if (consecutiveFailures === 0) lastSuccessAt = now();
+      await storeSystemStatus(result);
+      recentPollMs.push(result.durationMs);
+      if (recentPollMs.length > recentPolls) recentPollMs.shift();
+      const { jobCount } = result;
+      const unchangedMs = now() - lastChangeAt;
+      const limits = { minMs: minPollMs, maxMs: maxPollMs };
+      const intervalMs = pollInterval({ ...limits, jobCount, unchangedMs, consecutiveFailures, recentPollMs });
+      const sinceDueMs = performance.now() - dueAt;
+      const delay = delayAfterPoll(intervalMs, { sinceDueMs, lagMs, consecutiveFailures });
+      lagMs = delay.lagMs;
+      return delay.delayMs;
     } catch (error) {
-      log.error({ err: error, hpc: system.name }, 'watching failed');
-      return watchMs;
+      log.error({ err: error, hpc: system.name }, 'watcher failed, will retry');
+      return minPollMs;
     }
   });
   const wake = (withinMs?: number) => {
-    changedAt = now();
+    lastChangeAt = now();
     loop.wake(withinMs);
   };
   engine.onChange(() => wake());
   return { ...loop, wake };
 }
 
-/** What the books say of jobs that have not ended, by their ids. */
-type Books = ReadonlyMap<string, UnfinishedJob>;
+/** Jobs of a system that have not ended, by job id. */
+type UnfinishedJobs = ReadonlyMap<string, UnfinishedJob>;
 
-/** The jobs that the engine has, with its own ids of them. */
-function jobsInEngine(books: Books): Map<string, string> {
-  const jobs = new Map<string, string>();
-  for (const [jobId, { state, engineRef }] of books)
-    if (state === 'queued' || state === 'running') jobs.set(jobId, engineRef ?? '');
-  return jobs;
+/** Jobs that the engine should have, with the engine's ids of them. */
+function jobsInEngine(unfinished: UnfinishedJobs): Map<string, string> {
+  const refs = new Map<string, string>();
+  for (const [jobId, { state, engineRef }] of unfinished)
+    if (state === 'queued' || state === 'running') refs.set(jobId, engineRef ?? '');
+  return refs;
 }
 
 /**
- * Whether something follows from an observation, by what the books said before the look. Of thousands of jobs that is so
- * for a few, and only these are looked up again. Where the books have changed since, the next look shows it: a job that they
- * did not have then is in the dispatcher's hands.
+ * Whether an observation may require an action, judged by the stored job as it was before the poll. That holds for a few of
+ * thousands of jobs, and only these are read again. A job that has changed since is handled by the next poll; one that was
+ * not stored then is still being dispatched.
  */
-function isOfUse(known: UnfinishedJob | undefined, observation: Observation): boolean {
-  if (known === undefined) return observation.kind === 'finished';
-  if (known.engineRef !== observation.ref) return true;
-  return isStateChange(known.state, observation) || (observation.kind === 'queued' && observation.held);
+function mayRequireAction(storedJob: UnfinishedJob | undefined, observation: Observation): boolean {
+  if (storedJob === undefined) return observation.kind === 'finished';
+  if (storedJob.engineRef !== observation.ref) return true;
+  return isStateChange(storedJob.state, observation) || (observation.kind === 'queued' && observation.held);
 }
 
-/** True when something has changed. */
-async function record(
-  worker: LeasedSystem,
-  before: Books,
+/** Stores what the engine reported, and acts on it. Returns whether any job has changed. */
+async function applyObservations(
+  deps: LeasedSystemDeps,
+  unfinishedBefore: UnfinishedJobs,
   observations: readonly Observation[],
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { db, system, engine, log } = worker;
-  const useful = observations.filter((observation) => isOfUse(before.get(observation.jobId), observation));
-  if (useful.length === 0) return false;
-  // Read after the look at the engine: whoever is missing here has ended.
-  const jobs = await unfinishedAmong(
-    db,
-    system.name,
-    useful.map(({ jobId }) => jobId),
-  );
-  const settled: string[] = [];
-  const held = new Map<string, string>();
-  const strays: string[] = [];
-  let changed = false;
-  for (const observation of useful) {
+  const { db, system, engine, log } = deps;
+  const relevant = observations.filter((seen) => mayRequireAction(unfinishedBefore.get(seen.jobId), seen));
+  if (relevant.length === 0) return false;
+  const jobIds = relevant.map(({ jobId }) => jobId);
+  // Read after the poll of the engine: a job that is missing here has ended.
+  const unfinished = await unfinishedAmong(db, system.name, jobIds);
+  const endedJobIds: string[] = [];
+  const heldRefs = new Map<string, string>();
+  const strayRefs: string[] = [];
+  let hasChanges = false;
+  for (const observation of relevant) {
     const { jobId, ref, kind } = observation;
-    const job = jobs.get(jobId);
+    const job = unfinished.get(jobId);
     try {
-      const verdict = job === undefined ? 'known' : await follow(worker, job, observation, signal);
-      const stored = verdict === 'known' || verdict === 'changed';
-      changed ||= verdict === 'changed';
-      // Only when its end is stored may the engine let go of a job: by this round, or by one that a crash cut short.
-      if (stored && kind === 'finished') settled.push(jobId);
-      if (stored && job !== undefined && kind === 'queued' && observation.held) held.set(jobId, ref);
-      if (verdict === 'stray') strays.push(ref);
+      const result = job === undefined ? 'unchanged' : await applyObservation(deps, job, observation, signal);
+      const isStored = result === 'unchanged' || result === 'changed';
+      hasChanges ||= result === 'changed';
+      // The engine may forget a job only when its end is stored: by this poll, or by an earlier one before a crash.
+      if (isStored && kind === 'finished') endedJobIds.push(jobId);
+      if (isStored && job !== undefined && kind === 'queued' && observation.held) heldRefs.set(jobId, ref);
+      if (result === 'stray') strayRefs.push(ref);
     } catch (error) {
-      log.error({ err: error, hpc: system.name, jobId }, 'job not followed');
+      log.error({ err: error, hpc: system.name, jobId }, 'job update failed, will retry');
     }
   }
-  if (held.size > 0) await release(worker, held, signal);
-  if (strays.length > 0) await engine.discard(strays, signal);
-  if (settled.length > 0) await engine.forget(settled, signal);
-  return changed;
-}
-
-/** `known`, `changed`: what was observed is in the books. `stray`: it is not the submission that is. `later`: not now. */
-type Verdict = 'known' | 'changed' | 'stray' | 'later';
-
-async function follow(
-  worker: LeasedSystem,
-  known: UnfinishedJob,
-  observation: Observation,
-  signal: AbortSignal,
-): Promise<Verdict> {
-  const { db, lease: tenure, system, workspaces, now, log } = worker;
-  // The dispatcher has not stored the engine's answer yet. If the job ended and were forgotten before it has, the
-  // dispatcher would look for it in vain, and submit it again.
-  if (known.state === 'accepted' || known.state === 'submitting') return 'later';
-  if (known.engineRef !== observation.ref) return 'stray';
-  if (!isStateChange(known.state, observation)) return 'known';
-  const job = await findJob(db, observation.jobId);
-  if (job === undefined) return 'known';
-  const { isToBeCancelled } = job;
-  const told = isToBeCancelled ? observation : await withOwnEnd(worker, observation, signal);
-  const next = transition(job.status, told, isToBeCancelled);
-  if (!next) return 'known';
-  const ended = next.state === 'ended';
-  const spaceBytes = ended ? await workspaces.measureBytes(job.jobId) : 0;
-  const words = observation.engineMessage === undefined ? {} : { engineWords: observation.engineMessage };
-  const stored = await advanceJob(tenure, job, system, { next, now: now(), spaceBytes, ...words });
-  if (stored) worker.announce(job.owner);
-  const outcome = ended ? { outcome: next.outcome, reason: next.reason } : {};
-  if (stored) log.info({ hpc: system.name, jobId: job.jobId, state: next.state, ...outcome }, 'job moved on');
-  return stored ? 'changed' : 'later';
+  if (heldRefs.size > 0) await releaseJobs(deps, heldRefs, signal);
+  if (strayRefs.length > 0) await engine.discard(strayRefs, signal);
+  if (endedJobIds.length > 0) await engine.forget(endedJobIds, signal);
+  return hasChanges;
 }
 
 /**
- * A controller that comes back from an older state can start a job again that has run, and call it cancelled when its node
- * refuses. Where the job has ended by itself and has left how, that is its end.
+ * `unchanged`: the observed status was stored already. `changed`: it is stored now. `stray`: the observed submission is not
+ * the stored one. `deferred`: it cannot be stored yet; the next poll tries again.
  */
-async function withOwnEnd(
-  { engine, workspaces }: LeasedSystem,
+type ObservationResult = 'unchanged' | 'changed' | 'stray' | 'deferred';
+
+async function applyObservation(
+  deps: LeasedSystemDeps,
+  storedJob: UnfinishedJob,
+  observation: Observation,
+  signal: AbortSignal,
+): Promise<ObservationResult> {
+  const { db, lease, system, workspaces, now, log } = deps;
+  // The dispatcher has not stored the engine's id yet. If the job ended and were forgotten before that, the dispatcher would
+  // not find it in the engine, and would submit it again.
+  if (storedJob.state === 'accepted' || storedJob.state === 'submitting') return 'deferred';
+  if (storedJob.engineRef !== observation.ref) return 'stray';
+  if (!isStateChange(storedJob.state, observation)) return 'unchanged';
+  const job = await findJob(db, observation.jobId);
+  if (job === undefined) return 'unchanged';
+  const { isToBeCancelled } = job;
+  const effective = isToBeCancelled ? observation : await preferEndRecord(deps, observation, signal);
+  const next = transition(job.status, effective, isToBeCancelled);
+  if (!next) return 'unchanged';
+  const hasEnded = next.state === 'ended';
+  const spaceBytes = hasEnded ? await workspaces.measureBytes(job.jobId) : 0;
+  const engineMessage = observation.engineMessage === undefined ? {} : { engineMessage: observation.engineMessage };
+  if (!(await advanceJob(lease, job, system, { next, now: now(), spaceBytes, ...engineMessage }))) return 'deferred';
+  deps.publish(job.owner);
+  const outcome = hasEnded ? { outcome: next.outcome, reason: next.reason } : {};
+  log.info({ hpc: system.name, jobId: job.jobId, state: next.state, ...outcome }, 'job state changed');
+  return 'changed';
+}
+
+/**
+ * A controller that was restored from an older state can start a job that has already run, and report it as cancelled when
+ * its node refuses. If the job ended by itself and left an end record, that record is its end.
+ */
+async function preferEndRecord(
+  { engine, workspaces }: LeasedSystemDeps,
   observation: Observation,
   signal: AbortSignal,
 ): Promise<Observation> {
   if (observation.kind !== 'finished' || observation.outcome !== 'cancelled') return observation;
   const { jobId, ref } = observation;
-  const trace = (
-    await engine.inspectMissing(new Map([[jobId, { ref, workspace: workspaces.pathsOf(jobId) }]]), signal)
-  ).get(jobId);
-  return typeof trace === 'object' && trace.exitCode !== null ? { ...observation, ...trace } : observation;
+  const findings = await engine.inspectMissing(
+    new Map([[jobId, { ref, workspace: workspaces.pathsOf(jobId) }]]),
+    signal,
+  );
+  const finding = findings.get(jobId);
+  return typeof finding === 'object' && finding.exitCode !== null ? { ...observation, ...finding } : observation;
 }

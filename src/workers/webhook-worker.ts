@@ -14,116 +14,126 @@ import {
 } from '../store/events/delivery-queue.ts';
 import { insertEvent } from '../store/events/events.ts';
 import { disableWebhook } from '../store/events/webhooks.ts';
-import { pauseMs, retryDelayMs } from '../webhooks/retry-schedule.ts';
-import type { Attempt, Send } from '../webhooks/send.ts';
+import { endpointPauseMs, retryDelayMs } from '../webhooks/retry-schedule.ts';
+import type { AttemptResult, SendRequest } from '../webhooks/send.ts';
 import { signedHeaders } from '../webhooks/signature.ts';
-import type { Log } from './log.ts';
-import { type Loop, startLoop } from './loop.ts';
+import { type Logger, type Loop, startLoop } from './loop.ts';
 
 export interface WebhookWorkerDeps {
   db: Db;
-  send: Send;
+  send: SendRequest;
   leaseOwner: string;
-  /** Longer than an attempt can take. */
+  /** Must be longer than an attempt can take. */
   leaseMs: number;
-  /** How many receivers are served at a time. */
-  atOnce: number;
-  /** How often it is looked for what was written by others. */
-  checkMs: number;
+  /** Maximum number of webhooks that are served at the same time. */
+  concurrency: number;
+  /** Interval at which deliveries that other processes stored are polled. */
+  pollMs: number;
   retrySeconds: readonly number[];
-  /** After how long without any success a webhook is given up. */
+  /** A webhook is disabled after failing for this long without a success. */
   disableAfterMs: number;
-  announce(userId: string): void;
+  /** Called after a commit that concerns a user. */
+  publish(userId: string): void;
   metrics: Pick<Metrics, 'increment'>;
   now(): number;
-  log: Log;
+  log: Logger;
 }
 
-const gone = 410;
+const httpGone = 410;
 
 /**
- * Brings events to webhooks: at least once, under the same id, each webhook one at a time and the oldest first. Whatever is
- * interrupted is found again when its lease has run out. A receiver that is slow or down costs one place among many, and
- * that only now and then.
+ * Delivers events to webhooks: at least once, always under the same message id, one at a time for each webhook and the oldest
+ * first. An interrupted delivery is repeated when its lease has expired. An endpoint that is slow or down occupies only one
+ * of the concurrent slots, and is paused after repeated failures.
  */
 export function startWebhookWorker(deps: WebhookWorkerDeps): Loop {
-  const { db, leaseOwner, leaseMs, atOnce, checkMs, now, log } = deps;
-  const underWay = new Map<number, Promise<void>>();
+  const { db, leaseOwner, leaseMs, concurrency, pollMs, now, log } = deps;
+  const inProgress = new Map<number, Promise<void>>();
 
   const loop = startLoop(async () => {
     try {
-      const queues = (await deliveryQueues(db)).filter(({ webhookId }) => !underWay.has(webhookId));
-      const inOrder = queues.toSorted((a, b) => a.readyAt - b.readyAt);
-      for (const { webhookId, readyAt } of inOrder) {
-        if (readyAt > now()) return Math.min(checkMs, readyAt - now());
-        if (underWay.size >= atOnce) return checkMs;
+      const queues = (await deliveryQueues(db)).filter(({ webhookId }) => !inProgress.has(webhookId));
+      const earliestFirst = queues.toSorted((a, b) => a.readyAt - b.readyAt);
+      for (const { webhookId, readyAt } of earliestFirst) {
+        if (readyAt > now()) return Math.min(pollMs, readyAt - now());
+        // A delivery is leased only when it can be sent at once: its lease would expire while it waited.
+        if (inProgress.size >= concurrency) return pollMs;
         const lease = { owner: leaseOwner, now: now(), until: now() + leaseMs };
         const delivery = await leaseDelivery(db, webhookId, lease);
         if (delivery === undefined) continue;
-        const work = deliver(deps, delivery).finally(() => {
-          underWay.delete(webhookId);
+        const delivered = deliver(deps, delivery).finally(() => {
+          inProgress.delete(webhookId);
           loop.wake();
         });
-        underWay.set(webhookId, work);
+        inProgress.set(webhookId, delivered);
       }
     } catch (error) {
-      log.error({ err: error }, 'looking for deliveries failed');
+      log.error({ err: error }, 'reading webhook deliveries failed, will retry');
     }
-    return checkMs;
+    return pollMs;
   });
   return {
     wake: loop.wake,
     async stop() {
       await loop.stop();
-      await Promise.all(underWay.values());
+      await Promise.all(inProgress.values());
     },
   };
 }
 
-/** Never throws: what fails here is tried again when the lease has run out. */
+/** Never throws: a delivery that fails here is retried when its lease has expired. */
 async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promise<void> {
   const { send, metrics, now, log } = deps;
   const { id, event, secrets, webhook } = delivery;
-  const about = { delivery: id, webhook: webhook.id };
+  const logFields = { delivery: id, webhook: webhook.id };
   try {
     const body = event === null ? toTestEventJson(webhook.id, delivery.createdAt) : toEventJson(event);
     const message = { id: toMessageId(id), timestamp: Math.floor(now() / 1000), body };
-    const attempt = await send(webhook.url, signedHeaders(message, secrets), body);
-    metrics.increment('bursar_webhook_attempts_total', { outcome: attempt.ok ? 'delivered' : 'failed' });
-    const disabled = await record(deps, delivery, attempt);
-    if (disabled) {
-      log.warn(about, 'webhook disabled');
-      deps.announce(webhook.userId);
+    const result = await send(webhook.url, signedHeaders(message, secrets), body);
+    metrics.increment('bursar_webhook_attempts_total', { outcome: result.ok ? 'delivered' : 'failed' });
+    const isDisabled = await storeResult(deps, delivery, result);
+    if (isDisabled) {
+      log.warn(logFields, 'webhook disabled');
+      deps.publish(webhook.userId);
     }
   } catch (error) {
-    log.error({ err: error, ...about }, 'delivery left to its lease');
+    log.error({ err: error, ...logFields }, 'webhook delivery failed, will retry when its lease has expired');
   }
 }
 
-/** True when this was the end of the webhook. */
-async function record(deps: WebhookWorkerDeps, delivery: LeasedDelivery, attempt: Attempt): Promise<boolean> {
+/** Returns whether the webhook has been disabled. */
+async function storeResult(deps: WebhookWorkerDeps, delivery: LeasedDelivery, result: AttemptResult): Promise<boolean> {
   const { db, leaseOwner, retrySeconds } = deps;
   const now = deps.now();
-  const delayMs = attempt.ok ? null : retryDelayMs(delivery.tries, retrySeconds);
+  const delayMs = result.ok ? null : retryDelayMs(delivery.tries, retrySeconds);
   const retryAt = delayMs === null ? null : now + delayMs;
-  const { status, error } = attempt;
+  const { status, error } = result;
   return await inTransaction(db, async (tx) => {
     if (!(await recordAttempt(tx, delivery.id, { leaseOwner, status, error, retryAt, now }))) return false;
-    if (!attempt.ok) return await handleFailure(tx, deps, delivery, attempt);
+    if (!result.ok) return await pauseOrDisable(tx, deps, delivery, result);
     await recordSuccess(tx, delivery.webhook.id);
     return false;
   });
 }
 
-async function handleFailure(tx: Db, deps: WebhookWorkerDeps, { webhook }: LeasedDelivery, { status, error }: Attempt) {
+/** After a failed attempt. Returns whether the webhook has been disabled. */
+async function pauseOrDisable(
+  tx: Db,
+  deps: WebhookWorkerDeps,
+  { webhook }: LeasedDelivery,
+  { status, error }: AttemptResult,
+): Promise<boolean> {
   const now = deps.now();
-  const run = await recordFailure(tx, webhook.id, now);
-  if (run === undefined) return false;
-  if (status !== gone && now - run.since < deps.disableAfterMs) {
-    await pauseWebhook(tx, webhook.id, now + pauseMs(run.failures, deps.retrySeconds));
+  const failing = await recordFailure(tx, webhook.id, now);
+  if (failing === undefined) return false;
+  if (status !== httpGone && now - failing.since < deps.disableAfterMs) {
+    await pauseWebhook(tx, webhook.id, now + endpointPauseMs(failing.failures, deps.retrySeconds));
     return false;
   }
-  const reason = status === gone ? 'It answered 410: it wants no more.' : `It has failed for too long. ${error ?? ''}`;
+  const reason =
+    status === httpGone
+      ? 'The endpoint answered 410 Gone: it wants no more events.'
+      : `The endpoint has failed for too long. ${error ?? ''}`;
   if (!(await disableWebhook(tx, webhook.id, reason, now))) return false;
   const data = { webhook_id: webhook.id, url: webhook.url, reason };
   await insertEvent(tx, { userId: webhook.userId, job: null, kind: 'webhook.disabled', data, at: now });

@@ -1,8 +1,8 @@
-import { killStorm } from './kill-storm.ts';
+import { testKilledServer } from './kill-suite.ts';
 
-killStorm('a server that is killed again and again in the middle of submissions', {
+testKilledServer('a server that is killed again and again in the middle of submissions', {
   rounds: 15,
   clients: 3,
-  livesMs: 500,
-  everyMs: 0,
+  maxLifetimeMs: 500,
+  submitIntervalMs: 0,
 });

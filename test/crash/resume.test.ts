@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, test } from 'node:test';
 import { callerOf, type Job } from '../support/api.ts';
-import { parseEvents } from '../support/events.ts';
 import { pathOf } from '../support/jobs.ts';
+import { parseSse } from '../support/parse-sse.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { zipOf } from '../support/zip.ts';
 
@@ -66,7 +66,7 @@ describe('a server that is killed and started again in the middle of', () => {
     const collect = async (headers: Record<string, string>, killAfter?: number) => {
       const chunks: Buffer[] = [];
       await read(await get(`${pathOf(job)}log/?follow=1`, headers), (chunk) => chunks.push(chunk), killAfter);
-      return parseEvents(String(Buffer.concat(chunks)));
+      return parseSse(String(Buffer.concat(chunks)));
     };
     const first = await collect(accept, 2000);
     const rest = await collect({ ...accept, 'last-event-id': first.at(-1)?.id ?? '' });

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { slurmConfig } from '../slurm/config.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
-import { killStorm } from './kill-storm.ts';
+import { testKilledServer } from './kill-suite.ts';
 
 let cluster: SlurmCluster;
 
@@ -19,13 +19,13 @@ async function disturbController(round: number): Promise<void> {
   }
 }
 
-killStorm('a server in front of Slurm that is killed again and again, the controller too', {
+testKilledServer('a server in front of Slurm that is killed again and again, the controller too', {
   rounds: 60,
   clients: 2,
-  livesMs: 1000,
-  everyMs: 300,
+  maxLifetimeMs: 1000,
+  submitIntervalMs: 300,
   // A controller that is killed can forget that a job has run: it gives it up, or starts it again.
-  alsoRight: /^a node that it ran on failed|^Slurm forgot that it had begun/,
+  acceptedReasons: /^a node that it ran on failed|^Slurm forgot that it had begun/,
   config: () => slurmConfig(cluster),
   disturb: disturbController,
   before: async () => {

@@ -6,20 +6,20 @@ import { eventKinds } from '../../src/domain/event.ts';
 import { type Caller, callerOf } from '../support/api.ts';
 import { seenThrough } from '../support/jobs.ts';
 import { example } from '../support/readme.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { runFile, startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { tested, webhookConfig } from '../support/webhooks.ts';
+import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
+import { sendTestEvent, webhookConfig } from '../support/webhooks.ts';
 
 const page = readFileSync(new URL('../../docs/events.md', import.meta.url), 'utf8');
 
 describe('what is written about events', () => {
   let server: TestServer;
-  let to: Receiver;
+  let to: TestEndpoint;
   let me: Caller;
   let env: NodeJS.ProcessEnv;
   before(async () => {
-    to = await startReceiver();
+    to = await startEndpoint();
     server = await startServer({ config: webhookConfig() });
     me = callerOf(server.url, server.userToken);
     env = { ...process.env, TOKEN: server.userToken };
@@ -51,8 +51,8 @@ describe('what is written about events', () => {
   test('the README shows how to register a webhook, and the page how to verify what arrives', async () => {
     const script = example('sh', '/webhooks/', server.url).replace('https://example.org/bursar', to.url);
     const webhook = JSON.parse((await runFile('bash', ['-euc', script], { env })).stdout);
-    await tested(me, webhook);
-    const [one] = to.received;
+    await sendTestEvent(me, webhook);
+    const [one] = to.requests;
     assert.ok(one);
     const verify = example('python', 'def verify', '', page);
     const check = (secret: string) =>

@@ -63,7 +63,7 @@ for (const how of ['SIGINT', 'SIGQUIT'] as const) {
 test('a job that ended while it was away is settled when it is back', async () => {
   await postgres.stop();
   letGo(server, running);
-  await until('a round that failed', () => (/watching failed/.test(server.stderr()) ? true : undefined));
+  await until('a round that failed', () => (/(poll|watcher) failed/.test(server.stderr()) ? true : undefined));
   await postgres.start();
   await until('readiness', isReady);
   assert.equal((await me.finished(running)).stage, 'SUCCESSFUL');

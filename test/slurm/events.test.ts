@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf } from '../support/api.ts';
-import { openStream } from '../support/event-stream.ts';
+import { openEventStream } from '../support/event-stream.ts';
 import { pathOf } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
@@ -22,10 +22,10 @@ describe('events in front of a real Slurm', () => {
   });
 
   test('tell the stages of a job as Slurm goes through them, and its timeline keeps Slurm’s own words', async () => {
-    const stream = await openStream(server.url, server.userToken);
+    const stream = await openEventStream(server.url, server.userToken);
     const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 3; exit 7', runtime: '0.1' });
-    const events = await stream.arrived(4);
-    stream.drop();
+    const events = await stream.waitForEvents(4);
+    stream.disconnect();
     assert.deepEqual(
       events.map(({ id, type, job }) => [id, type, job?.stage]),
       [

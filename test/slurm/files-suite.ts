@@ -5,8 +5,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { parseEvents } from '../support/events.ts';
 import { gate, inStage, pathOf } from '../support/jobs.ts';
+import { parseSse } from '../support/parse-sse.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
@@ -72,7 +72,7 @@ export function filesSuite(name: string, reach: () => Promise<ClusterAccess>): v
       assert.deepEqual(await schedulerCommands(), before, 'reading costs the scheduler nothing');
       letGo(job);
       assert.equal(await follow.text(), 'first\nlast\n');
-      const received = parseEvents(await events.text());
+      const received = parseSse(await events.text());
       assert.equal(received.map(({ data }) => JSON.parse(data).text ?? '').join(''), 'first\nlast\n');
       assert.equal(received.at(-1)?.event, 'end');
       assert.ok((await pathsOf(job)).includes('out/late'));

@@ -58,9 +58,9 @@ describe('jobs that a Slurm without accounting does not mention any more', () =>
     const refs = () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%i').split('\n');
     await until('it has left the queue', () => !refs().includes(ref) || undefined);
     await start(server.data);
-    await until('the alarm', () => said(/has not mentioned this job for a long time/, job));
+    await until('the alarm', () => said(/not reported by its system for a long time/, job));
     assert.equal((await me.get<Job>(pathOf(job))).body.stage, 'QUEUED');
-    assert.equal(await said(/job submitted|lost this job/, job), undefined);
+    assert.equal(await said(/job submitted|lost by its system/, job), undefined);
 
     await me.send('DELETE', pathOf(job));
     const { stage, failed } = await me.finished(job);
@@ -104,7 +104,7 @@ describe('jobs that a Slurm without accounting does not mention any more', () =>
     await until('it is stored', () => said(/job submitted/, job));
     await cluster.wipeController();
     assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
-    assert.ok(await said(/lost this job before it began/, job));
+    assert.ok(await said(/lost by its system before it started/, job));
     assert.equal(readFileSync(join(server.data, 'workspaces', job.job_id, 'files', 'runs'), 'utf8'), 'ran\n');
   });
 });

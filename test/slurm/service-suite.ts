@@ -54,7 +54,7 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
     const timeLeft = async () => (await me.quota('hpc_one', 'proj_hpc_one_01')).time_left;
     const endOf = async ({ job_id }: Job) =>
       (await logLines(server)).find(
-        ({ msg, jobId, state }) => msg === 'job moved on' && jobId === job_id && state === 'ended',
+        ({ msg, jobId, state }) => msg === 'job state changed' && jobId === job_id && state === 'ended',
       );
 
     test('a script of the zip runs on nodes and cores as asked, and is charged for what Slurm gave it', async () => {

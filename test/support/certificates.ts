@@ -2,15 +2,15 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { runFile } from './server.ts';
 
-export interface TestAuthority {
+export interface CertificateAuthority {
   /** The file that makes a process trust it, by NODE_EXTRA_CA_CERTS. */
-  file: string;
+  certificateFile: string;
   /** A certificate for these names and addresses, such as `DNS:receiver.test` and `IP:127.0.0.1`. */
   issue(...names: string[]): Promise<{ key: string; cert: string }>;
 }
 
 /** A certificate authority of the test's own. */
-export async function createAuthority(folder: string): Promise<TestAuthority> {
+export async function createCertificateAuthority(folder: string): Promise<CertificateAuthority> {
   mkdirSync(folder, { recursive: true });
   const at = (name: string) => join(folder, name);
   const openssl = (...args: string[]) => runFile('openssl', args, { cwd: folder });
@@ -18,7 +18,7 @@ export async function createAuthority(folder: string): Promise<TestAuthority> {
   await openssl('req', '-x509', ...key, '-keyout', 'ca.key', '-out', 'ca.pem', '-days', '2', '-subj', '/CN=Test CA');
   let count = 0;
   return {
-    file: at('ca.pem'),
+    certificateFile: at('ca.pem'),
     async issue(...names) {
       const name = `leaf-${++count}`;
       writeFileSync(at(`${name}.ext`), `subjectAltName=${names.join(',')}\n`);

@@ -6,7 +6,7 @@ export interface DnsServer {
   /** As it is configured: `address:port`. */
   address: string;
   /** The names that were asked for, with their types, such as `A one.test`. */
-  asked: string[];
+  queries: string[];
   close(): Promise<void>;
 }
 
@@ -28,7 +28,7 @@ export async function startDnsServer(addressesOf: (name: string, type: string) =
   });
   return {
     address: `127.0.0.1:${(socket.address() as AddressInfo).port}`,
-    asked,
+    queries: asked,
     close: () =>
       new Promise((resolve) => {
         socket.close(() => resolve());

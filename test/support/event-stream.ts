@@ -28,11 +28,11 @@ export interface EventStream {
   events(): PublicEvent[];
   comments(): number;
   /** Waits for so many events. */
-  arrived(count: number): Promise<PublicEvent[]>;
+  waitForEvents(count: number): Promise<PublicEvent[]>;
   /** Cuts the connection, wherever it stands. */
-  drop(): void;
+  disconnect(): void;
   /** When the connection has ended, whoever ended it. */
-  ended: Promise<void>;
+  closed: Promise<void>;
 }
 
 export interface StreamOptions {
@@ -41,7 +41,7 @@ export interface StreamOptions {
 }
 
 /** A client of server-sent events that hides nothing: real HTTP, a connection of its own, frames as they come. */
-export async function openStream(url: string, token: string, options: StreamOptions = {}): Promise<EventStream> {
+export async function openEventStream(url: string, token: string, options: StreamOptions = {}): Promise<EventStream> {
   const { path = '/events/', headers = {} } = options;
   let text = '';
   const outgoing = request(url + path, {
@@ -63,22 +63,22 @@ export async function openStream(url: string, token: string, options: StreamOpti
     status: response.statusCode ?? 0,
     headers: response.headers,
     text: () => text,
-    frames: () => framesOf(text),
+    frames: () => parseFrames(text),
     events: () => stream.frames().flatMap(({ data }) => (data === undefined ? [] : [JSON.parse(data) as PublicEvent])),
     comments: () => text.split('\n').filter((line) => line.startsWith(':')).length,
-    arrived: (count) =>
+    waitForEvents: (count) =>
       until(`${count} events in the stream`, () => {
         const events = stream.events();
         return events.length >= count ? events : undefined;
       }),
-    drop: () => outgoing.destroy(),
-    ended,
+    disconnect: () => outgoing.destroy(),
+    closed: ended,
   };
   return stream;
 }
 
 /** What is whole of a stream: a frame that was cut off is none. */
-export function framesOf(text: string): Frame[] {
+export function parseFrames(text: string): Frame[] {
   return text
     .split('\n\n')
     .slice(0, -1)

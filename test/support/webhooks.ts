@@ -47,33 +47,37 @@ export function webhookConfig(change: Partial<Config['webhooks']> = {}) {
 
 const json = { 'content-type': 'application/json' };
 
-export async function send<T>(caller: Caller, method: string, path: string, body?: unknown): Promise<Answer<T>> {
+export async function sendJson<T>(caller: Caller, method: string, path: string, body?: unknown): Promise<Answer<T>> {
   const answer = body === undefined ? caller.send(method, path) : caller.send(method, path, json, JSON.stringify(body));
   return (await answer) as Answer<T>;
 }
 
-export async function register(caller: Caller, url: string, events = ['*']): Promise<Required<Webhook>> {
-  const { status, body, text } = await send<Required<Webhook>>(caller, 'POST', '/webhooks/', { url, events });
+export async function registerWebhook(caller: Caller, url: string, events = ['*']): Promise<Required<Webhook>> {
+  const { status, body, text } = await sendJson<Required<Webhook>>(caller, 'POST', '/webhooks/', { url, events });
   assert.equal(status, 201, text);
   return body;
 }
 
-export async function webhookNow(caller: Caller, { id }: Pick<Webhook, 'id'>): Promise<Webhook> {
+export async function getWebhook(caller: Caller, { id }: Pick<Webhook, 'id'>): Promise<Webhook> {
   return (await caller.get<Webhook>(`/webhooks/${id}/`)).body;
 }
 
-export async function deliveriesOf(caller: Caller, { id }: Pick<Webhook, 'id'>): Promise<Delivery[]> {
+export async function listDeliveries(caller: Caller, { id }: Pick<Webhook, 'id'>): Promise<Delivery[]> {
   return (await caller.get<Delivery[]>(`/webhooks/${id}/deliveries/`)).body;
 }
 
 /** Sends a test, and answers with what has become of it when nothing more will. */
-export async function tested(caller: Caller, webhook: Pick<Webhook, 'id'>, patienceSeconds = 60): Promise<Delivery> {
-  const { status, body, text } = await send<Delivery>(caller, 'POST', `/webhooks/${webhook.id}/test/`);
+export async function sendTestEvent(
+  caller: Caller,
+  webhook: Pick<Webhook, 'id'>,
+  patienceSeconds = 60,
+): Promise<Delivery> {
+  const { status, body, text } = await sendJson<Delivery>(caller, 'POST', `/webhooks/${webhook.id}/test/`);
   assert.equal(status, 202, text);
-  return await settled(caller, webhook, body, patienceSeconds);
+  return await waitForDelivery(caller, webhook, body, patienceSeconds);
 }
 
-export async function settled(
+export async function waitForDelivery(
   caller: Caller,
   webhook: Pick<Webhook, 'id'>,
   delivery: Delivery,

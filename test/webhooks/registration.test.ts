@@ -4,22 +4,29 @@ import type { Answer, Caller } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
 import { seenThrough } from '../support/jobs.ts';
 import { assertCleanLog } from '../support/logs.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { type Delivery, deliveriesOf, register, send, type Webhook, webhookConfig } from '../support/webhooks.ts';
+import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
+import {
+  type Delivery,
+  listDeliveries,
+  registerWebhook,
+  sendJson,
+  type Webhook,
+  webhookConfig,
+} from '../support/webhooks.ts';
 
 // What users do with their webhooks, and what administrators may.
 
 let server: TestServer;
-let to: Receiver;
+let to: TestEndpoint;
 let me: Caller;
 let other: Caller;
 let admin: Caller;
 const secrets: string[] = [];
 
 before(async () => {
-  to = await startReceiver();
+  to = await startEndpoint();
   server = await startServer({ config: webhookConfig({ perUser: 3 }) });
   const contract = await contractOf(server);
   me = contract.as(server.userToken);
@@ -36,7 +43,7 @@ describe('a webhook', () => {
   let webhook: Required<Webhook>;
 
   test('is created with a secret that is shown this once', async () => {
-    webhook = await register(me, `${to.url}/a`, ['job.ended', 'job.running', 'job.ended']);
+    webhook = await registerWebhook(me, `${to.url}/a`, ['job.ended', 'job.running', 'job.ended']);
     secrets.push(webhook.secret.replace('whsec_', ''));
     const { secret: _secret, ...shown } = webhook;
     assert.deepEqual(shown.events, ['job.ended', 'job.running']);
@@ -49,9 +56,9 @@ describe('a webhook', () => {
 
   test('of the same address is not created twice', async () => {
     const again = { url: `${to.url}/a`, events: ['*'] };
-    const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', again);
+    const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', again);
     assert.deepEqual([status, body.code], [409, 'conflict']);
-    await register(other, `${to.url}/a`);
+    await registerWebhook(other, `${to.url}/a`);
   });
 
   test('is created, tested and given a new secret once for each key', async () => {
@@ -77,20 +84,23 @@ describe('a webhook', () => {
       assert.equal((await once(path, act, undefined)).text, done.text);
       if (act === 'secret') secrets.push(done.body.secret.replace('whsec_', ''));
     }
-    assert.equal((await deliveriesOf(third, first.body)).length, 1);
+    assert.equal((await listDeliveries(third, first.body)).length, 1);
     await third.send('DELETE', `/webhooks/${first.body.id}/`);
   });
 
   test('is changed in part', async () => {
     const path = `/webhooks/${webhook.id}/`;
     const change = { events: ['*'], description: 'for the lab', url: `${to.url}/b` };
-    const { body } = await send<Webhook>(me, 'PATCH', path, change);
+    const { body } = await sendJson<Webhook>(me, 'PATCH', path, change);
     assert.deepEqual([body.events, body.description, body.url], [['*'], 'for the lab', `${to.url}/b`]);
-    const { body: same } = await send<Webhook>(me, 'PATCH', path, { description: '' });
+    const { body: same } = await sendJson<Webhook>(me, 'PATCH', path, { description: '' });
     assert.deepEqual([same.events, same.url], [['*'], `${to.url}/b`]);
-    await register(me, `${to.url}/c`);
-    assert.equal((await send(me, 'PATCH', path, { url: `${to.url}/c` })).status, 409);
-    assert.equal((await send<Problem>(me, 'PATCH', path, { url: 'http://10.0.0.1/' })).body.code, 'webhook_refused');
+    await registerWebhook(me, `${to.url}/c`);
+    assert.equal((await sendJson(me, 'PATCH', path, { url: `${to.url}/c` })).status, 409);
+    assert.equal(
+      (await sendJson<Problem>(me, 'PATCH', path, { url: 'http://10.0.0.1/' })).body.code,
+      'webhook_refused',
+    );
   });
 
   test('is refused with a body that is not acceptable', async () => {
@@ -106,25 +116,25 @@ describe('a webhook', () => {
       { url, events: ['*'], secret: 'whsec_mine' },
       { url, events: ['*'], description: 'x'.repeat(201) },
     ]) {
-      const answer = await send<Problem>(me, 'POST', '/webhooks/', body);
+      const answer = await sendJson<Problem>(me, 'POST', '/webhooks/', body);
       assert.equal(answer.status, 400, JSON.stringify(body));
     }
     for (const body of [{}, { active: false }, { secret: 'x' }, { events: [] }]) {
-      assert.equal((await send(me, 'PATCH', `/webhooks/${webhook.id}/`, body)).status, 400, JSON.stringify(body));
+      assert.equal((await sendJson(me, 'PATCH', `/webhooks/${webhook.id}/`, body)).status, 400, JSON.stringify(body));
     }
     assert.equal((await me.get<Webhook[]>('/webhooks/')).body.length, 2);
   });
 
   test('is one of a few that a user may have', async () => {
-    await register(me, `${to.url}/d`);
-    const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', { url: `${to.url}/e`, events: ['*'] });
+    await registerWebhook(me, `${to.url}/d`);
+    const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', { url: `${to.url}/e`, events: ['*'] });
     assert.deepEqual([status, body.code], [409, 'too_many_webhooks']);
   });
 
   test('is for its owner alone', async () => {
     const path = `/webhooks/${webhook.id}/`;
-    await send(me, 'POST', `${path}test/`);
-    const [delivery] = await deliveriesOf(me, webhook);
+    await sendJson(me, 'POST', `${path}test/`);
+    const [delivery] = await listDeliveries(me, webhook);
     assert.ok(delivery);
     const requests: [method: string, path: string, body?: object][] = [
       ['GET', path],
@@ -138,7 +148,7 @@ describe('a webhook', () => {
     ];
     for (const caller of [other, admin]) {
       for (const [method, where, body] of requests) {
-        const answer = await send<Problem>(caller, method, where, body);
+        const answer = await sendJson<Problem>(caller, method, where, body);
         assert.deepEqual([answer.status, answer.body.code], [404, 'webhook_unknown'], `${method} ${where}`);
       }
     }
@@ -153,16 +163,16 @@ describe('a webhook', () => {
   });
 
   test('gets only the events of its owner', async () => {
-    const mine = to.received.length;
+    const mine = to.requests.length;
     await seenThrough(server, other);
-    await to.arrived(mine + 4);
+    await to.waitForRequests(mine + 4);
     const arrived = to.events().slice(mine);
     assert.deepEqual([...new Set(arrived.flatMap(({ job }) => (job ? [job.owner] : [])))], ['303301']);
   });
 
   test('lists its deliveries in pages, the newest first', async () => {
-    for (let n = 0; n < 4; n++) await send(me, 'POST', `/webhooks/${webhook.id}/test/`);
-    const all = await deliveriesOf(me, webhook);
+    for (let n = 0; n < 4; n++) await sendJson(me, 'POST', `/webhooks/${webhook.id}/test/`);
+    const all = await listDeliveries(me, webhook);
     const path = `/webhooks/${webhook.id}/deliveries/`;
     const { body: first } = await me.get<Delivery[]>(`${path}?limit=2`);
     const { body: second } = await me.get<Delivery[]>(`${path}?limit=2&before=${first[1]?.id}`);
@@ -174,13 +184,13 @@ describe('a webhook', () => {
   });
 
   test('is deleted with all that was waiting for it', async () => {
-    to.react(() => ({ status: 500 }));
-    await send(me, 'POST', `/webhooks/${webhook.id}/test/`);
-    const { status, body } = await send<Webhook>(me, 'DELETE', `/webhooks/${webhook.id}/`);
+    to.respondWith(() => ({ status: 500 }));
+    await sendJson(me, 'POST', `/webhooks/${webhook.id}/test/`);
+    const { status, body } = await sendJson<Webhook>(me, 'DELETE', `/webhooks/${webhook.id}/`);
     assert.deepEqual([status, body.id], [200, webhook.id]);
     assert.equal((await me.get(`/webhooks/${webhook.id}/`)).status, 404);
-    assert.equal((await send(me, 'DELETE', `/webhooks/${webhook.id}/`)).status, 404);
-    to.react(() => ({ status: 204 }));
+    assert.equal((await sendJson(me, 'DELETE', `/webhooks/${webhook.id}/`)).status, 404);
+    to.respondWith(() => ({ status: 204 }));
   });
 });
 
@@ -202,9 +212,9 @@ describe('an administrator', () => {
     const [webhook] = (await other.get<Webhook[]>('/webhooks/')).body;
     assert.ok(webhook);
     const path = `/admin/webhooks/303301/${webhook.id}/disable/`;
-    assert.equal((await send(me, 'POST', path, { reason: 'I do not like it' })).status, 403);
+    assert.equal((await sendJson(me, 'POST', path, { reason: 'I do not like it' })).status, 403);
     for (const _ of ['once', 'and again']) {
-      const { status, body } = await send<Webhook>(admin, 'POST', path, { reason: 'it floods a host' });
+      const { status, body } = await sendJson<Webhook>(admin, 'POST', path, { reason: 'it floods a host' });
       assert.deepEqual([status, body.active, body.disabled_reason], [200, false, 'it floods a host']);
     }
     const page = await other.send('GET', '/events/?limit=1000', { accept: 'application/json' });
@@ -213,10 +223,10 @@ describe('an administrator', () => {
     const { body: audit } = await admin.get<{ act: string; subject: string }[]>('/admin/audit/');
     assert.deepEqual([audit[0]?.act, audit[0]?.subject], ['webhook.disable', `303301/${webhook.id}`]);
     const wrong = `/admin/webhooks/303301/999999/disable/`;
-    assert.equal((await send(admin, 'POST', wrong, { reason: 'no such thing' })).status, 404);
-    const before = (await deliveriesOf(other, webhook)).length;
+    assert.equal((await sendJson(admin, 'POST', wrong, { reason: 'no such thing' })).status, 404);
+    const before = (await listDeliveries(other, webhook)).length;
     await seenThrough(server, other);
-    assert.equal((await deliveriesOf(other, webhook)).length, before, 'nothing is queued for it');
+    assert.equal((await listDeliveries(other, webhook)).length, before, 'nothing is queued for it');
   });
 });
 
@@ -224,23 +234,23 @@ describe('a webhook that fails for long', () => {
   test('is disabled, its owner is told, and what was waiting has failed', async () => {
     const config = webhookConfig({ disableAfterHours: 0.5 / 3600, retrySeconds: Array(50).fill(0.1) });
     const impatient = await startServer({ config });
-    const witness = await startReceiver();
+    const witness = await startEndpoint();
     try {
       const caller = (await contractOf(impatient)).as(impatient.userToken);
-      to.react(() => ({ status: 500 }));
-      const webhook = await register(caller, to.url);
-      await register(caller, witness.url, ['webhook.disabled']);
-      for (let n = 0; n < 2; n++) await send(caller, 'POST', `/webhooks/${webhook.id}/test/`);
+      to.respondWith(() => ({ status: 500 }));
+      const webhook = await registerWebhook(caller, to.url);
+      await registerWebhook(caller, witness.url, ['webhook.disabled']);
+      for (let n = 0; n < 2; n++) await sendJson(caller, 'POST', `/webhooks/${webhook.id}/test/`);
       const disabled = await until('it is disabled', async () => {
         const { body } = await caller.get<Webhook>(`/webhooks/${webhook.id}/`);
         return body.active ? undefined : body;
       });
       assert.match(disabled.disabled_reason ?? '', /failed for too long\. It answered 500\./);
       assert.deepEqual(
-        (await deliveriesOf(caller, webhook)).map(({ state }) => state),
+        (await listDeliveries(caller, webhook)).map(({ state }) => state),
         ['failed', 'failed'],
       );
-      await witness.arrived(1);
+      await witness.waitForRequests(1);
       assert.equal(witness.events()[0]?.data.webhook_id, webhook.id);
     } finally {
       await witness.close();

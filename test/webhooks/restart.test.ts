@@ -3,28 +3,28 @@ import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { submitLine } from '../support/jobs.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
-import { deliveriesOf, register, settled, type Webhook, webhookConfig } from '../support/webhooks.ts';
+import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
+import { listDeliveries, registerWebhook, type Webhook, waitForDelivery, webhookConfig } from '../support/webhooks.ts';
 
 // What is waiting to be delivered outlives the server.
 
 describe('a server that is killed while it delivers', () => {
   const config = webhookConfig({ timeoutSeconds: 1, retrySeconds: Array(200).fill(0.2) });
   let server: TestServer;
-  let to: Receiver;
+  let to: TestEndpoint;
   let me: Caller;
   let token: string;
   let webhook: Required<Webhook>;
   const jobs: Job[] = [];
 
   before(async () => {
-    to = await startReceiver();
+    to = await startEndpoint();
     server = await startServer({ config });
     token = server.userToken;
     me = callerOf(server.url, token);
-    webhook = await register(me, to.url);
+    webhook = await registerWebhook(me, to.url);
   });
   after(async () => {
     await server.dispose();
@@ -39,38 +39,38 @@ describe('a server that is killed while it delivers', () => {
 
   test('delivers it after the restart, under the same id and signed by the same secret', async () => {
     // Not answering: the attempt is under way when the server is killed.
-    to.react(() => null);
+    to.respondWith(() => null);
     const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
     jobs.push(job);
-    await to.arrived(1);
+    await to.waitForRequests(1);
     await killAndStart();
-    to.react(() => ({ status: 200 }));
-    const [first] = (await deliveriesOf(me, webhook)).toReversed();
+    to.respondWith(() => ({ status: 200 }));
+    const [first] = (await listDeliveries(me, webhook)).toReversed();
     assert.ok(first);
-    const delivered = await settled(me, webhook, first);
+    const delivered = await waitForDelivery(me, webhook, first);
     assert.equal(delivered.state, 'delivered');
     assert.ok(delivered.tries >= 2, 'the attempt that was cut off counts');
-    const ids = to.received.filter(({ headers }) => headers['webhook-id'] === first.message_id);
+    const ids = to.requests.filter(({ headers }) => headers['webhook-id'] === first.message_id);
     assert.ok(ids.length >= 2);
     for (const { body, headers } of ids) new Reference(webhook.secret).verify(body, headers as Record<string, string>);
     await me.finished(job);
   });
 
   test('goes on trying what had failed before, and loses nothing in three kills', async () => {
-    to.react(() => ({ status: 500 }));
+    to.respondWith(() => ({ status: 500 }));
     for (let kill = 0; kill < 3; kill++) {
-      const count = to.received.length;
+      const count = to.requests.length;
       const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
       jobs.push(job);
       await me.finished(job);
-      await to.arrived(count + 1);
+      await to.waitForRequests(count + 1);
       await killAndStart();
     }
-    to.react(() => ({ status: 200 }));
+    to.respondWith(() => ({ status: 200 }));
     await until(
       'everything is delivered',
       async () => {
-        const deliveries = await deliveriesOf(me, webhook);
+        const deliveries = await listDeliveries(me, webhook);
         return deliveries.every(({ state }) => state === 'delivered') ? true : undefined;
       },
       120,

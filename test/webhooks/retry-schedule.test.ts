@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { validateConfig } from '../../src/config/validate.ts';
-import { pauseMs, retryDelayMs } from '../../src/webhooks/retry-schedule.ts';
+import { endpointPauseMs, retryDelayMs } from '../../src/webhooks/retry-schedule.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 
 describe('attempts to deliver', () => {
@@ -19,11 +19,11 @@ describe('attempts to deliver', () => {
   });
 
   test('leave a receiver alone for longer and longer, but not for long, and not for a failure or two', () => {
-    const pauses = Array.from({ length: 20 }, (_, index) => pauseMs(index + 1, retrySeconds));
+    const pauses = Array.from({ length: 20 }, (_, index) => endpointPauseMs(index + 1, retrySeconds));
     assert.deepEqual(pauses.slice(0, 5), [0, 0, 1000, 2000, 4000]);
     assert.equal(pauses.at(-1), 300_000);
-    assert.equal(pauseMs(1000, retrySeconds), 300_000);
-    assert.equal(pauseMs(10, [0.1, 0.2]), 200, 'never longer than a delivery waits');
-    assert.equal(pauseMs(10, []), 0);
+    assert.equal(endpointPauseMs(1000, retrySeconds), 300_000);
+    assert.equal(endpointPauseMs(10, [0.1, 0.2]), 200, 'never longer than a delivery waits');
+    assert.equal(endpointPauseMs(10, []), 0);
   });
 });

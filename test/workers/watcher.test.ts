@@ -13,7 +13,7 @@ import { reserve } from '../../src/store/ledger/ledger.ts';
 import { currentPeriod } from '../../src/store/ledger/periods.ts';
 import { openSystem } from '../../src/store/systems/systems.ts';
 import type { Loop } from '../../src/workers/loop.ts';
-import type { LeasedSystem } from '../../src/workers/system-context.ts';
+import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
 import { startWatcher } from '../../src/workers/watcher.ts';
 import { openTestDatabase, shownAs, type TestDatabase } from '../support/database-settings.ts';
 import { until } from '../support/until.ts';
@@ -105,13 +105,13 @@ describe('the watcher', () => {
         } as Partial<Workspaces> as Workspaces,
       },
       ...{
-        watchMs: 1,
-        idleWatchMs: 1,
+        minPollMs: 1,
+        maxPollMs: 1,
         missingAlarmMs: 1e9,
         metrics: { increment: () => undefined, setGauge: () => undefined },
       },
-      ...{ announce: () => undefined, now: () => 10_000, log: silent },
-    } as Partial<LeasedSystem> as LeasedSystem;
+      ...{ publish: () => undefined, now: () => 10_000, log: silent },
+    } as Partial<LeasedSystemDeps> as LeasedSystemDeps;
     loop = startWatcher(worker, () => undefined);
   }
 

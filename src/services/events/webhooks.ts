@@ -26,17 +26,17 @@ import {
   updateWebhook,
   type WebhookRecord,
 } from '../../store/events/webhooks.ts';
-import { type AddressRules, readAddress } from '../../webhooks/address.ts';
-import type { ResolveAddress } from '../../webhooks/resolve.ts';
-import { newSecret } from '../../webhooks/signature.ts';
+import { type EndpointRules, parseEndpointUrl } from '../../webhooks/endpoint-url.ts';
+import type { ResolveEndpoint } from '../../webhooks/resolve-endpoint.ts';
+import { generateSecret } from '../../webhooks/signature.ts';
 import { administer } from '../accounting/admin-actions.ts';
 import { type IdempotentRequest, runOnce, storedResponse } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 
 export interface WebhookDeps {
   db: Db;
-  rules: AddressRules;
-  resolve: ResolveAddress;
+  rules: EndpointRules;
+  resolve: ResolveEndpoint;
   mostPerUser: number;
   now(): number;
   /** Called when there is something new for a user. */
@@ -59,7 +59,7 @@ export function webhookService(deps: WebhookDeps) {
 
   /** Says no at once to what could never be delivered. It is looked at again before every delivery. */
   async function checkedAddress(text: string): Promise<string> {
-    const url = readAddress(text, deps.rules);
+    const url = parseEndpointUrl(text, deps.rules);
     await deps.resolve(url, AbortSignal.timeout(lookUpMs));
     return url.href;
   }
@@ -82,7 +82,7 @@ export function webhookService(deps: WebhookDeps) {
       const earlier = await storedResponse<WebhookWithSecret>(db, request);
       if (earlier !== undefined) return earlier;
       const url = await checkedAddress(body.url);
-      const secret = newSecret();
+      const secret = generateSecret();
       const { events: kinds, description = '' } = body;
       return await runOnce(db, request, now(), async (tx) => {
         if (!(await countWebhook(tx, userId, deps.mostPerUser))) {
@@ -120,7 +120,7 @@ export function webhookService(deps: WebhookDeps) {
     },
 
     async rotateSecret(userId: string, id: number, request: Request): Promise<WebhookWithSecret> {
-      const secret = newSecret();
+      const secret = generateSecret();
       return await runOnce(db, request, now(), async (tx) => {
         const webhook = await owned(tx, userId, id);
         await replaceSecret(tx, id, secret, now() + changeoverMs);

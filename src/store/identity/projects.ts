@@ -23,6 +23,10 @@ export async function findProject(db: Db, hpc: string, name: string): Promise<Pr
   return row && projectRecord(row);
 }
 
+export async function getProject(db: Db, id: number): Promise<ProjectRecord> {
+  return projectRecord(await db.selectFrom('projects').selectAll().where('id', '=', id).executeTakeFirstOrThrow());
+}
+
 export async function listProjects(db: Db, hpc?: string): Promise<ProjectRecord[]> {
   const query = db.selectFrom('projects').selectAll().orderBy('id');
   return (await (hpc === undefined ? query : query.where('hpc', '=', hpc)).execute()).map(projectRecord);

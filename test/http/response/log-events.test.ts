@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { logEvents } from '../../../src/http/response/log-events.ts';
 import { formatEvent, type ServerSentEvent } from '../../../src/http/response/sse.ts';
-import { parseEvents } from '../../support/events.ts';
+import { parseSse } from '../../support/parse-sse.ts';
 
 async function* pieces(bytes: Buffer, cuts: readonly number[]) {
   const sorted = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((one, other) => one - other);
@@ -57,7 +57,7 @@ describe('a log as server-sent events', () => {
       fc.asyncProperty(text, async (printed) => {
         const events = await eventsOf(Buffer.from(printed));
         assert.deepEqual(
-          parseEvents(events.map(formatEvent).join('')).map(({ data }) => data),
+          parseSse(events.map(formatEvent).join('')).map(({ data }) => data),
           events.map(({ data }) => data),
         );
       }),

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fastify from 'fastify';
 import { formatEvent, type ServerSentEvent, sendEvents } from '../../../src/http/response/sse.ts';
 import { closingSignal } from '../../../src/http/server/abort-signals.ts';
-import { parseEvents } from '../../support/events.ts';
+import { parseSse } from '../../support/parse-sse.ts';
 import { until } from '../../support/until.ts';
 
 type Source = (over: AbortSignal) => AsyncIterable<ServerSentEvent>;
@@ -24,7 +24,7 @@ describe('server-sent events', () => {
   test('are written as the standard has it', () => {
     assert.equal(formatEvent({ data: 'a' }), 'data: a\n\n');
     assert.equal(formatEvent({ id: '1', event: 'e', data: 'a\nb' }), 'id: 1\nevent: e\ndata: a\ndata: b\n\n');
-    assert.deepEqual(parseEvents(formatEvent({ data: 'a\r\nb\rc' })), [{ id: '', event: 'message', data: 'a\nb\nc' }]);
+    assert.deepEqual(parseSse(formatEvent({ data: 'a\r\nb\rc' })), [{ id: '', event: 'message', data: 'a\nb\nc' }]);
   });
 
   test('arrive as they come, and the answer ends with their source', async (t) => {
@@ -34,7 +34,7 @@ describe('server-sent events', () => {
     const response = await fetch(url);
     assert.equal(response.headers.get('content-type'), 'text/event-stream');
     assert.deepEqual(
-      parseEvents(await response.text()).map(({ data }) => data),
+      parseSse(await response.text()).map(({ data }) => data),
       ['one', 'two'],
     );
     assert.equal((await fetch(url, { method: 'HEAD' })).status, 200);
@@ -51,7 +51,7 @@ describe('server-sent events', () => {
     );
     const text = await (await fetch(url)).text();
     assert.ok(text.split('\n').filter((line) => line === ':').length > 3);
-    assert.equal(parseEvents(text).length, 1);
+    assert.equal(parseSse(text).length, 1);
   });
 
   test('end when the client has gone', async (t) => {
@@ -77,7 +77,7 @@ describe('server-sent events', () => {
     await sleep(50);
     await app.close();
     assert.deepEqual(
-      parseEvents(await text).map(({ id }) => id),
+      parseSse(await text).map(({ id }) => id),
       ['7'],
     );
   });

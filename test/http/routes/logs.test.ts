@@ -3,8 +3,8 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import type { Problem } from '../../support/contract.ts';
-import { parseEvents } from '../../support/events.ts';
 import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { parseSse } from '../../support/parse-sse.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
@@ -31,7 +31,7 @@ function get(job: Job, query = '', headers: Record<string, string> = {}, signal?
 
 const events = { accept: 'text/event-stream' };
 const textOf = (text: string) =>
-  parseEvents(text)
+  parseSse(text)
     .filter(({ event }) => event === 'message')
     .map(({ data }) => JSON.parse(data).text)
     .join('');
@@ -80,7 +80,7 @@ describe('the log of a job that has ended', () => {
 
   test('is a stream of events, which ends with `end`, and says so to a browser that comes back', async () => {
     for (const query of ['', '?follow=1']) {
-      const received = parseEvents(await (await get(job, query, events)).text());
+      const received = parseSse(await (await get(job, query, events)).text());
       assert.equal(received.map(({ data }) => JSON.parse(data).text ?? '').join(''), printed);
       assert.deepEqual(received.at(-1), { id: '19', event: 'end', data: '{"offset":19}' });
       assert.equal((await get(job, query, { ...events, 'last-event-id': '19' })).status, 204);
@@ -130,7 +130,7 @@ describe('following a job', () => {
     const job = await submit(
       "for part in '\\303' '\\274b' 'er\\n\\360\\237' '\\231' '\\202\\n'; do printf $part; sleep 0.4; done",
     );
-    const received = parseEvents(await (await get(job, '?follow=1', events)).text());
+    const received = parseSse(await (await get(job, '?follow=1', events)).text());
     assert.deepEqual(
       received.map(({ data }) => JSON.parse(data).text),
       ['über\n', '🙂\n', undefined],
@@ -156,7 +156,7 @@ describe('following a job', () => {
         // Dropped, as planned.
       }
       clearTimeout(timer);
-      const received = parseEvents(Buffer.from(text, 'latin1').toString());
+      const received = parseSse(Buffer.from(text, 'latin1').toString());
       all += received.map(({ data }) => JSON.parse(data).text ?? '').join('');
       last = received.at(-1)?.id ?? last;
       if (received.at(-1)?.event === 'end') break;
@@ -239,7 +239,7 @@ describe('following a job', () => {
     assert.equal(exitCode, 0);
     const gotText = text.sofar();
     assert.equal(gotText, 'first\n');
-    const received = parseEvents(sse.sofar());
+    const received = parseSse(sse.sofar());
     assert.equal(received.at(-1)?.event, 'message', 'that the job has ended is not said');
     const { userToken, adminToken, data } = server;
     server = { ...(await startServer({ data, config: shippedConfig() })), userToken, adminToken };

@@ -3,38 +3,38 @@ import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller, Job } from '../../support/api.ts';
 import { contractOf, type Problem } from '../../support/contract.ts';
 import { queryBooks } from '../../support/database.ts';
-import { openStream, type PublicEvent } from '../../support/event-stream.ts';
+import { openEventStream, type PublicEvent } from '../../support/event-stream.ts';
 import { pathOf, seenThrough } from '../../support/jobs.ts';
-import { type Receiver, startReceiver } from '../../support/receiver.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { deliveriesOf, register, send, webhookConfig } from '../../support/webhooks.ts';
+import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
+import { listDeliveries, registerWebhook, sendJson, webhookConfig } from '../../support/webhooks.ts';
 
 // Events are kept for a time, and then forgotten.
 
 describe('events that are older than they are kept', () => {
   let server: TestServer;
-  let to: Receiver;
+  let to: TestEndpoint;
   let me: Caller;
   let old: Job;
   let kept: Job;
   const aDayMs = 86_400_000;
 
   before(async () => {
-    to = await startReceiver();
+    to = await startEndpoint();
     const config = webhookConfig();
     const ledger = { calendarSeconds: 0.1 };
     server = await startServer({ config: { ...config, ledger, events: { ...config.events, keepDays: 30 } } });
     me = (await contractOf(server)).as(server.userToken);
-    const webhook = await register(me, to.url);
-    const stopped = await register(me, `${to.url}/stopped`);
+    const webhook = await registerWebhook(me, to.url);
+    const stopped = await registerWebhook(me, `${to.url}/stopped`);
     old = await seenThrough(server, me);
     const admin = (await contractOf(server)).as(server.adminToken);
-    await send(admin, 'POST', `/admin/webhooks/${old.owner}/${stopped.id}/disable/`, {
+    await sendJson(admin, 'POST', `/admin/webhooks/${old.owner}/${stopped.id}/disable/`, {
       reason: 'to have another event',
     });
-    await send(me, 'POST', `/webhooks/${webhook.id}/test/`);
-    await to.arrived(10);
+    await sendJson(me, 'POST', `/webhooks/${webhook.id}/test/`);
+    await to.waitForRequests(10);
     const longAgo = Date.now() - 31 * aDayMs;
     await queryBooks(server.data, 'update events set at = ?', [longAgo]);
     await queryBooks(server.data, 'update deliveries set created_at = ?', [longAgo]);
@@ -59,7 +59,7 @@ describe('events that are older than they are kept', () => {
       assert.deepEqual([status, problem.code, problem.oldest], [410, 'events_expired', 5]);
       assert.match(problem.detail, /after=5/);
     }
-    const stream = await openStream(server.url, server.userToken, { headers: { 'last-event-id': '2' } });
+    const stream = await openEventStream(server.url, server.userToken, { headers: { 'last-event-id': '2' } });
     assert.deepEqual([stream.status, stream.headers['content-type']], [410, 'application/problem+json']);
   });
 
@@ -81,7 +81,7 @@ describe('events that are older than they are kept', () => {
   test('are gone with their deliveries, tests included', async () => {
     const [webhook] = (await me.get<{ id: number }[]>('/webhooks/')).body;
     assert.ok(webhook);
-    const deliveries = await deliveriesOf(me, webhook);
+    const deliveries = await listDeliveries(me, webhook);
     assert.ok(deliveries.length > 0);
     assert.ok(deliveries.every(({ event }) => event !== null && event > 5));
     const rows = await queryBooks<{ kind: string }>(server.data, 'select kind from events where seq <= ?', [5]);

@@ -10,7 +10,7 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../src/store/events/events.ts';
 import { callerOf } from '../../support/api.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
-import { type EventStream, openStream } from '../../support/event-stream.ts';
+import { type EventStream, openEventStream } from '../../support/event-stream.ts';
 import { seenThrough } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
@@ -105,7 +105,7 @@ describe(`a server with ${many} idle listeners`, () => {
     server = await startServer({ config: { ...shippedConfig(), events: { listenersPerUser: many } } });
   });
   after(async () => {
-    for (const stream of streams) stream.drop();
+    for (const stream of streams) stream.disconnect();
     await server.dispose();
   });
 
@@ -129,7 +129,7 @@ describe(`a server with ${many} idle listeners`, () => {
     const before = { memory: memoryMb(), share: await idleShare() };
     for (let n = 0; n < many; n += 50) {
       const opened = Array.from({ length: 50 }, () =>
-        openStream(server.url, server.userToken, { path: '/events/?after=latest' }),
+        openEventStream(server.url, server.userToken, { path: '/events/?after=latest' }),
       );
       streams.push(...(await Promise.all(opened)));
     }
@@ -148,7 +148,7 @@ describe(`a server with ${many} idle listeners`, () => {
     const me = callerOf(server.url, server.userToken);
     await seenThrough(server, me);
     for (const stream of streams) {
-      const events = await stream.arrived(4);
+      const events = await stream.waitForEvents(4);
       assert.equal(events.map(({ id }) => id).join(), '1,2,3,4');
     }
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
-import { type EventStream, openStream, type PublicEvent } from '../../support/event-stream.ts';
+import { type EventStream, openEventStream, type PublicEvent } from '../../support/event-stream.ts';
 import { gate, inStage, letGo, pathOf, seenThrough, submitLine } from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -22,15 +22,15 @@ before(async () => {
 after(() => server.dispose());
 
 async function listen(path = '/events/', headers = {}, token = server.userToken): Promise<EventStream> {
-  const stream = await openStream(server.url, token, { path, headers });
+  const stream = await openEventStream(server.url, token, { path, headers });
   streams.push(stream);
   return stream;
 }
 
 /** Lets go of everything that was opened, so that each test starts with none. */
 async function closeAll(): Promise<void> {
-  for (const stream of streams) stream.drop();
-  await Promise.all(streams.splice(0).map(({ ended }) => ended));
+  for (const stream of streams) stream.disconnect();
+  await Promise.all(streams.splice(0).map(({ closed: ended }) => ended));
 }
 
 const lastId = async (caller = me) =>
@@ -50,9 +50,9 @@ describe('a stream', () => {
   test('tells every stage of a job as it happens, with the job as it was then', async () => {
     const stream = await listen('/events/?after=latest');
     const { body: job } = await submitLine(me, '/jobs/hpc_one/', gate, { runtime: '2.0', title: 'Told' });
-    await stream.arrived(3);
+    await stream.waitForEvents(3);
     letGo(server, job);
-    const events = await stream.arrived(4);
+    const events = await stream.waitForEvents(4);
     assert.deepEqual(
       events.map(({ type, job: then }) => [type, then?.stage, then?.terminal_stage]),
       [
@@ -75,7 +75,7 @@ describe('a stream', () => {
 
   test('names each event by its id and its type, in frames of one line each', async () => {
     const stream = await listen();
-    await stream.arrived(4);
+    await stream.waitForEvents(4);
     const frames = stream.frames().filter(({ data }) => data !== undefined);
     for (const { id, event, data = '' } of frames) {
       const told = JSON.parse(data) as PublicEvent;
@@ -102,12 +102,12 @@ describe('a stream', () => {
     const { next } = await lastId();
     const path = '/jobs/hpc_two/proj_hpc_two_02/';
     const job = await seenThrough(server, me, 'sleep 1', { path, payload: { runtime: '0.1' } });
-    await stream.arrived(4);
+    await stream.waitForEvents(4);
     // What is left is taken away, so what was used is all there is.
     const taken = String((await me.quota('hpc_two', 'proj_hpc_two_02')).time_left);
     const project = 'hpc_two/proj_hpc_two_02';
     await server.bursar('grant', project, '--user', job.owner, '--time', taken, '--withdraw', '--reason', 'for a test');
-    const events = await stream.arrived(5);
+    const events = await stream.waitForEvents(5);
     const told = events.find(({ type }) => type === 'quota.threshold');
     assert.ok(told, JSON.stringify(events.slice(4)));
     assert.deepEqual([told.job, told.data.project_name, told.data.resource], [null, 'proj_hpc_two_02', 'time']);
@@ -125,7 +125,7 @@ describe('going on', () => {
       ['/events/?after=1', { 'last-event-id': String(next - 2) }],
     ] as const) {
       const stream = await listen(path, headers);
-      const events = await stream.arrived(2);
+      const events = await stream.waitForEvents(2);
       assert.deepEqual(
         events.map(({ id }) => id),
         [next - 1, next],
@@ -150,7 +150,7 @@ describe('whose events', () => {
     const stream = await listen('/events/', {}, token);
     await seenThrough(server, me);
     await seenThrough(server, other);
-    const events = await stream.arrived(4);
+    const events = await stream.waitForEvents(4);
     assert.deepEqual(
       events.map(({ id, job }) => [id, job?.owner]),
       [1, 2, 3, 4].map((id) => [id, '303001']),
@@ -160,7 +160,7 @@ describe('whose events', () => {
 
   test('administrators may follow those of any user, and others may not', async () => {
     const stream = await listen('/admin/events/303001/', {}, server.adminToken);
-    assert.equal((await stream.arrived(4))[0]?.job?.owner, '303001');
+    assert.equal((await stream.waitForEvents(4))[0]?.job?.owner, '303001');
     await closeAll();
     assert.equal((await me.send('GET', '/admin/events/303001/')).status, 403);
     const admin = callerOf(server.url, server.adminToken);
@@ -175,13 +175,13 @@ describe('whose events', () => {
     const [{ id }] = list.filter(({ name }: { name: string }) => name === 'to be revoked');
     await server.bursar('token', 'revoke', String(id));
     await keeper.finished((await submitLine(keeper, '/jobs/hpc_one/', 'true')).body);
-    await stream.ended;
+    await stream.closed;
     assert.deepEqual(stream.events(), []);
-    assert.equal((await openStream(server.url, token)).status, 401);
+    assert.equal((await openEventStream(server.url, token)).status, 401);
   });
 
   test('no token, no stream; too many streams of one user are refused, and others have theirs', async () => {
-    assert.equal((await openStream(server.url, 'bursar_nobody')).status, 401);
+    assert.equal((await openEventStream(server.url, 'bursar_nobody')).status, 401);
     for (let n = 0; n < 5; n++) assert.equal((await listen('/events/?after=latest')).status, 200);
     const refused = await me.send('GET', '/events/');
     assert.deepEqual([refused.status, (refused.body as { code: string }).code], [429, 'too_many_listeners']);
@@ -202,15 +202,15 @@ describe('a server that stops', () => {
     const { next } = await lastId();
     const stream = await listen(`/events/?after=${next}`);
     assert.equal(await server.stop(), 0);
-    await stream.ended;
+    await stream.closed;
     letGo(server, job);
     const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
     server = await startServer({ data: server.data, config: { ...shippedConfig(), events } });
     const token = await server.token(job.owner);
-    const again = await openStream(server.url, token, { headers: { 'last-event-id': String(next) } });
-    const [ended] = await again.arrived(1);
+    const again = await openEventStream(server.url, token, { headers: { 'last-event-id': String(next) } });
+    const [ended] = await again.waitForEvents(1);
     assert.deepEqual([ended?.id, ended?.type, ended?.job?.job_id], [next + 1, 'job.ended', job.job_id]);
-    again.drop();
+    again.disconnect();
     await assertCleanLog(server, [token]);
   });
 });

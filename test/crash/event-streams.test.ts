@@ -8,7 +8,7 @@ import { toEventJson } from '../../src/contract/event.ts';
 import { eventsAfter } from '../../src/store/events/events.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
-import { openStream } from '../support/event-stream.ts';
+import { openEventStream } from '../support/event-stream.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 
 const drops = 200;
@@ -69,11 +69,11 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
   /** Goes on where the last whole frame ended, and is cut off anywhere, even inside a frame. */
   async function listenForAMoment(): Promise<void> {
     const headers = { 'last-event-id': String(idOf(streamed.at(-1))) };
-    const stream = await openStream(server.url, token, { headers }).catch(() => null);
+    const stream = await openEventStream(server.url, token, { headers }).catch(() => null);
     if (stream === null) return;
     await sleep(Math.random() ** 2 * 150);
-    stream.drop();
-    await stream.ended;
+    stream.disconnect();
+    await stream.closed;
     streamed.push(...stream.frames().flatMap(({ data: json }) => (json === undefined ? [] : [json])));
   }
 
@@ -104,10 +104,10 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
 
   async function hearTheRest(): Promise<void> {
     const headers = { 'last-event-id': String(idOf(streamed.at(-1))) };
-    const stream = await openStream(server.url, token, { headers });
-    await stream.arrived(stored.length - streamed.length);
+    const stream = await openEventStream(server.url, token, { headers });
+    await stream.waitForEvents(stored.length - streamed.length);
     streamed.push(...stream.frames().flatMap(({ data: json }) => (json === undefined ? [] : [json])));
-    stream.drop();
+    stream.disconnect();
     while (polled.length < stored.length) await poll(null);
   }
 

@@ -68,9 +68,9 @@ test('files on a host that is reached over ssh go too, if not at once then when 
       db,
       retentionDays: () => 1,
       noticeDays: 0,
-      everyMs: 50,
+      intervalMs: 50,
       deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: 'kept long enough' }),
-      announce: () => undefined,
+      publish: () => undefined,
       now: Date.now,
       log: quiet,
     });

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { isAllowed, readAddress } from '../../src/webhooks/address.ts';
+import { isAllowedAddress, parseEndpointUrl } from '../../src/webhooks/endpoint-url.ts';
 import type { Caller } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
-import { type Receiver, startReceiver } from '../support/receiver.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
-import { register, send, tested, type Webhook, webhookConfig } from '../support/webhooks.ts';
+import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
+import { registerWebhook, sendJson, sendTestEvent, type Webhook, webhookConfig } from '../support/webhooks.ts';
 
 // Webhooks must not lead into networks that only this host can reach.
 
@@ -99,15 +99,17 @@ describe('an address', () => {
   const strict = { allowHttp: false, allowNetworks: [] };
   test('of the public is allowed', () => {
     for (const host of ['93.184.216.34', '1.1.1.1', '172.32.0.1', '[2606:4700:4700::1111]', '[2a00:1450::1]']) {
-      assert.equal(readAddress(`https://${host}:8443/x?y=z`, strict).port, '8443', host);
+      assert.equal(parseEndpointUrl(`https://${host}:8443/x?y=z`, strict).port, '8443', host);
     }
-    assert.ok(isAllowed('::ffff:1.1.1.1', strict), 'what is inside counts');
+    assert.ok(isAllowedAddress('::ffff:1.1.1.1', strict), 'what is inside counts');
   });
 
   test('of a network that the configuration allows is allowed, and nothing beside it', () => {
     const rules = { allowHttp: false, allowNetworks: ['10.1.0.0/16', 'fd00::/8'] };
-    for (const address of ['10.1.2.3', '::ffff:10.1.2.3', 'fd12::1']) assert.ok(isAllowed(address, rules), address);
-    for (const address of ['10.2.0.1', '127.0.0.1', 'fc00::1', '::1']) assert.ok(!isAllowed(address, rules), address);
+    for (const address of ['10.1.2.3', '::ffff:10.1.2.3', 'fd12::1'])
+      assert.ok(isAllowedAddress(address, rules), address);
+    for (const address of ['10.2.0.1', '127.0.0.1', 'fc00::1', '::1'])
+      assert.ok(!isAllowedAddress(address, rules), address);
   });
 });
 
@@ -123,7 +125,7 @@ describe('registering a webhook', () => {
   for (const host of privateHosts) {
     test(`at https://${host}/ is refused: it is not public`, async () => {
       const url = `https://${host}/hook`;
-      const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
+      const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
       assert.deepEqual([status, body.code], [400, 'webhook_refused']);
       assert.match(body.detail, /is not a public address/);
     });
@@ -131,7 +133,7 @@ describe('registering a webhook', () => {
 
   for (const url of otherwiseBad) {
     test(`at ${url.slice(0, 60)} is refused`, async () => {
-      const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
+      const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
       assert.deepEqual([status, body.code], [400, 'webhook_refused']);
     });
   }
@@ -145,8 +147,8 @@ describe('a name', () => {
   let server: TestServer;
   let me: Caller;
   let dns: DnsServer;
-  let allowed: Receiver;
-  let victim: Receiver;
+  let allowed: TestEndpoint;
+  let victim: TestEndpoint;
   /** What a name leads to, each time that it is asked for. */
   const zone = new Map<string, (times: number) => string[]>();
 
@@ -157,8 +159,8 @@ describe('a name', () => {
       times.set(`${type} ${name}`, count);
       return zone.get(name)?.(count) ?? [];
     });
-    allowed = await startReceiver({ host: '127.0.0.2' });
-    victim = await startReceiver({ host: '127.0.0.1', port: allowed.port });
+    allowed = await startEndpoint({ host: '127.0.0.2' });
+    victim = await startEndpoint({ host: '127.0.0.1', port: allowed.port });
     const config = webhookConfig({ allowNetworks: ['127.0.0.2/32'], nameServers: [dns.address], retrySeconds: [0.1] });
     server = await startServer({ config });
     me = (await contractOf(server)).as(server.userToken);
@@ -184,37 +186,37 @@ describe('a name', () => {
     test(`that leads to ${addresses.join(' and ') || 'nothing'} is refused (${name})`, async () => {
       zone.set(name, () => addresses);
       const url = `http://${name}:${allowed.port}/`;
-      const { status, body } = await send<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
+      const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
       assert.deepEqual([status, body.code], [400, 'webhook_refused']);
-      assert.ok(dns.asked.includes(`A ${name}`));
+      assert.ok(dns.queries.includes(`A ${name}`));
     });
   }
 
   test('that leads to where it may is sent to, at the address that was checked', async () => {
     zone.set('good.test', () => ['127.0.0.2']);
-    const webhook = await register(me, `http://good.test:${allowed.port}/`);
-    assert.equal((await tested(me, webhook)).state, 'delivered');
-    assert.equal(allowed.received.at(-1)?.headers.host, `good.test:${allowed.port}`);
+    const webhook = await registerWebhook(me, `http://good.test:${allowed.port}/`);
+    assert.equal((await sendTestEvent(me, webhook)).state, 'delivered');
+    assert.equal(allowed.requests.at(-1)?.headers.host, `good.test:${allowed.port}`);
   });
 
   test('that leads elsewhere at every second look is followed by nobody (rebinding)', async () => {
     zone.set('rebinding.test', (count) => [count % 2 === 1 ? '127.0.0.2' : '127.0.0.1']);
-    const before = allowed.received.length;
+    const before = allowed.requests.length;
     // The first look is that of the registration, the second one that of the first attempt, the third of the second.
-    const webhook = await register(me, `http://rebinding.test:${allowed.port}/`);
-    const delivery = await tested(me, webhook);
+    const webhook = await registerWebhook(me, `http://rebinding.test:${allowed.port}/`);
+    const delivery = await sendTestEvent(me, webhook);
     assert.deepEqual([delivery.state, delivery.tries], ['delivered', 2]);
-    assert.equal(allowed.received.length, before + 1);
-    assert.deepEqual(victim.received, []);
+    assert.equal(allowed.requests.length, before + 1);
+    assert.deepEqual(victim.requests, []);
   });
 
   test('that comes to lead into a private network later is not followed there', async () => {
     zone.set('moved.test', (count) => [count === 1 ? '127.0.0.2' : '127.0.0.1']);
-    const webhook = await register(me, `http://moved.test:${allowed.port}/`);
-    const delivery = await tested(me, webhook);
+    const webhook = await registerWebhook(me, `http://moved.test:${allowed.port}/`);
+    const delivery = await sendTestEvent(me, webhook);
     assert.deepEqual([delivery.state, delivery.last_status], ['failed', null]);
     assert.match(delivery.last_error ?? '', /What moved\.test leads to is not a public address/);
-    assert.deepEqual(victim.received, []);
+    assert.deepEqual(victim.requests, []);
   });
 
   const redirects: [to: (port: number) => string, what: string][] = [
@@ -231,34 +233,34 @@ describe('a name', () => {
   for (const status of [301, 302, 307, 308]) {
     for (const [to, what] of redirects) {
       test(`whose receiver redirects (${status}) to ${what} is not followed there`, async () => {
-        allowed.react(() => ({ status, location: to(allowed.port) }));
-        const webhook = await register(me, `http://127.0.0.2:${allowed.port}/${status}`);
-        const delivery = await tested(me, webhook);
+        allowed.respondWith(() => ({ status, location: to(allowed.port) }));
+        const webhook = await registerWebhook(me, `http://127.0.0.2:${allowed.port}/${status}`);
+        const delivery = await sendTestEvent(me, webhook);
         assert.deepEqual([delivery.state, delivery.last_status], ['failed', status]);
         assert.match(delivery.last_error ?? '', /Events cannot be sent there|redirects to what is no address/);
-        assert.deepEqual(victim.received, []);
-        await send(me, 'DELETE', `/webhooks/${webhook.id}/`);
+        assert.deepEqual(victim.requests, []);
+        await sendJson(me, 'DELETE', `/webhooks/${webhook.id}/`);
       });
     }
   }
 
   test('whose receiver redirects to where it may is followed, with the same message, a few times', async () => {
-    const seen = allowed.received.length;
-    allowed.react(({ path }) => (path === '/end' ? { status: 200 } : { status: 307, location: '/end' }));
-    const webhook = await register(me, `http://127.0.0.2:${allowed.port}/start`);
-    assert.equal((await tested(me, webhook)).state, 'delivered');
-    const [first, second] = allowed.received.slice(seen);
+    const seen = allowed.requests.length;
+    allowed.respondWith(({ path }) => (path === '/end' ? { status: 200 } : { status: 307, location: '/end' }));
+    const webhook = await registerWebhook(me, `http://127.0.0.2:${allowed.port}/start`);
+    assert.equal((await sendTestEvent(me, webhook)).state, 'delivered');
+    const [first, second] = allowed.requests.slice(seen);
     assert.deepEqual([first?.path, second?.path, second?.method], ['/start', '/end', 'POST']);
     assert.equal(second?.body, first?.body);
     assert.equal(second?.headers['webhook-signature'], first?.headers['webhook-signature']);
 
-    allowed.react(() => ({ status: 308, location: '/again' }));
-    const endless = await register(me, `http://127.0.0.2:${allowed.port}/endless`);
-    const delivery = await tested(me, endless);
+    allowed.respondWith(() => ({ status: 308, location: '/again' }));
+    const endless = await registerWebhook(me, `http://127.0.0.2:${allowed.port}/endless`);
+    const delivery = await sendTestEvent(me, endless);
     assert.match(delivery.last_error ?? '', /redirects more than 3 times/);
   });
 
   test('has led nobody to what was not allowed', () => {
-    assert.deepEqual(victim.received, []);
+    assert.deepEqual(victim.requests, []);
   });
 });

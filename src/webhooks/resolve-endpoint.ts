@@ -1,7 +1,14 @@
 import { Resolver } from 'node:dns/promises';
-import { type AddressRules, hostOf, isAllowed, isIpAddress, notPublic, refused } from './address.ts';
+import {
+  type EndpointRules,
+  isAllowedAddress,
+  isIpAddress,
+  notPublicMessage,
+  toHost,
+  webhookRefused,
+} from './endpoint-url.ts';
 
-export interface ResolveOptions extends AddressRules {
+export interface ResolverOptions extends EndpointRules {
   /** DNS servers to ask; empty for those of the host. */
   nameServers: readonly string[];
 }
@@ -12,24 +19,24 @@ export interface ResolvedAddress {
 }
 
 /** The IP addresses behind a URL, every one of them acceptable; or `webhook_refused`. */
-export type ResolveAddress = (url: URL, signal: AbortSignal) => Promise<ResolvedAddress[]>;
+export type ResolveEndpoint = (url: URL, signal: AbortSignal) => Promise<ResolvedAddress[]>;
 
 /**
  * Asks DNS itself, not the host's own list of names: a look-up through the host would occupy one of the few threads that
  * files are read with, and a slow name server would hold everything up.
  */
-export function createResolver(options: ResolveOptions): ResolveAddress {
+export function createEndpointResolver(options: ResolverOptions): ResolveEndpoint {
   return async (url, signal) => {
-    const host = hostOf(url);
+    const host = toHost(url);
     if (isIpAddress(host)) {
-      if (!isAllowed(host, options)) throw refused(notPublic(host));
+      if (!isAllowedAddress(host, options)) throw webhookRefused(notPublicMessage(host));
       return [{ address: host, family: host.includes(':') ? 6 : 4 }];
     }
     const addresses = await lookUp(host, options.nameServers, signal);
     // All of them: a name that leads to a private address as well is not to be trusted with its public one.
-    const bad = addresses.find(({ address }) => !isAllowed(address, options));
+    const bad = addresses.find(({ address }) => !isAllowedAddress(address, options));
     // Not where it leads: names of the inside are nobody's business.
-    if (bad !== undefined) throw refused(notPublic(`What ${host} leads to`));
+    if (bad !== undefined) throw webhookRefused(notPublicMessage(`What ${host} leads to`));
     return addresses;
   };
 }
@@ -46,7 +53,7 @@ async function lookUp(host: string, nameServers: readonly string[], signal: Abor
       ...(six.status === 'fulfilled' ? six.value : []).map((address) => ({ address, family: 6 as const })),
     ];
     if (found.length > 0) return found;
-    throw refused(notFound(host, four.status === 'rejected' ? four.reason : undefined));
+    throw webhookRefused(notFound(host, four.status === 'rejected' ? four.reason : undefined));
   } finally {
     signal.removeEventListener('abort', cancel);
   }

@@ -1,12 +1,12 @@
-export interface ReceivedEvent {
+export interface SseEvent {
   id: string;
   event: string;
   data: string;
 }
 
 /** What a browser makes of a stream of server-sent events (WHATWG HTML, 9.2.6); what is cut off at its end is dropped. */
-export function parseEvents(text: string): ReceivedEvent[] {
-  const events: ReceivedEvent[] = [];
+export function parseSse(text: string): SseEvent[] {
+  const events: SseEvent[] = [];
   let id = '';
   for (const block of text.split(/\r\n\r\n|\n\n|\r\r/).slice(0, -1)) {
     let event = 'message';

@@ -6,7 +6,7 @@ import type { PublicEvent } from './event-stream.ts';
 import { until } from './until.ts';
 
 /** A delivery as it arrives. */
-export interface Received {
+export interface ReceivedRequest {
   method: string;
   path: string;
   headers: IncomingHttpHeaders;
@@ -14,20 +14,20 @@ export interface Received {
 }
 
 /** How to answer: a status, with a Location where it is a redirect; null for not at all. */
-export type Reaction = { status: number; location?: string; body?: string } | null;
+export type EndpointResponse = { status: number; location?: string; body?: string } | null;
 
-export interface Receiver {
+export interface TestEndpoint {
   url: string;
   port: number;
-  received: Received[];
+  requests: ReceivedRequest[];
   events(): PublicEvent[];
   /** Decides what is answered from now on. */
-  react(reaction: (request: Received, count: number) => Reaction): void;
-  arrived(count: number, patienceSeconds?: number): Promise<Received[]>;
+  respondWith(reaction: (request: ReceivedRequest, count: number) => EndpointResponse): void;
+  waitForRequests(count: number, patienceSeconds?: number): Promise<ReceivedRequest[]>;
   close(): Promise<void>;
 }
 
-export interface ReceiverOptions {
+export interface EndpointOptions {
   host?: string;
   port?: number;
   /** For https. */
@@ -35,9 +35,13 @@ export interface ReceiverOptions {
 }
 
 /** A real server that webhooks are sent to. It takes everything, until it is told otherwise. */
-export async function startReceiver({ host = '127.0.0.1', port = 0, tls }: ReceiverOptions = {}): Promise<Receiver> {
-  const received: Received[] = [];
-  let reaction: (request: Received, count: number) => Reaction = () => ({ status: 204 });
+export async function startEndpoint({
+  host = '127.0.0.1',
+  port = 0,
+  tls,
+}: EndpointOptions = {}): Promise<TestEndpoint> {
+  const received: ReceivedRequest[] = [];
+  let reaction: (request: ReceivedRequest, count: number) => EndpointResponse = () => ({ status: 204 });
   const answer: RequestListener = async (request, response) => {
     const body = await text(request).catch(() => null);
     if (body === null) return;
@@ -56,12 +60,12 @@ export async function startReceiver({ host = '127.0.0.1', port = 0, tls }: Recei
   return {
     url: `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${actual}`,
     port: actual,
-    received,
+    requests: received,
     events: () => received.map(({ body }) => JSON.parse(body) as PublicEvent),
-    react: (next) => {
+    respondWith: (next) => {
       reaction = next;
     },
-    arrived: (count, patienceSeconds) =>
+    waitForRequests: (count, patienceSeconds) =>
       until(`${count} deliveries`, () => (received.length >= count ? received : undefined), patienceSeconds),
     close: async () => {
       server.closeAllConnections();

@@ -48,15 +48,15 @@ async function submitUntilKilled(
   }
 }
 
-export interface StormOptions {
+export interface KillOptions {
   rounds: number;
   clients: number;
   /** How long a client waits between two submissions. */
-  everyMs: number;
+  submitIntervalMs: number;
   /** How long a server lives at the most. */
-  livesMs: number;
+  maxLifetimeMs: number;
   /** Reasons of failures that are the system's own, and right for a job that ran. */
-  alsoRight?: RegExp;
+  acceptedReasons?: RegExp;
   /** Which systems there are; the shipped ones otherwise. */
   config?: () => Record<string, unknown>;
   /** What else happens while a server lives, and must be over before the next one starts. */
@@ -67,8 +67,8 @@ export interface StormOptions {
 }
 
 /** Kills a real server again and again in the middle of submissions, and looks what has become of the jobs. */
-export function killStorm(title: string, options: StormOptions): void {
-  const { rounds, clients, livesMs, everyMs } = options;
+export function testKilledServer(title: string, options: KillOptions): void {
+  const { rounds, clients, maxLifetimeMs: livesMs, submitIntervalMs: everyMs } = options;
   describe(title, () => {
     const folder = mkdtempSync(join(tmpdir(), 'bursar-crash-'));
     const data = join(folder, 'data');
@@ -147,7 +147,7 @@ export function killStorm(title: string, options: StormOptions): void {
       );
       const failed = ends.filter(({ outcome }) => outcome !== 'succeeded');
       for (const { title, reason } of failed) console.log(`${title}: ${reason}`);
-      const wrong = failed.filter(({ reason }) => !options.alsoRight?.test(reason ?? ''));
+      const wrong = failed.filter(({ reason }) => !options.acceptedReasons?.test(reason ?? ''));
       // What the servers said of them tells more than what became of them.
       for (const line of readFileSync(log, 'utf8').split('\n'))
         if (wrong.some(({ job_id }) => line.includes(job_id))) console.log(line);

@@ -1,0 +1,41 @@
+import type { HpcSystem } from '../domain/systems/system.ts';
+import type { Engine, SiteOptions } from '../engines/engine.ts';
+import type { Spool } from '../files/spool/spool.ts';
+import type { Workspaces } from '../files/workspaces/workspaces.ts';
+import type { ZipLimits } from '../files/zip/zip-directory.ts';
+import type { Metrics } from '../metrics/registry.ts';
+import type { Db } from '../store/database/tables.ts';
+import type { HeldLease } from './hold-lease.ts';
+import type { Logger } from './loop.ts';
+
+/** Dependencies of the workers of one HPC system, before its lease is acquired. */
+export interface SystemDeps {
+  /** For reading only. Writes go through `HeldLease.transaction`. */
+  db: Db;
+  system: HpcSystem;
+  createEngine(): Engine;
+  workspaces: Workspaces;
+  spool: Spool;
+  zipLimits: ZipLimits;
+  /** Files older than this cannot belong to an upload that is still in progress. */
+  staleMs: number;
+  /** Limits of the time between two polls of the engine. */
+  minPollMs: number;
+  maxPollMs: number;
+  /** A job that the engine has not reported for this long raises an alarm. */
+  missingAlarmMs: number;
+  metrics: Pick<Metrics, 'increment' | 'setGauge'>;
+  /** Partition, account and other scheduler options for the jobs of a project. */
+  siteOptions(project: string): SiteOptions;
+  /** Called after a commit that concerns a user. */
+  publish(userId: string): void;
+  now(): number;
+  log: Logger;
+}
+
+/** Dependencies of the workers of one HPC system, while this process holds its lease. */
+export interface LeasedSystemDeps extends SystemDeps {
+  lease: HeldLease;
+  /** Refuses changes once the lease may have expired. */
+  engine: Engine;
+}
