@@ -99,7 +99,7 @@ function sight(shell: Shell | null) {
   const limits = { timeoutMs: 20_000, maxOutputBytes: 100_000 };
   const readLastLine = async (path: string) =>
     lastLine((await shell.run(['tail', '-n', '1', path], { ...limits, signal: AbortSignal.timeout(30_000) })).stdout);
-  return { place: shell.place, readLastLine };
+  return { place: shell.hostLabel, readLastLine };
 }
 
 const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';

@@ -21,12 +21,14 @@ export async function checkSlurm(
   const ask: RunSlurmCommand = (...argv) => run({ argv }, AbortSignal.timeout(2 * commandTimeoutMs));
 
   const reached = await check(
-    `${shell.place} can be reached`,
+    `${shell.hostLabel} can be reached`,
     'Try the same with ssh by hand, as the user that Bursar runs as; pin the host key and allow the public key there.',
     async () => `as ${requireStdout(await ask('id', '-un'))}`,
   );
-  if (!reached || !(await checkCommands(check, ask, shell.place, settings))) return;
-  await checkClock(check, `the clock of ${shell.place} agrees`, async () => requireStdout(await ask('date', '+%s')));
+  if (!reached || !(await checkCommands(check, ask, shell.hostLabel, settings))) return;
+  await checkClock(check, `the clock of ${shell.hostLabel} agrees`, async () =>
+    requireStdout(await ask('date', '+%s')),
+  );
   if (!(await checkController(check, ask))) return;
   await checkClock(check, 'the clock of the controller agrees', async () => {
     const [, seconds] =

@@ -96,3 +96,8 @@ export class BursarError extends Error {
 export function assertNever(value: never): never {
   throw new Error(`unreachable case: ${JSON.stringify(value)}`);
 }
+
+/** Returns the code of an operating system or Node error, such as ENOENT. */
+export function systemErrorCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}

@@ -1,38 +1,32 @@
 import type { JobCommand, JobEnd } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
+import type { WorkspacePaths } from '../files/workspaces/workspaces.ts';
 
-/** Where a job's files are, as absolute paths on the engine's side. */
-export interface WorkspacePaths {
-  /** The job's working directory: the unpacked zip. It exists before `submit`. */
-  directory: string;
-  stdout: string;
-  stderr: string;
-}
-
-/** What the operator of a cluster wants for the jobs of a system or project. */
+/** Scheduler options that the operator configures for a system or a project. */
 export interface SiteOptions {
   partition?: string;
   account?: string;
   qos?: string;
   constraint?: string;
-  /** Further options of sbatch, as they are. */
+  /** Further sbatch options, passed on unchanged. */
   extraOptions?: readonly string[];
 }
 
 export interface EngineJob {
-  /** Unique for ever; the engine uses it to recognise a repeated submission. */
+  /** Never reused. The engine recognises a repeated submission by it. */
   jobId: string;
   nodes: number;
   coresPerNode: number;
   runtimeSeconds: number;
   command: JobCommand;
+  /** Absolute paths on the host where the job runs. The directory exists before `submit`. */
   workspace: WorkspacePaths;
-  /** Where on the site it goes, by the configuration of its system and project. */
   site: SiteOptions;
 }
 
-/** A job that an engine should have, under its own id. */
+/** A job that the engine accepted but no longer reports. */
 export interface MissingJob {
+  /** The engine's own id of the job. */
   ref: string;
   workspace: WorkspacePaths;
 }
@@ -50,32 +44,38 @@ export interface EngineHealth {
 }
 
 /**
- * One HPC system's scheduler. An engine knows nothing of users, quotas or the store.
- * Failures are BursarErrors: `transient` ones are worth another try, `job_refused` ones are final.
+ * The scheduler of one HPC system. An engine knows nothing of users, quotas or the store.
+ *
+ * Every failure is a BursarError. A `transient` failure may be retried; `job_refused` is final. A `ref` is the engine's
+ * own id of a job.
  */
 export interface Engine {
-  /** Reads back what an earlier life of this process left. Called once, before anything else. */
+  /** Restores the state that an earlier process left. Called once, before any other method. */
   open(signal: AbortSignal): Promise<void>;
 
   /**
-   * After success the engine has the job durably; the answer is the engine's own id. It will run exactly once, when it
-   * has been released. After a failure or a crash nobody knows: ask `find`, and repeat it where that knows nothing.
+   * After success the engine has stored the job durably, and the result is its ref. The job runs exactly once, after it
+   * has been released. After a failure or a crash the engine may or may not have the job: call `find`, and submit again
+   * if it finds nothing.
    */
   submit(job: EngineJob, signal: AbortSignal): Promise<string>;
 
   /**
-   * Lets submitted jobs start, named with the engine's own ids, which the caller has stored. Only then can no crash
-   * make a job run that nobody knows of. Repeating it changes nothing.
+   * Allows submitted jobs to start. `refs` maps job ids to refs. The caller must have stored the refs before: then no
+   * crash can leave a running job whose ref is unknown. Safe to repeat.
    */
   release(refs: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void>;
 
-  /** The engine's own ids of those of these jobs that it has. A job without one may safely be submitted. */
+  /** Returns the refs of the jobs that the engine has. A job that is not in the result can safely be submitted. */
   find(jobIds: readonly string[], signal: AbortSignal): Promise<Map<string, string>>;
 
   /**
-   * Everything the engine knows of its jobs, in one call however many there are. `expected` are the jobs that the
-   * caller knows to be in the engine's hands, with the engine's ids. A job that is absent is unknown, not finished. A finished job is reported again and again until it is forgotten. A job may be seen
-   * running and then finished as rejected, without a start: the engine had to begin to find out.
+   * Reports all jobs that the engine knows, in one call however many there are. `expected` maps the ids of the jobs
+   * that the caller believes the engine has to their refs.
+   *
+   * A job that is absent from the result is unknown, not finished. A finished job is reported every time until it is
+   * forgotten. A job may be reported as running and then as finished with outcome `rejected` and no start time: some
+   * engines must start a job to find out that it cannot run.
    */
   observe(expected: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Observation[]>;
 
@@ -85,27 +85,27 @@ export interface Engine {
    */
   inspectMissing(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, MissingJobStatus>>;
 
-  /** Removes what carries the name of a job under an id that nobody stored: a submission whose answer was lost. */
+  /** Removes duplicates: jobs whose refs were never stored, because the response to their submission was lost. */
   discard(refs: readonly string[], signal: AbortSignal): Promise<void>;
 
   /**
-   * Asks for the end of a job. After success the job will be observed as finished: cancelled, or whatever it
-   * reached before. Cancelling a job that is finished or unknown does nothing.
+   * Requests the end of a job. After success the job will be observed as finished: as cancelled, or with the outcome
+   * that it reached before. Has no effect on a job that is finished or unknown.
    */
   cancel(jobId: string, signal: AbortSignal): Promise<void>;
 
   /**
-   * Lets go of finished jobs whose end is stored. Forgetting one that is unknown does nothing. An engine whose system
-   * keeps finished jobs for a while may go on reporting them. A forgotten job must never be submitted again: the engine
-   * would take it for a new one.
+   * Drops finished jobs whose end the caller has stored. Has no effect on unknown jobs. An engine whose scheduler keeps
+   * finished jobs for a while may continue to report them. Never submit a forgotten job again: the engine would take it
+   * for a new job and run it a second time.
    */
   forget(jobIds: readonly string[], signal: AbortSignal): Promise<void>;
 
   health(signal: AbortSignal): Promise<EngineHealth>;
 
-  /** Adds a function to call when something has probably changed, so that the watcher need not wait. */
-  onChange(wake: () => void): void;
+  /** Adds a listener that is called when a job has probably changed, so that the watcher can poll at once. */
+  onChange(listener: () => void): void;
 
-  /** Stops scheduling. Jobs that run go on running, and are found again by the next `open`. */
+  /** Stops scheduling. Running jobs continue, and the next `open` finds them again. */
   close(): Promise<void>;
 }

@@ -1,13 +1,13 @@
 import { homedir, userInfo } from 'node:os';
 
 /**
- * What programs need to find their way, and nothing else of Bursar's own environment: it may hold secrets, and
- * SBATCH_* and SLURM_* variables act as options of Slurm's commands.
+ * The environment of the commands that Bursar runs. The rest of Bursar's own environment is not passed on: it may
+ * contain secrets, and SBATCH_* and SLURM_* variables act as options of Slurm's commands.
  */
 export function baseEnvironment(): Record<string, string> {
   const user = userName();
   return {
-    PATH: process.env.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+    PATH: process.env.PATH ?? defaultPath,
     HOME: homedir(),
     USER: user,
     LOGNAME: user,
@@ -15,10 +15,12 @@ export function baseEnvironment(): Record<string, string> {
   };
 }
 
-function userName(): string {
+export const defaultPath = '/usr/local/bin:/usr/bin:/bin';
+
+export function userName(): string {
   try {
     return userInfo().username;
   } catch {
-    return String(process.getuid?.() ?? 'unknown'); // a container may run as a user without a name
+    return String(process.getuid?.() ?? 'unknown'); // in a container the user may have no name
   }
 }

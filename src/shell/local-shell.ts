@@ -6,35 +6,35 @@ import { unavailable } from './shell-errors.ts';
 import { streamProcess } from './stream-process.ts';
 
 export interface LocalShellOptions {
-  /** Added to the little that every command gets, such as SLURM_CONF. */
+  /** Added to the base environment of every command, such as SLURM_CONF. */
   environment: Record<string, string>;
 }
 
-/** Runs programs on this host, in `/`, as Bursar's own user. A command that is ended takes its process group with it. */
+/** Runs programs on this host, in `/`, as Bursar's own user. Killing a command kills its whole process group. */
 export function createLocalShell({ environment }: LocalShellOptions): Shell {
-  const place = 'this host';
-  const settingOf = (argv: readonly string[]) => ({
+  const hostLabel = 'this host';
+  const processOptions = (argv: readonly string[]) => ({
     environment: { ...baseEnvironment(), ...environment },
-    what: `${basename(argv[0] ?? '')} on ${place}`,
+    label: `${basename(argv[0] ?? '')} on ${hostLabel}`,
   });
 
   return {
-    place,
+    hostLabel,
 
     async run(argv, options) {
-      const { code, stdout, stderr } = await runProcess(argv, { ...options, ...settingOf(argv) });
+      const { code, stdout, stderr } = await runProcess(argv, { ...options, ...processOptions(argv) });
       return { code, stdout: stdout.toString('utf8'), stderr: stderr.toString('utf8') };
     },
 
     async stream(argv, { signal }) {
-      const setting = settingOf(argv);
+      const options = processOptions(argv);
       return await streamProcess(argv, {
-        ...setting,
+        ...options,
         signal,
-        judge: (code, stderr) =>
+        exitError: (code, stderr) =>
           code === 0
             ? null
-            : unavailable(`${setting.what} failed (${code ?? 'killed'}).`, new Error(stderr.toString())),
+            : unavailable(`${options.label} failed (${code ?? 'killed'}).`, new Error(stderr.toString())),
       });
     },
 

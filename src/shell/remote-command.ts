@@ -1,26 +1,28 @@
 import { randomBytes } from 'node:crypto';
 import { Transform } from 'node:stream';
-import { BursarError } from '../domain/errors.ts';
+import { invalidCommand } from './process.ts';
+import { quoteForShell } from './quote.ts';
 import { unavailable } from './shell-errors.ts';
 
-/** A command as the login shell of another host reads it, and the mark that it sets around its output. */
+/** A command line for the login shell of another host, and the marker that it prints around its output. */
 export interface RemoteCommand {
   text: string;
-  mark: string;
+  marker: string;
 }
 
 /**
- * Says on both outputs where the command's own begins and ends, and on stderr also who runs it and how it ended:
+ * Prints a marker before and after the command's output, on stderr with the pid and the exit code:
  *
- *     stdout: MARK⏎ … MARK        stderr: MARK pid⏎ … MARK code⏎
+ *     stdout: MARKER⏎ … MARKER        stderr: MARKER pid⏎ … MARKER code⏎
  *
- * ssh alone cannot tell: its 255 may be its own or the command's, a killed command is a 255 as well, and a code may
- * arrive before a connection breaks that still had output to carry. Only what has both marks is whole, and only
- * with its code on stderr has it ended. What start-up files of the account print comes before the mark, and is
- * dropped. The pid is that of a session leader (sshd makes one for every command): by it the whole group can be killed.
+ * ssh alone is ambiguous: its exit code 255 may be its own or the command's, a killed command is a 255 too, and the exit
+ * code may arrive although the connection breaks before all output does. Output is complete only between two markers,
+ * and the command has ended only if its code is on stderr. Output of the account's start-up files comes before the first
+ * marker and is dropped. The pid is that of a session leader (sshd starts one for each command), so that the whole
+ * process group can be killed.
  *
- * `exec` runs programs only, never the shell's own commands of the same name. The mark is $0, so that no variable
- * is set that the command could see.
+ * `exec` runs programs only, never shell built-ins of the same name. The marker is passed as $0, so that no variable is
+ * set that the command could see.
  */
 const wrapper = [
   'printf "%s\\n" "$0"',
@@ -30,84 +32,82 @@ const wrapper = [
   'printf "%s %s\\n" "$0" "$c" >&2',
 ].join('; ');
 
-/** sshd gives the login shell all of it as one argument, and Linux takes no argument of 128 KiB. */
+/** sshd passes the command line to the login shell as one argument, and Linux accepts no argument of 128 KiB. */
 const maxCommandBytes = 120_000;
 
 export function wrapCommand(argv: readonly string[], environment: Record<string, string>): RemoteCommand {
   const [program] = argv;
-  const mark = `bursar-${randomBytes(16).toString('hex')}`;
+  const marker = `bursar-${randomBytes(16).toString('hex')}`;
   const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-  const text = `exec ${['env', ...variables, '/bin/sh', '-c', wrapper, mark, ...argv].map(quote).join(' ')}`;
-  // Some shells would take a program that begins with a dash for an option of `exec`.
+  const text = `exec ${['env', ...variables, '/bin/sh', '-c', wrapper, marker, ...argv].map(quoteForShell).join(' ')}`;
+  // Some shells would take a program name that begins with a dash for an option of `exec`.
   if (!program || program.startsWith('-') || text.includes('\0') || Buffer.byteLength(text) > maxCommandBytes) {
-    throw new BursarError('internal', 'Bursar made a command that no system can run. Please report this.');
+    throw invalidCommand();
   }
-  return { text, mark };
+  return { text, marker };
 }
 
-/** One word for any POSIX shell, whatever is in it: the only place in the house where anything is quoted. */
-export function quote(word: string): string {
-  return `'${word.replaceAll("'", "'\\''")}'`;
-}
-
-export interface RemoteReport {
+export interface RemoteStatus {
   pid: number | undefined;
-  /** Undefined while it runs, and for ever once the connection is lost. */
-  outcome: 'missing' | number | undefined;
-  /** What the command wrote; all there is, ssh's own complaints included, when it did not end. */
+  /** The exit code, or `missing` if there is no such program. Undefined while the command runs or if the connection was lost. */
+  exit: 'missing' | number | undefined;
+  /** The command's stderr. If the command did not start, all output of ssh, including its own errors. */
   stderr: string;
 }
 
-export function readReport(mark: string, bytes: Buffer): RemoteReport {
+/** Parses the stderr of a wrapped command. */
+export function parseStatus(marker: string, bytes: Buffer): RemoteStatus {
   const text = bytes.toString('utf8');
-  const begin = new RegExp(`${mark} (\\d+)\\n`).exec(text);
-  if (begin === null) return { pid: undefined, outcome: undefined, stderr: text };
-  const own = text.slice(begin.index + begin[0].length);
+  const begin = new RegExp(`${marker} (\\d+)\\n`).exec(text);
+  if (begin === null) return { pid: undefined, exit: undefined, stderr: text };
+  const stderr = text.slice(begin.index + begin[0].length);
   const pid = Number(begin[1]);
-  const end = new RegExp(`${mark} (missing|\\d+)\\n`).exec(own);
-  if (end === null) return { pid, outcome: undefined, stderr: own };
-  return { pid, outcome: end[1] === 'missing' ? 'missing' : Number(end[1]), stderr: own.slice(0, end.index) };
+  const end = new RegExp(`${marker} (missing|\\d+)\\n`).exec(stderr);
+  if (end === null) return { pid, exit: undefined, stderr };
+  return { pid, exit: end[1] === 'missing' ? 'missing' : Number(end[1]), stderr: stderr.slice(0, end.index) };
 }
 
-/** What stands between the marks on stdout; undefined unless both are there. */
-export function readMarked(mark: string, stdout: Buffer): Buffer | undefined {
-  const begin = stdout.indexOf(`${mark}\n`);
-  const end = stdout.lastIndexOf(mark);
-  return begin === -1 || end <= begin ? undefined : stdout.subarray(begin + mark.length + 1, end);
+/** Returns the output between the markers; undefined unless both are there. */
+export function extractOutput(marker: string, stdout: Buffer): Buffer | undefined {
+  const begin = stdout.indexOf(`${marker}\n`);
+  const end = stdout.lastIndexOf(marker);
+  return begin === -1 || end <= begin ? undefined : stdout.subarray(begin + marker.length + 1, end);
 }
 
-/** The same for a stream. Fails at the end when a mark is missing. */
-export function createUnmarking(mark: string, what: string): Transform {
-  const begin = Buffer.from(`${mark}\n`);
-  const end = Buffer.from(mark);
-  let held: Buffer = Buffer.alloc(0);
+/** Does the same for a stream. The stream fails at its end if a marker is missing. */
+export function createOutputExtractor(marker: string, label: string): Transform {
+  const beginMarker = Buffer.from(`${marker}\n`);
+  const endMarker = Buffer.from(marker);
+  let buffered: Buffer = Buffer.alloc(0);
   let hasBegun = false;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      held = Buffer.concat([held, chunk]);
+      buffered = Buffer.concat([buffered, chunk]);
       if (!hasBegun) {
-        const start = held.indexOf(begin);
+        const start = buffered.indexOf(beginMarker);
         hasBegun = start !== -1;
-        held = hasBegun ? held.subarray(start + begin.length) : held.subarray(-begin.length);
+        buffered = hasBegun ? buffered.subarray(start + beginMarker.length) : buffered.subarray(-beginMarker.length);
       }
-      // All but what may turn out to be the mark: a reader who follows a log must not wait for more of it.
-      const sureBytes = held.length - overlap(held, end);
-      if (hasBegun && sureBytes > 0) {
-        this.push(held.subarray(0, sureBytes));
-        held = held.subarray(sureBytes);
+      // Pass on everything that cannot be part of the end marker, at once: readers follow live logs.
+      const outputBytes = buffered.length - overlapBytes(buffered, endMarker);
+      if (hasBegun && outputBytes > 0) {
+        this.push(buffered.subarray(0, outputBytes));
+        buffered = buffered.subarray(outputBytes);
       }
       done();
     },
     flush(done) {
-      done(hasBegun && held.equals(end) ? null : unavailable(`The output of ${what} broke off.`));
+      done(hasBegun && buffered.equals(endMarker) ? null : incompleteOutput(label));
     },
   });
 }
 
-/** How many of the last bytes are the first ones of a mark. */
-function overlap(bytes: Buffer, mark: Buffer): number {
-  for (let length = Math.min(bytes.length, mark.length); length > 0; length -= 1) {
-    if (bytes.subarray(-length).equals(mark.subarray(0, length))) return length;
+export const incompleteOutput = (label: string) => unavailable(`The output of ${label} is incomplete.`);
+
+/** The length of the longest suffix of `bytes` that is a prefix of `marker`. */
+function overlapBytes(bytes: Buffer, marker: Buffer): number {
+  for (let length = Math.min(bytes.length, marker.length); length > 0; length -= 1) {
+    if (bytes.subarray(-length).equals(marker.subarray(0, length))) return length;
   }
   return 0;
 }

@@ -1,54 +1,60 @@
 import { once } from 'node:events';
 import { BursarError } from '../domain/errors.ts';
-import { collect, endProcess, feed, keepInput, type ProcessSetting, startProcess } from './process.ts';
+import { collectOutput, guardInput, killProcess, type ProcessOptions, pipeInput, startProcess } from './process.ts';
 import type { RunOptions } from './shell.ts';
-import { interrupted, tooSlow, unavailable } from './shell-errors.ts';
+import { interrupted, timedOut, unavailable } from './shell-errors.ts';
 
-export interface ProcessEnd {
+export interface ProcessResult {
   code: number | null;
   stdout: Buffer;
   stderr: Buffer;
 }
 
-/** Runs a process to its end. The first cause of an ending wins, and whatever it is, the process group is gone after it. */
-export async function runProcess(argv: readonly string[], options: RunOptions & ProcessSetting): Promise<ProcessEnd> {
-  const dropInput = keepInput(options.stdin);
+/**
+ * Runs a process to its end. On a timeout, an abort, too much output or a failed input, kills the process group and
+ * throws the first of these causes.
+ */
+export async function runProcess(
+  argv: readonly string[],
+  options: RunOptions & ProcessOptions,
+): Promise<ProcessResult> {
+  const destroyInput = guardInput(options.stdin);
   try {
     return await runToEnd(argv, options);
   } finally {
-    dropInput();
+    destroyInput();
   }
 }
 
-async function runToEnd(argv: readonly string[], options: RunOptions & ProcessSetting): Promise<ProcessEnd> {
-  const { signal, timeoutMs, maxOutputBytes, stdin, what } = options;
-  if (signal.aborted) throw interrupted(what, signal);
+async function runToEnd(argv: readonly string[], options: RunOptions & ProcessOptions): Promise<ProcessResult> {
+  const { signal, timeoutMs, maxOutputBytes, stdin, label } = options;
+  if (signal.aborted) throw interrupted(label, signal);
   const child = await startProcess(argv, options, stdin !== undefined);
 
   let failure: BursarError | null = null;
-  let isOver = false;
+  let hasEnded = false;
   const fail = (error: BursarError) => {
-    if (failure !== null || isOver) return;
+    if (failure !== null || hasEnded) return;
     failure = error;
-    void endProcess(child, options, stderr);
+    void killProcess(child, options, stderr);
   };
-  const overflow = (stream: string) => () =>
-    fail(unavailable(`${what} wrote more than ${maxOutputBytes} bytes to ${stream}, and was ended.`));
-  const stdout = collect(child.stdout, maxOutputBytes, overflow('stdout'));
-  const stderr = collect(child.stderr, maxOutputBytes, overflow('stderr'));
-  feed(child, stdin, (error) =>
-    fail(error instanceof BursarError ? error : unavailable(`The input of ${what} broke off.`, error)),
+  const failOverflow = (stream: string) => () =>
+    fail(unavailable(`${label} wrote more than ${maxOutputBytes} bytes to ${stream}, and was killed.`));
+  const stdout = collectOutput(child.stdout, maxOutputBytes, failOverflow('stdout'));
+  const stderr = collectOutput(child.stderr, maxOutputBytes, failOverflow('stderr'));
+  pipeInput(child, stdin, (error) =>
+    fail(error instanceof BursarError ? error : unavailable(`The input of ${label} could not be read.`, error)),
   );
-  const timer = setTimeout(() => fail(tooSlow(what, timeoutMs)), timeoutMs);
-  const onAbort = () => fail(interrupted(what, signal));
+  const timer = setTimeout(() => fail(timedOut(label, timeoutMs)), timeoutMs);
+  const onAbort = () => fail(interrupted(label, signal));
   signal.addEventListener('abort', onAbort);
-  if (signal.aborted) onAbort(); // it was aborted while the process started
+  if (signal.aborted) onAbort(); // aborted while the process was being started
   try {
     const [code] = await once(child, 'close');
     if (failure !== null) throw failure;
     return { code, stdout: stdout(), stderr: stderr() };
   } finally {
-    isOver = true;
+    hasEnded = true;
     clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
   }

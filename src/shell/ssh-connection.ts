@@ -3,38 +3,36 @@ import { once } from 'node:events';
 import { constants, lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { connect as connectSocket } from 'node:net';
 import { dirname } from 'node:path';
-import { unavailable } from './shell-errors.ts';
-import { connectionError } from './ssh-errors.ts';
-import { type SshTarget, socketOf, sshArgv } from './ssh-target.ts';
+import { connectionError, unavailable } from './shell-errors.ts';
+import { controlSocketPath, type SshTarget, sshArgv } from './ssh-target.ts';
 
-/** The one connection that all commands share. */
+/** The ssh connection that all commands share. */
 export interface SshConnection {
-  /** After success there was a connection a moment ago: the one that was there, or a new one. */
+  /** Opens the connection unless it is open. After success it was open a moment ago. */
   ensure(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * ssh would connect by itself at the first command. Then a burst of commands would be a burst of connections, and
- * the background process of an older ssh would keep the first command's outputs open.
+ * Opens the connection explicitly. ssh would open it with the first command; but then concurrent first commands would
+ * open one connection each, and the background process of an older ssh would keep the first command's outputs open.
  */
 export function createSshConnection(target: SshTarget, environment: Record<string, string>): SshConnection {
-  const socket = socketOf(target);
-  let connecting: Promise<void> | null = null;
-
+  const socket = controlSocketPath(target);
   const folder = dirname(socket);
   const log = `${socket}.log`;
+  let connecting: Promise<void> | null = null;
 
   async function connect() {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await requirePrivateFolder(folder);
     await rm(log, { force: true });
-    // ssh keeps to its own time limit, except where a login hangs.
-    const patienceMs = (target.connectTimeoutSeconds + 10) * 1000;
-    const code = await runQuietly([...sshArgv(target, '-E', log), 'exit 0'], environment, patienceMs);
+    // ssh applies its own connect timeout, but not to a login that hangs.
+    const timeoutMs = (target.connectTimeoutSeconds + 10) * 1000;
+    const code = await runSsh([...sshArgv(target, '-E', log), 'exit 0'], environment, timeoutMs);
     if (code === 0) return;
-    const said = await readFile(log, 'utf8').catch(() => '');
-    throw connectionError(target, said || `the login ${code === null ? 'did not answer' : `ended with ${code}`}`);
+    const sshLog = await readFile(log, 'utf8').catch(() => '');
+    throw connectionError(target, sshLog || `the login ${code === null ? 'did not answer' : `ended with ${code}`}`);
   }
 
   return {
@@ -48,23 +46,28 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
 
     async close() {
       await connecting?.catch(() => undefined);
-      if (await isListening(socket)) await runQuietly(sshArgv(target, '-O', 'exit'), environment, 5000);
+      if (await isListening(socket)) await runSsh(sshArgv(target, '-O', 'exit'), environment, 5000);
       if (folder === target.controlFolder) return;
       await rm(log, { force: true });
-      // Somebody else may use it too.
+      // Fails if another connection still uses the folder.
       await rmdir(folder).catch(() => undefined);
     },
   };
 }
 
-/** Whoever can put a socket there can pose as the cluster. In a folder for temporary files others may have been first. */
+/**
+ * Anyone who can create a socket in the folder can impersonate the cluster. In a shared folder for temporary files
+ * another user may have created it first.
+ */
 async function requirePrivateFolder(folder: string): Promise<void> {
   const { uid, mode } = await lstat(folder);
   if (uid === (process.getuid?.() ?? uid) && (mode & (constants.S_IFMT | 0o022)) === constants.S_IFDIR) return;
-  throw unavailable(`${folder} is not a folder of this user alone: remove it, or choose a shorter path for the data`);
+  throw unavailable(
+    `${folder} must be a folder that only this user can write to: remove it, or choose a shorter path for the data`,
+  );
 }
 
-/** A socket whose owner was killed is still there as a file: only an answer counts. */
+/** Connects to the socket: its file remains when the process that owned it was killed. */
 async function isListening(path: string): Promise<boolean> {
   const probe = connectSocket({ path });
   try {
@@ -77,10 +80,10 @@ async function isListening(path: string): Promise<boolean> {
   }
 }
 
-/** The code; null when it was killed, which it is when its time is up or it cannot be started. */
-async function runQuietly([program = '', ...args]: string[], env: Record<string, string>, patienceMs: number) {
+/** Returns the exit code; null if ssh could not be started, or was killed at the timeout. */
+async function runSsh([program = '', ...args]: string[], env: Record<string, string>, timeoutMs: number) {
   const child = spawn(program, args, { cwd: '/', env, detached: true, stdio: 'ignore' });
-  const timer = setTimeout(() => child.kill('SIGKILL'), patienceMs);
+  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
   try {
     const [code] = await once(child, 'exit');
     return code as number | null;

@@ -3,30 +3,30 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 export interface SshTarget {
-  /** A name from the operator's ssh_config, or of a host. */
+  /** A host name, or an alias from the operator's ssh_config. */
   host: string;
   user?: string | undefined;
   port?: number | undefined;
-  /** In place of the ssh_config of the user and of the host. */
+  /** Replaces the user's and the system's ssh_config. */
   configFile?: string | undefined;
-  /** In place of all other files of known host keys. */
+  /** Replaces all other known_hosts files. */
   knownHostsFile?: string | undefined;
-  /** In place of all other keys. */
+  /** Replaces all other keys. */
   identityFile?: string | undefined;
   /**
-   * For the socket of the shared connection: a folder of this user alone. Where its path is too long for a socket, a
-   * folder for temporary files is taken in its place.
+   * The folder of the control socket; only this user may write to it. If its path is too long for a socket, a folder
+   * for temporary files is used instead.
    */
   controlFolder: string;
   connectTimeoutSeconds: number;
 }
 
-/** Seconds that the connection stays open unused, and at most stays behind when Bursar is killed. */
+/** How long an idle connection stays open, also after Bursar was killed. */
 const persistSeconds = 600;
-/** A dead connection is noticed after three times this. */
+/** A dead connection is detected after three of these intervals. */
 const aliveIntervalSeconds = 10;
 
-/** The ssh command line up to and including the host. Bursar's settings come first: in ssh the first one wins. */
+/** Builds the ssh command line up to and including the host. These options come first: in ssh the first value wins. */
 export function sshArgv(target: SshTarget, ...extra: string[]): string[] {
   const { host, user, port, configFile, knownHostsFile, identityFile, connectTimeoutSeconds } = target;
   const options = {
@@ -35,11 +35,11 @@ export function sshArgv(target: SshTarget, ...extra: string[]): string[] {
     UpdateHostKeys: 'no',
     ControlMaster: 'auto',
     ControlPersist: `${persistSeconds}`,
-    ControlPath: literal(socketOf(target)),
+    ControlPath: quoteForOption(controlSocketPath(target)),
     ConnectTimeout: `${connectTimeoutSeconds}`,
     ServerAliveInterval: `${aliveIntervalSeconds}`,
     ServerAliveCountMax: '3',
-    // Whatever an operator has set for sessions of their own.
+    // Override what the operator may have configured for interactive sessions.
     LogLevel: 'ERROR',
     RequestTTY: 'no',
     RemoteCommand: 'none',
@@ -47,8 +47,8 @@ export function sshArgv(target: SshTarget, ...extra: string[]): string[] {
     ClearAllForwardings: 'yes',
     ForwardAgent: 'no',
     ForwardX11: 'no',
-    ...(knownHostsFile && { UserKnownHostsFile: literal(knownHostsFile), GlobalKnownHostsFile: '/dev/null' }),
-    ...(identityFile && { IdentityFile: literal(identityFile), IdentitiesOnly: 'yes' }),
+    ...(knownHostsFile && { UserKnownHostsFile: quoteForOption(knownHostsFile), GlobalKnownHostsFile: '/dev/null' }),
+    ...(identityFile && { IdentityFile: quoteForOption(identityFile), IdentitiesOnly: 'yes' }),
   };
   return [
     'ssh',
@@ -62,19 +62,19 @@ export function sshArgv(target: SshTarget, ...extra: string[]): string[] {
   ];
 }
 
-/** The socket's name stands for all that makes a connection what it is: no other target ever uses it. */
-export function socketOf({ controlFolder, connectTimeoutSeconds: _, ...identity }: SshTarget): string {
-  const name = digest(JSON.stringify(Object.entries(identity).sort()));
-  // One that is the same after a crash: the connection is found again, and nothing piles up.
-  const short = `bursar-${process.getuid?.() ?? 'ssh'}-${digest(controlFolder)}`;
-  const folders = [controlFolder, join(tmpdir(), short), join('/tmp', short)];
-  return folders.map((folder) => join(folder, name)).find(isShort) ?? join('/tmp', short, name);
+/** The socket's name is a hash of everything that identifies the connection, so that no other target shares it. */
+export function controlSocketPath({ controlFolder, connectTimeoutSeconds: _, ...identity }: SshTarget): string {
+  const name = shortHash(JSON.stringify(Object.entries(identity).sort()));
+  // The name is the same after a crash, so that the connection is found again and folders do not accumulate.
+  const shortFolder = `bursar-${process.getuid?.() ?? 'ssh'}-${shortHash(controlFolder)}`;
+  const folders = [controlFolder, join(tmpdir(), shortFolder), join('/tmp', shortFolder)];
+  return folders.map((folder) => join(folder, name)).find(fitsSocket) ?? join('/tmp', shortFolder, name);
 }
 
-const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12);
+const shortHash = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 12);
 
-/** While it makes the socket, ssh adds 17 characters; macOS takes 104 with the final NUL, Linux 108. */
-const isShort = (path: string) => Buffer.byteLength(path) + 17 <= 103;
+/** ssh appends 17 characters while it creates the socket. macOS allows 104 bytes including the final NUL, Linux 108. */
+const fitsSocket = (path: string) => Buffer.byteLength(path) + 17 <= 103;
 
-/** A path in an option of ssh, which splits words at spaces and expands `%`. */
-const literal = (path: string) => `"${path.replaceAll('%', '%%')}"`;
+/** Quotes a path for an ssh option: ssh splits options at spaces and expands `%`. */
+const quoteForOption = (path: string) => `"${path.replaceAll('%', '%%')}"`;

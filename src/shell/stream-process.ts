@@ -1,44 +1,44 @@
 import { once } from 'node:events';
 import { type Readable, Transform } from 'node:stream';
 import type { BursarError } from '../domain/errors.ts';
-import { collect, endProcess, type ProcessSetting, startProcess } from './process.ts';
+import { collectOutput, killProcess, type ProcessOptions, startProcess } from './process.ts';
 import { interrupted, unavailable } from './shell-errors.ts';
 
-export interface StreamSetting extends ProcessSetting {
+export interface StreamOptions extends ProcessOptions {
   signal: AbortSignal;
-  /** Says what was wrong with an ending, if anything. */
-  judge(code: number | null, stderr: Buffer): BursarError | null;
+  /** Returns the error of a process that failed; null if it succeeded. */
+  exitError(code: number | null, stderr: Buffer): BursarError | null;
 }
 
 const maxStderrBytes = 1_000_000;
 
-/** The stream ends only once the process has ended well: half an output is never taken for a whole. */
-export async function streamProcess(argv: readonly string[], setting: StreamSetting): Promise<Readable> {
-  const { signal, what, judge } = setting;
-  if (signal.aborted) throw interrupted(what, signal);
-  const child = await startProcess(argv, setting, false);
+/** Streams the output of a process. The stream ends only after the process succeeded: truncated output never looks complete. */
+export async function streamProcess(argv: readonly string[], options: StreamOptions): Promise<Readable> {
+  const { signal, label, exitError } = options;
+  if (signal.aborted) throw interrupted(label, signal);
+  const child = await startProcess(argv, options, false);
 
   const closed = once(child, 'close');
-  let isOver = false;
+  let hasEnded = false;
   const output = new Transform({
     transform: (chunk, _encoding, done) => done(null, chunk),
     flush: (done) => {
       closed.then(([code]) => {
-        isOver = true;
-        done(judge(code, stderr()));
+        hasEnded = true;
+        done(exitError(code, stderr()));
       }, done);
     },
   });
-  const stderr = collect(child.stderr, maxStderrBytes, () =>
-    output.destroy(unavailable(`${what} wrote more than ${maxStderrBytes} bytes to stderr, and was ended.`)),
+  const stderr = collectOutput(child.stderr, maxStderrBytes, () =>
+    output.destroy(unavailable(`${label} wrote more than ${maxStderrBytes} bytes to stderr, and was killed.`)),
   );
-  const onAbort = () => output.destroy(interrupted(what, signal));
+  const onAbort = () => output.destroy(interrupted(label, signal));
   signal.addEventListener('abort', onAbort);
   output.once('close', () => {
     signal.removeEventListener('abort', onAbort);
-    if (!isOver) void endProcess(child, setting, stderr);
+    if (!hasEnded) void killProcess(child, options, stderr);
   });
   child.stdout.pipe(output);
-  if (signal.aborted) onAbort(); // it was aborted while the process started
+  if (signal.aborted) onAbort(); // aborted while the process was being started
   return output;
 }

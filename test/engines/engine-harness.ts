@@ -14,22 +14,22 @@ export interface EngineHarness {
   /** What a job asks for that leaves no room for any other. */
   wholeSystem: Pick<EngineJob, 'nodes' | 'coresPerNode'>;
   /** The shortest time limit that the system can enforce. */
-  shortestRuntimeSeconds: number;
+  minRuntimeSeconds: number;
   /** True when the system keeps finished jobs for a while, whoever has forgotten them. */
-  keepsForgotten?: boolean;
+  keepsFinishedJobs?: boolean;
   /** True when output goes straight into files: who opens /dev/stderr by name then starts it afresh, as Slurm's users know. */
-  writesIntoFiles?: boolean;
+  outputGoesDirectlyToFiles?: boolean;
   /** What it says of a job that was cancelled while it ran. By whom, not every system knows. */
   cancelReason: string;
   /** True when the system tells nobody that something has changed, so that the watcher has to ask. */
-  isSilent?: boolean;
+  hasNoChangeEvents?: boolean;
 }
 
 /** Makes a test that has a harness of its own. */
-export type Check = (title: string, body: (harness: EngineHarness) => Promise<void>) => void;
+export type EngineTest = (title: string, body: (harness: EngineHarness) => Promise<void>) => void;
 
 /** Has the engine start what it is given at once, as Bursar does when it has stored the engine's id. */
-export function drive(engine: Engine): Engine {
+export function withAutomaticRelease(engine: Engine): Engine {
   return {
     ...engine,
     async submit(job, signal) {

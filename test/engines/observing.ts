@@ -4,7 +4,7 @@ import type { Observation } from '../../src/domain/jobs/transition.ts';
 import type { Engine } from '../../src/engines/engine.ts';
 
 /** A signal that never aborts. */
-export const never = new AbortController().signal;
+export const neverAborted = new AbortController().signal;
 
 /** Waits for a condition, however slow the machine is; the limit is only there to end a test that cannot pass. */
 export async function eventually<T>(what: string, check: () => Promise<T | null | undefined | false>): Promise<T> {
@@ -21,25 +21,25 @@ export async function eventually<T>(what: string, check: () => Promise<T | null 
 }
 
 /** One look, as the watcher takes it: with what the engine has of these jobs. */
-export async function look(engine: Engine, jobIds: readonly string[] = []): Promise<Observation[]> {
-  return await engine.observe(await engine.find(jobIds, never), never);
+export async function observeAll(engine: Engine, jobIds: readonly string[] = []): Promise<Observation[]> {
+  return await engine.observe(await engine.find(jobIds, neverAborted), neverAborted);
 }
 
-export async function observationOf(engine: Engine, jobId: string): Promise<Observation | undefined> {
-  return (await look(engine, [jobId])).find((observation) => observation.jobId === jobId);
+export async function observeJob(engine: Engine, jobId: string): Promise<Observation | undefined> {
+  return (await observeAll(engine, [jobId])).find((observation) => observation.jobId === jobId);
 }
 
-export async function untilRunning(engine: Engine, jobId: string): Promise<{ startedAt: number }> {
+export async function waitUntilRunning(engine: Engine, jobId: string): Promise<{ startedAt: number }> {
   return eventually(`${jobId} runs`, async () => {
-    const seen = await observationOf(engine, jobId);
+    const seen = await observeJob(engine, jobId);
     if (seen?.kind === 'finished') throw new Error(`${jobId} finished before it was seen running: ${seen.reason}`);
     return seen?.kind === 'running' && seen;
   });
 }
 
-export async function untilFinished(engine: Engine, jobId: string): Promise<JobEnd> {
+export async function waitUntilFinished(engine: Engine, jobId: string): Promise<JobEnd> {
   return eventually(`${jobId} finishes`, async () => {
-    const seen = await observationOf(engine, jobId);
+    const seen = await observeJob(engine, jobId);
     return seen?.kind === 'finished' && seen;
   });
 }

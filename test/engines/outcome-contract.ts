@@ -2,21 +2,21 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BursarError } from '../../src/domain/errors.ts';
-import type { Check, EngineHarness, JobOverrides } from './engine-harness.ts';
-import { argv, line, put, runsOf, script } from './jobs.ts';
-import { never, untilFinished } from './observing.ts';
+import type { EngineHarness, EngineTest, JobOverrides } from './engine-harness.ts';
+import { argv, countRuns, script, shellLine, writeInput } from './jobs.ts';
+import { neverAborted, waitUntilFinished } from './observing.ts';
 
 /** How jobs end, for any engine: a part of the contract. */
-export function outcomes(check: Check): void {
+export function outcomes(check: EngineTest): void {
   const run = async (
     { engine, newJob }: EngineHarness,
     overrides: JobOverrides,
     files: Record<string, string> = {},
   ) => {
     const job = await newJob(overrides);
-    for (const [name, content] of Object.entries(files)) await put(job, name, content);
-    await engine.submit(job, never);
-    return { job, end: await untilFinished(engine, job.jobId) };
+    for (const [name, content] of Object.entries(files)) await writeInput(job, name, content);
+    await engine.submit(job, neverAborted);
+    return { job, end: await waitUntilFinished(engine, job.jobId) };
   };
   /** An engine may refuse at once, or report the job as rejected: either way the reason is told, and nothing ran. */
   const refusal = async (harness: EngineHarness, overrides: JobOverrides, files: Record<string, string> = {}) => {
@@ -25,7 +25,7 @@ export function outcomes(check: Check): void {
       assert.equal(end.outcome, 'rejected');
       assert.equal(end.elapsedSeconds, 0);
       assert.equal(end.startedAt, null);
-      assert.equal(await runsOf(job), 0);
+      assert.equal(await countRuns(job), 0);
       return end.reason;
     } catch (error) {
       if (error instanceof BursarError && error.code === 'job_refused') return error.message;
@@ -34,38 +34,38 @@ export function outcomes(check: Check): void {
   };
 
   check('success', async (harness) => {
-    const { end } = await run(harness, line('true'));
+    const { end } = await run(harness, shellLine('true'));
     assert.deepEqual([end.outcome, end.exitCode, end.reason], ['succeeded', 0, 'exit code 0']);
   });
 
   check('an exit code', async (harness) => {
-    const { end } = await run(harness, line('exit 3'));
+    const { end } = await run(harness, shellLine('exit 3'));
     assert.deepEqual([end.outcome, end.exitCode, end.reason], ['failed', 3, 'exit code 3']);
   });
 
   check('a command that does not exist', async (harness) => {
-    const { end, job } = await run(harness, line('no-such-command --help'));
+    const { end, job } = await run(harness, shellLine('no-such-command --help'));
     assert.deepEqual([end.outcome, end.exitCode], ['failed', 127]);
     assert.match(end.reason, /command not found/);
     assert.match(await readFile(job.workspace.stderr, 'utf8'), /no-such-command/);
   });
 
   check('death by a signal', async (harness) => {
-    const { end } = await run(harness, line('ulimit -c 0; kill -SEGV $$'));
+    const { end } = await run(harness, shellLine('ulimit -c 0; kill -SEGV $$'));
     assert.deepEqual([end.outcome, end.exitCode], ['failed', null]);
     assert.match(end.reason, /SIGSEGV/);
   });
 
   check('the time limit', async (harness) => {
-    const { end } = await run(harness, { ...line('sleep 600'), runtimeSeconds: harness.shortestRuntimeSeconds });
+    const { end } = await run(harness, { ...shellLine('sleep 600'), runtimeSeconds: harness.minRuntimeSeconds });
     assert.equal(end.outcome, 'timed_out');
     assert.match(end.reason, /limit/);
-    assert.ok(end.elapsedSeconds >= harness.shortestRuntimeSeconds);
+    assert.ok(end.elapsedSeconds >= harness.minRuntimeSeconds);
   });
 
   check('output is kept, each stream in its own file', async (harness) => {
-    const byName = harness.writesIntoFiles ? '>> /dev/stderr' : '> /dev/stderr';
-    const { job } = await run(harness, line(`echo to out; echo to err >&2; echo by name ${byName}`));
+    const byName = harness.outputGoesDirectlyToFiles ? '>> /dev/stderr' : '> /dev/stderr';
+    const { job } = await run(harness, shellLine(`echo to out; echo to err >&2; echo by name ${byName}`));
     assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'to out\n');
     assert.equal(await readFile(job.workspace.stderr, 'utf8'), 'to err\nby name\n');
   });

@@ -1,7 +1,7 @@
 import { createLocalShell } from '../../src/shell/local-shell.ts';
 import { shellContract, variable } from './shell-contract.ts';
 
-shellContract('the local shell', async () => {
+shellContract('local shell', async () => {
   const shell = createLocalShell({ environment: { [variable.name]: variable.value } });
   return { shell, close: () => shell.close() };
 });

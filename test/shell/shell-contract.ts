@@ -17,32 +17,32 @@ export interface ShellHarness {
   close(): Promise<void>;
 }
 
-/** Ample limits for whatever a test is not about. */
-export const ample = (changes: Partial<RunOptions> = {}): RunOptions => ({
+/** Limits that a test does not reach unless it overrides them. */
+export const generousLimits = (overrides: Partial<RunOptions> = {}): RunOptions => ({
   signal: new AbortController().signal,
   timeoutMs: 20_000,
   maxOutputBytes: 10_000_000,
-  ...changes,
+  ...overrides,
 });
 
-/** Set in the environment that the harness gives to its shell. */
+/** The harness sets this variable in the environment of its shell. */
 export const variable = { name: 'BURSAR_TEST', value: `it's $HOME; \`id\` "ü"` };
 
 const transient = { name: 'BursarError', code: 'unavailable', transient: true };
 
-/** The guarantees of `Shell`, for any shell that runs things on this host. */
+/** Tests the guarantees of `Shell`, for every shell that runs commands on this host. */
 export function shellContract(name: string, makeHarness: () => Promise<ShellHarness>): void {
-  describe(`${name} keeps the contract of shells`, () => {
+  describe(`${name} meets the Shell contract`, () => {
     let harness: ShellHarness;
     before(async () => {
       harness = await makeHarness();
     });
     after(() => harness.close());
-    const run = (argv: string[], changes: Partial<RunOptions> = {}) => harness.shell.run(argv, ample(changes));
-    const sh = (script: string, changes: Partial<RunOptions> = {}) => run(['sh', '-c', script], changes);
-    const stream = (argv: string[], signal = ample().signal) => harness.shell.stream(argv, { signal });
+    const run = (argv: string[], options: Partial<RunOptions> = {}) => harness.shell.run(argv, generousLimits(options));
+    const sh = (script: string, options: Partial<RunOptions> = {}) => run(['sh', '-c', script], options);
+    const stream = (argv: string[], signal = generousLimits().signal) => harness.shell.stream(argv, { signal });
 
-    test('arguments arrive as they are, whatever is in them', async () => {
+    test('passes arguments with special characters unchanged', async () => {
       const words = [
         '',
         ' ',
@@ -78,8 +78,8 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       assert.deepEqual(stdout.split('\0').slice(0, -1), words);
     });
 
-    test('any arguments arrive as they are', async () => {
-      const word = fc.string({ unit: 'binary' }).filter((each) => !each.includes('\0'));
+    test('passes random arguments unchanged', async () => {
+      const word = fc.string({ unit: 'binary' }).filter((text) => !text.includes('\0'));
       await fc.assert(
         fc.asyncProperty(fc.array(word, { minLength: 1 }), async (words) => {
           const { stdout } = await run(['printf', '%s\\0', ...words]);
@@ -89,23 +89,23 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       );
     });
 
-    test('codes are those of the command, 255 included', async () => {
+    test('returns the exit code of the command, including 255', async () => {
       for (const code of [0, 1, 2, 3, 126, 127, 128, 193, 254, 255]) {
         assert.deepEqual(await sh(`echo out; echo err >&2; exit ${code}`), { code, stdout: 'out\n', stderr: 'err\n' });
       }
     });
 
-    test('a command that a signal ended has no code', async () => {
+    test('returns no exit code for a command that was killed by a signal', async () => {
       assert.equal((await sh('kill -9 $$')).code, null);
       assert.equal((await sh('kill -15 $$')).code, null);
     });
 
-    test('a name that the shell knows itself is a program all the same', async () => {
-      assert.match((await run(['printf', '%q', 'a b'])).stdout, /^('a b'|a\\ b)$/); // of coreutils: dash has no %q
+    test('runs a program, not the shell built-in of the same name', async () => {
+      assert.match((await run(['printf', '%q', 'a b'])).stdout, /^('a b'|a\\ b)$/); // from coreutils: the printf of dash has no %q
       await assert.rejects(run(['./-c']), transient);
     });
 
-    test('a program that does not exist says so', async () => {
+    test('reports a program that does not exist', async () => {
       for (const program of ['no-such-program', '/no/such/program']) {
         await assert.rejects(run([program]), {
           ...transient,
@@ -114,40 +114,40 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       }
     });
 
-    test('output without a last newline, binary noise and none at all are kept', async () => {
+    test('returns empty output, control characters and output without a final newline unchanged', async () => {
       assert.deepEqual(await sh('printf a; printf b >&2'), { code: 0, stdout: 'a', stderr: 'b' });
       assert.deepEqual(await run(['true']), { code: 0, stdout: '', stderr: '' });
       assert.equal((await sh(String.raw`printf '\001\n\n'`)).stdout, '\x01\n\n');
     });
 
-    test('large output is complete', async () => {
+    test('returns large output completely', async () => {
       const { stdout } = await sh('seq 1 300000');
       assert.equal(stdout.length, 1_988_895);
       assert.equal(stdout.endsWith('\n300000\n'), true);
     });
 
-    test('input is nothing, text, bytes or a stream', async () => {
+    test('accepts no input, text, bytes or a stream', async () => {
       const content = randomBytes(3_000_000);
       assert.equal((await run(['cat'])).stdout, '');
       assert.equal((await run(['cat'], { stdin: 'zwölf\n' })).stdout, 'zwölf\n');
       assert.equal((await run(['wc', '-c'], { stdin: content })).stdout.trim(), '3000000');
-      const pieces = Array.from({ length: 30 }, (_, i) => content.subarray(i * 100_000, (i + 1) * 100_000));
+      const chunks = Array.from({ length: 30 }, (_, i) => content.subarray(i * 100_000, (i + 1) * 100_000));
       const [viaStream, viaBytes] = await Promise.all([
-        run(['sha256sum'], { stdin: Readable.from(pieces) }),
+        run(['sha256sum'], { stdin: Readable.from(chunks) }),
         run(['sha256sum'], { stdin: content }),
       ]);
       assert.equal(viaStream.stdout, viaBytes.stdout);
     });
 
-    test('a command need not read its input', async () => {
+    test('succeeds if the command does not read its input', async () => {
       const stdin = Readable.from([randomBytes(5_000_000)]);
       assert.equal((await run(['true'], { stdin: randomBytes(5_000_000) })).code, 0);
       assert.equal((await run(['true'], { stdin })).code, 0);
       assert.equal(stdin.destroyed, true);
     });
 
-    test('input that breaks off ends the command, and is not taken for its end', async () => {
-      const file = scratch();
+    test('kills the command if its input fails, instead of ending the input', async () => {
+      const file = temporaryPath();
       async function* source() {
         yield 'half';
         await sleep(50);
@@ -156,7 +156,7 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       const script = `cat > /dev/null; touch ${file}`;
       await assert.rejects(sh(script, { stdin: Readable.from(source()) }), {
         ...transient,
-        message: /input.*broke off/,
+        message: /input.*could not be read/,
       });
       const destroyed = Readable.from(['x']);
       destroyed.destroy();
@@ -165,9 +165,9 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       await assert.rejects(readFile(file), { code: 'ENOENT' });
     });
 
-    test('the time limit kills the command and all it has started', async () => {
+    test('kills the command and its children at the timeout', async () => {
       const started = performance.now();
-      await killed(async (script) => {
+      await expectKilled(async (script) => {
         await assert.rejects(sh(script, { timeoutMs: 700 }), {
           ...transient,
           message: /within 0\.[67] s/,
@@ -176,8 +176,8 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       assert.equal(performance.now() - started < 8000, true);
     });
 
-    test('an abort kills the command and all it has started', async () => {
-      await killed(async (script, hasStarted) => {
+    test('kills the command and its children when aborted', async () => {
+      await expectKilled(async (script, hasStarted) => {
         const controller = new AbortController();
         const end = assert.rejects(sh(script, { signal: controller.signal }), { ...transient, message: /interrupted/ });
         await hasStarted();
@@ -187,7 +187,7 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       await assert.rejects(sh('true', { signal: AbortSignal.abort() }), transient);
     });
 
-    test('an abort right after the start leaves nothing running', async () => {
+    test('leaves nothing running when aborted right after the start', async () => {
       const tag = `4${String(Date.now()).slice(-7)}`;
       for (let delayMs = 0; delayMs < 20; delayMs += 1) {
         const controller = new AbortController();
@@ -200,10 +200,10 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       assert.equal(stdout.includes(`sleep ${tag}`), false);
     });
 
-    test('output beyond the limit ends the command, on stdout and on stderr', async () => {
-      for (const to of ['', '>&2']) {
-        await killed(async (script) => {
-          const flood = `${script.replace(/sleep \d+$/, '')} yes ${to}`;
+    test('kills a command that writes more than the limit to stdout or to stderr', async () => {
+      for (const redirection of ['', '>&2']) {
+        await expectKilled(async (script) => {
+          const flood = `${script.replace(/sleep \d+$/, '')} yes ${redirection}`;
           await assert.rejects(sh(flood, { maxOutputBytes: 1000 }), { ...transient, message: /wrote more than/ });
         });
       }
@@ -212,40 +212,40 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       await assert.rejects(sh('printf 123456 >&2', { maxOutputBytes: 5 }), transient);
     });
 
-    test('a stream gives the output as it comes, and ends with the command', async () => {
-      const file = scratch();
+    test('streams output as it is written, until the command ends', async () => {
+      const file = temporaryPath();
       const output = await stream([
         'sh',
         '-c',
         `echo one; until [ -e ${file} ]; do sleep 0.02; done; echo two; echo noise >&2`,
       ]);
-      const pieces: string[] = [];
-      for await (const piece of output) {
-        pieces.push(String(piece));
+      const chunks: string[] = [];
+      for await (const chunk of output) {
+        chunks.push(String(chunk));
         await writeFile(file, ''); // the command waits for this
       }
       await rm(file);
-      assert.equal(pieces.join(''), 'one\ntwo\n');
-      // What looks like the beginning of a mark is output as well.
+      assert.equal(chunks.join(''), 'one\ntwo\n');
+      // Output that looks like the beginning of a marker is not dropped.
       assert.equal(await text(await stream(['printf', 'bursar-'])), 'bursar-');
       assert.equal(await text(await stream(['true'])), '');
       assert.equal((await text(await stream(['seq', '1', '300000']))).length, 1_988_895);
     });
 
-    test('a stream of a command that fails is destroyed, not ended', async () => {
+    test('destroys the stream of a command that fails, instead of ending it', async () => {
       const consume = async (argv: string[]) => await text(await stream(argv));
       await assert.rejects(consume(['sh', '-c', 'echo half; exit 3']), { ...transient, message: /failed \(3\)/ });
       await assert.rejects(consume(['sh', '-c', 'echo half; kill -9 $$']), transient);
       await assert.rejects(consume(['no-such-program']), transient);
     });
 
-    test('destroying a stream ends the command, and so does an abort', async () => {
-      await killed(async (script, hasStarted) => {
+    test('kills the command when its stream is destroyed or aborted', async () => {
+      await expectKilled(async (script, hasStarted) => {
         const output = await stream(['sh', '-c', script]);
         await hasStarted();
         output.destroy();
       });
-      await killed(async (script, hasStarted) => {
+      await expectKilled(async (script, hasStarted) => {
         const controller = new AbortController();
         const output = await stream(['sh', '-c', script], controller.signal);
         const end = assert.rejects(text(output), transient);
@@ -256,7 +256,7 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       await assert.rejects(stream(['true'], AbortSignal.abort()), transient);
     });
 
-    test('the environment has what was given, and nothing of Bursar', async () => {
+    test("sets the given environment variables, and none of Bursar's own", async () => {
       process.env.SBATCH_ACCOUNT = 'leaked';
       process.env.BURSAR_SECRET = 'leaked';
       try {
@@ -264,7 +264,7 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
         const variables = stdout.split('\0');
         assert.equal(variables.includes(`${variable.name}=${variable.value}`), true);
         assert.equal(
-          variables.some((each) => each.endsWith('=leaked')),
+          variables.some((variable) => variable.endsWith('=leaked')),
           false,
         );
         for (const name of ['PATH', 'HOME', 'USER', 'LOGNAME']) assert.match(stdout, new RegExp(`(^|\0)${name}=`));
@@ -275,7 +275,7 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
       }
     });
 
-    test('many commands at a time keep to their own', async () => {
+    test('keeps the input and output of concurrent commands apart', async () => {
       const results = await Promise.all(Array.from({ length: 40 }, (_, i) => sh(`cat; exit ${i}`, { stdin: `${i}` })));
       for (const [i, { code, stdout }] of results.entries()) {
         assert.deepEqual({ code, stdout }, { code: i, stdout: `${i}` });
@@ -284,11 +284,13 @@ export function shellContract(name: string, makeHarness: () => Promise<ShellHarn
   });
 }
 
-const scratch = () => join(tmpdir(), `bursar-shell-${randomBytes(6).toString('hex')}`);
+const temporaryPath = () => join(tmpdir(), `bursar-shell-${randomBytes(6).toString('hex')}`);
 
-/** Gives out a script with a child of its own that notes both pids, and checks that both are soon gone afterwards. */
-async function killed(body: (script: string, hasStarted: () => Promise<unknown>) => Promise<void>): Promise<void> {
-  const file = scratch();
+/** Passes `body` a script that starts a child and writes both pids to a file. Then checks that both processes end soon. */
+async function expectKilled(
+  body: (script: string, hasStarted: () => Promise<unknown>) => Promise<void>,
+): Promise<void> {
+  const file = temporaryPath();
   const pids = () =>
     readFile(file, 'utf8').then(
       (content) => (content.endsWith('.\n') ? content : undefined),
@@ -297,7 +299,7 @@ async function killed(body: (script: string, hasStarted: () => Promise<unknown>)
   const script = `sleep 300 >/dev/null 2>&1 & echo $$ $! . > ${file}; sleep 300`;
   try {
     await body(script, () => until('the command has started', pids));
-    for (const pid of (await until('it has started', pids)).split(' ').slice(0, 2)) {
+    for (const pid of (await until('the command has started', pids)).split(' ').slice(0, 2)) {
       await until(`process ${pid} is gone`, () => (isAlive(Number(pid)) ? undefined : true), 5);
     }
   } finally {
@@ -305,7 +307,7 @@ async function killed(body: (script: string, hasStarted: () => Promise<unknown>)
   }
 }
 
-/** A dead process that nobody has waited for yet is not alive. */
+/** A zombie process is not alive. */
 function isAlive(pid: number): boolean {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
   return stdout.trim() !== '' && !stdout.startsWith('Z');

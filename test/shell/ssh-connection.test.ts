@@ -12,29 +12,29 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSshShell, type SshShellOptions } from '../../src/shell/ssh-shell.ts';
-import { socketOf } from '../../src/shell/ssh-target.ts';
+import { controlSocketPath } from '../../src/shell/ssh-target.ts';
 import { findControlMasters, startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
-import { ample } from './shell-contract.ts';
+import { generousLimits } from './shell-contract.ts';
 
 const transient = { name: 'BursarError', code: 'unavailable', transient: true };
 
-async function setUp(t: TestContext, changes: (folder: string) => Partial<SshShellOptions> = () => ({})) {
+async function setUp(t: TestContext, overrides: (folder: string) => Partial<SshShellOptions> = () => ({})) {
   const sshd = await startSshd();
-  const options = { ...sshd.options, ...changes(sshd.folder) };
+  const options = { ...sshd.options, ...overrides(sshd.folder) };
   const shell = createSshShell(options);
   t.after(async () => {
     await shell.close();
     await sshd.close();
   });
-  const run = (...argv: string[]) => shell.run(argv, ample());
+  const run = (...argv: string[]) => shell.run(argv, generousLimits());
   const masters = () => findControlMasters(options.controlFolder);
-  /** The connection's name for the other side, the same for all commands on it. */
+  /** Identifies the connection: the same for all commands on it. */
   const connection = async () => (await run('printenv', 'SSH_CONNECTION')).stdout;
   return { sshd, options, shell, run, masters, connection };
 }
 
-test('fifty commands share one connection, and closing ends it', async (t) => {
+test('fifty commands share one connection, which close() ends', async (t) => {
   const { shell, masters, connection } = await setUp(t);
   const names = new Set<string>();
   for (let i = 0; i < 10; i += 1) names.add(await connection());
@@ -45,30 +45,30 @@ test('fifty commands share one connection, and closing ends it', async (t) => {
   await until('the connection is closed', () => masters().length === 0 || undefined, 5);
 });
 
-test('a burst of first commands makes one connection', async (t) => {
+test('concurrent first commands open one connection', async (t) => {
   const { masters, connection } = await setUp(t);
   const names = await Promise.all(Array.from({ length: 30 }, connection));
   assert.equal(new Set(names).size, 1);
   assert.equal(masters().length, 1);
 });
 
-test('more streams than a connection takes are served all the same, and commands beside them', async (t) => {
+test('runs more streams than one connection allows, and a command at the same time', async (t) => {
   const { shell, run } = await setUp(t);
   const controller = new AbortController();
-  const tag = `60.${randomInt(1e9)}`; // nobody else sleeps as long as this
+  const tag = `60.${randomInt(1e9)}`; // a duration that no other process sleeps
   const idle = await Promise.all(
     Array.from({ length: 14 }, () => shell.stream(['sh', '-c', `echo ready; sleep ${tag}`], controller)),
   );
   for (const stream of idle) await new Promise((resolve) => stream.once('data', resolve).on('error', () => undefined));
   assert.equal((await run('echo', 'beside')).stdout, 'beside\n');
   controller.abort();
-  await sleep(0); // the streams close
+  await sleep(0); // let the streams close
   await shell.close();
   const processes = execFileSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' });
-  assert.equal(processes.includes(tag), false, 'closing waits until all are killed');
+  assert.equal(processes.includes(tag), false, 'close() waits until all commands are killed');
 });
 
-test('a connection that was killed is made again by the next command', async (t) => {
+test('the next command reopens a connection that was killed', async (t) => {
   const { run, masters } = await setUp(t);
   await run('true');
   for (let round = 0; round < 3; round += 1) {
@@ -80,11 +80,11 @@ test('a connection that was killed is made again by the next command', async (t)
   assert.equal(masters().length, 1);
 });
 
-test('a command that loses its connection says so, and the next one works', async (t) => {
+test('reports a lost connection, and the next command succeeds', async (t) => {
   const { sshd, shell, run, masters } = await setUp(t);
   await run('true');
   const lost = assert.rejects(run('sleep', '15'), { ...transient, message: /was lost while sleep on/ });
-  const stream = await shell.stream(['sh', '-c', 'echo half; sleep 15'], ample());
+  const stream = await shell.stream(['sh', '-c', 'echo half; sleep 15'], generousLimits());
   const broken = assert.rejects(text(stream), transient);
   await sleep(300);
   const [master] = masters();
@@ -100,7 +100,7 @@ test('a command that loses its connection says so, and the next one works', asyn
   assert.equal((await run('echo', 'again')).stdout, 'again\n');
 });
 
-test('a server that is down is a passing trouble, and commands work when it is back', async (t) => {
+test('reports a stopped server as a transient error, and works again after its restart', async (t) => {
   const { sshd, run } = await setUp(t);
   await run('true');
   await sshd.stop();
@@ -110,7 +110,7 @@ test('a server that is down is a passing trouble, and commands work when it is b
   assert.equal((await run('echo', 'back')).stdout, 'back\n');
 });
 
-test('a host that never answers is given up in time', async (t) => {
+test('gives up in time on a host that never answers', async (t) => {
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   t.after(() => silent.close());
@@ -121,46 +121,48 @@ test('a host that never answers is given up in time', async (t) => {
   assert.equal(performance.now() - started < 6000, true);
 });
 
-test('an input whose command finds no connection is let go of, and may fail meanwhile', async (t) => {
+test('destroys the input of a command that gets no connection, and ignores an error of that input', async (t) => {
   const silent = createServer().listen(0, '127.0.0.1');
   await once(silent, 'listening');
   t.after(() => silent.close());
   const { port } = silent.address() as AddressInfo;
   const { shell } = await setUp(t, () => ({ port, connectTimeoutSeconds: 1 }));
   const [whole, broken] = [Readable.from(['input']), new Readable({ read: () => undefined })];
-  const runs = [whole, broken].map((stdin) => assert.rejects(shell.run(['cat'], { ...ample(), stdin }), transient));
-  broken.destroy(new Error('the input broke off'));
+  const runs = [whole, broken].map((stdin) =>
+    assert.rejects(shell.run(['cat'], { ...generousLimits(), stdin }), transient),
+  );
+  broken.destroy(new Error('the input failed'));
   await Promise.all(runs);
   assert.equal(whole.destroyed, true);
 });
 
-test('a name that nobody has says so', async (t) => {
+test('reports an unknown host name', async (t) => {
   const { run } = await setUp(t, () => ({ host: 'no-such-host.invalid' }));
   await assert.rejects(run('true'), { ...transient, message: /no host of this name/ });
 });
 
-test('an unknown host key is refused with the way to pin it', async (t) => {
-  const { sshd, run } = await setUp(t, (folder) => ({ knownHostsFile: join(folder, 'nobody') }));
+test('rejects an unknown host key and explains how to pin it', async (t) => {
+  const { sshd, run } = await setUp(t, (folder) => ({ knownHostsFile: join(folder, 'missing') }));
   await assert.rejects(run('true'), {
     ...transient,
-    message: /not known.*ssh-keyscan -p \d+ 127\.0\.0\.1 >> .*nobody/,
+    message: /not known.*ssh-keyscan -p \d+ 127\.0\.0\.1 >> .*missing/,
   });
-  assert.equal((await readdir(sshd.folder)).includes('nobody'), false, 'no key is pinned by itself');
+  assert.equal((await readdir(sshd.folder)).includes('missing'), false, 'no key is pinned automatically');
 });
 
-test('a host key that is not the pinned one is refused', async (t) => {
+test('rejects a host key that differs from the pinned one', async (t) => {
   const { sshd, options, run } = await setUp(t);
   const [type, key] = (await readFile(join(sshd.folder, 'user_key.pub'), 'utf8')).split(' ');
   await writeFile(join(sshd.folder, 'known_hosts'), `[127.0.0.1]:${options.port} ${type} ${key}\n`);
   await assert.rejects(run('true'), { ...transient, message: /not the pinned one.*ssh-keygen -R/ });
 });
 
-test('a key that is not accepted is named', async (t) => {
+test('names the key that the server does not accept', async (t) => {
   const { run } = await setUp(t, (folder) => ({ identityFile: join(folder, 'host_key') }));
   await assert.rejects(run('true'), { ...transient, message: /did not accept the key .*host_key.*authorized_keys/ });
 });
 
-test('the ssh_config of the operator counts, but not what would change commands', async (t) => {
+test("uses the operator's ssh_config, except for settings that would change commands", async (t) => {
   const { sshd, options } = await setUp(t);
   const lines = [
     'Host cluster',
@@ -179,44 +181,48 @@ test('the ssh_config of the operator counts, but not what would change commands'
   const { controlFolder, connectTimeoutSeconds, environment } = options;
   const shell = createSshShell({ host: 'cluster', configFile, controlFolder, connectTimeoutSeconds, environment });
   t.after(() => shell.close());
-  assert.deepEqual(await shell.run(['echo', 'mine'], ample()), { code: 0, stdout: 'mine\n', stderr: '' });
+  assert.deepEqual(await shell.run(['echo', 'mine'], generousLimits()), { code: 0, stdout: 'mine\n', stderr: '' });
 });
 
-test('paths with spaces and percent signs are paths', async (t) => {
+test('accepts paths that contain spaces and percent signs', async (t) => {
   const { sshd, options } = await setUp(t);
-  const odd = join(sshd.folder, 'a %h b');
-  await mkdir(odd);
+  const oddFolder = join(sshd.folder, 'a %h b');
+  await mkdir(oddFolder);
   for (const name of ['known_hosts', 'user_key']) {
-    await writeFile(join(odd, name), await readFile(join(sshd.folder, name)), { mode: 0o600 });
+    await writeFile(join(oddFolder, name), await readFile(join(sshd.folder, name)), { mode: 0o600 });
   }
-  const files = { knownHostsFile: join(odd, 'known_hosts'), identityFile: join(odd, 'user_key'), controlFolder: odd };
+  const files = {
+    knownHostsFile: join(oddFolder, 'known_hosts'),
+    identityFile: join(oddFolder, 'user_key'),
+    controlFolder: oddFolder,
+  };
   const shell = createSshShell({ ...options, ...files });
   t.after(() => shell.close());
-  assert.equal((await shell.run(['echo', 'mine'], ample())).stdout, 'mine\n');
-  assert.equal((await readdir(odd)).length, 4, 'the socket and its log are there too');
+  assert.equal((await shell.run(['echo', 'mine'], generousLimits())).stdout, 'mine\n');
+  assert.equal((await readdir(oddFolder)).length, 4, 'with the socket and its log');
 });
 
-test('a folder with too long a path for a socket is stood in for by a short one, which goes with the shell', async (t) => {
+test('uses a short temporary folder if the path is too long for a socket, and removes it on close', async (t) => {
   const { options } = await setUp(t);
   const long = { ...options, controlFolder: join(tmpdir(), 'x'.repeat(90)) };
-  const socket = socketOf(long);
+  const socket = controlSocketPath(long);
   assert.ok(Buffer.byteLength(socket) < 90);
   const shell = createSshShell(long);
   t.after(() => shell.close());
-  const say = async (text: string) => (await shell.run(['echo', text], ample())).stdout;
-  assert.equal(await say('mine'), 'mine\n');
+  const echo = async (text: string) => (await shell.run(['echo', text], generousLimits())).stdout;
+  assert.equal(await echo('mine'), 'mine\n');
   assert.equal((await stat(dirname(socket))).mode & 0o777, 0o700);
   assert.equal(existsSync(long.controlFolder), false);
   await shell.close();
   assert.equal(existsSync(dirname(socket)), false);
-  // A folder that others can write to may hold a socket of theirs.
+  // Another user could have created a socket in a folder that everyone can write to.
   await mkdir(dirname(socket));
   t.after(() => rm(dirname(socket), { recursive: true, force: true }));
   await chmod(dirname(socket), 0o777);
-  await assert.rejects(say('yours'), { ...transient, message: /not a folder of this user alone/ });
+  await assert.rejects(echo('yours'), { ...transient, message: /must be a folder that only this user can write to/ });
 });
 
-test('what start-up files print is not taken for output', async (t) => {
+test('does not return what start-up files print as output', async (t) => {
   const { sshd, run, options } = await setUp(t);
   const noisy = join(sshd.folder, 'noisy');
   await writeFile(noisy, '#!/bin/sh\necho welcome\necho motd >&2\nexec sh -c "$SSH_ORIGINAL_COMMAND"\n', {
@@ -226,5 +232,5 @@ test('what start-up files print is not taken for output', async (t) => {
   await writeFile(join(sshd.folder, 'user_key.pub'), `command="${noisy}" ${key}`);
   assert.deepEqual(await run('echo', 'mine'), { code: 0, stdout: 'mine\n', stderr: '' });
   const shell = createSshShell(options);
-  assert.equal(await text(await shell.stream(['echo', 'mine'], ample())), 'mine\n');
+  assert.equal(await text(await shell.stream(['echo', 'mine'], generousLimits())), 'mine\n');
 });

@@ -2,7 +2,7 @@ import { createSshShell } from '../../src/shell/ssh-shell.ts';
 import { startSshd } from '../support/sshd.ts';
 import { shellContract, variable } from './shell-contract.ts';
 
-shellContract('the ssh shell', async () => {
+shellContract('ssh shell', async () => {
   const sshd = await startSshd();
   const shell = createSshShell({ ...sshd.options, environment: { [variable.name]: variable.value } });
   return {

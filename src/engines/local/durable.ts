@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, rename, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { errorCode } from './system-error.ts';
+import { systemErrorCode } from '../../domain/errors.ts';
+import { syncFolder } from '../../files/sync-folder.ts';
 
 /**
  * Writes a file that did not exist. True: it is there, complete, and survives a power cut. False: somebody was
@@ -12,7 +13,7 @@ export async function writeOnce(path: string, content: string): Promise<boolean>
   try {
     await link(temporary, path);
   } catch (error) {
-    if (errorCode(error) === 'EEXIST') return false;
+    if (systemErrorCode(error) === 'EEXIST') return false;
     throw error;
   } finally {
     await unlink(temporary).catch(() => {}); // a temporary file that stays is harmless
@@ -41,7 +42,7 @@ export async function publishFolder(folder: string, file: string, content: strin
   } catch (error) {
     await rm(unpublished, { recursive: true, force: true });
     // A folder that is not empty is never replaced by `rename`.
-    if (errorCode(error) !== 'ENOTEMPTY' && errorCode(error) !== 'EEXIST') throw error;
+    if (systemErrorCode(error) !== 'ENOTEMPTY' && systemErrorCode(error) !== 'EEXIST') throw error;
   }
   await syncFolder(parent);
 }
@@ -52,7 +53,7 @@ export async function retireFolder(folder: string): Promise<void> {
   try {
     await rename(folder, retired);
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return;
+    if (systemErrorCode(error) === 'ENOENT') return;
     throw error;
   }
   await rm(retired, { recursive: true, force: true });
@@ -87,14 +88,4 @@ async function writeTemporary(path: string, content: string): Promise<string> {
     throw error;
   }
   return temporary;
-}
-
-/** Makes durable which files a folder has. */
-export async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { assertNever, BursarError } from '../../domain/errors.ts';
+import { assertNever, BursarError, systemErrorCode } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine } from '../engine.ts';
 import { endCancelledUnstarted, type JobLimits } from './ending.ts';
@@ -8,7 +8,6 @@ import { createJobList, type LocalJob } from './job-list.ts';
 import { signalProcess } from './processes.ts';
 import { claim, markCancelled, publishRequest, readStart } from './records.ts';
 import { createScheduler } from './scheduler.ts';
-import { errorCode } from './system-error.ts';
 
 export interface LocalEngineOptions extends JobLimits {
   /** The engine's own folder, for its records; no other engine may use it at the same time. */
@@ -103,7 +102,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
         try {
           await writeFile(join(directory, '.health'), `${now()}\n`);
         } catch (error) {
-          return { ok: false, detail: `its folder cannot be written (${errorCode(error)})` };
+          return { ok: false, detail: `its folder cannot be written (${systemErrorCode(error)})` };
         }
         const counts = `${list.having('running').length} running, ${list.having('queued').length} queued`;
         const detail = `${scheduler.coresInUse()} of ${cores} cores in use, ${counts}`;
@@ -150,7 +149,7 @@ async function guard<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>
     return await work();
   } catch (error) {
     if (error instanceof BursarError) throw error;
-    const message = `The local engine cannot use its records (${errorCode(error) ?? 'internal error'})`;
+    const message = `The local engine cannot use its records (${systemErrorCode(error) ?? 'internal error'})`;
     throw new BursarError('unavailable', message, { cause: error, transient: true });
   }
 }

@@ -1,8 +1,8 @@
 import { join } from 'node:path';
+import { systemErrorCode } from '../../domain/errors.ts';
 import { examine, type LocalJobState, withdrawDamaged } from './examine.ts';
 import { hasRecord, listRecords, readRequest, removeRecord } from './records.ts';
 import { coresNeeded } from './slots.ts';
-import { errorCode } from './system-error.ts';
 
 export interface LocalJob {
   jobId: string;
@@ -60,7 +60,9 @@ export function createJobList({ directory, cores, now, onTrouble }: JobListOptio
 
     async readAll() {
       for (const jobId of await listRecords(directory)) {
-        await read(jobId).catch((error) => onTrouble(`the record of job ${jobId} is unreadable (${errorCode(error)})`));
+        await read(jobId).catch((error) =>
+          onTrouble(`the record of job ${jobId} is unreadable (${systemErrorCode(error)})`),
+        );
       }
     },
 
@@ -72,7 +74,7 @@ export function createJobList({ directory, cores, now, onTrouble }: JobListOptio
         // Somebody has removed the record by hand: the engine does not have this job any more.
         if (job.standing.kind === 'queued' && !(await hasRecord(job.folder))) jobs.delete(job.jobId);
       } catch (error) {
-        onTrouble(`job ${job.jobId} cannot be looked at (${errorCode(error)})`);
+        onTrouble(`job ${job.jobId} cannot be looked at (${systemErrorCode(error)})`);
       }
       return job.standing.kind !== before || !jobs.has(job.jobId);
     },

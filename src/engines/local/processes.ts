@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemErrorCode } from '../../domain/errors.ts';
 import type { JobProcesses, ProcessId, ProcessTable } from './process-table.ts';
 import { linuxProcesses } from './processes-linux.ts';
 import { psProcesses } from './processes-ps.ts';
-import { errorCode } from './system-error.ts';
 
 const table: ProcessTable = process.platform === 'linux' ? linuxProcesses : psProcesses;
 
@@ -23,7 +23,7 @@ export function processExists(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return errorCode(error) !== 'ESRCH';
+    return systemErrorCode(error) !== 'ESRCH';
   }
 }
 

@@ -1,11 +1,12 @@
 import { access, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { systemErrorCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
+import { syncFolder } from '../../files/sync-folder.ts';
 import type { EngineJob } from '../engine.ts';
-import { isLeftover, publishFolder, retireFolder, syncFolder, writeOnce, writeOver, writerOf } from './durable.ts';
+import { isLeftover, publishFolder, retireFolder, writeOnce, writeOver, writerOf } from './durable.ts';
 import type { ProcessId } from './process-table.ts';
 import { processExists } from './processes.ts';
-import { errorCode } from './system-error.ts';
 
 /**
  * A job is a folder named after it. Its files appear in this order, each complete or not at all, and say what
@@ -112,8 +113,8 @@ async function read<T>(path: string, isValid: (value: unknown) => value is T): P
   try {
     text = await readFile(path, 'utf8');
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return 'absent';
-    if (errorCode(error) === 'EISDIR') return 'damaged';
+    if (systemErrorCode(error) === 'ENOENT') return 'absent';
+    if (systemErrorCode(error) === 'EISDIR') return 'damaged';
     throw error;
   }
   try {

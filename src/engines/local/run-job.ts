@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { systemErrorCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { bytesPerKb } from '../../domain/units.ts';
 import type { EngineJob } from '../engine.ts';
@@ -10,7 +11,6 @@ import { jobEnvironment, scratchFolderOf } from './environment.ts';
 import { type Output, openOutput } from './output.ts';
 import type { JobProcesses, ProcessId } from './process-table.ts';
 import { identify, killJob, residentKb, terminateJob } from './processes.ts';
-import { errorCode } from './system-error.ts';
 import { watchLimits } from './watch-limits.ts';
 
 export interface Run {
@@ -80,7 +80,7 @@ function openOutputs(run: Run, causes: Causes): Promise<Output[]> {
       capBytes: run.limits.outputKb * bytesPerKb,
       onExceeded: () => causes.add({ kind: 'output_exceeded', stream }),
       onFailure: (error) =>
-        causes.add({ kind: 'broken', reason: `its ${stream} could not be kept (${errorCode(error)})` }),
+        causes.add({ kind: 'broken', reason: `its ${stream} could not be kept (${systemErrorCode(error)})` }),
     });
   return Promise.all([open('stdout'), open('stderr')]);
 }
@@ -109,7 +109,7 @@ async function start(
 const requestErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'ELOOP', 'E2BIG', 'ERR_INVALID_ARG_VALUE']);
 
 function endNotStarted(error: Error, program: string): JobEnd {
-  const code = errorCode(error) ?? '';
+  const code = systemErrorCode(error) ?? '';
   const hint = code === 'E2BIG' ? 'the command is too long' : `it could not be started (${code})`;
   return endUnstarted(requestErrors.has(code) ? 'rejected' : 'node_failed', `${program}: ${hint}`, Date.now());
 }

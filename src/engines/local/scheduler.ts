@@ -1,5 +1,5 @@
+import pLimit from 'p-limit';
 import type { JobLimits } from './ending.ts';
-import { createInTurn } from './in-turn.ts';
 import type { JobList, LocalJob } from './job-list.ts';
 import { whatFits } from './slots.ts';
 import { startSupervisor } from './start-supervisor.ts';
@@ -36,7 +36,7 @@ export function createScheduler({
 }: SchedulerOptions): Scheduler {
   /** Jobs with a supervisor of ours that is not known to have claimed them, nor to have ended. */
   const starting = new Set<string>();
-  const inTurn = createInTurn();
+  const exclusive = pLimit(1);
   let isStopped = false;
 
   function coresInUse(): number {
@@ -67,7 +67,7 @@ export function createScheduler({
 
   function lookAt(job: LocalJob, before = () => {}): void {
     if (isStopped) return;
-    void inTurn(async () => {
+    void exclusive(async () => {
       before();
       // A job that is still queued could not be started. It is tried again with the next look at all, not at once.
       if (!(await list.refresh(job))) return;
@@ -77,7 +77,7 @@ export function createScheduler({
   }
 
   function withList<T>(work: () => Promise<T>): Promise<T> {
-    return inTurn(async () => {
+    return exclusive(async () => {
       const result = await work();
       startWhatFits();
       return result;
@@ -96,7 +96,7 @@ export function createScheduler({
     coresInUse,
     async stop() {
       isStopped = true;
-      await inTurn(async () => {});
+      await exclusive(async () => {});
     },
   };
 }

@@ -3,13 +3,14 @@
  * It claims the job, runs it, and records how it ended. Any number of supervisors may be started for a job: all but
  * the one that claims it end at once. Told to stop (SIGTERM), it cancels its job.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
+import { systemErrorCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { endUnstarted, type JobLimits } from './ending.ts';
 import { identify } from './processes.ts';
 import { claim, isMarkedCancelled, readRequest, recordEnd, recordGroup } from './records.ts';
 import { runJob } from './run-job.ts';
-import { errorCode } from './system-error.ts';
 
 async function supervise(folder: string, limits: JobLimits): Promise<void> {
   // Before the claim: whoever reads the claim may send a signal.
@@ -37,7 +38,11 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
     onLeader: (leader) => recordGroup(folder, leader),
   }).catch((error) => {
     console.error(error);
-    return endUnstarted('node_failed', `it could not be run (${errorCode(error) ?? 'internal error'})`, Date.now());
+    return endUnstarted(
+      'node_failed',
+      `it could not be run (${systemErrorCode(error) ?? 'internal error'})`,
+      Date.now(),
+    );
   });
   await keepTrying(folder, end);
 }
@@ -56,7 +61,7 @@ async function keepTrying(folder: string, end: JobEnd): Promise<void> {
       await recordEnd(folder, end);
       return;
     } catch (error) {
-      if (errorCode(error) === 'ENOENT' || attempt === 600) throw error;
+      if (systemErrorCode(error) === 'ENOENT' || attempt === 600) throw error;
       await sleep(1000);
     }
   }

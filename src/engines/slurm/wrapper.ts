@@ -1,5 +1,6 @@
 import { assertNever, BursarError } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
+import { quoteForBash } from '../../shell/quote.ts';
 import type { EngineJob } from '../engine.ts';
 import { duplicateStartSignal } from './slurm-job.ts';
 
@@ -81,16 +82,3 @@ function commandLines(command: JobCommand): string[] {
 }
 
 const quoteAll = (argv: readonly string[]) => argv.map(quoteForBash).join(' ');
-
-/**
- * A word for bash, on one line whatever is in it: sbatch refuses a script with the line ends of Windows, and lines of
- * its own could be taken for options.
- */
-export function quoteForBash(text: string): string {
-  if (text.includes('\0')) throw new BursarError('job_refused', 'the command holds a NUL character: remove it');
-  const escaped = text
-    .replace(/[\\']/g, (character) => `\\${character}`)
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it looks for
-    .replace(/[\x01-\x1f\x7f]/g, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`);
-  return `$'${escaped}'`;
-}

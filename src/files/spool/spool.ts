@@ -5,8 +5,8 @@ import { Readable } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
+import { syncFolder } from '../sync-folder.ts';
 import type { ZipSource } from '../zip/zip-source.ts';
-import { syncFolder } from './sync-folder.ts';
 import { createUploadBuffer } from './upload-buffer.ts';
 
 export interface Upload {

@@ -8,8 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { isMarkedCancelled, markCancelled } from '../../../src/engines/local/records.ts';
-import { count, hold, line, release, runsOf } from '../jobs.ts';
-import { eventually, look, never, observationOf, untilFinished, untilRunning } from '../observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../jobs.ts';
+import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
@@ -24,32 +24,32 @@ function startSupervisor(h: LocalHarness, job: EngineJob): ChildProcess {
 
 /** A job that is queued behind one that has all the cores. */
 async function queueBehind(h: LocalHarness, overrides: Pick<EngineJob, 'command'>) {
-  const [holder, queued] = [await h.newJob({ ...hold, ...h.wholeSystem }), await h.newJob(overrides)];
-  for (const job of [holder, queued]) await h.engine.submit(job, never);
-  await untilRunning(h.engine, holder.jobId);
+  const [holder, queued] = [await h.newJob({ ...runUntilReleased, ...h.wholeSystem }), await h.newJob(overrides)];
+  for (const job of [holder, queued]) await h.engine.submit(job, neverAborted);
+  await waitUntilRunning(h.engine, holder.jobId);
   return { holder, queued };
 }
 
 localTest('a job whose supervisor is killed is lost, and nothing of it stays', {}, async (h) => {
-  const job = await h.newJob(line('setsid sleep 600 & sleep 601 & touch ready; sleep 602'));
-  await h.engine.submit(job, never);
-  const { startedAt } = await untilRunning(h.engine, job.jobId);
+  const job = await h.newJob(shellLine('setsid sleep 600 & sleep 601 & touch ready; sleep 602'));
+  await h.engine.submit(job, neverAborted);
+  const { startedAt } = await waitUntilRunning(h.engine, job.jobId);
   await eventually('it is ready', async () => existsSync(join(job.workspace.directory, 'ready')));
   process.kill(await supervisorOf(h, job), 'SIGKILL');
-  const end = await untilFinished(h.engine, job.jobId);
+  const end = await waitUntilFinished(h.engine, job.jobId);
   assert.equal(end.reason, 'its supervisor died (was the machine restarted?)');
   assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['lost', startedAt, 0]);
   assert.deepEqual(processesMentioning(job.jobId), []);
   assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
-  assert.deepEqual(await untilFinished(await h.reopen(), job.jobId), end);
+  assert.deepEqual(await waitUntilFinished(await h.reopen(), job.jobId), end);
 });
 
 localTest('a supervisor that is told to stop ends its job as failed by the node', {}, async (h) => {
-  const job = await h.newJob(hold);
-  await h.engine.submit(job, never);
-  await untilRunning(h.engine, job.jobId);
+  const job = await h.newJob(runUntilReleased);
+  await h.engine.submit(job, neverAborted);
+  await waitUntilRunning(h.engine, job.jobId);
   process.kill(await supervisorOf(h, job), 'SIGTERM');
-  const end = await untilFinished(h.engine, job.jobId);
+  const end = await waitUntilFinished(h.engine, job.jobId);
   assert.deepEqual(
     [end.outcome, end.reason],
     ['node_failed', 'its supervisor was told to stop (is the machine shutting down?)'],
@@ -57,86 +57,86 @@ localTest('a supervisor that is told to stop ends its job as failed by the node'
 });
 
 localTest('another process with the number of a dead supervisor is not taken for it', {}, async (h) => {
-  const job = await h.newJob(hold);
-  await h.engine.submit(job, never);
-  await untilRunning(h.engine, job.jobId);
+  const job = await h.newJob(runUntilReleased);
+  await h.engine.submit(job, neverAborted);
+  await waitUntilRunning(h.engine, job.jobId);
   process.kill(await supervisorOf(h, job), 'SIGKILL');
   await h.engine.close();
   const path = join(h.recordOf(job), 'start.json');
   const start = await readJson(path);
   await writeFile(path, JSON.stringify({ ...start, supervisor: { ...start.supervisor, pid: process.pid } }));
-  assert.equal((await observationOf(await h.reopen(), job.jobId))?.kind, 'finished');
+  assert.equal((await observeJob(await h.reopen(), job.jobId))?.kind, 'finished');
 });
 
 localTest('of several supervisors for one job, one runs it', {}, async (h) => {
-  const { holder, queued } = await queueBehind(h, line('echo ran >> runs; sleep 0.2'));
+  const { holder, queued } = await queueBehind(h, shellLine('echo ran >> runs; sleep 0.2'));
   const supervisors = [1, 2, 3, 4].map(() => startSupervisor(h, queued));
   await Promise.all(supervisors.map((supervisor) => once(supervisor, 'exit')));
-  assert.equal((await untilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
-  await release(holder);
-  assert.equal(await runsOf(queued), 1);
+  assert.equal((await waitUntilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
+  await letFinish(holder);
+  assert.equal(await countRuns(queued), 1);
 });
 
 localTest('a supervisor of an earlier life that starts late has its cores counted', { cores: 1 }, async (h) => {
-  const { holder, queued } = await queueBehind(h, hold);
-  const last = await h.newJob(count);
-  await h.engine.submit(last, never);
+  const { holder, queued } = await queueBehind(h, runUntilReleased);
+  const last = await h.newJob(runOnce);
+  await h.engine.submit(last, neverAborted);
   startSupervisor(h, queued);
-  await untilRunning(h.engine, queued.jobId);
-  assert.match((await h.engine.health(never)).detail, /^2 of 1 cores in use, 2 running, 1 queued/);
-  await release(holder);
-  await untilFinished(h.engine, holder.jobId);
-  assert.equal((await observationOf(h.engine, last.jobId))?.kind, 'queued');
-  await release(queued);
-  assert.equal((await untilFinished(h.engine, last.jobId)).outcome, 'succeeded');
-  assert.equal(await runsOf(queued), 1);
+  await waitUntilRunning(h.engine, queued.jobId);
+  assert.match((await h.engine.health(neverAborted)).detail, /^2 of 1 cores in use, 2 running, 1 queued/);
+  await letFinish(holder);
+  await waitUntilFinished(h.engine, holder.jobId);
+  assert.equal((await observeJob(h.engine, last.jobId))?.kind, 'queued');
+  await letFinish(queued);
+  assert.equal((await waitUntilFinished(h.engine, last.jobId)).outcome, 'succeeded');
+  assert.equal(await countRuns(queued), 1);
 });
 
 localTest('the wish to cancel is enough, even if the signal is lost', {}, async (h) => {
-  const job = await h.newJob(hold);
-  await h.engine.submit(job, never);
-  await untilRunning(h.engine, job.jobId);
+  const job = await h.newJob(runUntilReleased);
+  await h.engine.submit(job, neverAborted);
+  await waitUntilRunning(h.engine, job.jobId);
   await markCancelled(h.recordOf(job));
   assert.ok(await isMarkedCancelled(h.recordOf(job)));
-  assert.equal((await untilFinished(h.engine, job.jobId)).reason, 'cancelled by its owner');
+  assert.equal((await waitUntilFinished(h.engine, job.jobId)).reason, 'cancelled by its owner');
 });
 
 localTest('a job that is to be cancelled between its claim and its start does not run', {}, async (h) => {
-  const { holder, queued } = await queueBehind(h, count);
+  const { holder, queued } = await queueBehind(h, runOnce);
   await markCancelled(h.recordOf(queued));
   startSupervisor(h, queued);
-  const end = await untilFinished(h.engine, queued.jobId);
+  const end = await waitUntilFinished(h.engine, queued.jobId);
   assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);
-  await release(holder);
-  assert.equal(await runsOf(queued), 0);
+  await letFinish(holder);
+  assert.equal(await countRuns(queued), 0);
 });
 
 localTest('a job whose supervisor cannot be started waits, and is tried again', { cores: 1 }, async (h) => {
-  const { holder, queued } = await queueBehind(h, count);
+  const { holder, queued } = await queueBehind(h, runOnce);
   const obstacle = join(h.recordOf(queued), 'supervisor.log');
   await mkdir(obstacle);
-  await release(holder);
-  await untilFinished(h.engine, holder.jobId);
-  await eventually('trouble is told', async () => (await h.engine.health(never)).detail.includes('EISDIR'));
-  assert.equal((await observationOf(h.engine, queued.jobId))?.kind, 'queued');
+  await letFinish(holder);
+  await waitUntilFinished(h.engine, holder.jobId);
+  await eventually('trouble is told', async () => (await h.engine.health(neverAborted)).detail.includes('EISDIR'));
+  assert.equal((await observeJob(h.engine, queued.jobId))?.kind, 'queued');
   await rmdir(obstacle);
-  assert.equal((await untilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
+  assert.equal((await waitUntilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
 });
 
 localTest('damaged records are told as lost, and the engine goes on', { cores: 1 }, async (h) => {
-  const jobs = await Promise.all(Array.from({ length: 3 }, () => h.newJob(count)));
+  const jobs = await Promise.all(Array.from({ length: 3 }, () => h.newJob(runOnce)));
   const [noRequest, noStart, noEnd] = jobs as [EngineJob, EngineJob, EngineJob];
-  for (const job of [noStart, noEnd]) await h.engine.submit(job, never);
-  for (const job of [noStart, noEnd]) await untilFinished(h.engine, job.jobId);
-  const { holder } = await queueBehind(h, count);
-  await h.engine.submit(noRequest, never);
+  for (const job of [noStart, noEnd]) await h.engine.submit(job, neverAborted);
+  for (const job of [noStart, noEnd]) await waitUntilFinished(h.engine, job.jobId);
+  const { holder } = await queueBehind(h, runOnce);
+  await h.engine.submit(noRequest, neverAborted);
   await h.engine.close();
   await writeFile(join(h.recordOf(noRequest), 'request.json'), '{"sequence":');
   await rm(join(h.recordOf(noStart), 'exit.json'));
   await writeFile(join(h.recordOf(noStart), 'start.json'), '[]');
   await writeFile(join(h.recordOf(noEnd), 'exit.json'), '');
   const later = await h.reopen();
-  const ends = await Promise.all(jobs.map((job) => untilFinished(later, job.jobId)));
+  const ends = await Promise.all(jobs.map((job) => waitUntilFinished(later, job.jobId)));
   assert.deepEqual(
     ends.map(({ outcome, reason }) => [outcome, reason]),
     [
@@ -145,16 +145,16 @@ localTest('damaged records are told as lost, and the engine goes on', { cores: 1
       ['lost', 'its exit record is damaged'],
     ],
   );
-  assert.equal(await runsOf(noRequest), 0);
+  assert.equal(await countRuns(noRequest), 0);
   const again = await h.reopen();
-  assert.deepEqual(await Promise.all(jobs.map((job) => untilFinished(again, job.jobId))), ends);
-  await release(holder);
+  assert.deepEqual(await Promise.all(jobs.map((job) => waitUntilFinished(again, job.jobId))), ends);
+  await letFinish(holder);
 });
 
 localTest('what a crash leaves half-written is cleaned up, and nothing else', {}, async (h) => {
   const job = await h.newJob();
-  await h.engine.submit(job, never);
-  await untilFinished(h.engine, job.jobId);
+  await h.engine.submit(job, neverAborted);
+  await waitUntilFinished(h.engine, job.jobId);
   const { directory } = h.options;
   const uuid = '00000000-0000-4000-8000-000000000000';
   const temporary = (pid: number) => join(h.recordOf(job), `exit.json.${pid}-${uuid}.tmp`);
@@ -170,7 +170,7 @@ localTest('what a crash leaves half-written is cleaned up, and nothing else', {}
   ]);
   assert.deepEqual([existsSync(temporary(2 ** 22 + 1)), existsSync(temporary(process.pid))], [false, true]);
   assert.deepEqual(
-    (await look(later)).map(({ jobId }) => jobId),
+    (await observeAll(later)).map(({ jobId }) => jobId),
     [job.jobId],
   );
 });
@@ -181,7 +181,7 @@ localTest('whenever Bursar is killed, every job runs exactly once', { cores: 3 }
   const orders = join(h.root, 'orders.json');
   await h.engine.close();
   for (let round = 0; round < 15; round++) {
-    for (let n = 0; n < 2; n++) jobs.push(await h.newJob(line(`echo ran >> runs; sleep 0.${round % 4}`)));
+    for (let n = 0; n < 2; n++) jobs.push(await h.newJob(shellLine(`echo ran >> runs; sleep 0.${round % 4}`)));
     await writeFile(orders, JSON.stringify({ options: h.options, jobs }));
     const bursar = spawn(process.execPath, [host, orders], { stdio: ['ignore', 'ignore', 'inherit'] });
     await sleep(120 + Math.random() * 350);
@@ -189,13 +189,13 @@ localTest('whenever Bursar is killed, every job runs exactly once', { cores: 3 }
     await once(bursar, 'exit');
   }
   const later = await h.reopen();
-  for (const job of jobs) await later.submit(job, never);
-  for (const job of jobs) assert.equal((await untilFinished(later, job.jobId)).outcome, 'succeeded');
-  assert.deepEqual(await Promise.all(jobs.map(runsOf)), Array(jobs.length).fill(1));
+  for (const job of jobs) await later.submit(job, neverAborted);
+  for (const job of jobs) assert.equal((await waitUntilFinished(later, job.jobId)).outcome, 'succeeded');
+  assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(jobs.length).fill(1));
 });
 
 localTest('an engine that is closed keeps nothing alive, and its jobs go on', {}, async (h) => {
-  const job = await h.newJob(hold);
+  const job = await h.newJob(runUntilReleased);
   await h.engine.close();
   const program = `
     import { createLocalEngine } from ${JSON.stringify(import.meta.resolve('../../../src/engines/local/engine.ts'))};
@@ -208,7 +208,7 @@ localTest('an engine that is closed keeps nothing alive, and its jobs go on', {}
   const bursar = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
   assert.deepEqual(await once(bursar, 'exit'), [0, null]);
   const later = await h.reopen();
-  assert.equal((await observationOf(later, job.jobId))?.kind, 'running');
-  await release(job);
-  assert.equal((await untilFinished(later, job.jobId)).outcome, 'succeeded');
+  assert.equal((await observeJob(later, job.jobId))?.kind, 'running');
+  await letFinish(job);
+  assert.equal((await waitUntilFinished(later, job.jobId)).outcome, 'succeeded');
 });

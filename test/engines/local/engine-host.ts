@@ -2,13 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocalEngine } from '../../../src/engines/local/engine.ts';
-import { never } from '../observing.ts';
+import { neverAborted } from '../observing.ts';
 
 const { options, jobs } = JSON.parse(await readFile(process.argv[2] ?? '', 'utf8'));
 const engine = createLocalEngine(options);
-await engine.open(never);
-for (const job of jobs) await engine.submit(job, never);
+await engine.open(neverAborted);
+for (const job of jobs) await engine.submit(job, neverAborted);
 for (;;) {
-  await engine.observe(new Map(), never);
+  await engine.observe(new Map(), neverAborted);
   await sleep(5);
 }

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { argv, line, put } from '../jobs.ts';
-import { eventually, never, untilFinished, untilRunning } from '../observing.ts';
+import { argv, shellLine, writeInput } from '../jobs.ts';
+import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
 
 async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']>[0]) {
   const job = await h.newJob(overrides);
-  await h.engine.submit(job, never);
-  return { job, end: await untilFinished(h.engine, job.jobId) };
+  await h.engine.submit(job, neverAborted);
+  return { job, end: await waitUntilFinished(h.engine, job.jobId) };
 }
 
 localTest('a flood of output ends the job, and the file keeps exactly what is allowed', { outputKb: 50 }, async (h) => {
-  const { job, end } = await run(h, line('yes'));
+  const { job, end } = await run(h, shellLine('yes'));
   assert.deepEqual([end.outcome, end.exitCode], ['output_exceeded', null]);
   assert.match(end.reason, /50 KB to stdout/);
   assert.equal((await stat(job.workspace.stdout)).size, 50_000);
@@ -21,9 +21,9 @@ localTest('a flood of output ends the job, and the file keeps exactly what is al
 });
 
 localTest('output is too much even if the job has ended meanwhile', { outputKb: 1 }, async (h) => {
-  const exactly = await run(h, line('head -c 1000 /dev/zero >&2'));
+  const exactly = await run(h, shellLine('head -c 1000 /dev/zero >&2'));
   assert.equal(exactly.end.outcome, 'succeeded');
-  const more = await run(h, line('head -c 1001 /dev/zero >&2'));
+  const more = await run(h, shellLine('head -c 1001 /dev/zero >&2'));
   assert.equal(more.end.outcome, 'output_exceeded');
   assert.equal((await stat(more.job.workspace.stderr)).size, 1000);
 });
@@ -31,15 +31,15 @@ localTest('output is too much even if the job has ended meanwhile', { outputKb: 
 localTest('memory is counted over all processes of the job', { memoryMb: 200 }, async (h) => {
   const hog = 'const kept = Buffer.alloc(90e6, 1); setInterval(() => kept.fill(2), 1000)';
   const one = await h.newJob(argv(process.execPath, '-e', hog));
-  await h.engine.submit(one, never);
-  const { end } = await run(h, line(`'${process.execPath}' -e '${hog}' & '${process.execPath}' -e '${hog}'`));
+  await h.engine.submit(one, neverAborted);
+  const { end } = await run(h, shellLine(`'${process.execPath}' -e '${hog}' & '${process.execPath}' -e '${hog}'`));
   assert.equal(end.outcome, 'out_of_memory');
   assert.match(end.reason, /200 MB/);
-  await untilRunning(h.engine, one.jobId);
+  await waitUntilRunning(h.engine, one.jobId);
 });
 
 localTest('background children are gone when the job is, and do not hold it up', {}, async (h) => {
-  const { job, end } = await run(h, line('sleep 600 & (trap "" TERM HUP; sleep 601) & echo done'));
+  const { job, end } = await run(h, shellLine('sleep 600 & (trap "" TERM HUP; sleep 601) & echo done'));
   assert.equal(end.outcome, 'succeeded');
   assert.deepEqual(processesMentioning(job.jobId), []);
   assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'done\n');
@@ -47,14 +47,17 @@ localTest('background children are gone when the job is, and do not hold it up',
 
 localTest('strays in a session of their own are gone too', {}, async (h) => {
   const stray = 'setsid sh -c "sleep 600 & touch ready; sleep 601"';
-  const { job, end } = await run(h, line(`${stray} & until [ -e ready ]; do sleep 0.02; done; exit 4`));
+  const { job, end } = await run(h, shellLine(`${stray} & until [ -e ready ]; do sleep 0.02; done; exit 4`));
   assert.deepEqual([end.outcome, end.exitCode], ['failed', 4]);
   assert.deepEqual(processesMentioning(job.jobId), []);
 });
 
 localTest('a stray that hides with the pipes in its hands does not hold up the end', {}, async (h) => {
   const hiding = 'echo $$ > stray; exec sleep 602';
-  const { job, end } = await run(h, line(`env -i setsid sh -c '${hiding}' & until [ -s stray ]; do sleep 0.02; done`));
+  const { job, end } = await run(
+    h,
+    shellLine(`env -i setsid sh -c '${hiding}' & until [ -s stray ]; do sleep 0.02; done`),
+  );
   assert.equal(end.outcome, 'succeeded');
   process.kill(Number(await readFile(join(job.workspace.directory, 'stray'), 'utf8')), 'SIGKILL');
 });
@@ -62,16 +65,16 @@ localTest('a stray that hides with the pipes in its hands does not hold up the e
 localTest('a job is asked to end before it is killed, and its children too', { killGraceSeconds: 30 }, async (h) => {
   // The shell dies of the signal at once; its child has time to put things in order.
   const child = 'trap "sleep 0.3; echo saved; exit" TERM; touch ready; while :; do sleep 0.05; done';
-  const job = await h.newJob(line(`sh -c '${child}'; true`));
-  await h.engine.submit(job, never);
+  const job = await h.newJob(shellLine(`sh -c '${child}'; true`));
+  await h.engine.submit(job, neverAborted);
   await eventually('the child is ready', async () => existsSync(join(job.workspace.directory, 'ready')));
-  await h.engine.cancel(job.jobId, never);
-  assert.equal((await untilFinished(h.engine, job.jobId)).outcome, 'cancelled');
+  await h.engine.cancel(job.jobId, neverAborted);
+  assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'cancelled');
   assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'saved\n');
 });
 
 localTest('a job that does not listen is killed', { killGraceSeconds: 0.2 }, async (h) => {
-  const { job, end } = await run(h, { ...line('trap "" TERM; while :; do sleep 0.05; done'), runtimeSeconds: 1 });
+  const { job, end } = await run(h, { ...shellLine('trap "" TERM; while :; do sleep 0.05; done'), runtimeSeconds: 1 });
   assert.deepEqual([end.outcome, end.reason], ['timed_out', 'it reached its time limit of 1 s']);
   assert.deepEqual(processesMentioning(job.jobId), []);
 });
@@ -108,7 +111,7 @@ localTest('the environment is minimal', {}, async (h) => {
 
 localTest('files are private, nothing of the engine is open, and the scratch folder goes', {}, async (h) => {
   const listing = 'umask; cat; mktemp >/dev/null; ls -l /proc/self/fd';
-  const { job, end } = await run(h, line(listing));
+  const { job, end } = await run(h, shellLine(listing));
   assert.equal(end.outcome, 'succeeded');
   const text = await readFile(job.workspace.stdout, 'utf8');
   assert.match(text, /^0077\n/);
@@ -118,17 +121,17 @@ localTest('files are private, nothing of the engine is open, and the scratch fol
 });
 
 localTest('output is not written through a link', {}, async (h) => {
-  const job = await h.newJob(line('echo mine'));
-  await put(job, 'precious', 'precious');
+  const job = await h.newJob(shellLine('echo mine'));
+  await writeInput(job, 'precious', 'precious');
   await symlink(join(job.workspace.directory, 'precious'), job.workspace.stdout);
-  await h.engine.submit(job, never);
-  await untilFinished(h.engine, job.jobId);
+  await h.engine.submit(job, neverAborted);
+  await waitUntilFinished(h.engine, job.jobId);
   assert.equal(await readFile(join(job.workspace.directory, 'precious'), 'utf8'), 'precious');
   assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'mine\n');
 });
 
 localTest('a command that the system cannot take is rejected', {}, async (h) => {
-  for (const overrides of [line('a\0b'), argv('echo', 'x'.repeat(200_000))]) {
+  for (const overrides of [shellLine('a\0b'), argv('echo', 'x'.repeat(200_000))]) {
     const { end } = await run(h, overrides);
     assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['rejected', null, 0]);
   }

@@ -3,8 +3,8 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { coresNeeded, whatFits } from '../../../src/engines/local/slots.ts';
-import { count, hold, line, release, runsOf } from '../jobs.ts';
-import { eventually, never, observationOf, untilFinished, untilRunning } from '../observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../jobs.ts';
+import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { localTest } from './harness.ts';
 
 test('a job needs its cores on all its nodes, but never more than there are', () => {
@@ -22,7 +22,7 @@ test('jobs start in order, and one that does not fit holds up those behind it', 
 
 /** Says in a file that all jobs share when it starts and when it ends. */
 const logged = (name: string, cores: number) =>
-  line(`echo "+ ${name} ${cores}" >> ../../../log; sleep 0.1; echo "- ${name} ${cores}" >> ../../../log`);
+  shellLine(`echo "+ ${name} ${cores}" >> ../../../log; sleep 0.1; echo "- ${name} ${cores}" >> ../../../log`);
 
 async function readLog(root: string): Promise<{ sign: string; name: string; cores: number }[]> {
   const rows = (await readFile(join(root, 'log'), 'utf8')).trim().split('\n');
@@ -40,10 +40,10 @@ localTest(
     const jobs = [];
     for (const [index, coresPerNode] of sizes.entries()) {
       const job = await h.newJob({ coresPerNode, ...logged(`job${index}`, Math.min(coresPerNode, 3)) });
-      await h.engine.submit(job, never);
+      await h.engine.submit(job, neverAborted);
       jobs.push(job);
     }
-    for (const job of jobs) assert.equal((await untilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+    for (const job of jobs) assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
     let inUse = 0;
     for (const { sign, cores } of await readLog(h.root)) {
       inUse += sign === '+' ? cores : -cores;
@@ -54,16 +54,16 @@ localTest(
 );
 
 localTest('first come, first served, also across a restart', { cores: 1 }, async (h) => {
-  const first = await h.newJob(hold);
-  await h.engine.submit(first, never);
-  await untilRunning(h.engine, first.jobId);
+  const first = await h.newJob(runUntilReleased);
+  await h.engine.submit(first, neverAborted);
+  await waitUntilRunning(h.engine, first.jobId);
   const names = ['c', 'a', 'd', 'b', 'e'];
   const jobs = await Promise.all(names.map((name) => h.newJob({ jobId: name, ...logged(name, 1) })));
-  for (const job of jobs.slice(0, 3)) await h.engine.submit(job, never);
+  for (const job of jobs.slice(0, 3)) await h.engine.submit(job, neverAborted);
   const later = await h.reopen();
-  for (const job of jobs.slice(3)) await later.submit(job, never);
-  await release(first);
-  for (const job of jobs) await untilFinished(later, job.jobId);
+  for (const job of jobs.slice(3)) await later.submit(job, neverAborted);
+  await letFinish(first);
+  for (const job of jobs) await waitUntilFinished(later, job.jobId);
   const starts = (await readLog(h.root)).filter(({ sign }) => sign === '+').map(({ name }) => name);
   assert.deepEqual(starts, names);
 });
@@ -73,40 +73,43 @@ localTest('jobs that fit run at the same time', { cores: 2 }, async (h) => {
   const pair = await Promise.all(
     ['left', 'right'].map((name, index) => {
       const other = ['right', 'left'][index];
-      return h.newJob(line(`touch ../../../${name}; until [ -e ../../../${other} ]; do sleep 0.02; done`));
+      return h.newJob(shellLine(`touch ../../../${name}; until [ -e ../../../${other} ]; do sleep 0.02; done`));
     }),
   );
-  for (const job of pair) await h.engine.submit(job, never);
-  for (const job of pair) assert.equal((await untilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+  for (const job of pair) await h.engine.submit(job, neverAborted);
+  for (const job of pair) assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
 });
 
 localTest('the next job starts when one ends, without anybody looking', { cores: 1 }, async (h) => {
-  const jobs = await Promise.all([1, 2, 3].map(() => h.newJob(count)));
-  for (const job of jobs) await h.engine.submit(job, never);
-  await eventually('all have run', async () => (await Promise.all(jobs.map(runsOf))).every((runs) => runs === 1));
+  const jobs = await Promise.all([1, 2, 3].map(() => h.newJob(runOnce)));
+  for (const job of jobs) await h.engine.submit(job, neverAborted);
+  await eventually('all have run', async () => (await Promise.all(jobs.map(countRuns))).every((runs) => runs === 1));
 });
 
 localTest('health tells what is going on, and when the folder is gone', { cores: 2 }, async (h) => {
-  const [running, waiting] = [await h.newJob({ ...hold, coresPerNode: 2 }), await h.newJob()];
-  await h.engine.submit(running, never);
-  await untilRunning(h.engine, running.jobId);
-  await h.engine.submit(waiting, never);
-  assert.deepEqual(await h.engine.health(never), { ok: true, detail: '2 of 2 cores in use, 1 running, 1 queued' });
-  await release(running);
-  for (const job of [waiting, running]) await untilFinished(h.engine, job.jobId);
+  const [running, waiting] = [await h.newJob({ ...runUntilReleased, coresPerNode: 2 }), await h.newJob()];
+  await h.engine.submit(running, neverAborted);
+  await waitUntilRunning(h.engine, running.jobId);
+  await h.engine.submit(waiting, neverAborted);
+  assert.deepEqual(await h.engine.health(neverAborted), {
+    ok: true,
+    detail: '2 of 2 cores in use, 1 running, 1 queued',
+  });
+  await letFinish(running);
+  for (const job of [waiting, running]) await waitUntilFinished(h.engine, job.jobId);
   await rm(h.options.directory, { recursive: true });
-  assert.deepEqual(await h.engine.health(never), { ok: false, detail: 'its folder cannot be written (ENOENT)' });
+  assert.deepEqual(await h.engine.health(neverAborted), { ok: false, detail: 'its folder cannot be written (ENOENT)' });
   const refused = { name: 'BursarError', code: 'unavailable', transient: true };
-  await assert.rejects(h.engine.submit(await h.newJob(), never), refused);
+  await assert.rejects(h.engine.submit(await h.newJob(), neverAborted), refused);
 });
 
 localTest('a job whose record somebody removed is unknown, and holds up nobody', { cores: 1 }, async (h) => {
-  const [running, removed, next] = [await h.newJob(hold), await h.newJob(count), await h.newJob(count)];
-  for (const job of [running, removed, next]) await h.engine.submit(job, never);
-  await untilRunning(h.engine, running.jobId);
+  const [running, removed, next] = [await h.newJob(runUntilReleased), await h.newJob(runOnce), await h.newJob(runOnce)];
+  for (const job of [running, removed, next]) await h.engine.submit(job, neverAborted);
+  await waitUntilRunning(h.engine, running.jobId);
   await rm(h.recordOf(removed), { recursive: true });
-  assert.equal(await observationOf(h.engine, removed.jobId), undefined);
-  await release(running);
-  assert.equal((await untilFinished(h.engine, next.jobId)).outcome, 'succeeded');
-  assert.equal(await runsOf(removed), 0);
+  assert.equal(await observeJob(h.engine, removed.jobId), undefined);
+  await letFinish(running);
+  assert.equal((await waitUntilFinished(h.engine, next.jobId)).outcome, 'succeeded');
+  assert.equal(await countRuns(removed), 0);
 });

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../../src/engines/local/engine.ts';
 import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
-import { eventually, look, never } from '../observing.ts';
+import { eventually, neverAborted, observeAll } from '../observing.ts';
 
 export interface LocalHarness extends EngineHarness {
   /** A folder of the test's own, above the workspaces. */
@@ -28,7 +28,7 @@ export async function localHarness(overrides: Partial<LocalEngineOptions> = {}):
   await mkdir(directory);
   await symlink(sharedCache, join(directory, '.cache'));
   let engine = createLocalEngine(options);
-  await engine.open(never);
+  await engine.open(neverAborted);
   return {
     root,
     options,
@@ -39,17 +39,17 @@ export async function localHarness(overrides: Partial<LocalEngineOptions> = {}):
     async reopen() {
       await engine.close();
       engine = createLocalEngine(options);
-      await engine.open(never);
+      await engine.open(neverAborted);
       return engine;
     },
     async close() {
-      await endAll(engine);
+      await cancelAllJobs(engine);
       await engine.close();
       await eventually('no process of the test is left', async () => processesMentioning(root).length === 0);
       await rm(root, { recursive: true, force: true });
     },
     wholeSystem: { nodes: 1, coresPerNode: options.cores },
-    shortestRuntimeSeconds: 1,
+    minRuntimeSeconds: 1,
     cancelReason: 'cancelled by its owner',
     recordOf: (job) => join(directory, job.jobId),
   };
@@ -90,10 +90,10 @@ export const smallJob = {
   site: {},
 } as const;
 
-export async function endAll(engine: Engine): Promise<void> {
+export async function cancelAllJobs(engine: Engine): Promise<void> {
   await eventually('all jobs have ended', async () => {
-    const open = (await look(engine)).filter(({ kind }) => kind !== 'finished');
-    for (const { jobId } of open) await engine.cancel(jobId, never);
+    const open = (await observeAll(engine)).filter(({ kind }) => kind !== 'finished');
+    for (const { jobId } of open) await engine.cancel(jobId, neverAborted);
     return open.length === 0;
   });
 }

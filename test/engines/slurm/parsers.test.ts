@@ -7,7 +7,7 @@ import { parseSubmittedJobId } from '../../../src/engines/slurm/sbatch.ts';
 import { parsePing } from '../../../src/engines/slurm/scontrol.ts';
 import { parseElapsed } from '../../../src/engines/slurm/slurm-job.ts';
 import { parseSqueue } from '../../../src/engines/slurm/squeue.ts';
-import { quoteForBash } from '../../../src/engines/slurm/wrapper.ts';
+import { quoteForBash } from '../../../src/shell/quote.ts';
 
 const id = '6B2D1F1E-8C65-4A0B-9A0E-1C5A0E6A7B11';
 const at = 1_794_712_926;

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { JobEnd } from '../../../src/domain/jobs/job.ts';
 import type { EngineJob } from '../../../src/engines/engine.ts';
-import { drive } from '../engine-harness.ts';
-import { hold, line, release, runsOf } from '../jobs.ts';
-import { eventually, never, untilRunning } from '../observing.ts';
+import { withAutomaticRelease } from '../engine-harness.ts';
+import { countRuns, letFinish, runUntilReleased, shellLine } from '../jobs.ts';
+import { eventually, neverAborted, waitUntilRunning } from '../observing.ts';
 import { type SlurmHarness, slurmHarness } from './slurm-harness.ts';
 
 /** A real slurmdbd tells what has become of jobs that left the queue, which they do soon. */
@@ -30,14 +30,14 @@ describe('jobs that have left the queue, by sacct', () => {
     const engine = await reopen();
     const expected = new Map([[job.jobId, ref]]);
     return await eventually(`sacct tells of ${ref}`, async () => {
-      const seen = (await engine.observe(expected, never)).find(({ jobId }) => jobId === job.jobId);
+      const seen = (await engine.observe(expected, neverAborted)).find(({ jobId }) => jobId === job.jobId);
       return seen?.kind === 'finished' && seen;
     });
   }
 
   const submitted = async (overrides: Parameters<SlurmHarness['newJob']>[0]) => {
     const job = await harness.newJob(overrides);
-    return { job, ref: await drive(harness.engine).submit(job, never) };
+    return { job, ref: await withAutomaticRelease(harness.engine).submit(job, neverAborted) };
   };
 
   test('success, an exit code and a signal, with what they used', async () => {
@@ -46,7 +46,7 @@ describe('jobs that have left the queue, by sacct', () => {
       { command: 'sleep 2; exit 3', end: ['failed', 'exit code 3', 3] },
       { command: 'sleep 2; ulimit -c 0; kill -SEGV $$', end: ['failed', 'killed by SIGSEGV', null] },
     ];
-    const jobs = await Promise.all(cases.map(({ command }) => submitted({ ...line(command), coresPerNode: 3 })));
+    const jobs = await Promise.all(cases.map(({ command }) => submitted({ ...shellLine(command), coresPerNode: 3 })));
     for (const [index, { job, ref }] of jobs.entries()) {
       const { outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds, allocation } = await endOf(job, ref);
       assert.deepEqual([outcome, reason, exitCode], cases[index]?.end);
@@ -59,10 +59,10 @@ describe('jobs that have left the queue, by sacct', () => {
   test('cancelled while held, while pending and while running, and by whom', async () => {
     const { engine, newJob, wholeSystem, cluster } = harness;
     const held = await newJob();
-    const first = await engine.submit(held, never);
-    const running = await submitted({ ...hold, ...wholeSystem });
-    await untilRunning(engine, running.job.jobId);
-    const pending = await submitted(hold);
+    const first = await engine.submit(held, neverAborted);
+    const running = await submitted({ ...runUntilReleased, ...wholeSystem });
+    await waitUntilRunning(engine, running.job.jobId);
+    const pending = await submitted(runUntilReleased);
     cluster.run('scancel', first, pending.ref, running.ref);
     for (const [job, ref] of [
       [held, first],
@@ -71,7 +71,7 @@ describe('jobs that have left the queue, by sacct', () => {
       const end = await endOf(job, ref);
       assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);
       assert.equal(end.reason, `cancelled (CANCELLED by ${process.getuid?.()})`);
-      assert.equal(await runsOf(job), 0);
+      assert.equal(await countRuns(job), 0);
     }
     const end = await endOf(running.job, running.ref);
     assert.deepEqual([end.outcome, end.reason], ['cancelled', `cancelled (CANCELLED by ${process.getuid?.()})`]);
@@ -83,10 +83,10 @@ describe('jobs that have left the queue, by sacct', () => {
     const { engine, newJob } = harness;
     const job = await newJob();
     const unstarted = { ...job, workspace: { ...job.workspace, stdout: '/proc/nowhere/stdout' } };
-    const ref = await drive(engine).submit(unstarted, never);
-    const first = await submitted({ ...hold, coresPerNode: 16, site: { partition: 'low' } });
-    await untilRunning(engine, first.job.jobId);
-    const second = await submitted({ ...line('true'), coresPerNode: 16, site: { partition: 'high' } });
+    const ref = await withAutomaticRelease(engine).submit(unstarted, neverAborted);
+    const first = await submitted({ ...runUntilReleased, coresPerNode: 16, site: { partition: 'low' } });
+    await waitUntilRunning(engine, first.job.jobId);
+    const second = await submitted({ ...shellLine('true'), coresPerNode: 16, site: { partition: 'high' } });
     const [launch, preempted, winner] = [
       await endOf(job, ref),
       await endOf(first.job, first.ref),
@@ -99,24 +99,24 @@ describe('jobs that have left the queue, by sacct', () => {
 
   test('a job that is started again while it runs, and one that has ended', async () => {
     const { engine, newJob } = harness;
-    const first = await submitted(hold);
-    await untilRunning(engine, first.job.jobId);
+    const first = await submitted(runUntilReleased);
+    await waitUntilRunning(engine, first.job.jobId);
     const startAgain = async () => {
       const again = { ...(await newJob()), workspace: first.job.workspace };
-      return await endOf(again, await drive(engine).submit(again, never));
+      return await endOf(again, await withAutomaticRelease(engine).submit(again, neverAborted));
     };
-    await eventually('it runs', async () => (await runsOf(first.job)) === 1);
+    await eventually('it runs', async () => (await countRuns(first.job)) === 1);
     const early = await startAgain();
     assert.deepEqual([early.outcome, early.startedAt, early.elapsedSeconds], ['node_failed', null, 0]);
     assert.match(early.reason, /^Slurm forgot that it had begun and started it again/);
-    await release(first.job);
+    await letFinish(first.job);
     assert.equal((await endOf(first.job, first.ref)).outcome, 'succeeded');
     assert.equal((await startAgain()).outcome, 'succeeded');
-    assert.equal(await runsOf(first.job), 1);
+    assert.equal(await countRuns(first.job), 1);
   });
 
   test('out of time', async () => {
-    const { job, ref } = await submitted({ ...line('sleep 600'), runtimeSeconds: 60 });
+    const { job, ref } = await submitted({ ...shellLine('sleep 600'), runtimeSeconds: 60 });
     const end = await endOf(job, ref);
     assert.equal(end.outcome, 'timed_out');
     assert.match(end.reason, /TIMEOUT/);
@@ -125,8 +125,8 @@ describe('jobs that have left the queue, by sacct', () => {
 
   test('a job whose node is gone', async () => {
     const { engine, cluster } = harness;
-    const { job, ref } = await submitted({ ...hold, site: { extraOptions: ['--nodelist=n1'] } });
-    await untilRunning(engine, job.jobId);
+    const { job, ref } = await submitted({ ...runUntilReleased, site: { extraOptions: ['--nodelist=n1'] } });
+    await waitUntilRunning(engine, job.jobId);
     await cluster.stopNode('n1');
     const end = await endOf(job, ref);
     assert.equal(end.outcome, 'node_failed');

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { describe } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
-import { drive } from '../engine-harness.ts';
-import { count, hold, release, runsOf } from '../jobs.ts';
-import { eventually, look, never, observationOf, untilFinished, untilRunning } from '../observing.ts';
+import { withAutomaticRelease } from '../engine-harness.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased } from '../jobs.ts';
+import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 
 const transient = { name: 'BursarError', code: 'unavailable', transient: true };
@@ -28,46 +28,46 @@ describe('a submission whose answer is lost', () => {
     const options = { commandTimeoutMs, onCommand, extraConf: [`MessageTimeout=${messageTimeout}`] };
     slurmTest(`the controller stalls until ${who} gives up`, options, async (harness) => {
       const { engine, newJob, cluster, commands } = harness;
-      const job = await newJob(count);
+      const job = await newJob(runOnce);
       onSbatch = () => cluster.pauseController();
-      await assert.rejects(engine.submit(job, never), transient);
+      await assert.rejects(engine.submit(job, neverAborted), transient);
       onSbatch = () => {};
       cluster.resumeController();
-      await eventually('the job is there', async () => (await engine.find([job.jobId], never)).size === 1);
-      await drive(engine).submit(job, never);
-      assert.equal((await untilFinished(engine, job.jobId)).outcome, 'succeeded');
-      assert.equal(await runsOf(job), 1);
+      await eventually('the job is there', async () => (await engine.find([job.jobId], neverAborted)).size === 1);
+      await withAutomaticRelease(engine).submit(job, neverAborted);
+      assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
+      assert.equal(await countRuns(job), 1);
       assert.equal(commands.filter((name) => name === 'sbatch').length, 1);
     });
   }
 
   slurmTest('two under one name: the first is taken, the other one ended', {}, async (harness) => {
     const { engine, newJob } = harness;
-    const job = await newJob(count);
+    const job = await newJob(runOnce);
     const [first, second] = [submitAside(harness, job), submitAside(harness, job)];
-    assert.equal((await engine.find([job.jobId], never)).get(job.jobId), first);
-    assert.equal(await engine.submit(job, never), first);
-    await engine.release(new Map([[job.jobId, first]]), never);
-    assert.equal((await untilFinished(engine, job.jobId)).outcome, 'succeeded');
-    assert.equal(await runsOf(job), 1);
+    assert.equal((await engine.find([job.jobId], neverAborted)).get(job.jobId), first);
+    assert.equal(await engine.submit(job, neverAborted), first);
+    await engine.release(new Map([[job.jobId, first]]), neverAborted);
+    assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
+    assert.equal(await countRuns(job), 1);
     // What is over of a stray is not worth telling.
-    const told = await engine.observe(new Map([[job.jobId, first]]), never);
+    const told = await engine.observe(new Map([[job.jobId, first]]), neverAborted);
     assert.deepEqual([told.map(({ ref }) => ref), second], [[first], '2']);
   });
 
   slurmTest('a stray is told of, and discarded by its id', {}, async (harness) => {
     const { engine, newJob } = harness;
-    const job = await newJob(count);
-    const ref = await engine.submit(job, never);
+    const job = await newJob(runOnce);
+    const ref = await engine.submit(job, neverAborted);
     const stray = submitAside(harness, job);
     const expected = new Map([[job.jobId, ref]]);
-    const refs = (await engine.observe(expected, never)).map((seen) => seen.ref);
+    const refs = (await engine.observe(expected, neverAborted)).map((seen) => seen.ref);
     assert.deepEqual(refs, [ref, stray]);
-    await engine.discard([stray], never);
-    await engine.discard([stray, '999'], never);
-    await engine.release(expected, never);
-    assert.equal((await untilFinished(engine, job.jobId)).outcome, 'succeeded');
-    assert.equal(await runsOf(job), 1);
+    await engine.discard([stray], neverAborted);
+    await engine.discard([stray, '999'], neverAborted);
+    await engine.release(expected, neverAborted);
+    assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
+    assert.equal(await countRuns(job), 1);
   });
 });
 
@@ -75,42 +75,42 @@ describe('the controller of Slurm', () => {
   const quick = { extraConf: ['MessageTimeout=2'] };
   slurmTest('while it is down everything is to be tried again, and nothing changes', quick, async (harness) => {
     const { engine, newJob, cluster } = harness;
-    const [running, next] = [await newJob(hold), await newJob(count)];
-    const ref = await drive(engine).submit(running, never);
-    const { startedAt } = await untilRunning(engine, running.jobId);
+    const [running, next] = [await newJob(runUntilReleased), await newJob(runOnce)];
+    const ref = await withAutomaticRelease(engine).submit(running, neverAborted);
+    const { startedAt } = await waitUntilRunning(engine, running.jobId);
     const expected = new Map([[running.jobId, ref]]);
     await cluster.stopController();
     await Promise.all([
-      assert.rejects(engine.submit(next, never), transient),
-      assert.rejects(engine.observe(expected, never), transient),
-      assert.rejects(engine.find([running.jobId], never), transient),
-      assert.rejects(engine.release(expected, never), transient),
-      assert.rejects(engine.cancel(running.jobId, never), transient),
+      assert.rejects(engine.submit(next, neverAborted), transient),
+      assert.rejects(engine.observe(expected, neverAborted), transient),
+      assert.rejects(engine.find([running.jobId], neverAborted), transient),
+      assert.rejects(engine.release(expected, neverAborted), transient),
+      assert.rejects(engine.cancel(running.jobId, neverAborted), transient),
     ]);
-    const { ok, detail } = await engine.health(never);
+    const { ok, detail } = await engine.health(neverAborted);
     assert.deepEqual([ok, /is down/.test(detail)], [false, true]);
     await cluster.startController();
-    assert.equal((await untilRunning(engine, running.jobId)).startedAt, startedAt);
-    await release(running);
-    await drive(engine).submit(next, never);
+    assert.equal((await waitUntilRunning(engine, running.jobId)).startedAt, startedAt);
+    await letFinish(running);
+    await withAutomaticRelease(engine).submit(next, neverAborted);
     for (const job of [running, next]) {
-      assert.equal((await untilFinished(engine, job.jobId)).outcome, 'succeeded');
-      assert.equal(await runsOf(job), 1);
+      assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
+      assert.equal(await countRuns(job), 1);
     }
   });
 
   slurmTest('it forgets: ids are given again, and ends come from accounting', {}, async (harness) => {
     const { engine, newJob, cluster, commands } = harness;
-    const [old, lost, other] = [await newJob(count), await newJob(count), await newJob(count)];
-    const expected = new Map([[old.jobId, await drive(engine).submit(old, never)]]);
-    const end = await untilFinished(engine, old.jobId);
-    expected.set(lost.jobId, await engine.submit(lost, never));
+    const [old, lost, other] = [await newJob(runOnce), await newJob(runOnce), await newJob(runOnce)];
+    const expected = new Map([[old.jobId, await withAutomaticRelease(engine).submit(old, neverAborted)]]);
+    const end = await waitUntilFinished(engine, old.jobId);
+    expected.set(lost.jobId, await engine.submit(lost, neverAborted));
     await cluster.wipeController();
 
-    const again = await engine.submit(other, never);
+    const again = await engine.submit(other, neverAborted);
     assert.equal(again, expected.get(old.jobId));
     const before = commands.length;
-    const seen = await engine.observe(expected, never);
+    const seen = await engine.observe(expected, neverAborted);
     assert.deepEqual(
       seen.find(({ jobId }) => jobId === old.jobId),
       { jobId: old.jobId, ref: again, kind: 'finished', ...end },
@@ -121,11 +121,11 @@ describe('the controller of Slurm', () => {
       seen.find(({ jobId }) => jobId === lost.jobId),
       undefined,
     );
-    assert.equal((await engine.observe(expected, never)).length, seen.length);
+    assert.equal((await engine.observe(expected, neverAborted)).length, seen.length);
     assert.equal(commands.at(-1), 'squeue');
     // The id is another job's by now.
-    await engine.release(expected, never);
-    const held = await observationOf(engine, other.jobId);
+    await engine.release(expected, neverAborted);
+    const held = await observeJob(engine, other.jobId);
     assert.ok(held?.kind === 'queued' && held.held);
   });
 });
@@ -136,7 +136,7 @@ slurmTest('the number of commands does not grow with the number of jobs', {}, as
   const waiting = [...jobs];
   const submitSome = async () => {
     for (let job = waiting.pop(); job !== undefined; job = waiting.pop())
-      expected.set(job.jobId, await engine.submit(job, never));
+      expected.set(job.jobId, await engine.submit(job, neverAborted));
   };
   await Promise.all(Array.from({ length: 8 }, submitSome));
 
@@ -145,12 +145,12 @@ slurmTest('the number of commands does not grow with the number of jobs', {}, as
     await work();
     return commands.slice(before);
   };
-  assert.deepEqual(await counted(() => engine.observe(expected, never)), ['squeue']);
-  assert.deepEqual(await counted(() => engine.find([...expected.keys()], never)), ['squeue']);
+  assert.deepEqual(await counted(() => engine.observe(expected, neverAborted)), ['squeue']);
+  assert.deepEqual(await counted(() => engine.find([...expected.keys()], neverAborted)), ['squeue']);
   const strays = [...expected.values()].slice(0, 200);
-  assert.deepEqual(await counted(() => engine.discard(strays, never)), ['squeue', 'scancel']);
-  assert.deepEqual(await counted(() => engine.release(expected, never)), ['squeue', 'scontrol']);
+  assert.deepEqual(await counted(() => engine.discard(strays, neverAborted)), ['squeue', 'scancel']);
+  assert.deepEqual(await counted(() => engine.release(expected, neverAborted)), ['squeue', 'scontrol']);
   // What has been released is no stray.
-  assert.deepEqual(await counted(() => engine.discard([...expected.values()], never)), ['squeue']);
-  await eventually('all are over', async () => (await look(engine)).every(({ kind }) => kind === 'finished'));
+  assert.deepEqual(await counted(() => engine.discard([...expected.values()], neverAborted)), ['squeue']);
+  await eventually('all are over', async () => (await observeAll(engine)).every(({ kind }) => kind === 'finished'));
 });

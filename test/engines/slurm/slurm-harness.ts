@@ -53,11 +53,11 @@ export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<S
     },
     wholeSystem: { nodes: options.nodes ?? 2, coresPerNode: 16 },
     // Slurm counts time limits in minutes.
-    shortestRuntimeSeconds: 60,
+    minRuntimeSeconds: 60,
     cancelReason: 'cancelled (CANCELLED)',
-    keepsForgotten: true,
-    writesIntoFiles: true,
-    isSilent: true,
+    keepsFinishedJobs: true,
+    outputGoesDirectlyToFiles: true,
+    hasNoChangeEvents: true,
   };
 }
 

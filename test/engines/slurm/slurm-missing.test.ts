@@ -2,38 +2,38 @@ import assert from 'node:assert/strict';
 import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { describe } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
-import { drive } from '../engine-harness.ts';
-import { count, hold, line, release, runsOf } from '../jobs.ts';
-import { eventually, never, untilFinished } from '../observing.ts';
+import { withAutomaticRelease } from '../engine-harness.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../jobs.ts';
+import { eventually, neverAborted, waitUntilFinished } from '../observing.ts';
 import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 
 /** Nobody tells of jobs that have left the queue, which they do after two seconds. */
 const silent = { accounting: 'none', minJobAge: 2 } as const;
 
 const traceOf = async (engine: Engine, job: EngineJob, ref: string) =>
-  (await engine.inspectMissing(new Map([[job.jobId, { ref, workspace: job.workspace }]]), never)).get(job.jobId);
+  (await engine.inspectMissing(new Map([[job.jobId, { ref, workspace: job.workspace }]]), neverAborted)).get(job.jobId);
 
 const untilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
-  eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job.jobId], never)).size === 0);
+  eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job.jobId], neverAborted)).size === 0);
 
 describe('a job that Slurm does not mention any more', () => {
   slurmTest('cancelled on the cluster before it began: it was not forgotten', silent, async (harness) => {
     const { engine, newJob, wholeSystem, cluster, reopen } = harness;
     const [held, running, pending] = [
-      await newJob(count),
-      await newJob({ ...hold, ...wholeSystem }),
-      await newJob(count),
+      await newJob(runOnce),
+      await newJob({ ...runUntilReleased, ...wholeSystem }),
+      await newJob(runOnce),
     ];
-    const first = await engine.submit(held, never);
-    await drive(engine).submit(running, never);
-    const second = await drive(engine).submit(pending, never);
+    const first = await engine.submit(held, neverAborted);
+    await withAutomaticRelease(engine).submit(running, neverAborted);
+    const second = await withAutomaticRelease(engine).submit(pending, neverAborted);
     cluster.run('scancel', first, second);
     for (const job of [held, pending]) await untilGone(harness, job);
     for (const one of [engine, await reopen()]) {
       assert.equal(await traceOf(one, held, first), 'never_started');
       assert.equal(await traceOf(one, pending, second), 'never_started');
     }
-    assert.deepEqual(await Promise.all([held, pending].map(runsOf)), [0, 0]);
+    assert.deepEqual(await Promise.all([held, pending].map(countRuns)), [0, 0]);
   });
 
   slurmTest(
@@ -41,10 +41,10 @@ describe('a job that Slurm does not mention any more', () => {
     silent,
     async (harness) => {
       const { engine, newJob, cluster } = harness;
-      const [ran, lost] = [await newJob(count), await newJob(count)];
-      const first = await drive(engine).submit(ran, never);
-      const second = await engine.submit(lost, never);
-      await untilFinished(engine, ran.jobId);
+      const [ran, lost] = [await newJob(runOnce), await newJob(runOnce)];
+      const first = await withAutomaticRelease(engine).submit(ran, neverAborted);
+      const second = await engine.submit(lost, neverAborted);
+      await waitUntilFinished(engine, ran.jobId);
       await untilGone(harness, ran);
       await cluster.wipeController();
       const end = await traceOf(engine, ran, first);
@@ -59,26 +59,32 @@ describe('a job that Slurm does not mention any more', () => {
 
   slurmTest('it leaves its end when it comes to it, also by a signal', silent, async (harness) => {
     const { engine, newJob, cluster } = harness;
-    const [held, killed] = [await newJob(hold), await newJob(line('sleep 1; kill -SEGV $$'))];
-    const refs = [await drive(engine).submit(held, never), await drive(engine).submit(killed, never)] as const;
-    await eventually('it runs', async () => (await runsOf(held)) === 1);
-    await untilFinished(engine, killed.jobId);
+    const [held, killed] = [await newJob(runUntilReleased), await newJob(shellLine('sleep 1; kill -SEGV $$'))];
+    const refs = [
+      await withAutomaticRelease(engine).submit(held, neverAborted),
+      await withAutomaticRelease(engine).submit(killed, neverAborted),
+    ] as const;
+    await eventually('it runs', async () => (await countRuns(held)) === 1);
+    await waitUntilFinished(engine, killed.jobId);
     await untilGone(harness, killed);
     assert.equal(await traceOf(engine, held, refs[0]), undefined);
     const end = await traceOf(engine, killed, refs[1]);
     assert.ok(typeof end === 'object');
     assert.deepEqual([end.outcome, end.reason], ['failed', 'killed by SIGSEGV']);
-    await release(held);
-    await untilFinished(engine, held.jobId);
+    await letFinish(held);
+    await waitUntilFinished(engine, held.jobId);
     await cluster.wipeController();
     assert.equal(((await traceOf(engine, held, refs[0])) as { outcome: string }).outcome, 'succeeded');
   });
 
   slurmTest('what it left is not whole: that tells nothing, and of no other job', silent, async (harness) => {
     const { engine, newJob } = harness;
-    const [ran, other] = [await newJob(count), await newJob(count)];
-    const refs = [await drive(engine).submit(ran, never), await drive(engine).submit(other, never)] as const;
-    for (const job of [ran, other]) await untilFinished(engine, job.jobId);
+    const [ran, other] = [await newJob(runOnce), await newJob(runOnce)];
+    const refs = [
+      await withAutomaticRelease(engine).submit(ran, neverAborted),
+      await withAutomaticRelease(engine).submit(other, neverAborted),
+    ] as const;
+    for (const job of [ran, other]) await waitUntilFinished(engine, job.jobId);
     for (const job of [ran, other]) await untilGone(harness, job);
     await rm(`${other.workspace.directory}.started/end`);
     const missing = new Map([
@@ -98,26 +104,26 @@ describe('a job that Slurm does not mention any more', () => {
       '1e3 1 2\n',
     ]) {
       await writeFile(`${ran.workspace.directory}.started/end`, text);
-      assert.deepEqual(await engine.inspectMissing(missing, never), new Map(), JSON.stringify(text));
+      assert.deepEqual(await engine.inspectMissing(missing, neverAborted), new Map(), JSON.stringify(text));
     }
     await writeFile(`${ran.workspace.directory}.started/end`, '3 10 12\n1 0 1 2\n');
-    const found = await engine.inspectMissing(missing, never);
+    const found = await engine.inspectMissing(missing, neverAborted);
     assert.deepEqual([...found.keys()], [ran.jobId]);
     assert.equal((found.get(ran.jobId) as { reason: string }).reason, 'exit code 3');
   });
 
   slurmTest('the controller has yet to give its id to anybody: it was forgotten', silent, async (harness) => {
     const { engine, newJob, cluster, reopen } = harness;
-    const lost = await newJob(count);
-    const ref = await engine.submit(lost, never);
+    const lost = await newJob(runOnce);
+    const ref = await engine.submit(lost, neverAborted);
     await cluster.wipeController();
     assert.equal(await traceOf(await reopen(), lost, ref), 'lost_by_system');
   });
 
   slurmTest('its id is another job now, whosever that is: it was forgotten', silent, async (harness) => {
     const { engine, newJob, cluster, reopen } = harness;
-    const lost = await newJob(count);
-    const ref = await engine.submit(lost, never);
+    const lost = await newJob(runOnce);
+    const ref = await engine.submit(lost, neverAborted);
     await cluster.wipeController();
     const other = cluster
       .run('sbatch', '--parsable', '--hold', '-J', 'other', '-o', '/dev/null', '--wrap', 'true')
@@ -129,9 +135,9 @@ describe('a job that Slurm does not mention any more', () => {
 
   slurmTest('it was there a moment ago, and what is over stays longer: it was forgotten', {}, async (harness) => {
     const { engine, newJob, cluster, reopen } = harness;
-    const lost = await newJob(count);
-    const ref = await engine.submit(lost, never);
-    await engine.find([lost.jobId], never);
+    const lost = await newJob(runOnce);
+    const ref = await engine.submit(lost, neverAborted);
+    await engine.find([lost.jobId], neverAborted);
     await appendFile(cluster.env.SLURM_CONF, 'FirstJobId=1000\n');
     await cluster.wipeController();
     assert.equal(await traceOf(engine, lost, ref), 'lost_by_system');

@@ -3,59 +3,59 @@ import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
-import { drive } from '../engine-harness.ts';
-import { count, hold, line, release, runsOf } from '../jobs.ts';
-import { eventually, never, observationOf, untilFinished, untilRunning } from '../observing.ts';
+import { withAutomaticRelease } from '../engine-harness.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../jobs.ts';
+import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { slurmTest } from './slurm-harness.ts';
 
 describe('ends that Slurm gives to jobs', () => {
   slurmTest('cancelled while held, while pending and while running', {}, async ({ engine, newJob, wholeSystem }) => {
-    const held = await newJob(count);
-    const running = await newJob({ ...hold, ...wholeSystem });
-    const pending = await newJob(count);
-    await engine.submit(held, never);
-    assert.deepEqual(await observationOf(engine, held.jobId), {
+    const held = await newJob(runOnce);
+    const running = await newJob({ ...runUntilReleased, ...wholeSystem });
+    const pending = await newJob(runOnce);
+    await engine.submit(held, neverAborted);
+    assert.deepEqual(await observeJob(engine, held.jobId), {
       jobId: held.jobId,
       ref: '1',
       engineMessage: 'PENDING, JobHeldUser',
       kind: 'queued',
       held: true,
     });
-    await drive(engine).submit(running, never);
-    const { startedAt } = await untilRunning(engine, running.jobId);
-    await drive(engine).submit(pending, never);
-    const waiting = await observationOf(engine, pending.jobId);
+    await withAutomaticRelease(engine).submit(running, neverAborted);
+    const { startedAt } = await waitUntilRunning(engine, running.jobId);
+    await withAutomaticRelease(engine).submit(pending, neverAborted);
+    const waiting = await observeJob(engine, pending.jobId);
     assert.ok(waiting?.kind === 'queued' && !waiting.held);
-    for (const job of [held, pending, running]) await engine.cancel(job.jobId, never);
+    for (const job of [held, pending, running]) await engine.cancel(job.jobId, neverAborted);
 
     for (const job of [held, pending]) {
-      const end = await untilFinished(engine, job.jobId);
+      const end = await waitUntilFinished(engine, job.jobId);
       assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);
       assert.equal(end.allocation, undefined);
-      assert.equal(await runsOf(job), 0);
+      assert.equal(await countRuns(job), 0);
     }
-    const end = await untilFinished(engine, running.jobId);
+    const end = await waitUntilFinished(engine, running.jobId);
     assert.deepEqual([end.outcome, end.startedAt, end.exitCode], ['cancelled', startedAt, null]);
     assert.match(end.reason, /CANCELLED/);
     assert.deepEqual(end.allocation, { nodes: 2, cores: 32 });
   });
 
   slurmTest('a job whose node is gone', { extraConf: ['SlurmdTimeout=4'] }, async ({ engine, newJob, cluster }) => {
-    const job = await newJob(hold);
-    await drive(engine).submit(job, never);
-    await untilRunning(engine, job.jobId);
-    await eventually('it has begun', async () => (await runsOf(job)) === 1);
+    const job = await newJob(runUntilReleased);
+    await withAutomaticRelease(engine).submit(job, neverAborted);
+    await waitUntilRunning(engine, job.jobId);
+    await eventually('it has begun', async () => (await countRuns(job)) === 1);
     await cluster.stopNode('n1');
-    const end = await untilFinished(engine, job.jobId);
+    const end = await waitUntilFinished(engine, job.jobId);
     assert.equal(end.outcome, 'node_failed');
     assert.match(end.reason, /NODE_FAIL/);
-    assert.equal(await runsOf(job), 1);
+    assert.equal(await countRuns(job), 1);
     // Not requeued: what the node comes back to is nothing.
     await cluster.startNode('n1');
-    const next = await newJob(count);
-    await drive(engine).submit(next, never);
-    assert.equal((await untilFinished(engine, next.jobId)).outcome, 'succeeded');
-    assert.equal(await runsOf(job), 1);
+    const next = await newJob(runOnce);
+    await withAutomaticRelease(engine).submit(next, neverAborted);
+    assert.equal((await waitUntilFinished(engine, next.jobId)).outcome, 'succeeded');
+    assert.equal(await countRuns(job), 1);
   });
 
   const constrained = {
@@ -64,10 +64,10 @@ describe('ends that Slurm gives to jobs', () => {
     nodes: 1,
   };
   slurmTest('a job that needs too much memory', constrained, async ({ engine, newJob }) => {
-    const greedy = line('exec tail /dev/zero');
+    const greedy = shellLine('exec tail /dev/zero');
     const job = await newJob({ ...greedy, site: { extraOptions: ['--mem=50M'] } });
-    await drive(engine).submit(job, never);
-    const end = await untilFinished(engine, job.jobId);
+    await withAutomaticRelease(engine).submit(job, neverAborted);
+    const end = await waitUntilFinished(engine, job.jobId);
     assert.deepEqual([end.outcome, end.exitCode], ['out_of_memory', null]);
     assert.match(end.reason, /OUT_OF_MEMORY, OutOfMemory/);
   });
@@ -78,30 +78,30 @@ describe('ends that Slurm gives to jobs', () => {
     'PartitionName=high Nodes=ALL PriorityTier=10 MaxTime=INFINITE State=UP',
   ];
   slurmTest('a job that had to make room', { extraConf: preempting }, async ({ engine, newJob, wholeSystem }) => {
-    const first = await newJob({ ...hold, ...wholeSystem });
-    await drive(engine).submit(first, never);
-    await untilRunning(engine, first.jobId);
-    const second = await newJob({ ...count, ...wholeSystem, site: { partition: 'high' } });
-    await drive(engine).submit(second, never);
-    const end = await untilFinished(engine, first.jobId);
+    const first = await newJob({ ...runUntilReleased, ...wholeSystem });
+    await withAutomaticRelease(engine).submit(first, neverAborted);
+    await waitUntilRunning(engine, first.jobId);
+    const second = await newJob({ ...runOnce, ...wholeSystem, site: { partition: 'high' } });
+    await withAutomaticRelease(engine).submit(second, neverAborted);
+    const end = await waitUntilFinished(engine, first.jobId);
     assert.equal(end.outcome, 'preempted');
     assert.match(end.reason, /PREEMPTED/);
-    assert.equal((await untilFinished(engine, second.jobId)).outcome, 'succeeded');
+    assert.equal((await waitUntilFinished(engine, second.jobId)).outcome, 'succeeded');
   });
 
   slurmTest('a job that Slurm cannot start', {}, async ({ engine, newJob }) => {
-    const job = await newJob(count);
+    const job = await newJob(runOnce);
     const stdout = '/proc/nowhere/stdout';
-    await drive(engine).submit({ ...job, workspace: { ...job.workspace, stdout } }, never);
-    const end = await untilFinished(engine, job.jobId);
+    await withAutomaticRelease(engine).submit({ ...job, workspace: { ...job.workspace, stdout } }, neverAborted);
+    const end = await waitUntilFinished(engine, job.jobId);
     assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['node_failed', null, 0]);
     assert.match(end.reason, /JobLaunchFailure/);
-    assert.equal(await runsOf(job), 0);
+    assert.equal(await countRuns(job), 0);
   });
 
   slurmTest('Slurm says no', {}, async ({ engine, newJob }) => {
     const refused = (message: RegExp) => ({ name: 'BursarError', code: 'job_refused', transient: false, message });
-    const submit = async (site: EngineJob['site']) => engine.submit(await newJob({ site }), never);
+    const submit = async (site: EngineJob['site']) => engine.submit(await newJob({ site }), neverAborted);
     await assert.rejects(submit({ partition: 'nowhere' }), refused(/Invalid partition name.*nowhere/));
     await assert.rejects(submit({ constraint: 'nothing' }), refused(/Invalid feature/));
     await assert.rejects(submit({ extraOptions: ['--nonsense'] }), refused(/nonsense/));
@@ -111,11 +111,11 @@ describe('ends that Slurm gives to jobs', () => {
 describe('what a job in Slurm finds', () => {
   slurmTest('its nodes and cores, its folder, its environment', {}, async ({ engine, newJob }) => {
     const show = 'env -0 | sort -z > env; srun -l hostname | wc -l; pwd; echo "$SLURM_JOB_CPUS_PER_NODE"; umask';
-    const job = await newJob({ ...line(show), nodes: 2, coresPerNode: 3 });
+    const job = await newJob({ ...shellLine(show), nodes: 2, coresPerNode: 3 });
     process.env.SBATCH_PARTITION = 'nowhere';
     process.env.BURSAR_SECRET = 'secret';
-    await drive(engine).submit(job, never);
-    assert.equal((await untilFinished(engine, job.jobId)).outcome, 'succeeded');
+    await withAutomaticRelease(engine).submit(job, neverAborted);
+    assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
     const { directory, stdout } = job.workspace;
     assert.equal(await readFile(stdout, 'utf8'), `6\n${directory}\n3(x2)\n0077\n`);
     const env = await readFile(join(directory, 'env'), 'utf8');
@@ -132,31 +132,31 @@ describe('what a job in Slurm finds', () => {
     const text = '#!/bin/sh\n#SBATCH --job-name=other\n#SBATCH --output=/tmp/elsewhere\necho "$SLURM_JOB_NAME $1"\n';
     await writeFile(file, text);
     await chmod(file, 0o600);
-    await drive(engine).submit(job, never);
-    assert.equal((await untilFinished(engine, job.jobId)).outcome, 'succeeded');
+    await withAutomaticRelease(engine).submit(job, neverAborted);
+    assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
     assert.equal(await readFile(job.workspace.stdout, 'utf8'), `${job.jobId} %j\n`);
   });
 
   slurmTest('no folder, or one that a run was in before: it does not run', {}, async ({ engine, newJob }) => {
-    const [astray, again] = [await newJob(count), await newJob(hold)];
+    const [astray, again] = [await newJob(runOnce), await newJob(runUntilReleased)];
     const missing = { ...astray.workspace, directory: `${astray.workspace.directory}-gone` };
-    await drive(engine).submit({ ...astray, workspace: missing }, never);
-    assert.equal((await untilFinished(engine, astray.jobId)).outcome, 'failed');
+    await withAutomaticRelease(engine).submit({ ...astray, workspace: missing }, neverAborted);
+    assert.equal((await waitUntilFinished(engine, astray.jobId)).outcome, 'failed');
     assert.match(await readFile(astray.workspace.stderr, 'utf8'), /not started in its own folder/);
 
-    await drive(engine).submit(again, never);
-    await eventually('it runs', async () => (await runsOf(again)) === 1);
-    const twin = await newJob(hold);
-    await drive(engine).submit({ ...twin, workspace: again.workspace }, never);
-    const { outcome, reason } = await untilFinished(engine, twin.jobId);
+    await withAutomaticRelease(engine).submit(again, neverAborted);
+    await eventually('it runs', async () => (await countRuns(again)) === 1);
+    const twin = await newJob(runUntilReleased);
+    await withAutomaticRelease(engine).submit({ ...twin, workspace: again.workspace }, neverAborted);
+    const { outcome, reason } = await waitUntilFinished(engine, twin.jobId);
     assert.equal(outcome, 'node_failed');
     assert.match(reason, /^Slurm forgot that it had begun and started it again, which was prevented/);
-    await release(again);
-    assert.equal((await untilFinished(engine, again.jobId)).outcome, 'succeeded');
-    const late = await newJob(hold);
-    await drive(engine).submit({ ...late, workspace: again.workspace }, never);
-    assert.equal((await untilFinished(engine, late.jobId)).outcome, 'succeeded');
-    assert.equal(await runsOf(again), 1);
+    await letFinish(again);
+    assert.equal((await waitUntilFinished(engine, again.jobId)).outcome, 'succeeded');
+    const late = await newJob(runUntilReleased);
+    await withAutomaticRelease(engine).submit({ ...late, workspace: again.workspace }, neverAborted);
+    assert.equal((await waitUntilFinished(engine, late.jobId)).outcome, 'succeeded');
+    assert.equal(await countRuns(again), 1);
     assert.match(await readFile(again.workspace.stderr, 'utf8'), /runs only once/);
   });
 });

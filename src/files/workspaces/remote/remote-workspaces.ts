@@ -50,7 +50,7 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
       maxOutputBytes,
       ...(stdin && { stdin }),
     });
-    if (result.code !== 0) throw toRemoteError(doing, shell.place, result);
+    if (result.code !== 0) throw toRemoteError(doing, shell.hostLabel, result);
     return result.stdout;
   }
 

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { Shell } from '../../../shell/shell.ts';
-import { createTurns } from '../../../shell/turns.ts';
+import { requestSlot } from '../../../shell/slot.ts';
 import { readFirstLine } from './find-output.ts';
 
 /** The first line of what a script says, and the rest of it as a stream. */
@@ -17,13 +18,13 @@ const answerMs = 60_000;
  * when their caller does. Answers with undefined where the script says that there is nothing.
  */
 export function createScriptRunner(shell: Shell, atATime: number) {
-  const turns = createTurns(atATime);
+  const limit = pLimit(atATime);
   return async (script: string, args: readonly string[], signal: AbortSignal): Promise<ScriptOutput | undefined> => {
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), answerMs);
     const either = AbortSignal.any([signal, late.signal]);
     try {
-      const rest = await inTurn(turns, either, () =>
+      const rest = await startWithinLimit(limit, either, () =>
         shell.stream(['sh', '-c', script, 'sh', ...args], { signal: either }),
       );
       const line = await readFirstLine(rest);
@@ -36,23 +37,23 @@ export function createScriptRunner(shell: Shell, atATime: number) {
   };
 }
 
-/** Starts a stream when its turn has come, and gives the turn away when the stream is closed. */
-async function inTurn(
-  turns: ReturnType<typeof createTurns>,
+/** Starts a stream when a slot is free, and frees the slot when the stream is closed. */
+async function startWithinLimit(
+  limit: LimitFunction,
   signal: AbortSignal,
   startStream: () => Promise<Readable>,
 ): Promise<Readable> {
-  const { turn, leave } = turns.take();
+  const slot = requestSlot(limit);
   const { promise: interrupted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);
   signal.addEventListener('abort', onAbort);
   try {
     signal.throwIfAborted();
-    await Promise.race([turn, interrupted]);
+    await Promise.race([slot.taken, interrupted]);
     const stream = await startStream();
-    return stream.once('close', leave);
+    return stream.once('close', slot.free);
   } catch (error) {
-    leave();
+    slot.free();
     throw error;
   } finally {
     signal.removeEventListener('abort', onAbort);

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises';
 
-/** A new name is durable only once the folder that holds it is on disk. */
+/** Flushes a folder to disk. A file that was created or renamed in it survives a power cut only after this. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r');
   try {

@@ -1,4 +1,0 @@
-/** The code of an error of the operating system or of Node, such as ENOENT. */
-export function errorCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
-}

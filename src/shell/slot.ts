@@ -1,0 +1,19 @@
+import type { LimitFunction } from 'p-limit';
+
+export interface Slot {
+  /** Resolves when the slot is taken. Slots are given out in the order of the requests. */
+  taken: Promise<void>;
+  /** Frees the slot. Must be called once, also by a caller that stopped waiting before the slot was taken. */
+  free(): void;
+}
+
+/** Requests one slot of a concurrency limit, for work that cannot be a single function call. */
+export function requestSlot(limit: LimitFunction): Slot {
+  const { promise: taken, resolve: take } = Promise.withResolvers<void>();
+  const { promise: freed, resolve: free } = Promise.withResolvers<void>();
+  void limit(() => {
+    take();
+    return freed;
+  });
+  return { taken, free };
+}
