@@ -1,57 +1,57 @@
 /**
- * Every way in which Bursar says no. The code is stable and meant for programs, the title for people;
- * `http/problem.ts` gives each code its status, and docs/errors.md is written from both.
+ * All error codes with their titles. Codes are stable and meant for programs, titles are for people.
+ * `http/response/problem.ts` maps each code to an HTTP status; docs/errors.md is generated from both.
  */
 export const errorTitles = {
   bad_request: 'The request is malformed',
-  invalid_payload: 'The Payload header is not acceptable',
-  invalid_content_disposition: 'The Content-Disposition header is not acceptable',
-  invalid_body: 'The request body is not acceptable',
-  invalid_zip: 'The request body is not an acceptable zip file',
+  invalid_payload: 'The Payload header is not valid',
+  invalid_content_disposition: 'The Content-Disposition header is not valid',
+  invalid_body: 'The request body is not valid',
+  invalid_zip: 'The request body is not a valid zip file, or not a safe one',
   token_missing: 'No bearer token was sent',
   token_invalid: 'The bearer token is not valid',
-  forbidden: 'The caller may not do this',
+  forbidden: 'The caller lacks the permission for this request',
   not_a_member: 'The caller is not a member of the project',
   banned: 'The caller is banned from the project',
-  project_closed: 'The project takes no more jobs',
-  no_grant: 'The project has no grant for now',
-  quota_exceeded: 'The quota is too small for this job',
-  not_found: 'There is no such thing here',
-  system_unknown: 'There is no such HPC system',
-  project_unknown: 'There is no such project on this HPC system',
-  job_unknown: 'There is no such job',
-  file_unknown: 'There is no such file',
-  quota_unknown: 'There is no such quota',
-  user_unknown: 'There is no such user',
+  project_closed: 'The project is closed and accepts no more jobs',
+  no_grant: 'The project has no active grant',
+  quota_exceeded: 'The job needs more than the remaining quota',
+  not_found: 'The path does not exist',
+  system_unknown: 'The HPC system does not exist',
+  project_unknown: 'The project does not exist on this HPC system',
+  job_unknown: 'The job does not exist',
+  file_unknown: 'The file does not exist',
+  quota_unknown: 'The quota does not exist',
+  user_unknown: 'The user does not exist',
   files_deleted: 'The files of the job have been deleted',
-  webhook_unknown: 'There is no such webhook, or delivery of it',
-  conflict: 'The request does not fit what is there',
-  too_many_webhooks: 'The caller has as many webhooks as one may have',
-  events_expired: 'The events asked for are no longer kept',
-  webhook_refused: 'Events cannot be sent to this address',
-  too_many_listeners: 'The caller listens too many times at once',
-  idempotency_key_missing: 'The header Idempotency-Key is missing',
-  idempotency_key_invalid: 'The header Idempotency-Key is not acceptable',
-  idempotency_key_in_use: 'The request of the idempotency key is still being worked on',
-  idempotency_key_reused: 'The idempotency key was used for another request',
+  webhook_unknown: 'The webhook or delivery does not exist',
+  conflict: 'The request conflicts with the current state',
+  too_many_webhooks: 'The caller has reached the maximum number of webhooks',
+  events_expired: 'The requested events have expired',
+  webhook_refused: 'Webhooks to this URL are not allowed',
+  too_many_listeners: 'The caller has too many open event streams',
+  idempotency_key_missing: 'The Idempotency-Key header is missing',
+  idempotency_key_invalid: 'The Idempotency-Key header is not valid',
+  idempotency_key_in_use: 'A request with this idempotency key is still in progress',
+  idempotency_key_reused: 'The idempotency key was already used for a different request',
   method_not_allowed: 'The path does not support this method',
-  too_many_requests: 'The caller asks for too much at a time',
-  timeout: 'The request took too long to arrive',
+  too_many_requests: 'The caller has exceeded a rate limit',
+  timeout: 'The request did not arrive in time',
   too_large: 'The request body is too large',
-  range_not_satisfiable: 'The bytes asked for are not there',
-  expectation_failed: 'The server does not do what the request expects',
+  range_not_satisfiable: 'The requested byte range does not exist',
+  expectation_failed: 'The server cannot meet the Expect header',
   headers_too_large: 'The request headers are too large',
-  system_paused: 'The HPC system takes no jobs for now',
-  unavailable: 'The service cannot do this just now',
-  database_unavailable: 'The database cannot be reached just now',
-  internal: 'Something went wrong inside Bursar',
+  system_paused: 'The HPC system is paused and accepts no jobs',
+  unavailable: 'The service is temporarily unavailable',
+  database_unavailable: 'The database is temporarily unavailable',
+  internal: 'Internal error',
   invalid_config: 'The configuration is not valid',
-  invalid_argument: 'A command line argument is not acceptable',
-  schema_too_new: 'The database was written by a newer Bursar',
-  database_too_old: 'The database server is too old',
-  data_in_use: 'Another Bursar is using this data folder',
-  lease_lost: 'Another Bursar does this work now',
-  job_refused: 'The HPC system cannot run this job as it is',
+  invalid_argument: 'A command line argument is not valid',
+  schema_too_new: 'The database was created by a newer version of Bursar',
+  database_too_old: 'The version of the database server is not supported',
+  data_in_use: 'Another Bursar instance is using this data folder',
+  lease_lost: 'Another Bursar instance holds the lease now',
+  job_refused: 'The HPC system rejected the job',
 } as const;
 
 export type ErrorCode = keyof typeof errorTitles;
@@ -62,18 +62,17 @@ export interface FieldError {
 }
 
 export interface BursarErrorOptions {
-  /** The error underneath; for the log, never shown to a caller. */
+  /** The underlying error, for the log. Callers never see it. */
   cause?: unknown;
-  /** True when the same thing may succeed later without anybody changing anything. */
+  /** True if a retry of the same operation may succeed. */
   transient?: boolean;
   fields?: readonly FieldError[];
-  /** Further facts for the caller, such as the seconds needed and available. */
+  /** Machine-readable details for the caller, such as the seconds needed and available. */
   details?: Readonly<Record<string, string | number>>;
-  /** When it makes sense to try again. */
   retryAfterSeconds?: number;
 }
 
-/** The one error type of the house. Its message is safe to show to the caller. */
+/** The only error type that Bursar throws on purpose. Its message is safe to show to the caller. */
 export class BursarError extends Error {
   readonly code: ErrorCode;
   readonly transient: boolean;
@@ -81,18 +80,18 @@ export class BursarError extends Error {
   readonly details: Readonly<Record<string, string | number>>;
   readonly retryAfterSeconds: number | undefined;
 
-  constructor(code: ErrorCode, message: string, extras: BursarErrorOptions = {}) {
-    super(message, extras.cause === undefined ? undefined : { cause: extras.cause });
+  constructor(code: ErrorCode, message: string, options: BursarErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'BursarError';
     this.code = code;
-    this.transient = extras.transient ?? false;
-    this.fields = extras.fields ?? [];
-    this.details = extras.details ?? {};
-    this.retryAfterSeconds = extras.retryAfterSeconds;
+    this.transient = options.transient ?? false;
+    this.fields = options.fields ?? [];
+    this.details = options.details ?? {};
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
 
-/** Ends a `switch` over a union: a case that was forgotten does not compile. */
+/** Ends a `switch` over a union, so that a forgotten case is a compile error. */
 export function assertNever(value: never): never {
   throw new Error(`unreachable case: ${JSON.stringify(value)}`);
 }

@@ -1,14 +1,14 @@
-/** What users are told of. The names are stable and meant for programs; the texts become part of the reference. */
+/** Event types with their descriptions. The types are stable; the descriptions appear in the OpenAPI document. */
 export const eventKinds = {
-  'job.accepted': 'a job was accepted, and its time and space are held',
-  'job.queued': 'the HPC system has the job',
+  'job.accepted': 'the job was accepted, and its time and space are on hold',
+  'job.queued': 'the HPC system has queued the job',
   'job.running': 'the job has started',
-  'job.ended': 'the job is over, one way or another, and its hold is settled',
-  'job.expiring': 'the files of the job will be deleted soon: the time for which the project keeps them ends',
-  'job.deleted': 'the files of the job are deleted',
-  'quota.threshold': 'the use of a quota has crossed 80 % or 100 %',
-  'quota.expiring': 'a grant of time ends soon',
-  'webhook.disabled': 'a webhook failed for so long that nothing is sent to it any more',
+  'job.ended': 'the job has ended, with any outcome, and its hold is settled',
+  'job.expiring': "the job's files will be deleted soon: the project's retention period is ending",
+  'job.deleted': "the job's files have been deleted",
+  'quota.threshold': 'the usage of a quota has reached 80 % or 100 %',
+  'quota.expiring': 'a time grant expires soon',
+  'webhook.disabled': 'a webhook failed for too long and has been disabled',
 } as const;
 
 export type EventKind = keyof typeof eventKinds;

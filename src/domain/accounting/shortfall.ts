@@ -21,8 +21,8 @@ export function quotaExceeded(shortfall: Shortfall, longestRuntime: number): Bur
     resource === 'time' && longestRuntime > 0
       ? `A runtime of up to ${longestRuntime} hours would fit.`
       : resource === 'time'
-        ? 'Request less, or wait until running jobs have ended.'
-        : 'Request less, or delete the files of finished jobs.';
+        ? 'Ask for less, or wait until running jobs have ended.'
+        : 'Ask for less, or delete the files of finished jobs.';
   return new BursarError(
     'quota_exceeded',
     `The job needs ${needed} ${unit.name} of ${resource}, but ${accountName} has only ${available} available. ${advice}`,

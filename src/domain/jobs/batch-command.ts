@@ -1,10 +1,9 @@
 import type { JobCommand } from './job.ts';
 
 /**
- * Options of `sbatch` that a caller may write. Nodes, cores, time and name are overridden by the Payload and by
- * Bursar; the rest ask for less than the system's own limits allow. Everything else (uid, chdir, account,
- * dependency, mail…) acts on what is not the caller's, and is refused by its exact name: sbatch itself would
- * understand abbreviations.
+ * The `sbatch` options that callers may use. The Payload and Bursar override nodes, cores, time and name; the others
+ * only restrict a job within the system's limits. Every other option (uid, chdir, account, dependency, mail…) could
+ * affect resources that are not the caller's. Names must match exactly, because sbatch itself accepts abbreviations.
  */
 const allowedOptions: Record<string, 'value' | 'flag'> = {
   nodes: 'value',
@@ -30,31 +29,31 @@ const shortOptions: Record<string, string> = {
   C: 'constraint',
 };
 
-export type ParsedBatchCommand = { ok: true; command: JobCommand } | { ok: false; problem: string };
+export type ParsedBatchCommand = { ok: true; command: JobCommand } | { ok: false; error: string };
 
-/** `sbatch [options] script args` becomes a script, everything else a line for the shell. */
+/** Parses `sbatch [options] script args` into a script command. Any other text is a line for the shell. */
 export function parseBatchCommand(text: string): ParsedBatchCommand {
   if (!/^\s*sbatch(\s|$)/.test(text)) return { ok: true, command: { kind: 'line', line: text } };
   const words = splitWords(text);
-  if (words === null) return refuse('it has a quote that is not closed; close it, or escape it with a backslash');
+  if (words === null) return invalid('has an unclosed quote; close it, or escape it with a backslash');
   return parseSbatchArguments(words.slice(1));
 }
 
 /**
- * What is wrong with the `#SBATCH` lines of a script, or null. They are held to the same list as the command line. As
- * sbatch does, it looks no further than the first line that is neither a comment nor empty.
+ * Returns the first error in the `#SBATCH` directives of a script, or null. Directives may use the same options as the
+ * command line. Like sbatch, it stops at the first line that is neither empty nor a comment.
  */
 export function validateSbatchDirectives(text: string): string | null {
   for (const line of text.split(/\r?\n/)) {
     if (line.trim() !== '' && !line.startsWith('#')) return null;
     if (!/^#SBATCH\s/.test(line)) continue;
     const words = splitWords(line.slice('#SBATCH'.length).replace(/\s#.*$/, ''));
-    if (words === null) return `the line "${line}" has a quote that is not closed`;
+    if (words === null) return `the line "${line}" has an unclosed quote`;
     for (let index = 0; index < words.length; ) {
       const word = words[index] ?? '';
-      if (!word.startsWith('-')) return `the line "${line}" has a word that is no option`;
-      const option = readOption(word, words[index + 1]);
-      if ('problem' in option) return option.problem;
+      if (!word.startsWith('-')) return `the line "${line}" contains "${word}", which is not an option`;
+      const option = parseOption(word, words[index + 1]);
+      if ('error' in option) return option.error;
       index += option.wordsUsed;
     }
   }
@@ -67,46 +66,46 @@ function parseSbatchArguments(words: readonly string[]): ParsedBatchCommand {
   while (index < words.length) {
     const word = words[index] ?? '';
     if (!word.startsWith('-') || word === '-') break;
-    const option = readOption(word, words[index + 1]);
-    if ('problem' in option) return refuse(option.problem);
+    const option = parseOption(word, words[index + 1]);
+    if ('error' in option) return invalid(option.error);
     if (option.name === 'wrap') wrapped = option.value;
     index += option.wordsUsed;
   }
   const [script, ...args] = words.slice(index);
   if (wrapped !== null) {
-    if (script !== undefined) return refuse('sbatch takes a script or --wrap, not both; leave one of them out');
-    if (wrapped.trim() === '') return refuse('--wrap needs a command, such as --wrap="./run.sh"');
+    if (script !== undefined) return invalid('sbatch takes a script or --wrap, not both; remove one of them');
+    if (wrapped.trim() === '') return invalid('--wrap needs a command, such as --wrap="./run.sh"');
     return { ok: true, command: { kind: 'line', line: wrapped } };
   }
-  if (!script) return refuse('sbatch needs the name of a script in the zip, such as "sbatch run.sh"');
+  if (!script) return invalid('sbatch needs the name of a script in the zip, such as "sbatch run.sh"');
   return { ok: true, command: { kind: 'script', script, args } };
 }
 
-interface ReadOption {
+interface ParsedOption {
   name: string;
   value: string;
   wordsUsed: number;
 }
 
-/** One option, in any of sbatch's spellings: `--nodes=2`, `--nodes 2`, `-N2`, `-N 2`. */
-function readOption(word: string, following: string | undefined): ReadOption | { problem: string } {
-  const long = word.startsWith('--');
+/** Parses one option in any form that sbatch accepts: `--nodes=2`, `--nodes 2`, `-N2`, `-N 2`. */
+function parseOption(word: string, nextWord: string | undefined): ParsedOption | { error: string } {
+  const isLong = word.startsWith('--');
   const equals = word.indexOf('=');
-  const written = long ? word.slice(2, equals === -1 ? undefined : equals) : word.slice(1, 2);
-  const name = long ? written : (shortOptions[written] ?? '');
+  const givenName = isLong ? word.slice(2, equals === -1 ? undefined : equals) : word.slice(1, 2);
+  const name = isLong ? givenName : (shortOptions[givenName] ?? '');
   const kind = Object.hasOwn(allowedOptions, name) ? allowedOptions[name] : undefined;
   if (kind === undefined) {
     const allowed = Object.keys(allowedOptions).join(', ');
-    return { problem: `the sbatch option ${long ? '--' : '-'}${written} is not allowed here; allowed are ${allowed}` };
+    return { error: `the sbatch option ${isLong ? '--' : '-'}${givenName} is not allowed; allowed are ${allowed}` };
   }
-  const attached = long ? (equals === -1 ? undefined : word.slice(equals + 1)) : word.slice(2) || undefined;
+  const attached = isLong ? (equals === -1 ? undefined : word.slice(equals + 1)) : word.slice(2) || undefined;
   if (kind === 'flag') return { name, value: attached ?? '', wordsUsed: 1 };
   if (attached !== undefined) return { name, value: attached, wordsUsed: 1 };
-  if (following === undefined) return { problem: `the sbatch option ${word} needs a value` };
-  return { name, value: following, wordsUsed: 2 };
+  if (nextWord === undefined) return { error: `the sbatch option ${word} needs a value` };
+  return { name, value: nextWord, wordsUsed: 2 };
 }
 
-/** Words as a shell would split them, with quotes and backslashes but without any expansion; null for an open quote. */
+/** Splits text into words like a shell: quotes and backslashes work, nothing is expanded. Null: an unclosed quote. */
 function splitWords(text: string): string[] | null {
   const words: string[] = [];
   let word: string | null = null;
@@ -134,6 +133,6 @@ function splitWords(text: string): string[] | null {
   return words;
 }
 
-function refuse(problem: string): ParsedBatchCommand {
-  return { ok: false, problem };
+function invalid(error: string): ParsedBatchCommand {
+  return { ok: false, error };
 }

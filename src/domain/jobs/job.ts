@@ -1,45 +1,45 @@
 /**
- * A job's life, as Bursar sees it whatever the HPC system:
+ * The lifecycle of a job, the same for every HPC system:
  *
  *   accepted ──▶ submitting ──▶ queued ──▶ running ──▶ ended ──▶ deleted
  *
- * accepted    the row, its hold and its zip are durable; 201 was answered
- * submitting  the intent to submit is stored: from here on the engine may know the job
- * queued      the engine has it
- * running     the engine has started it
- * ended       it is over, with one outcome; the hold is settled
- * deleted     its files are gone; its outcome stays
+ * accepted    the job row, its hold and its zip are durable; the caller got 201
+ * submitting  the intent to submit is stored: from now on the engine may know the job
+ * queued      the engine has the job
+ * running     the engine has started the job
+ * ended       the job has one final outcome; its hold is settled
+ * deleted     its files are deleted; its outcome is kept
  *
- * Any state may go straight to `ended`; nothing ever goes back.
+ * Any state may change directly to `ended`. A state never goes back.
  */
 export type JobState = 'accepted' | 'submitting' | 'queued' | 'running' | 'ended' | 'deleted';
 
-/** Ways to end. Accounting needs them apart even where the stage that is shown is the same. */
+/** How a job ended. Accounting distinguishes outcomes that users see as the same stage. */
 export type Outcome =
   | 'succeeded'
-  | 'failed' // its own exit code, or a signal it brought on itself
+  | 'failed' // by its exit code, or by a signal that it caused itself
   | 'timed_out'
   | 'out_of_memory'
   | 'output_exceeded'
   | 'cancelled' // by its owner
   | 'cancelled_by_site' // by an administrator of the cluster
-  | 'rejected' // the system would not take it; it never ran
-  | 'lost' // the system forgot it, or its supervisor died
+  | 'rejected' // the system refused it; it never ran
+  | 'lost' // the system has no record of it, or its supervisor died
   | 'node_failed'
   | 'preempted';
 
-/** How a job ended: what the engine reports, and what is stored. Times are epoch milliseconds. */
+/** The end of a job, as the engine reports it and the store keeps it. Times are epoch milliseconds. */
 export interface JobEnd {
   outcome: Outcome;
   /** One line for people, such as "exit code 3". */
   reason: string;
   exitCode: number | null;
-  /** Null when it never started. */
+  /** Null if the job never started. */
   startedAt: number | null;
   endedAt: number;
-  /** Whole seconds of wall-clock time it ran. */
+  /** Wall-clock runtime in whole seconds. */
   elapsedSeconds: number;
-  /** What the system really gave it, where that is known to differ from what was asked. */
+  /** The actual allocation, if it is known to differ from the requested one. */
   allocation?: { nodes: number; cores: number };
 }
 
@@ -51,23 +51,23 @@ export type JobStatus =
   | ({ state: 'ended' } & JobEnd)
   | ({ state: 'deleted' } & JobEnd);
 
-/** What a job runs. A line goes through a shell, a script is run by its own `#!`, an argv is run as it is. */
+/** The program of a job: a line for a shell, a script run by its own `#!`, or an argv run as is. */
 export type JobCommand =
   | { kind: 'line'; line: string }
   | { kind: 'script'; script: string; args: string[] }
   | { kind: 'argv'; argv: string[] };
 
-/** What was granted at submission; never changes afterwards. */
+/** The request as granted at submission. It never changes afterwards. */
 export interface JobRequest {
   title: string;
   nodes: number;
   coresPerNode: number;
-  /** Granted, after the system's runtime policy. */
+  /** The granted runtime: the system's runtime policy is already applied. */
   runtimeHours: number;
   command: JobCommand;
   /** The tool of a tool system; null on a batch system. */
   tool: string | null;
-  /** A file that the zip must bring, because the tool starts from it. */
+  /** A file that the zip must contain, because the tool reads it first; null if there is none. */
   entry: string | null;
 }
 
@@ -75,7 +75,7 @@ export function isTerminal(state: JobState): boolean {
   return state === 'ended' || state === 'deleted';
 }
 
-/** `failed` of the interface: every end but success and cancellation by the owner. */
+/** The public field `failed`: true for every outcome except success and cancellation by the owner. */
 export function isFailure(outcome: Outcome): boolean {
   return outcome !== 'succeeded' && outcome !== 'cancelled';
 }

@@ -1,19 +1,19 @@
 import { BursarError, type FieldError } from '../errors.ts';
 import type { HpcSystem, Tool } from '../systems/system.ts';
 import { parseBatchCommand } from './batch-command.ts';
-import type { JobCommand, JobRequest } from './job.ts';
+import type { JobRequest } from './job.ts';
 import { parseIntegerField, parseNumberField, parseTextField } from './payload-fields.ts';
 import { buildToolArgv, parseToolParameters } from './tool-command.ts';
 
-/** Faults that are told at once; a refusal must not be larger than what it refuses. */
-const mostTold = 20;
-const titleLength = 256;
-const commandLength = 8192;
+/** Limits the error list, so that the response cannot be much larger than the request. */
+const maxReportedErrors = 20;
+const maxTitleLength = 256;
+const maxCommandLength = 8192;
 const commonFields = ['node_number', 'core_number', 'runtime', 'title'];
 
 /**
- * The text of a Payload header as a job request, with the system's limits, defaults and runtime policy applied.
- * Throws `invalid_payload` that names every field at fault at once.
+ * Parses a Payload header and applies the system's limits, defaults and runtime policy.
+ * Throws `invalid_payload` with the errors of all fields, not only the first one.
  */
 export function parsePayload(text: string, system: HpcSystem): JobRequest {
   const payload = parseObject(text);
@@ -32,22 +32,23 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
     { default: defaults.coresPerNode, min: 1, max: limits.coresPerNode },
     errors,
   );
-  const runtimeHours = readRuntime(payload, system, errors);
-  const title = parseTextField(payload, 'title', { default: '', maxLength: titleLength }, errors);
-  const runs = system.kind === 'batch' ? readBatchCommand(payload, system, errors) : readTool(payload, system, errors);
+  const runtimeHours = parseRuntime(payload, system, errors);
+  const title = parseTextField(payload, 'title', { default: '', maxLength: maxTitleLength }, errors);
+  const program = system.kind === 'batch' ? parseBatchProgram(payload, system, errors) : parseToolProgram(payload, system, errors);
 
   if (errors.length > 0) {
-    const told = errors.slice(0, mostTold);
-    const more = errors.length > told.length ? `; and ${errors.length - told.length} more` : '';
-    const list = told.map((error) => `${error.field}: ${error.message}`).join('; ');
-    throw new BursarError('invalid_payload', `The Payload is not acceptable. ${list}${more}.`, { fields: told });
+    const reported = errors.slice(0, maxReportedErrors);
+    const more = errors.length > reported.length ? `; and ${errors.length - reported.length} more` : '';
+    const list = reported.map((error) => `${error.field}: ${error.message}`).join('; ');
+    throw new BursarError('invalid_payload', `The Payload header is not valid. ${list}${more}.`, { fields: reported });
   }
-  return { title, nodes, coresPerNode, runtimeHours, ...runs };
+  return { title, nodes, coresPerNode, runtimeHours, ...program };
 }
 
 type Payload = Readonly<Record<string, unknown>>;
-type Runs = Pick<JobRequest, 'command' | 'tool' | 'entry'>;
-const nothing: JobCommand = { kind: 'argv', argv: [] };
+type Program = Pick<JobRequest, 'command' | 'tool' | 'entry'>;
+/** Stands in for an invalid command until `parsePayload` throws. */
+const invalidProgram: Program = { command: { kind: 'argv', argv: [] }, tool: null, entry: null };
 
 function parseObject(text: string): Payload {
   let value: unknown;
@@ -61,55 +62,55 @@ function parseObject(text: string): Payload {
     );
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new BursarError('invalid_payload', 'The Payload header must be a JSON object, with its fields by name.');
+    throw new BursarError('invalid_payload', 'The Payload header must be a JSON object, such as {"title": "My job", "runtime": "1.0"}.');
   }
   return value as Payload;
 }
 
-function readRuntime(payload: Payload, system: HpcSystem, errors: FieldError[]): number {
-  const most = system.limits.runtimeHours;
-  const asked = parseNumberField(payload, 'runtime', { default: system.defaults.runtimeHours, above: 0 }, errors);
-  if (asked <= most) return asked;
-  if (system.runtimePolicy === 'clamp') return most;
-  errors.push({ field: 'runtime', message: `must be at most ${most} hours on ${system.name}` });
-  return most;
+function parseRuntime(payload: Payload, system: HpcSystem, errors: FieldError[]): number {
+  const maxHours = system.limits.runtimeHours;
+  const requestedHours = parseNumberField(payload, 'runtime', { default: system.defaults.runtimeHours, above: 0 }, errors);
+  if (requestedHours <= maxHours) return requestedHours;
+  if (system.runtimePolicy === 'clamp') return maxHours;
+  errors.push({ field: 'runtime', message: `must be at most ${maxHours} hours on ${system.name}` });
+  return maxHours;
 }
 
-function readBatchCommand(payload: Payload, system: HpcSystem, errors: FieldError[]): Runs {
-  refuseUnknownFields(payload, [...commonFields, 'command'], system, errors);
-  const text = parseTextField(payload, 'command', { maxLength: commandLength }, errors);
-  if (text === '') return { command: nothing, tool: null, entry: null };
+function parseBatchProgram(payload: Payload, system: HpcSystem, errors: FieldError[]): Program {
+  rejectUnknownFields(payload, [...commonFields, 'command'], system, errors);
+  const text = parseTextField(payload, 'command', { maxLength: maxCommandLength }, errors);
+  if (text === '') return invalidProgram;
   const parsed = parseBatchCommand(text);
   if (parsed.ok) return { command: parsed.command, tool: null, entry: null };
-  errors.push({ field: 'command', message: parsed.problem });
-  return { command: nothing, tool: null, entry: null };
+  errors.push({ field: 'command', message: parsed.error });
+  return invalidProgram;
 }
 
-function readTool(payload: Payload, system: HpcSystem, errors: FieldError[]): Runs {
+function parseToolProgram(payload: Payload, system: HpcSystem, errors: FieldError[]): Program {
   const name = parseTextField(payload, 'tool', { maxLength: 64 }, errors);
   const tool: Tool | undefined = Object.hasOwn(system.tools, name) ? system.tools[name] : undefined;
-  refuseUnknownFields(payload, [...commonFields, 'tool', ...Object.keys(tool?.parameters ?? {})], system, errors);
+  rejectUnknownFields(payload, [...commonFields, 'tool', ...Object.keys(tool?.parameters ?? {})], system, errors);
   if (tool === undefined) {
-    const known = Object.keys(system.tools).join(', ');
-    if (name !== '') errors.push({ field: 'tool', message: `is not one of the tools of ${system.name}: ${known}` });
-    return { command: nothing, tool: null, entry: null };
+    const toolNames = Object.keys(system.tools).join(', ');
+    if (name !== '') errors.push({ field: 'tool', message: `is not a tool of ${system.name}; use one of ${toolNames}` });
+    return invalidProgram;
   }
   const values = parseToolParameters(payload, tool, errors);
   return { command: { kind: 'argv', argv: buildToolArgv(tool, values) }, tool: name, entry: tool.entry ?? null };
 }
 
-function refuseUnknownFields(
+function rejectUnknownFields(
   payload: Payload,
-  known: readonly string[],
+  allowed: readonly string[],
   system: HpcSystem,
   errors: FieldError[],
 ): void {
   for (const field of Object.keys(payload)) {
-    if (known.includes(field)) continue;
+    if (allowed.includes(field)) continue;
     const message =
       field === 'command' || field === 'tool'
-        ? `does not apply to ${system.name}, which takes ${system.kind === 'batch' ? 'command' : 'tool'}`
-        : `is not a known field; known are ${known.join(', ')}`;
+        ? `is not supported by ${system.name}; use ${system.kind === 'batch' ? 'command' : 'tool'} instead`
+        : `is not a known field; use one of ${allowed.join(', ')}`;
     errors.push({ field: field.slice(0, 64), message });
   }
 }

@@ -1,7 +1,7 @@
 import { assertNever } from '../errors.ts';
 import type { JobStatus } from './job.ts';
 
-/** The words in which a system tells where a job stands. */
+/** The names that a system shows to users for the states of its jobs. */
 export interface StageNames {
   queued: string;
   running: string;
@@ -11,19 +11,19 @@ export interface StageNames {
   deleted: string;
 }
 
-export function toStage(status: JobStatus, words: StageNames): string {
+export function toStage(status: JobStatus, stageNames: StageNames): string {
   switch (status.state) {
     case 'accepted':
     case 'submitting':
     case 'queued':
-      return words.queued;
+      return stageNames.queued;
     case 'running':
-      return words.running;
+      return stageNames.running;
     case 'ended':
-      if (status.outcome === 'succeeded') return words.succeeded;
-      return status.outcome === 'cancelled' ? words.cancelled : words.failed;
+      if (status.outcome === 'succeeded') return stageNames.succeeded;
+      return status.outcome === 'cancelled' ? stageNames.cancelled : stageNames.failed;
     case 'deleted':
-      return words.deleted;
+      return stageNames.deleted;
     default:
       return assertNever(status);
   }

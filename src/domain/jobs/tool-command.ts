@@ -2,9 +2,9 @@ import type { FieldError } from '../errors.ts';
 import type { Tool, ToolParameter } from '../systems/system.ts';
 import { parseIntegerField, parseNumberField, parseTextField } from './payload-fields.ts';
 
-const valueLength = 1024;
+const maxValueLength = 1024;
 
-/** The values of a tool's own parameters, as text ready for its command line. */
+/** Parses the parameters that a tool declares into strings for its command line. */
 export function parseToolParameters(
   payload: Readonly<Record<string, unknown>>,
   tool: Tool,
@@ -12,35 +12,35 @@ export function parseToolParameters(
 ): Record<string, string> {
   const values: Record<string, string> = {};
   for (const [name, parameter] of Object.entries(tool.parameters)) {
-    values[name] = readParameter(payload, name, parameter, errors);
+    values[name] = parseParameter(payload, name, parameter, errors);
   }
   return values;
 }
 
-/** The argv of a tool: each `{name}` of its template replaced. A value stays inside its argument; no shell sees it. */
+/** Replaces each `{name}` in the tool's argv. No shell is involved, so a value cannot leave its argument. */
 export function buildToolArgv(tool: Tool, values: Readonly<Record<string, string>>): string[] {
   return tool.command.map((part) => part.replace(/\{(\w+)\}/g, (_, name: string) => values[name] ?? ''));
 }
 
-function readParameter(
+function parseParameter(
   payload: Readonly<Record<string, unknown>>,
   name: string,
   parameter: ToolParameter,
   errors: FieldError[],
 ): string {
-  const before = errors.length;
+  const errorsBefore = errors.length;
   const { min, max } = parameter;
   const bounds = { ...(min === undefined ? {} : { min }), ...(max === undefined ? {} : { max }) };
   const fallback = parameter.default ?? (parameter.required ? undefined : '');
   if (fallback === '' && !Object.hasOwn(payload, name)) return '';
   if (parameter.type !== 'string') {
     const rule = { ...bounds, ...(fallback === undefined ? {} : { default: Number(fallback) }) };
-    const read = parameter.type === 'integer' ? parseIntegerField : parseNumberField;
-    return String(read(payload, name, rule, errors));
+    const parseField = parameter.type === 'integer' ? parseIntegerField : parseNumberField;
+    return String(parseField(payload, name, rule, errors));
   }
-  const rule = { maxLength: valueLength, ...(fallback === undefined ? {} : { default: String(fallback) }) };
+  const rule = { maxLength: maxValueLength, ...(fallback === undefined ? {} : { default: String(fallback) }) };
   const text = parseTextField(payload, name, rule, errors);
-  if (errors.length > before) return text;
+  if (errors.length > errorsBefore) return text;
   if (parameter.values !== undefined && !parameter.values.includes(text)) {
     errors.push({ field: name, message: `must be one of ${parameter.values.join(', ')}` });
   } else if (parameter.pattern !== undefined && !new RegExp(`^(?:${parameter.pattern})$`, 'u').test(text)) {

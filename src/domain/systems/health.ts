@@ -1,26 +1,26 @@
-/** `degraded`: it did not answer the last time, or answers slowly. `down`: it has not answered for a while. */
+/** `degraded`: the last poll failed or was slow. `down`: several polls in a row have failed. */
 export type SystemStatus = 'up' | 'degraded' | 'down';
 
-/** One look at a system: how long it took, and what was wrong, if it was. */
 export interface PollResult {
   durationMs: number;
+  /** Null if the poll succeeded. */
   error: string | null;
 }
 
 const slowMs = 5000;
-const failuresUntilDown = 2;
-const failingUntilDownMs = 15_000;
+const minFailuresForDown = 2;
+const minFailingMsForDown = 15_000;
 
-/** How a system does, by its last look, and by how many in a row have failed and for how long. */
+/** `failures` counts the failed polls in a row, the last one included; `failingMs` is the time since the last success. */
 export function statusAfterPoll(
-  { durationMs: tookMs, error: trouble }: PollResult,
+  { durationMs, error }: PollResult,
   { failures, failingMs }: { failures: number; failingMs: number },
 ): { status: SystemStatus; detail: string } {
-  if (trouble !== null) {
-    const isDown = failures >= failuresUntilDown && failingMs >= failingUntilDownMs;
-    return { status: isDown ? 'down' : 'degraded', detail: trouble };
+  if (error !== null) {
+    const isDown = failures >= minFailuresForDown && failingMs >= minFailingMsForDown;
+    return { status: isDown ? 'down' : 'degraded', detail: error };
   }
-  return tookMs > slowMs
-    ? { status: 'degraded', detail: `it takes ${Math.round(tookMs / 1000)} s to answer` }
-    : { status: 'up', detail: 'it answers' };
+  return durationMs > slowMs
+    ? { status: 'degraded', detail: `the scheduler answers slowly: ${Math.round(durationMs / 1000)} s` }
+    : { status: 'up', detail: 'the scheduler answers' };
 }

@@ -1,12 +1,12 @@
 import type { ChargeUnit } from '../accounting/price.ts';
 import type { StageNames } from '../jobs/stage.ts';
 
-/** A parameter that a tool declares for its Payload, beside the fields that every job has. */
+/** A Payload field that a tool declares in addition to the common fields. */
 export interface ToolParameter {
   type: 'string' | 'integer' | 'number';
   required: boolean;
   default?: string | number;
-  /** For text: a regular expression that the whole value must match. */
+  /** For strings: a regular expression that must match the whole value. */
   pattern?: string;
   values?: readonly string[];
   min?: number;
@@ -14,9 +14,9 @@ export interface ToolParameter {
 }
 
 export interface Tool {
-  /** The argv; `{name}` in it stands for a parameter's value. No shell is involved. */
+  /** The argv, run without a shell. `{name}` is replaced by the value of that parameter. */
   command: readonly string[];
-  /** The file of the zip that the tool starts from. */
+  /** The file in the zip that the tool reads first. */
   entry?: string;
   parameters: Readonly<Record<string, ToolParameter>>;
 }
@@ -27,32 +27,31 @@ export interface SystemLimits {
   runtimeHours: number;
 }
 
-/** An HPC system as the rules see it: what it takes, what it charges, what words it uses. */
+/** The configuration of an HPC system that the domain rules need. */
 export interface HpcSystem {
-  /** As in paths, such as `hpc_one`. */
+  /** As in URL paths, such as `hpc_one`. */
   name: string;
   kind: 'batch' | 'tool';
-  /** What runs its jobs. */
   scheduler: 'local' | 'slurm';
   stages: StageNames;
   jobId: { style: 'uuid' } | { style: 'prefixed'; prefix: string };
   charge: ChargeUnit;
   limits: SystemLimits;
-  /** What happens to a runtime over the limit. */
+  /** Whether a runtime over the limit is rejected, or reduced to the limit. */
   runtimePolicy: 'reject' | 'clamp';
   defaults: SystemLimits;
   tools: Readonly<Record<string, Tool>>;
 }
 
-/** As in bodies, such as `HPC_ONE`. */
+/** The name in JSON bodies, such as `HPC_ONE`. */
 export function publicSystemName(name: string): string {
   return name.toUpperCase();
 }
 
-/** A new job's identifier on the system, in the form of that system, from a fresh UUID. */
+/** Formats a new UUID as a job identifier in the style of the system. */
 export function createJobId(system: HpcSystem, tool: string | null, uuid: string): string {
   const upper = uuid.toUpperCase();
   if (system.jobId.style === 'uuid') return upper;
-  const token = upper.replaceAll('-', '');
-  return [system.jobId.prefix, tool, token].filter((part) => part !== null).join('-');
+  const hexDigits = upper.replaceAll('-', '');
+  return [system.jobId.prefix, tool, hexDigits].filter((part) => part !== null).join('-');
 }

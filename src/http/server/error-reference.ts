@@ -16,7 +16,7 @@ Every error is a problem document (RFC 9457, \`application/problem+json\`):
   "title": "${errorTitles.invalid_payload}",
   "status": 400,
   "code": "invalid_payload",
-  "detail": "The Payload is not acceptable. node_number: must be at least 1.",
+  "detail": "The Payload header is not valid. node_number: must be at least 1.",
   "request_id": "2486fc51-56d2-4aa0-9cc1-c0392e44d738",
   "errors": [{ "field": "node_number", "message": "must be at least 1" }]
 }

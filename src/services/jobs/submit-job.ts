@@ -115,7 +115,7 @@ async function checkInput(
   const problem = fileStart && validateSbatchDirectives(fileStart.toString('utf8'));
   if (!problem) return unpackedBytes;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];
-  throw new BursarError('invalid_payload', `The script ${name} is not acceptable: ${problem}.`, { fields });
+  throw new BursarError('invalid_payload', `The script ${name} is not valid: ${problem}.`, { fields });
 }
 
 /** The one transaction of a submission: job row, hold on the ledger, event, and the answer for repetitions. */

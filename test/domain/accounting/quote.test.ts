@@ -69,13 +69,13 @@ describe('a refusal for lack of quota', () => {
 
   test('tells of space in KB, and what to do', () => {
     const refusal = quotaExceeded({ resource: 'space', account: 'cap', needed: 1_500, available: 1 }, 1);
-    assert.match(refusal.message, /1\.5 KB of space, but your own quota has only 0\.001 available\. Request less/);
+    assert.match(refusal.message, /1\.5 KB of space, but your own quota has only 0\.001 available\. Ask for less/);
     assert.equal(refusal.details.unit, 'KB');
   });
 
   test('tells what to do where nothing would fit', () => {
     const refusal = quotaExceeded({ resource: 'time', account: 'cap', needed: 10, available: 0 }, 0);
-    assert.match(refusal.message, /Request less, or wait/);
+    assert.match(refusal.message, /Ask for less, or wait/);
   });
 });
 

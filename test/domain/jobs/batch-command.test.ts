@@ -6,14 +6,14 @@ import type { JobCommand } from '../../../src/domain/jobs/job.ts';
 
 function accepted(text: string): JobCommand {
   const parsed = parseBatchCommand(text);
-  assert.ok(parsed.ok, `${text}: ${parsed.ok ? '' : parsed.problem}`);
+  assert.ok(parsed.ok, `${text}: ${parsed.ok ? '' : parsed.error}`);
   return parsed.command;
 }
 
 function refused(text: string): string {
   const parsed = parseBatchCommand(text);
   assert.ok(!parsed.ok, `accepted: ${text}`);
-  return parsed.problem;
+  return parsed.error;
 }
 
 const script = (name: string, ...args: string[]): JobCommand => ({ kind: 'script', script: name, args });
@@ -140,7 +140,7 @@ describe('the options of sbatch', () => {
         `sbatch --${option} x run.sh`,
         `sbatch -N 1 --${option} run.sh`,
       ]) {
-        assert.match(refused(text), new RegExp(`--${option} is not allowed here; allowed are nodes`), text);
+        assert.match(refused(text), new RegExp(`--${option} is not allowed; allowed are nodes`), text);
       }
     }
     for (const letter of 'DaAdoeipqwxLMHWVhQ') {
@@ -229,7 +229,7 @@ describe('quotes', () => {
     fc.assert(
       fc.property(fc.array(pieces, { maxLength: 20 }), (parts) => {
         const parsed = parseBatchCommand(`sbatch ${parts.join('')}`);
-        if (!parsed.ok) assert.match(parsed.problem, /\w/);
+        if (!parsed.ok) assert.match(parsed.error, /\w/);
         else assert.notEqual(parsed.command.kind, 'argv');
       }),
       { numRuns: 2000 },

@@ -8,10 +8,10 @@ describe('how a system does', () => {
   const answering = { failures: 0, failingMs: 0 };
 
   test('it is up while it answers, and degraded while it is slow to', () => {
-    assert.deepEqual(statusAfterPoll(fine, answering), { status: 'up', detail: 'it answers' });
+    assert.deepEqual(statusAfterPoll(fine, answering), { status: 'up', detail: 'the scheduler answers' });
     assert.deepEqual(statusAfterPoll({ durationMs: 7000, error: null }, answering), {
       status: 'degraded',
-      detail: 'it takes 7 s to answer',
+      detail: 'the scheduler answers slowly: 7 s',
     });
   });
 

@@ -60,11 +60,11 @@ describe('what is to run', () => {
 
 describe('numbers', () => {
   const wrong: [string, string, RegExp][] = [
-    ['zero', '0', /at least 1|more than 0/],
-    ['zero as text', '"0"', /at least 1|more than 0/],
-    ['minus zero', '"-0"', /at least 1|more than 0/],
-    ['minus one', '-1', /at least 1|more than 0/],
-    ['minus one as text', '"-1"', /at least 1|more than 0/],
+    ['zero', '0', /at least 1|greater than 0/],
+    ['zero as text', '"0"', /at least 1|greater than 0/],
+    ['minus zero', '"-0"', /at least 1|greater than 0/],
+    ['minus one', '-1', /at least 1|greater than 0/],
+    ['minus one as text', '"-1"', /at least 1|greater than 0/],
     ['a number beyond all numbers', '1e999', /must be/],
     ['a number beyond all numbers as text', '"1e999"', /must be/],
     ['NaN', '"NaN"', /must be/],
@@ -160,11 +160,11 @@ describe('titles', () => {
     ['a paragraph separator', '"a\\u2029b"', /control characters/],
     ['257 characters', `"${'x'.repeat(257)}"`, /at most 256 characters/],
     ['257 characters of two bytes', `"${'\u00e9'.repeat(257)}"`, /at most 256 characters/],
-    ['a number', '7', /must be text/],
-    ['null', 'null', /must be text/],
-    ['a boolean', 'true', /must be text/],
-    ['an array', '["x"]', /must be text/],
-    ['an object', '{"title": "x"}', /must be text/],
+    ['a number', '7', /must be a string/],
+    ['null', 'null', /must be a string/],
+    ['a boolean', 'true', /must be a string/],
+    ['an array', '["x"]', /must be a string/],
+    ['an object', '{"title": "x"}', /must be a string/],
   ];
   for (const [name, json, says] of cases) {
     test(`a title of ${name} is refused`, async () => {
@@ -271,7 +271,7 @@ describe('sbatch', () => {
       const problem = assertProblem(await submit('hpc_one', payload), {
         status: 400,
         code: 'invalid_payload',
-        says: /not allowed here; allowed are nodes/,
+        says: /not allowed; allowed are nodes/,
       });
       assert.ok(problem.detail.includes(`option ${named} is`), problem.detail);
       assert.deepEqual(

@@ -130,13 +130,13 @@ describe('a Payload as a whole', () => {
 
 describe('a field that does not belong', () => {
   const cases: [string, Hpc, Record<string, unknown> | string, string, RegExp][] = [
-    ['an unknown field', 'hpc_one', { ...runs.hpc_one, colour: 'blue' }, 'colour', /known are .*command/],
+    ['an unknown field', 'hpc_one', { ...runs.hpc_one, colour: 'blue' }, 'colour', /use one of .*command/],
     [
       'an unknown field on the other system',
       'hpc_two',
       { ...runs.hpc_two, colour: 'blue' },
       'colour',
-      /known are .*tool/,
+      /use one of .*tool/,
     ],
     ['a field in another case', 'hpc_one', { ...runs.hpc_one, Title: 'x' }, 'Title', /not a known field/],
     ['a field of the answer', 'hpc_one', { ...runs.hpc_one, owner: '1' }, 'owner', /not a known field/],
@@ -181,8 +181,8 @@ describe('a field that does not belong', () => {
 
   test('both a command and a tool are refused on either system', async () => {
     const payload = JSON.stringify({ ...runs.hpc_one, ...runs.hpc_two });
-    await assertFieldRefused('hpc_one', payload, 'tool', /does not apply to hpc_one/);
-    await assertFieldRefused('hpc_two', payload, 'command', /does not apply to hpc_two/);
+    await assertFieldRefused('hpc_one', payload, 'tool', /is not supported by hpc_one/);
+    await assertFieldRefused('hpc_two', payload, 'command', /is not supported by hpc_two/);
   });
 
   test('a tool in place of the command is refused, and the command asked for', async () => {

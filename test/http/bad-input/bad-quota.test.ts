@@ -48,7 +48,7 @@ async function assertTooSmall(answer: Awaited<ReturnType<Caller['submit']>>, exp
   const { resource, account, unit, needed, available, detail } = assertProblem(answer, {
     status: 403,
     code: 'quota_exceeded',
-    says: /Request less|would fit/,
+    says: /Ask for less|would fit/,
   });
   assert.deepEqual({ resource, account, unit, needed, available }, expected);
   for (const part of [expected.needed, expected.available, expected.unit])

@@ -57,7 +57,7 @@ describe('the parameters of a tool', () => {
     ['a text with a line feed behind it', 'label', 'abc\n', /control characters/],
     ['a text that is an object', 'label', { a: 1 }, /text/],
     ['a text of 2 kB', 'label', 'x'.repeat(2000), /1024 characters/],
-    ['a parameter that the tool does not have', 'colour', 'blue', /known are .*steps, ratio, mode, label/],
+    ['a parameter that the tool does not have', 'colour', 'blue', /use one of .*steps, ratio, mode, label/],
     ['the name of the language', 'constructor', 'x', /not a known field/],
   ];
   for (const [name, field, value, says] of wrong) {
