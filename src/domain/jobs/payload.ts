@@ -34,7 +34,8 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
   );
   const runtimeHours = parseRuntime(payload, system, errors);
   const title = parseTextField(payload, 'title', { default: '', maxLength: maxTitleLength }, errors);
-  const program = system.kind === 'batch' ? parseBatchProgram(payload, system, errors) : parseToolProgram(payload, system, errors);
+  const program =
+    system.kind === 'batch' ? parseBatchProgram(payload, system, errors) : parseToolProgram(payload, system, errors);
 
   if (errors.length > 0) {
     const reported = errors.slice(0, maxReportedErrors);
@@ -62,14 +63,22 @@ function parseObject(text: string): Payload {
     );
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new BursarError('invalid_payload', 'The Payload header must be a JSON object, such as {"title": "My job", "runtime": "1.0"}.');
+    throw new BursarError(
+      'invalid_payload',
+      'The Payload header must be a JSON object, such as {"title": "My job", "runtime": "1.0"}.',
+    );
   }
   return value as Payload;
 }
 
 function parseRuntime(payload: Payload, system: HpcSystem, errors: FieldError[]): number {
   const maxHours = system.limits.runtimeHours;
-  const requestedHours = parseNumberField(payload, 'runtime', { default: system.defaults.runtimeHours, above: 0 }, errors);
+  const requestedHours = parseNumberField(
+    payload,
+    'runtime',
+    { default: system.defaults.runtimeHours, above: 0 },
+    errors,
+  );
   if (requestedHours <= maxHours) return requestedHours;
   if (system.runtimePolicy === 'clamp') return maxHours;
   errors.push({ field: 'runtime', message: `must be at most ${maxHours} hours on ${system.name}` });
@@ -92,7 +101,8 @@ function parseToolProgram(payload: Payload, system: HpcSystem, errors: FieldErro
   rejectUnknownFields(payload, [...commonFields, 'tool', ...Object.keys(tool?.parameters ?? {})], system, errors);
   if (tool === undefined) {
     const toolNames = Object.keys(system.tools).join(', ');
-    if (name !== '') errors.push({ field: 'tool', message: `is not a tool of ${system.name}; use one of ${toolNames}` });
+    if (name !== '')
+      errors.push({ field: 'tool', message: `is not a tool of ${system.name}; use one of ${toolNames}` });
     return invalidProgram;
   }
   const values = parseToolParameters(payload, tool, errors);
