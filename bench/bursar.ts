@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type ServerOptions, startServer, type TestServer } from '../test/support/server.ts';
+import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../test/support/server-process.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';
 import type { Bench } from './benchmark.ts';
 import { temporaryFolder } from './folders.ts';
@@ -15,7 +15,7 @@ const grant = { timeSeconds: 1e10, spaceKb: 1e10 };
 /** The user whose token is printed at the first start. */
 export const readerId = '301330';
 
-export interface BenchServer extends TestServer {
+export interface BenchServer extends ServerProcess {
   pid: number | undefined;
   /** The headers of the reader. */
   auth: Record<string, string>;
@@ -24,14 +24,14 @@ export interface BenchServer extends TestServer {
 }
 
 /** A real server on a data folder of its own, on the processor that the yardsticks have too; its log goes to a file. */
-export async function startBursar(bench: Bench, options: ServerOptions = {}): Promise<BenchServer> {
+export async function startBursar(bench: Bench, options: ServerProcessOptions = {}): Promise<BenchServer> {
   const data = options.data ?? mkdtempSync(join(tmpdir(), 'bursar-bench-'));
   const config = { limits, ...(options.config ?? unlimitedConfig()) };
   const profiling = bench.profileFolder && {
     NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${resolve(bench.profileFolder)}`,
   };
   const env = { ...options.env, ...profiling };
-  const server = await startServer({ ...options, env, data, config, logFile: join(data, 'server.log') });
+  const server = await spawnServer({ ...options, env, data, config, logFile: join(data, 'server.log') });
   bench.defer(server.dispose);
   pinToCpu(server.process.pid, serverCpu);
   const auth = { authorization: `Bearer ${server.userToken}` };

@@ -59,6 +59,11 @@ const foldersNow = () => [
 const isThere = (program: string) => foldersNow().some((folder) => existsSync(join(folder, program)));
 const isMissing = ({ programs }: Peer) => !programs.every(isThere);
 
+/** Whether a test file needs one of these servers. */
+export function needsPeer(file: string): boolean {
+  return peers.some(({ tests }) => tests.test(file));
+}
+
 /** Of these test files, the ones that can run here. On CI all must; elsewhere it is said aloud which do not. */
 export function runnable(files: readonly string[]): string[] {
   const needed = peers.filter(({ tests }) => files.some((file) => tests.test(file)));

@@ -1,61 +1,130 @@
-// Runs the tests, or those whose files are named, and closes with those that failed and a line that counts them all. What is about the books or
-// the contract runs twice: on SQLite, and on a PostgreSQL that is started for it. BURSAR_TEST_DATABASE names one alone.
-import { globSync } from 'node:fs';
+// Runs the tests and ends with the slowest files, the failed tests, and one line that counts them all.
+//   node scripts/run-tests.ts            every test
+//   node scripts/run-tests.ts --quick    those without servers of their own, Slurm, ssh or PostgreSQL
+//   node scripts/run-tests.ts FILE…      these files, with the name of every test
+// Tests of the database and of the interface run twice: on SQLite and, beside everything else, on a PostgreSQL that is
+// started for them. BURSAR_TEST_DATABASE=sqlite or =postgres runs one of the two only.
+import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
 import { build } from './build.mjs';
-import { canRun, runnable } from './peers.ts';
+import { canRun, needsPeer, runnable } from './peers.ts';
 
-const onBoth =
-  /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|jobs\/job-list-cache)|webhooks\/delivery)/;
-
-/** They take minutes, most of which they wait for: begun first, they end with the others. */
-const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|large/.test(file);
-
-// The servers that tests start are built from the sources as they are now.
-await build();
-const named = process.argv.slice(2);
-const found = runnable((named.length > 0 ? named : globSync('test/**/*.test.ts')).sort());
-const files = [...found.filter(isLong), ...found.filter((file) => !isLong(file))];
-const only = process.env.BURSAR_TEST_DATABASE;
-const counts = { passed: 0, failed: 0, skipped: 0 };
-const failures: string[] = [];
-
-if (only !== 'postgres') await runAll(files, { BURSAR_TEST_DATABASE: 'sqlite' });
-const again = only === 'postgres' ? files : files.filter((file) => onBoth.test(file));
-if (only !== 'sqlite' && again.length > 0 && canRun('PostgreSQL', again.length)) {
-  const postgres = await startPostgres();
-  console.log(`\n▶ once more, on PostgreSQL: ${again.length} files\n`);
-  const settings = { BURSAR_TEST_DATABASE: 'postgres', BURSAR_TEST_POSTGRES: postgres.url('postgres') };
-  await runAll(again, settings).finally(() => postgres.close());
+interface Task {
+  file: string;
+  database: 'sqlite' | 'postgres';
 }
 
-process.exitCode = counts.failed > 0 || counts.skipped > 0 || counts.passed === 0 ? 1 : 0;
-process.on('exit', () => {
-  for (const failure of failures) console.log(`✖ ${failure}`);
-  const skipped = counts.skipped > 0 ? `, ${counts.skipped} skipped` : '';
-  console.log(`${counts.passed} passed, ${counts.failed} failed${skipped}`);
-});
+interface Result extends Task {
+  seconds: number;
+  passed: number;
+  failed: number;
+  skipped: number;
+  /** Each with its place. */
+  failures: string[];
+  /** What the `spec` reporter says. */
+  report: string;
+}
 
-async function runAll(these: string[], settings: Record<string, string>): Promise<void> {
-  // What one test has compiled, the others need not: it is a third of the time that each takes to start.
-  const env = { NODE_COMPILE_CACHE: join(tmpdir(), 'bursar-tests-compiled'), ...process.env, ...settings };
-  const results = run({ files: these, env, concurrency: availableParallelism() + 2, timeout: 900_000 });
-  results.on('test:summary', ({ file, counts: summary }) => {
+const runsOnBoth =
+  /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|jobs\/job-list-cache)|webhooks\/delivery)/;
+
+/** Files that take minutes, mostly waiting. They start first, so that nothing is left waiting for them at the end. */
+const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|large/.test(file);
+
+/** Tests of the command line, of the documents and of crashes run whole processes. */
+const isSlowFolder = (file: string) => /^test\/(bench|cli|crash|docs|postgres|slurm)\//.test(file);
+const spawnsServer = (file: string) => /server-process\.ts'|ownProcess: true/.test(readFileSync(file, 'utf8'));
+const isQuick = (file: string) => !needsPeer(file) && !isSlowFolder(file) && !spawnsServer(file);
+
+const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
+const named = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
+const quick = options.includes('--quick');
+// More than the processors: most tests wait for something most of the time. In the quick ones it is computed.
+const concurrency = availableParallelism() + (quick ? 1 : 2);
+
+// The servers that tests spawn run what is built from the sources as they are now.
+await build();
+const files = findFiles();
+const results: Result[] = [];
+const tasks = planTasks(files);
+const onPostgres = tasks.some(({ database }) => database === 'postgres');
+const postgres = onPostgres ? await startPostgres() : undefined;
+try {
+  const queue = [...tasks];
+  await Promise.all(Array.from({ length: concurrency }, () => work(queue)));
+} finally {
+  await postgres?.close();
+}
+summarize();
+
+function findFiles(): string[] {
+  if (named.length > 0) return runnable(named);
+  const all = globSync('test/**/*.test.ts').sort();
+  return quick ? all.filter(isQuick) : runnable(all);
+}
+
+function planTasks(all: readonly string[]): Task[] {
+  const only = quick ? 'sqlite' : process.env.BURSAR_TEST_DATABASE;
+  const again = only === 'postgres' ? all : all.filter((file) => runsOnBoth.test(file));
+  const hasPostgres = only !== 'sqlite' && again.length > 0 && canRun('PostgreSQL', again.length);
+  const planned: Task[] = [
+    ...(only === 'postgres' ? [] : all.map((file): Task => ({ file, database: 'sqlite' }))),
+    ...(hasPostgres ? again.map((file): Task => ({ file, database: 'postgres' })) : []),
+  ];
+  return [...planned.filter(({ file }) => isLong(file)), ...planned.filter(({ file }) => !isLong(file))];
+}
+
+async function work(queue: Task[]): Promise<void> {
+  for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
+    const result = await runFile(task);
+    results.push(result);
+    if (named.length > 0 || result.failed > 0) console.log(result.report);
+    console.log(`${result.failed > 0 ? '✖' : '✔'} ${lineFor(result)}`);
+  }
+}
+
+async function runFile(task: Task): Promise<Result> {
+  const startedAt = performance.now();
+  const result: Result = { ...task, seconds: 0, passed: 0, failed: 0, skipped: 0, failures: [], report: '' };
+  const env = {
+    // Every file reuses the code that another one has compiled: a third of the time that a file takes to start.
+    NODE_COMPILE_CACHE: join(tmpdir(), 'bursar-tests-compiled'),
+    ...process.env,
+    BURSAR_TEST_DATABASE: task.database,
+    ...(postgres ? { BURSAR_TEST_POSTGRES: postgres.url('postgres') } : {}),
+  };
+  const events = run({ files: [task.file], env, concurrency: 1, timeout: 900_000 });
+  events.on('test:summary', ({ file, counts }) => {
     if (file !== undefined) return;
-    // `failed` is there, though the types do not know it.
-    const { passed, failed, cancelled, skipped, todo } = summary as typeof summary & { failed: number };
-    counts.passed += passed;
-    counts.failed += failed + cancelled;
-    counts.skipped += skipped + todo;
+    // The types lack `failed`.
+    const { passed, failed, cancelled, skipped, todo } = counts as typeof counts & { failed: number };
+    Object.assign(result, { passed, failed: failed + cancelled, skipped: skipped + todo });
   });
-  results.on('test:fail', ({ name, file, line, details }) => {
-    // A suite fails with what is in it.
-    if (details.type !== 'suite') failures.push(`${name} (${file}:${line}, ${settings.BURSAR_TEST_DATABASE})`);
+  events.on('test:fail', ({ name, file, line, details }) => {
+    // A suite fails with the tests in it.
+    if (details.type !== 'suite') result.failures.push(`${name} (${file}:${line}, ${task.database})`);
   });
-  results.compose(spec).pipe(process.stdout);
-  await new Promise((resolve) => results.on('end', resolve));
+  for await (const text of events.compose(spec)) result.report += text;
+  return { ...result, seconds: (performance.now() - startedAt) / 1000 };
+}
+
+function lineFor({ file, database, seconds, passed, failed }: Result): string {
+  const counts = failed > 0 ? `${passed} passed, ${failed} failed` : `${passed} passed`;
+  return `${file}${database === 'postgres' ? ' on PostgreSQL' : ''}: ${counts} in ${seconds.toFixed(1)} s`;
+}
+
+function summarize(): void {
+  const sum = (count: (result: Result) => number) => results.reduce((total, result) => total + count(result), 0);
+  const [passed, failed, skipped] = [sum((r) => r.passed), sum((r) => r.failed), sum((r) => r.skipped)];
+  console.log('\nThe slowest files:');
+  for (const result of results.toSorted((a, b) => b.seconds - a.seconds).slice(0, 15))
+    console.log(`  ${lineFor(result)}`);
+  console.log('');
+  for (const failure of results.flatMap(({ failures }) => failures)) console.log(`✖ ${failure}`);
+  console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
+  process.exitCode = failed > 0 || skipped > 0 || passed === 0 ? 1 : 0;
 }

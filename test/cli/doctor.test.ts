@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../files/temporary.ts';
 import { bursar } from '../support/command-line.ts';
-import { startServer } from '../support/server.ts';
+import { spawnServer } from '../support/server-process.ts';
 
 test('bursar doctor: the shipped configuration is well, beside a server that is running', async (t) => {
-  const server = await startServer();
+  const server = await spawnServer();
   t.after(() => server.dispose());
   const { code, stdout, stderr } = await bursar(['doctor'], { BURSAR_DATA: server.data });
   assert.deepEqual([code, stderr], [0, '']);

@@ -6,14 +6,14 @@ import { after, before, type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
 import { callerOf, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 
 // Starting and stopping: what is printed, what is refused, and with which exit code.
 
-let server: TestServer;
+let server: ServerProcess;
 before(async () => {
-  server = await startServer();
+  server = await spawnServer();
 });
 after(() => server.dispose());
 
@@ -38,7 +38,7 @@ test('the log goes to standard error, one JSON object a line, and never shows a 
   await caller.get(`/jobs/${server.userToken}/?token=${server.userToken}`);
   await caller.submit('/jobs/hpc_one/', { command: `echo ${server.userToken}`, nonsense: server.userToken });
   const log = await until('the requests in the log', () => {
-    const text = server.stderr();
+    const text = server.log();
     return (text.match(/"request served"/g) ?? []).length > 2 && text.endsWith('\n') ? text : undefined;
   });
   for (const line of log.trimEnd().split('\n')) assert.equal(typeof JSON.parse(line).msg, 'string', line);
@@ -67,7 +67,7 @@ test('a port that is taken is told in one line, with what to do, and exit code 3
 test('after a start that failed, the next one on the same folder is a first start, and prints its tokens', async (t) => {
   const data = newFolder(t);
   await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: new URL(server.url).port });
-  const later = await startServer({ data });
+  const later = await spawnServer({ data });
   t.after(() => later.stop());
   assert.equal((await callerOf(later.url, later.userToken).get('/jobs/')).status, 200);
 });
@@ -101,7 +101,7 @@ test('a host other than loopback is refused with exit code 3, and nothing is mad
 });
 
 test('a host other than loopback is served where every local engine says acceptJobsFromTheNetwork', async (t) => {
-  const open = await startServer({ config: openConfiguration(), env: { BURSAR_HOST: '0.0.0.0' } });
+  const open = await spawnServer({ config: openConfiguration(), env: { BURSAR_HOST: '0.0.0.0' } });
   t.after(() => open.dispose());
   assert.equal((await callerOf(open.url, open.userToken).get('/jobs/')).status, 200);
 });
@@ -113,14 +113,14 @@ test('a configuration that is not valid keeps it from starting: exit code 3', as
 });
 
 test('SIGTERM and SIGINT end it with exit code 0; the next start prints no tokens, and knows all it knew', async (t) => {
-  const first = await startServer();
+  const first = await spawnServer();
   t.after(() => first.dispose());
   const { adminToken, userToken, data } = first;
   const { body: job } = await callerOf(first.url, userToken).submit('/jobs/hpc_one/', { command: 'true' });
   const ended = await callerOf(first.url, userToken).finished(job);
-  assert.equal(await first.stop(), 0, first.stderr());
+  assert.equal(await first.stop(), 0, first.log());
 
-  const second = await startServer({ data });
+  const second = await spawnServer({ data });
   assert.doesNotMatch(second.stdout(), /bursar_|token/);
   assert.equal(second.stdout().trimEnd().split('\n').length, 1);
   const caller = callerOf(second.url, userToken);
@@ -128,5 +128,5 @@ test('SIGTERM and SIGINT end it with exit code 0; the next start prints no token
   assert.equal((await callerOf(second.url, adminToken).get('/admin/quotas/301330/')).status, 200);
   second.process.kill('SIGINT');
   await until('its end', () => second.process.exitCode ?? second.process.signalCode ?? undefined);
-  assert.equal(second.process.exitCode, 0, second.stderr());
+  assert.equal(second.process.exitCode, 0, second.log());
 });

@@ -6,13 +6,13 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
 import { callerOf, type Quota } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
 // Tokens by the command line, while a server is running on the same data folder.
 
-let server: TestServer;
+let server: ServerProcess;
 before(async () => {
-  server = await startServer();
+  server = await spawnServer();
 });
 after(() => server.dispose());
 
@@ -215,7 +215,7 @@ test('token create works before any server has been started, and the server then
   const data = emptyFolder(t);
   const { code, stdout, stderr } = await bursar(['token', 'create', '--user', '301356'], { BURSAR_DATA: data });
   assert.equal(code, 0, stderr);
-  const later = await startServer({ data });
+  const later = await spawnServer({ data });
   t.after(() => later.dispose());
   assert.equal((await callerOf(later.url, stdout.trim()).get('/jobs/')).status, 200);
 });

@@ -22,7 +22,7 @@ const user = '301801';
 let bench: Bench;
 
 before(async () => {
-  bench = await openBench({ spaceKb: 50_000, adjust: shortGrace });
+  bench = await openBench({ ownProcess: true, spaceKb: 50_000, adjust: shortGrace });
 });
 after(() => bench.dispose());
 

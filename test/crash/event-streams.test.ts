@@ -9,7 +9,7 @@ import { eventsAfter } from '../../src/store/events/events.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
 import { openEventStream } from '../support/event-stream.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { spawnServer, type ServerProcess } from '../support/server-process.ts';
 
 const drops = 200;
 /** After these the server is killed, and another one started on the same books. */
@@ -22,13 +22,13 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
   const streamed: string[] = [];
   const polled: string[] = [];
   let stored: string[] = [];
-  let server: TestServer;
+  let server: ServerProcess;
   let token: string;
   let listening = true;
   let jobs: Job[] = [];
 
   before(async () => {
-    server = await startServer({ data });
+    server = await spawnServer({ data });
     token = server.userToken;
     const submitting = submitMeanwhile();
     const polling = pollMeanwhile();
@@ -36,7 +36,7 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
       await listenForAMoment();
       if (!kills.has(drop)) continue;
       await server.kill();
-      server = await startServer({ data });
+      server = await spawnServer({ data });
     }
     listening = false;
     await submitting;

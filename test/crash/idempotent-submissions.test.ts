@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { type Answer, callerOf, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { zipOf } from '../support/zip.ts';
 
 const rounds = 10;
@@ -20,7 +20,7 @@ describe('clients that repeat their submissions under their keys, while the serv
   const data = join(mkdtempSync(join(tmpdir(), 'bursar-once-')), 'data');
   const answers = new Map<string, Answer<Job>>();
   let tries = 0;
-  let server: TestServer;
+  let server: ServerProcess;
   let over = false;
   let jobs: Job[] = [];
 
@@ -52,14 +52,14 @@ describe('clients that repeat their submissions under their keys, while the serv
     ) as Promise<Answer<Job>>;
 
   before(async () => {
-    server = await startServer({ data });
+    server = await spawnServer({ data });
     const { userToken } = server;
     const zip = await zipOf({ input: 'x'.repeat(10_000) });
     const running = Array.from({ length: clients }, (_, index) => client(`c${index}`, userToken, zip));
     for (let round = 0; round < rounds; round++) {
       await sleep(Math.random() * livesMs);
       await server.kill();
-      server = await startServer({ data });
+      server = await spawnServer({ data });
     }
     over = true;
     await Promise.all(running);

@@ -15,8 +15,8 @@ import { jobRecord } from '../../src/store/jobs/jobs.ts';
 import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { makeZip } from '../files/zip/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
-import { databaseOf, queryBooks, withDatabase } from '../support/database.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { databaseOf, queryDatabase, withDatabase } from '../support/database.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
 const shipped = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
 
@@ -74,7 +74,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
     const data = join(folder, 'data');
     const marks = join(folder, 'marks');
     const accepted: string[] = [];
-    let server: TestServer;
+    let server: ServerProcess;
     let jobs: Job[] = [];
     const log = join(folder, 'server.log');
     let ends: { job_id: string; title: string; outcome: string | null; reason: string | null }[] = [];
@@ -88,7 +88,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
         await makeZip({ 'run.sh': script }),
         await makeZip({ 'run.sh': script, 'data.bin': randomBytes(maxInMemoryBytes) }),
       ];
-      const start = () => startServer({ data, logFile: log, ...(options.config ? { config: options.config() } : {}) });
+      const start = () => spawnServer({ data, logFile: log, ...(options.config ? { config: options.config() } : {}) });
       server = await start();
       const { userToken } = server;
       for (let round = 0; round < rounds; round++) {
@@ -155,7 +155,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
     });
 
     test('left nothing behind: no zip, no record of an engine, one workspace a job', async () => {
-      assert.deepEqual(await queryBooks(data, 'select job from inputs', []), []);
+      assert.deepEqual(await queryDatabase(data, 'select job from inputs', []), []);
       assert.deepEqual(readdirSync(join(data, 'spool', 'incoming')), []);
       assert.deepEqual(
         readdirSync(join(data, 'spool')).filter((name) => name.endsWith('.zip')),

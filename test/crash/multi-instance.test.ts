@@ -9,7 +9,7 @@ import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { slurmConfig } from '../slurm/config.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { zipOf } from '../support/zip.ts';
@@ -37,14 +37,14 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
   const marks = join(folder, 'marks');
   const accepted: string[] = [];
   const unclean: string[] = [];
-  const servers: TestServer[] = [];
+  const servers: ServerProcess[] = [];
   let postgres: TestPostgres;
   let cluster: SlurmCluster;
   let jobs: Job[] = [];
 
   const start = async () => {
     const config = { ...slurmConfig(cluster), database: { leaseSeconds } };
-    return await startServer({ data, config, env: { BURSAR_DATABASE_URL: postgres.url('bursar') } });
+    return await spawnServer({ data, config, env: { BURSAR_DATABASE_URL: postgres.url('bursar') } });
   };
 
   /** Submits to whichever answers; an answer that is neither a job nor a request to come again is noted. */

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeZip } from '../files/zip/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
 async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
   for (let i = 0; i < 1200; i++) {
@@ -21,13 +21,13 @@ async function until(what: string, condition: () => boolean | Promise<boolean>):
 describe('a restart', () => {
   let folder: string;
   let data: string;
-  let server: TestServer;
+  let server: ServerProcess;
   let token: string;
 
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'bursar-restart-'));
     data = join(folder, 'data');
-    server = await startServer({ data });
+    server = await spawnServer({ data });
     token = server.userToken;
   });
   afterEach(async () => {
@@ -49,7 +49,7 @@ describe('a restart', () => {
       if (end === 'SIGTERM') assert.equal(await server.stop(), 0);
       else await server.kill();
 
-      server = await startServer({ data });
+      server = await spawnServer({ data });
       const me = callerOf(server.url, token);
       await until('it shows as running', async () => (await me.get<Job[]>('/jobs/')).body[0]?.stage === 'RUNNING');
       writeFileSync(go, '');
@@ -69,7 +69,7 @@ describe('a restart', () => {
     writeFileSync(go, '');
     await until('the job is over', () => existsSync(join(data, 'engines', 'hpc_one', job.job_id, 'exit.json')));
 
-    server = await startServer({ data });
+    server = await spawnServer({ data });
     const me = callerOf(server.url, token);
     assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
     const after = await me.quota('hpc_one', 'proj_hpc_one_01');
@@ -95,12 +95,12 @@ describe('a restart', () => {
     upload.write(zip.subarray(0, 100_000));
     await until('the upload has begun', () => readIncoming(data) > 0);
     const stopped = server.stop();
-    await until('it is draining', () => server.stderr().includes('stopping'));
+    await until('it is draining', () => server.log().includes('stopping'));
     upload.end(zip.subarray(100_000));
     assert.equal(await answered, 201);
     assert.equal(await stopped, 0);
 
-    server = await startServer({ data });
+    server = await spawnServer({ data });
     const me = callerOf(server.url, token);
     const [job] = (await me.get<Job[]>('/jobs/')).body;
     assert.ok(job);
@@ -123,7 +123,7 @@ describe('a restart', () => {
     await until('the upload has begun', () => readIncoming(data) > 0);
     await server.kill();
 
-    server = await startServer({ data });
+    server = await spawnServer({ data });
     assert.equal(readIncoming(data), 0);
     assert.deepEqual((await callerOf(server.url, token).get('/jobs/')).body, []);
   });

@@ -7,16 +7,16 @@ import { after, before, describe, test } from 'node:test';
 import { callerOf, type Job } from '../support/api.ts';
 import { pathOf } from '../support/jobs.ts';
 import { parseSse } from '../support/parse-sse.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { spawnServer, type ServerProcess } from '../support/server-process.ts';
 import { zipOf } from '../support/zip.ts';
 
 const gigabyte = 1_000_000_000;
 
 describe('a server that is killed and started again in the middle of', () => {
-  let server: TestServer;
+  let server: ServerProcess;
   let token: string;
   before(async () => {
-    server = await startServer();
+    server = await spawnServer();
     token = server.userToken;
   });
   after(() => server.dispose());
@@ -42,7 +42,7 @@ describe('a server that is killed and started again in the middle of', () => {
     } catch (error) {
       if (killed === undefined) throw error;
       await killed;
-      server = await startServer({ data: server.data });
+      server = await spawnServer({ data: server.data });
     }
     return bytes;
   }

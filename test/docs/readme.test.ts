@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { callerOf, type Job } from '../support/api.ts';
+import { runFile } from '../support/command-line.ts';
 import { pathOf } from '../support/jobs.ts';
 import { example, readme } from '../support/readme.ts';
-import { runFile, startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { contentsOf } from '../support/unzip.ts';
 import { zipOf } from '../support/zip.ts';
 
@@ -15,9 +16,9 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 
 describe('the README', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-readme-'));
-  let server: TestServer;
+  let server: ServerProcess;
   before(async () => {
-    server = await startServer();
+    server = await spawnServer();
   });
   after(async () => {
     await server.dispose();
@@ -93,7 +94,7 @@ describe('the README', () => {
 
 describe('the first start', () => {
   test('prints curl commands that can be pasted: submit, list, quotas', async () => {
-    const server = await startServer();
+    const server = await spawnServer();
     try {
       const commands = server
         .stdout()

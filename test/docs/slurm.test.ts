@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parse } from 'yaml';
 import { callerOf, type Job } from '../support/api.ts';
-import { runFile, startServer, type TestServer } from '../support/server.ts';
+import { runFile } from '../support/command-line.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { startSshd, type TestSshd } from '../support/sshd.ts';
 
@@ -22,7 +23,7 @@ function example(language: string, containing: string): string {
 describe('the page about Slurm', () => {
   let cluster: SlurmCluster;
   let sshd: TestSshd;
-  let server: TestServer;
+  let server: ServerProcess;
   before(async () => {
     cluster = await startCluster({
       nodes: 1,
@@ -39,7 +40,7 @@ describe('the page about Slurm', () => {
     const config = parse(example('yaml', 'kind: slurm'));
     const here = { ssh, environment: cluster.env, workspaceFolder: join(cluster.folder, 'work') };
     Object.assign(config.systems.hpc_one.engine, here);
-    server = await startServer({ config });
+    server = await spawnServer({ config });
   });
   after(async () => {
     await server.dispose();

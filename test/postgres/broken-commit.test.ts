@@ -9,7 +9,7 @@ import { outputOf } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startProxy } from '../support/postgres-proxy.ts';
 import { assertProblem, filesUnder } from '../support/refusals.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 import { zipOf } from '../support/zip.ts';
 
@@ -17,14 +17,14 @@ import { zipOf } from '../support/zip.ts';
 
 let postgres: TestPostgres;
 let proxy: PostgresProxy;
-let server: TestServer;
+let server: ServerProcess;
 let me: Caller;
 
 before(async () => {
   postgres = await startPostgres({ durable: true });
   proxy = await startProxy(postgres.port);
   const url = (await postgres.database('bursar')).replace(/:\d+\//, `:${proxy.port}/`);
-  server = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+  server = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   me = callerOf(server.url, server.userToken);
 });
 after(async () => {

@@ -10,7 +10,7 @@ import { ground } from '../../src/store/database/migrations/0001-initial-schema.
 import { callerOf, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { everyRow } from '../support/tables.ts';
 
 // `bursar db backup` and `restore`: one kind of file for both databases, taken while the service works.
@@ -53,13 +53,13 @@ for (const [from, to] of ways) {
     const file = join(folder, `${from}-${to}.backup`);
     let source: string;
     let target: string;
-    let server: TestServer;
+    let server: ServerProcess;
     const before201: string[] = [];
 
     before(async () => {
       source = await newDatabase(from);
       target = await newDatabase(to);
-      server = await startServer({ env: { BURSAR_DATABASE_URL: source } });
+      server = await spawnServer({ env: { BURSAR_DATABASE_URL: source } });
     });
     after(() => server.dispose());
 
@@ -91,7 +91,7 @@ for (const [from, to] of ways) {
       assert.deepEqual(await rowsOf(target), await rowsOf(`sqlite:${file}`));
       const token = server.userToken;
       await server.stop();
-      const restored = await startServer({ env: { BURSAR_DATABASE_URL: target } });
+      const restored = await spawnServer({ env: { BURSAR_DATABASE_URL: target } });
       try {
         const { body } = await callerOf(restored.url, token).get<Job[]>('/jobs/');
         const there = new Set(body.map(({ job_id }) => job_id));
@@ -112,7 +112,7 @@ describe('what backup and restore refuse', () => {
 
   before(async () => {
     source = await newDatabase('sqlite');
-    const server = await startServer({ env: { BURSAR_DATABASE_URL: source } });
+    const server = await spawnServer({ env: { BURSAR_DATABASE_URL: source } });
     await server.dispose();
     assert.equal((await db(source, 'backup', file)).code, 0);
   });

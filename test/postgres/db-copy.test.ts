@@ -10,13 +10,13 @@ import { home } from '../support/bench.ts';
 import { bursar } from '../support/command-line.ts';
 import { act, assertBalanced, topUp } from '../support/ledger.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { everyRow } from '../support/tables.ts';
 
 // `bursar db copy`: a small lab that has grown moves from SQLite to PostgreSQL, and could move back.
 
 let postgres: TestPostgres;
-let server: TestServer;
+let server: ServerProcess;
 let url: string;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-move-'));
 const paths = ['/jobs/', '/quotas/', `/quotas/${home}/statement/`];
@@ -32,7 +32,7 @@ async function rowsOf(address: string, data: string) {
   return await everyRow(db).finally(() => db.destroy());
 }
 const db = (...args: string[]) => bursar(['db', ...args], { BURSAR_DATA: server.data });
-const answers = async ({ url: at }: TestServer, token: string) => {
+const answers = async ({ url: at }: ServerProcess, token: string) => {
   const texts = await Promise.all(paths.map(async (path) => (await callerOf(at, token).get(path)).text));
   // A statement tells until when it was made.
   return texts.map((text) => text.replace(/"to":"[^"]*"|"burn_rate_per_day":[^,]*|"runs_out_at":[^,}]*/g, ''));
@@ -41,7 +41,7 @@ const answers = async ({ url: at }: TestServer, token: string) => {
 before(async () => {
   postgres = await startPostgres({ durable: true });
   url = await postgres.database('bursar');
-  server = await startServer();
+  server = await spawnServer();
   const me = callerOf(server.url, server.userToken);
   const admin = callerOf(server.url, server.adminToken);
   await server.token('301331');
@@ -105,10 +105,10 @@ describe('bursar db copy', () => {
 
   test('what is served from it afterwards is the same to the letter, and goes on where it stopped', async () => {
     const { data, userToken, adminToken } = server;
-    const onFile = await startServer({ data });
+    const onFile = await spawnServer({ data });
     const expected = await answers(onFile, userToken);
     await onFile.stop();
-    server = await startServer({ data, env: { BURSAR_DATABASE_URL: url } });
+    server = await spawnServer({ data, env: { BURSAR_DATABASE_URL: url } });
     assert.deepEqual(await answers(server, userToken), expected);
     const me = callerOf(server.url, userToken);
     const { body: jobs } = await me.get<Job[]>('/jobs/');

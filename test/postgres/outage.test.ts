@@ -4,21 +4,21 @@ import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { gate, inStage, letGo } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { assertProblem, filesUnder } from '../support/refusals.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 import { zipOf } from '../support/zip.ts';
 
 // The database is away while Bursar serves, and comes back.
 
 let postgres: TestPostgres;
-let server: TestServer;
+let server: ServerProcess;
 let me: Caller;
 let admin: Caller;
 let running: Job;
 
 before(async () => {
   postgres = await startPostgres({ durable: true });
-  server = await startServer({ env: { BURSAR_DATABASE_URL: await postgres.database('bursar') } });
+  server = await spawnServer({ env: { BURSAR_DATABASE_URL: await postgres.database('bursar') } });
   me = callerOf(server.url, server.userToken);
   admin = callerOf(server.url, server.adminToken);
   running = (await me.submit('/jobs/hpc_one/', { command: gate, runtime: 0.5 })).body;
@@ -56,14 +56,14 @@ for (const how of ['SIGINT', 'SIGQUIT'] as const) {
     const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.1 });
     assert.equal(status, 201);
     assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
-    assert.equal(server.process.exitCode, null, server.stderr());
+    assert.equal(server.process.exitCode, null, server.log());
   });
 }
 
 test('a job that ended while it was away is settled when it is back', async () => {
   await postgres.stop();
   letGo(server, running);
-  await until('a round that failed', () => (/(poll|watcher) failed/.test(server.stderr()) ? true : undefined));
+  await until('a round that failed', () => (/(poll|watcher) failed/.test(server.log()) ? true : undefined));
   await postgres.start();
   await until('readiness', isReady);
   assert.equal((await me.finished(running)).stage, 'SUCCESSFUL');
@@ -84,5 +84,5 @@ test('connections that are cut one by one are replaced', async () => {
 test('the books balance after all that, and nothing was ever an error of ours', async () => {
   const { body } = await admin.get<{ balanced: boolean }>('/admin/ledger/proof/');
   assert.equal(body.balanced, true);
-  assert.doesNotMatch(server.stderr(), /"code":"internal"|Unhandled|uncaught/i);
+  assert.doesNotMatch(server.log(), /"code":"internal"|Unhandled|uncaught/i);
 });

@@ -4,7 +4,7 @@ import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { pathOf } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startProxy } from '../support/postgres-proxy.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 import { zipOf } from '../support/zip.ts';
 
@@ -15,7 +15,7 @@ const tokenMs = 2000;
 describe('what a request asks of PostgreSQL', () => {
   let postgres: TestPostgres;
   let proxy: PostgresProxy;
-  let server: TestServer;
+  let server: ServerProcess;
   let me: Caller;
   let job: Job;
 
@@ -24,9 +24,9 @@ describe('what a request asks of PostgreSQL', () => {
     proxy = await startProxy(postgres.port);
     const url = (await postgres.database('bursar')).replace(/:\d+\//, `:${proxy.port}/`);
     // One that serves callers and does nothing else.
-    const first = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+    const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
     await first.stop();
-    server = await startServer({ data: first.data, role: 'api', env: { BURSAR_DATABASE_URL: url } });
+    server = await spawnServer({ data: first.data, role: 'api', env: { BURSAR_DATABASE_URL: url } });
     me = callerOf(server.url, first.userToken);
     job = (await submit()).body;
   });

@@ -4,23 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { callerOf } from '../support/api.ts';
-import { bursar } from '../support/command-line.ts';
+import { bursar, runFile } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
-import { runFile, type ServerOptions, startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
 
 describe('several Bursars on one PostgreSQL', () => {
   const data = mkdtempSync(join(tmpdir(), 'bursar-several-'));
-  const servers: TestServer[] = [];
+  const servers: ServerProcess[] = [];
   let postgres: TestPostgres;
   let url: string;
 
   /** Nobody looks into the books for what others have written: what arrives has been told. */
   const config = { ...shippedConfig(), database: { leaseSeconds: 1 }, events: { checkSeconds: 3600 } };
 
-  async function start(role: NonNullable<ServerOptions['role']>): Promise<TestServer> {
-    const server = await startServer({ data, role, config, env: { BURSAR_DATABASE_URL: url } });
+  async function start(role: NonNullable<ServerProcessOptions['role']>): Promise<ServerProcess> {
+    const server = await spawnServer({ data, role, config, env: { BURSAR_DATABASE_URL: url } });
     servers.push(server);
     return server;
   }
@@ -32,7 +32,7 @@ describe('several Bursars on one PostgreSQL', () => {
     );
     return row?.holder;
   };
-  const holds = (server: TestServer) => async () => {
+  const holds = (server: ServerProcess) => async () => {
     const holder = await holderOf('hpc_one');
     return holder?.includes(`/${server.process.pid}/`) || undefined;
   };

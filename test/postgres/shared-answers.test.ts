@@ -8,7 +8,7 @@ import { type Answer, type Caller, callerOf, type Job } from '../support/api.ts'
 import { pathOf } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/refusals.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
 import { bearer, headOf, openWire } from '../support/wire.ts';
@@ -17,15 +17,15 @@ describe('answers of two Bursars on one PostgreSQL', () => {
   const data = mkdtempSync(join(tmpdir(), 'bursar-shared-'));
   const path = '/jobs/hpc_one/';
   let postgres: TestPostgres;
-  let servers: [TestServer, TestServer];
+  let servers: [ServerProcess, ServerProcess];
   let [here, there]: Caller[] = [];
 
   before(async () => {
     postgres = await startPostgres();
     const env = { BURSAR_DATABASE_URL: await postgres.database('bursar') };
     const config = { ...shippedConfig(), database: { leaseSeconds: 1 } };
-    const first = await startServer({ data, config, env });
-    servers = [first, await startServer({ data, config, env })];
+    const first = await spawnServer({ data, config, env });
+    servers = [first, await spawnServer({ data, config, env })];
     [here, there] = servers.map((server) => callerOf(server.url, first.userToken));
   });
   after(async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { bursar } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
-import { startServer } from '../support/server.ts';
+import { spawnServer } from '../support/server-process.ts';
 
 // What `bursar serve` says when it cannot have its database.
 
@@ -69,7 +69,7 @@ test('a server that is too old: the version that is needed', async () => {
 
 test('a schema of a newer Bursar', async () => {
   const url = await postgres.database('newer');
-  const first = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+  const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   await first.dispose();
   await postgres.query('newer', "insert into kysely_migration values ('9999-later', '2099-01-01T00:00:00.000Z')");
   await assertRefused(url, 1, /has migrations that this Bursar does not know .*Use a newer Bursar/);
@@ -77,7 +77,7 @@ test('a schema of a newer Bursar', async () => {
 
 test('a second server on the same database, from a folder of its own, is refused with exit code 3', async () => {
   const url = await postgres.database('shared');
-  const first = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+  const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   try {
     await assertRefused(url, 3, /is not the data folder that these books were made with.*mount it here/s);
   } finally {
@@ -87,9 +87,9 @@ test('a second server on the same database, from a folder of its own, is refused
 
 test('after a SIGKILL the next start has the database at once', async () => {
   const url = await postgres.database('killed');
-  const first = await startServer({ env: { BURSAR_DATABASE_URL: url } });
+  const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   await first.kill();
-  const second = await startServer({ data: first.data, env: { BURSAR_DATABASE_URL: url } });
+  const second = await spawnServer({ data: first.data, env: { BURSAR_DATABASE_URL: url } });
   assert.equal(second.adminToken, '', 'it is no first start');
   await second.dispose();
 });

@@ -3,17 +3,17 @@ import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf } from '../support/api.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { pathOf } from '../support/jobs.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { slurmConfig } from './config.ts';
 
 describe('events in front of a real Slurm', () => {
   let cluster: SlurmCluster;
-  let server: TestServer;
+  let server: ServerProcess;
   let me: Caller;
   before(async () => {
     cluster = await startCluster({ nodes: 1 });
-    server = await startServer({ config: slurmConfig(cluster) });
+    server = await spawnServer({ config: slurmConfig(cluster) });
     me = callerOf(server.url, server.userToken);
   });
   after(async () => {

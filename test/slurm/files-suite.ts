@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { gate, inStage, pathOf } from '../support/jobs.ts';
 import { parseSse } from '../support/parse-sse.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { spawnServer, type ServerProcess } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { contentsOf } from '../support/unzip.ts';
@@ -20,13 +20,13 @@ export function filesSuite(name: string, reach: () => Promise<ClusterAccess>): v
   describe(`files and logs of jobs on a real Slurm, ${name}`, () => {
     let cluster: SlurmCluster;
     let way: ClusterAccess;
-    let server: TestServer;
+    let server: ServerProcess;
     let me: Caller;
     before(async () => {
       cluster = await startCluster({ nodes: 1 });
       way = await reach();
       const engine = { workspaceFolder: join(cluster.folder, 'work'), ...way.engine };
-      server = await startServer({ config: slurmConfig(cluster, engine) });
+      server = await spawnServer({ config: slurmConfig(cluster, engine) });
       me = callerOf(server.url, server.userToken);
     });
     after(async () => {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { runFile, startServer, type TestServer } from '../support/server.ts';
+import { runFile } from '../support/command-line.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
@@ -30,12 +31,12 @@ function config(cluster: SlurmCluster) {
 
 describe('the commands that a scheduler gets in a minute', () => {
   let cluster: SlurmCluster;
-  let server: TestServer;
+  let server: ServerProcess;
   let me: Caller;
 
   before(async () => {
     cluster = await startCluster({ nodes: 2 });
-    server = await startServer({ config: config(cluster) });
+    server = await spawnServer({ config: config(cluster) });
     me = callerOf(server.url, server.userToken);
   });
   after(async () => {

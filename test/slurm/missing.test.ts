@@ -3,10 +3,10 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { queryBooks } from '../support/database.ts';
+import { queryDatabase } from '../support/database.ts';
 import { pathOf } from '../support/jobs.ts';
 import { logLines } from '../support/logs.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
@@ -14,11 +14,11 @@ import { slurmConfig } from './config.ts';
 /** Slurm forgets at once what is over, and nobody else remembers. */
 describe('jobs that a Slurm without accounting does not mention any more', () => {
   let cluster: SlurmCluster;
-  let server: TestServer;
+  let server: ServerProcess;
   let me: Caller;
   const start = async (data?: string) => {
     const config = slurmConfig(cluster, { accounting: 'none', missingAlarmSeconds: 15 });
-    server = await startServer({ config, ...(data === undefined ? {} : { data }) });
+    server = await spawnServer({ config, ...(data === undefined ? {} : { data }) });
     me = callerOf(server.url, token || server.userToken);
   };
   let token = '';
@@ -79,13 +79,13 @@ describe('jobs that a Slurm without accounting does not mention any more', () =>
     await until('it runs', async () => (await me.get<Job>(pathOf(unwanted))).body.stage === 'RUNNING' || undefined);
     await server.stop();
     // As if its owner had asked for it in the last moment.
-    await queryBooks(server.data, 'update jobs set cancel_requested_at = 1 where job_id = ?', [unwanted.job_id]);
+    await queryDatabase(server.data, 'update jobs set cancel_requested_at = 1 where job_id = ?', [unwanted.job_id]);
     cluster.run('scancel', ref);
     await until('the queue is empty', () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%i') === '' || undefined);
     await start(server.data);
     const [failed, cancelled] = [await me.finished(wanted), await me.finished(unwanted)];
     assert.deepEqual([failed.failed, cancelled.stage, cancelled.failed], [true, 'CANCELED', false]);
-    const rows = await queryBooks<{ reason: string }>(
+    const rows = await queryDatabase<{ reason: string }>(
       server.data,
       'select reason from jobs where job_id in (?, ?) order by id',
       [wanted.job_id, unwanted.job_id],

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
@@ -18,7 +18,7 @@ describe('a minute without a controller, under load', () => {
   const accepted: Job[] = [];
   const refusals: string[] = [];
   let cluster: SlurmCluster;
-  let server: TestServer;
+  let server: ServerProcess;
   let me: Caller;
   let marks: string;
 
@@ -42,7 +42,7 @@ describe('a minute without a controller, under load', () => {
   before(async () => {
     cluster = await startCluster({ nodes: 2 });
     marks = cluster.folder;
-    server = await startServer({ config: slurmConfig(cluster) });
+    server = await spawnServer({ config: slurmConfig(cluster) });
     me = callerOf(server.url, server.userToken);
   });
   after(async () => {

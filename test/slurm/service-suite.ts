@@ -6,7 +6,7 @@ import { makeZip } from '../files/zip/hostile-zips.ts';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { inStage, pathOf } from '../support/jobs.ts';
 import { logLines } from '../support/logs.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
@@ -16,7 +16,7 @@ export interface ClusterAccess {
   /** Further settings of the engine. */
   engine: Record<string, unknown>;
   /** Drops what it is reached through, where that can be dropped. */
-  dropConnection?(server: TestServer): Promise<void>;
+  dropConnection?(server: ServerProcess): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -33,14 +33,14 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
   describe(`the service in front of a real Slurm, ${name}`, () => {
     let cluster: SlurmCluster;
     let way: ClusterAccess;
-    let server: TestServer;
+    let server: ServerProcess;
     let me: Caller;
     before(async () => {
       cluster = await startCluster({ nodes: 2 });
       way = await reach(cluster);
       const { systems } = slurmConfig(cluster, { workspaceFolder: join(cluster.folder, 'work'), ...way.engine });
       const { projects: _, ...common } = systems.hpc_one;
-      server = await startServer({ config: { systems: { ...systems, hpc_two: { ...common, ...hpcTwo } } } });
+      server = await spawnServer({ config: { systems: { ...systems, hpc_two: { ...common, ...hpcTwo } } } });
       me = callerOf(server.url, server.userToken);
     });
     after(async () => {

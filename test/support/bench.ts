@@ -1,10 +1,9 @@
-import { enrolUser } from '../../src/services/identity/enrolment.ts';
-import { issueToken } from '../../src/services/identity/tokens.ts';
 import { type Caller, callerOf } from './api.ts';
 import { bursar, type CommandOutcome } from './command-line.ts';
 import { type Contract, contractOf } from './contract.ts';
-import { databaseEnvironment, queryBooks, withDatabase } from './database.ts';
-import { startServer, type TestServer } from './server.ts';
+import { databaseEnvironment, queryDatabase } from './database.ts';
+import type { ServerOptions, TestServer } from './server.ts';
+import { type ServerProcess, spawnServer } from './server-process.ts';
 import type { ShippedConfig as Config } from './shipped-config.ts';
 import { shippedConfig } from './shipped-config.ts';
 
@@ -14,6 +13,8 @@ interface BenchOptions {
   spaceKb?: number;
   /** Changes the configuration further. */
   adjust?(config: Config): void;
+  /** Runs the server in its own process, so that it can be killed. Default: in this process, which is faster. */
+  ownProcess?: boolean;
 }
 
 /** A server with small grants, its administrator, and as many users as a test wants. */
@@ -34,22 +35,23 @@ export interface Bench {
   /** Does to the books what nothing but a database client can do. */
   tamper(statement: string, ...values: (string | number)[]): Promise<void>;
   bursar(...args: string[]): Promise<CommandOutcome>;
-  /** Ends the server and starts another one on the same data folder. Callers from before do not reach it. */
+  /** Ends the server and starts another one on the same data folder. Earlier callers do not reach it. SIGKILL needs `ownProcess`. */
   restart(how: 'SIGTERM' | 'SIGKILL', adjust?: (config: Config) => void): Promise<void>;
   dispose(): Promise<void>;
 }
 
 export async function openBench(options: BenchOptions = {}): Promise<Bench> {
   const config = benchConfig(options);
-  let server = await startServer({ config });
+  const start = options.ownProcess ? spawnServer : startInProcess;
+  let server = await start({ config });
   const { data, adminToken } = server;
   let contract: Contract = await contractOf(server);
   const tokens = new Map<string, Promise<string>>();
   let latest: Promise<unknown> = Promise.resolve();
 
-  /** One after the other: two connections of one process would wait for each other. */
+  /** One after the other: two SQLite connections of one process would block each other. */
   function tokenOf(id: string, role: 'user' | 'admin'): Promise<string> {
-    const token = tokens.get(id) ?? latest.then(() => newToken(data, id, role));
+    const token = tokens.get(id) ?? latest.then(() => server.token(id, { admin: role === 'admin' }));
     tokens.set(id, token);
     latest = token;
     return token;
@@ -65,20 +67,31 @@ export async function openBench(options: BenchOptions = {}): Promise<Bench> {
     plain: async (id) => callerOf(server.url, id === adminId ? adminToken : await tokenOf(id, 'user')),
     token: (id) => tokenOf(id, 'user'),
     administrator: async (id) => contract.as(await tokenOf(id, 'admin')),
-    rows: (query, ...values) => queryBooks(data, query, values),
+    rows: (query, ...values) => queryDatabase(data, query, values),
     tamper: async (statement, ...values) => {
-      await queryBooks(data, statement, values);
+      await queryDatabase(data, statement, values);
     },
     bursar: (...args) =>
       bursar(args, { BURSAR_DATA: data, BURSAR_CONFIG: `${data}.yaml`, ...databaseEnvironment(data) }),
     restart: async (how, adjust) => {
-      await (how === 'SIGTERM' ? server.stop() : server.kill());
+      await (how === 'SIGTERM' ? server.stop() : kill(server));
       adjust?.(config);
-      server = await startServer({ data, config });
+      server = await start({ data, config });
       contract = await contractOf(server);
     },
     dispose: () => server.dispose(),
   };
+}
+
+/** Loads the server's modules only for the tests that run it in their own process. */
+async function startInProcess(options: ServerOptions): Promise<TestServer> {
+  const { startServer } = await import('./server.ts');
+  return await startServer(options);
+}
+
+async function kill(server: TestServer): Promise<void> {
+  if (!('kill' in server)) throw new Error('only a server in its own process can be killed: set ownProcess');
+  await (server as ServerProcess).kill();
 }
 
 /** Makes a stubborn job a matter of a second more than its limit. */
@@ -96,14 +109,6 @@ function benchConfig({ timeSeconds = 100_000, spaceKb = 100_000, adjust }: Bench
   }
   adjust?.(config);
   return config;
-}
-
-/** As `bursar token create` makes one, without a process for it. */
-async function newToken(data: string, userId: string, role: 'user' | 'admin'): Promise<string> {
-  return await withDatabase(data, async (db) => {
-    await enrolUser(db, userId, role, Date.now());
-    return await issueToken(db, { userId, name: '', admin: role === 'admin', expiresAt: null }, Date.now());
-  });
 }
 
 /** The project that most tests are about, and where it is. */

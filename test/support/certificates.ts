@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { runFile } from './server.ts';
+import { runFile } from './command-line.ts';
 
 export interface CertificateAuthority {
   /** The file that makes a process trust it, by NODE_EXTRA_CA_CERTS. */

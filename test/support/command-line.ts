@@ -1,8 +1,16 @@
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
-const program = fileURLToPath(new URL('../../bin/bursar.mjs', import.meta.url));
+export const program = fileURLToPath(new URL('../../bin/bursar.mjs', import.meta.url));
+
+export const runFile = promisify(execFile);
+
+/** Runs the command line in the given environment. Throws if the exit code is not 0. */
+export function runBursar(args: string[], env: NodeJS.ProcessEnv): Promise<{ stdout: string; stderr: string }> {
+  return runFile(process.execPath, [program, ...args], { env });
+}
 
 export interface CommandOutcome {
   /** Null when it had to be killed: no command takes a minute. */

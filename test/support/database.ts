@@ -48,9 +48,25 @@ async function administer(act: (client: pg.Client) => Promise<unknown>): Promise
   }
 }
 
-/** Opens the books of a data folder, behind the back of the server that may be running on them. */
-export async function withDatabase<T>(data: string, use: (db: Db) => Promise<T>): Promise<T> {
-  const db = connectDatabase(databaseOf(data), data);
+/** The databases of the servers that run in this process, by data folder. */
+const openDatabases = new Map<string, Db>();
+
+export function registerDatabase(data: string, db: Db): void {
+  openDatabases.set(data, db);
+}
+
+export function unregisterDatabase(data: string): void {
+  openDatabases.delete(data);
+}
+
+/**
+ * Gives access to the database of a data folder. A server in this process shares its handle: a second SQLite connection of
+ * the same thread would block while it waits for a transaction of the first one, which could then never end.
+ */
+export async function withDatabase<T>(data: string, use: (db: Db) => Promise<T>, url = addressOf(data)): Promise<T> {
+  const open = openDatabases.get(data);
+  if (open !== undefined) return await use(open);
+  const db = connectDatabase({ ...databaseOf(data), url }, data);
   try {
     return await use(db);
   } finally {
@@ -58,8 +74,8 @@ export async function withDatabase<T>(data: string, use: (db: Db) => Promise<T>)
   }
 }
 
-/** A statement with `?` for its values, as both databases can be given it. */
-export async function queryBooks<Row>(data: string, text: string, values: (string | number)[]): Promise<Row[]> {
+/** Runs a statement with `?` placeholders on either database. */
+export async function queryDatabase<Row>(data: string, text: string, values: (string | number)[]): Promise<Row[]> {
   let number = 0;
   const portable = server === null ? text : text.replace(/\?/g, () => `$${++number}`);
   const { rows } = await withDatabase(data, (db) => db.executeQuery<Row>(CompiledQuery.raw(portable, values)));

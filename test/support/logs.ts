@@ -17,9 +17,9 @@ const error = 50;
 export async function logLines(server: TestServer): Promise<LogLine[]> {
   const marker = randomUUID();
   await ask(server.url, { path: '/livez', headers: [['x-request-id', marker]] });
-  await until('the log is written', () => (server.stderr().includes(marker) ? true : undefined));
+  await until('the log is written', () => (server.log().includes(marker) ? true : undefined));
   return server
-    .stderr()
+    .log()
     .split('\n')
     .filter(Boolean)
     .map((line) => {
@@ -42,7 +42,7 @@ export async function assertCleanLog(server: TestServer, tokens: readonly string
   }
   const failures = lines.filter((line) => line.level >= error);
   assert.deepEqual(failures, [], 'nothing failed through a fault of the server');
-  const text = server.stderr();
+  const text = server.log();
   for (const token of tokens) {
     const secret = token.replace(/^bursar_/, '');
     assert.ok(secret.length >= 16, 'a token that could be found');

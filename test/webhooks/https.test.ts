@@ -7,7 +7,7 @@ import type { Caller } from '../support/api.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../support/certificates.ts';
 import { contractOf } from '../support/contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { spawnServer, type ServerProcess } from '../support/server-process.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { registerWebhook, sendJson, sendTestEvent, webhookConfig } from '../support/webhooks.ts';
 
@@ -15,7 +15,7 @@ describe('a receiver behind https', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-https-'));
   let authority: CertificateAuthority;
   let dns: DnsServer;
-  let server: TestServer;
+  let server: ServerProcess;
   let me: Caller;
   const receivers: TestEndpoint[] = [];
 
@@ -23,7 +23,7 @@ describe('a receiver behind https', () => {
     authority = await createCertificateAuthority(join(folder, 'trusted'));
     dns = await startDnsServer(() => ['127.0.0.1']);
     const config = webhookConfig({ allowHttp: false, nameServers: [dns.address], retrySeconds: [] });
-    server = await startServer({ config, env: { NODE_EXTRA_CA_CERTS: authority.certificateFile } });
+    server = await spawnServer({ config, env: { NODE_EXTRA_CA_CERTS: authority.certificateFile } });
     me = (await contractOf(server)).as(server.userToken);
   });
   after(async () => {

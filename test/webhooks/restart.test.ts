@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { submitLine } from '../support/jobs.ts';
-import { startServer, type TestServer } from '../support/server.ts';
+import { spawnServer, type ServerProcess } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { listDeliveries, registerWebhook, type Webhook, waitForDelivery, webhookConfig } from '../support/webhooks.ts';
@@ -12,7 +12,7 @@ import { listDeliveries, registerWebhook, type Webhook, waitForDelivery, webhook
 
 describe('a server that is killed while it delivers', () => {
   const config = webhookConfig({ timeoutSeconds: 1, retrySeconds: Array(200).fill(0.2) });
-  let server: TestServer;
+  let server: ServerProcess;
   let to: TestEndpoint;
   let me: Caller;
   let token: string;
@@ -21,7 +21,7 @@ describe('a server that is killed while it delivers', () => {
 
   before(async () => {
     to = await startEndpoint();
-    server = await startServer({ config });
+    server = await spawnServer({ config });
     token = server.userToken;
     me = callerOf(server.url, token);
     webhook = await registerWebhook(me, to.url);
@@ -33,7 +33,7 @@ describe('a server that is killed while it delivers', () => {
 
   async function killAndStart(): Promise<void> {
     await server.kill();
-    server = await startServer({ data: server.data, config });
+    server = await spawnServer({ data: server.data, config });
     me = callerOf(server.url, token);
   }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { callerOf, type Job } from '../support/api.ts';
-import { queryBooks, withDatabase } from '../support/database.ts';
+import { queryDatabase, withDatabase } from '../support/database.ts';
 import { outputOf } from '../support/jobs.ts';
 import { filesUnder } from '../support/refusals.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -62,15 +62,15 @@ describe('the zip of a job that waits for its engine', () => {
     await server.stop();
     const { id, job_id } = jobOf('old');
     writeFileSync(join(data, 'spool', `${job_id}.zip`), zips.old);
-    await queryBooks(data, 'delete from inputs where job = ?', [id]);
+    await queryDatabase(data, 'delete from inputs where job = ?', [id]);
     server = await startServer({ data });
     const me = callerOf(server.url, userToken);
     for (const name of ['small', 'large', 'old'] as const) {
       const job = await me.finished(jobOf(name));
-      assert.equal(job.stage, 'SUCCESSFUL', server.stderr());
+      assert.equal(job.stage, 'SUCCESSFUL', server.log());
       assert.equal(outputOf(server, job), `${name}\n`);
     }
-    assert.deepEqual(await queryBooks(data, 'select job from inputs', []), []);
+    assert.deepEqual(await queryDatabase(data, 'select job from inputs', []), []);
     assert.deepEqual(filesUnder(server, 'spool'), []);
   });
 });

@@ -26,7 +26,7 @@ const keepFor = (days: number | undefined) => (config: Parameters<NonNullable<Pa
 };
 
 before(async () => {
-  bench = await openBench({ adjust: keepFor(keptDays) });
+  bench = await openBench({ ownProcess: true, adjust: keepFor(keptDays) });
   me = await bench.user('42');
 });
 after(() => bench.dispose());

@@ -19,9 +19,9 @@ const tokens = { expired: '', revoked: '', unprivileged: '' };
 
 before(async () => {
   server = await startServer();
-  tokens.expired = await server.token('301330', '--expires', '1m', '--name', 'to expire');
-  tokens.revoked = await server.token('301330', '--name', 'to revoke');
-  tokens.unprivileged = await server.token('300001', '--name', 'not for administration');
+  tokens.expired = await server.token('301330', { validMs: 60_000, name: 'to expire' });
+  tokens.revoked = await server.token('301330', { name: 'to revoke' });
+  tokens.unprivileged = await server.token('300001', { name: 'not for administration' });
   await ageToken('to expire');
   const { stdout } = await server.bursar('token', 'list', '--json');
   const listed = JSON.parse(stdout) as { id: number; name: string }[];

@@ -126,7 +126,7 @@ test('5 the scheme is understood in any case, as HTTP has it', async () => {
 
 test('5 the identity carried by the token is the caller: owner of jobs, and user of the quotas on /quotas/', async () => {
   const first = await server.token('301339');
-  const second = await server.token('301339', '--name', 'another one');
+  const second = await server.token('301339', { name: 'another one' });
   assert.notEqual(first, second);
   const { body: submitted } = await contract.as(first).submit('/jobs/hpc_two/', { tool: 'BASH' });
   assert.equal(submitted.owner, '301339');

@@ -17,6 +17,7 @@ let zip: Zip;
 
 before(async () => {
   bench = await openBench({
+    ownProcess: true,
     timeSeconds: 1_000_000,
     adjust: (config) => {
       config.retention = { noticeDays: 7, everySeconds: 0.2 };

@@ -10,7 +10,7 @@ import { after, before, describe, test } from 'node:test';
 import { ZipFile } from 'yazl';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import { pathOf } from '../../support/jobs.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { zipOf } from '../../support/zip.ts';
 
 const blockBytes = 1_000_000;
@@ -19,13 +19,13 @@ const gigabyte = blockBytes * blocks;
 const mostKb = 64 * 1024;
 
 describe('a gigabyte, in and out', () => {
-  let server: TestServer;
+  let server: ServerProcess;
   let me: Caller;
   let job: Job;
   /** Of the bytes that were sent. */
   let sent: string;
   before(async () => {
-    server = await startServer();
+    server = await spawnServer();
     me = callerOf(server.url, server.userToken);
     // Everything is used once before anything is measured.
     const { body } = await me.submit('/jobs/hpc_one/', { command: 'true' }, await zipOf({ a: randomBytes(9_000_000) }));

@@ -5,17 +5,17 @@ import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import type { Problem } from '../../support/contract.ts';
 import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
 import { parseSse } from '../../support/parse-sse.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { spawnServer, type ServerProcess } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
 
-let server: TestServer;
+let server: ServerProcess;
 let me: Caller;
 
 before(async () => {
   const config = shippedConfig();
   // So short that whatever it could cut off is cut off.
-  server = await startServer({ config: { ...config, server: { ...config.server, requestTimeoutSeconds: 1 } } });
+  server = await spawnServer({ config: { ...config, server: { ...config.server, requestTimeoutSeconds: 1 } } });
   me = callerOf(server.url, server.userToken);
 });
 after(() => server.dispose());
@@ -197,7 +197,7 @@ describe('following a job', () => {
 
   test('nothing more is told to a token that was revoked meanwhile', async () => {
     const job = await submit(`echo first; ${gate}; echo last`);
-    const token = await server.token('301330', '--name', 'to be revoked');
+    const token = await server.token('301330', { name: 'to be revoked' });
     const followed = collect(await get(job, '?follow=1', { authorization: `Bearer ${token}` }));
     const broken = assert.rejects(followed.whole);
     await until('it has something', () => followed.sofar() || undefined);
@@ -242,7 +242,7 @@ describe('following a job', () => {
     const received = parseSse(sse.sofar());
     assert.equal(received.at(-1)?.event, 'message', 'that the job has ended is not said');
     const { userToken, adminToken, data } = server;
-    server = { ...(await startServer({ data, config: shippedConfig() })), userToken, adminToken };
+    server = { ...(await spawnServer({ data, config: shippedConfig() })), userToken, adminToken };
     me = callerOf(server.url, userToken);
     letGo(server, job);
     assert.equal(await (await get(job, `?follow=1&offset=${gotText.length}`)).text(), 'last\n');

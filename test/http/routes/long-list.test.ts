@@ -4,16 +4,17 @@ import { request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callerOf, type Job } from '../../support/api.ts';
-import { queryBooks, withDatabase } from '../../support/database.ts';
+import { runFile } from '../../support/command-line.ts';
+import { queryDatabase, withDatabase } from '../../support/database.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
-import { runFile, startServer, type TestServer } from '../../support/server.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 
 const jobs = 100_000;
 const mostMoreBytes = 64_000_000;
-let server: TestServer;
+let server: ServerProcess;
 
 before(async () => {
-  server = await startServer();
+  server = await spawnServer();
   const [me] = (await callerOf(server.url, server.userToken).get<{ user: string }[]>('/quotas/')).body;
   const place = { owner: me?.user ?? '', hpc: 'hpc_one', project: 'proj_hpc_one_01' };
   await withDatabase(server.data, (db) => storeManyJobs(db, { ...place, count: jobs }));
@@ -80,7 +81,7 @@ test('several readers at once, one of whom goes away, do not add up', async () =
 });
 
 test('a list that fails on the way breaks off, and is never taken for a whole one', async () => {
-  const rename = (from: string, to: string) => queryBooks(server.data, `alter table ${from} rename to ${to}`, []);
+  const rename = (from: string, to: string) => queryDatabase(server.data, `alter table ${from} rename to ${to}`, []);
   const authorization = `Bearer ${server.userToken}`;
   const sent = request(`${server.url}/jobs/?failed=false`, { headers: { authorization } }).end();
   const [answer] = (await once(sent)) as [import('node:http').IncomingMessage];

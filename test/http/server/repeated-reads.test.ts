@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
-import { queryBooks } from '../../support/database.ts';
+import { queryDatabase } from '../../support/database.ts';
 import { pathOf } from '../../support/jobs.ts';
 import { logLines } from '../../support/logs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -96,10 +96,10 @@ describe('a read that is repeated on a connection', () => {
     await repeat('/jobs/', server.userToken);
     await repeat(pathOf(job), server.userToken);
     const changed = JSON.stringify({ ...job, title: 'changed' });
-    await queryBooks(server.data, 'update users set jobs_version = jobs_version + 1 where id = ?', [job.owner]);
+    await queryDatabase(server.data, 'update users set jobs_version = jobs_version + 1 where id = ?', [job.owner]);
     const write = `update jobs set public_json = ?, version = (select jobs_version from users where id = jobs.owner)
                    where job_id = ?`;
-    await queryBooks(server.data, write, [changed, job.job_id]);
+    await queryDatabase(server.data, write, [changed, job.job_id]);
     assert.equal((await get(pathOf(job), server.userToken)).text, changed);
     assert.equal((await get('/jobs/', server.userToken)).text, `[${changed}]`);
     await me.submit('/jobs/hpc_one/', { command: 'true' });
@@ -140,7 +140,7 @@ describe('a read that is repeated on a connection', () => {
 
     const short = await server.token('4444');
     const until = Date.now() + 5000;
-    await queryBooks(server.data, "update tokens set expires_at = ? where user_id = '4444'", [until]);
+    await queryDatabase(server.data, "update tokens set expires_at = ? where user_id = '4444'", [until]);
     assert.deepEqual(
       (await repeat('/jobs/', short)).map(({ status }) => status),
       [200, 200, 200],

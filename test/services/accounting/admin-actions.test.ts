@@ -13,7 +13,7 @@ let bench: Bench;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: 10_000, spaceKb: 100 });
+  bench = await openBench({ ownProcess: true, timeSeconds: 10_000, spaceKb: 100 });
   admin = bench.admin;
 });
 after(async () => {

@@ -6,6 +6,7 @@ export const granted = 200_000;
 /** A server for the classic faults: one system that charges for cores, one for nodes, and a project that grants nothing. */
 export function openFaultBench(): Promise<Bench> {
   return openBench({
+    ownProcess: true,
     timeSeconds: granted,
     adjust: (config) => {
       for (const system of Object.values(config.systems)) system.engine.cores = 4;

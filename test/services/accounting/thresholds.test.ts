@@ -30,6 +30,7 @@ let admin: Caller;
 
 before(async () => {
   bench = await openBench({
+    ownProcess: true,
     adjust: (config) => {
       config.ledger = { expiryNoticeDays: 14, calendarSeconds: 0.1 };
     },

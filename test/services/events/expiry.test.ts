@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller, Job } from '../../support/api.ts';
 import { contractOf, type Problem } from '../../support/contract.ts';
-import { queryBooks } from '../../support/database.ts';
+import { queryDatabase } from '../../support/database.ts';
 import { openEventStream, type PublicEvent } from '../../support/event-stream.ts';
 import { pathOf, seenThrough } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -36,8 +36,8 @@ describe('events that are older than they are kept', () => {
     await sendJson(me, 'POST', `/webhooks/${webhook.id}/test/`);
     await to.waitForRequests(10);
     const longAgo = Date.now() - 31 * aDayMs;
-    await queryBooks(server.data, 'update events set at = ?', [longAgo]);
-    await queryBooks(server.data, 'update deliveries set created_at = ?', [longAgo]);
+    await queryDatabase(server.data, 'update events set at = ?', [longAgo]);
+    await queryDatabase(server.data, 'update deliveries set created_at = ?', [longAgo]);
     kept = await seenThrough(server, me);
     await until('they are forgotten', async () => {
       const { status } = await ask('?after=0');
@@ -84,7 +84,7 @@ describe('events that are older than they are kept', () => {
     const deliveries = await listDeliveries(me, webhook);
     assert.ok(deliveries.length > 0);
     assert.ok(deliveries.every(({ event }) => event !== null && event > 5));
-    const rows = await queryBooks<{ kind: string }>(server.data, 'select kind from events where seq <= ?', [5]);
+    const rows = await queryDatabase<{ kind: string }>(server.data, 'select kind from events where seq <= ?', [5]);
     assert.ok(
       rows.length === 4 && rows.every(({ kind }) => kind.startsWith('job.')),
       'what tells of no job is deleted',

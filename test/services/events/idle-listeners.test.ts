@@ -12,7 +12,7 @@ import { callerOf } from '../../support/api.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 import { type EventStream, openEventStream } from '../../support/event-stream.ts';
 import { seenThrough } from '../../support/jobs.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
 
@@ -99,10 +99,10 @@ describe('those who wait for events', () => {
 });
 
 describe(`a server with ${many} idle listeners`, () => {
-  let server: TestServer;
+  let server: ServerProcess;
   const streams: EventStream[] = [];
   before(async () => {
-    server = await startServer({ config: { ...shippedConfig(), events: { listenersPerUser: many } } });
+    server = await spawnServer({ config: { ...shippedConfig(), events: { listenersPerUser: many } } });
   });
   after(async () => {
     for (const stream of streams) stream.disconnect();

@@ -4,7 +4,7 @@ import type { Answer, Caller } from '../../support/api.ts';
 import { type Contract, contractOf } from '../../support/contract.ts';
 import type { PublicEvent } from '../../support/event-stream.ts';
 import { seenThrough, submitLine } from '../../support/jobs.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 
 // GET /events/ as JSON, with long polling.
 
@@ -13,12 +13,12 @@ interface Page {
   next: number;
 }
 
-let server: TestServer;
+let server: ServerProcess;
 let contract: Contract;
 let me: Caller;
 
 before(async () => {
-  server = await startServer();
+  server = await spawnServer();
   contract = await contractOf(server);
   me = contract.as(server.userToken);
 });

@@ -4,19 +4,19 @@ import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import { type EventStream, openEventStream, type PublicEvent } from '../../support/event-stream.ts';
 import { gate, inStage, letGo, pathOf, seenThrough, submitLine } from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
-import { startServer, type TestServer } from '../../support/server.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
 
 // GET /events/ as server-sent events.
 
-let server: TestServer;
+let server: ServerProcess;
 let me: Caller;
 const streams: EventStream[] = [];
 
 before(async () => {
   const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
-  server = await startServer({ config: { ...shippedConfig(), events } });
+  server = await spawnServer({ config: { ...shippedConfig(), events } });
   me = callerOf(server.url, server.userToken);
 });
 after(() => server.dispose());
@@ -168,8 +168,8 @@ describe('whose events', () => {
   });
 
   test('nothing more is told once the token is revoked', async () => {
-    const token = await server.token('303002', '--name', 'to be revoked');
-    const keeper = callerOf(server.url, await server.token('303002', '--name', 'stays'));
+    const token = await server.token('303002', { name: 'to be revoked' });
+    const keeper = callerOf(server.url, await server.token('303002', { name: 'stays' }));
     const stream = await listen('/events/', {}, token);
     const list = JSON.parse((await server.bursar('token', 'list', '--user', '303002', '--json')).stdout);
     const [{ id }] = list.filter(({ name }: { name: string }) => name === 'to be revoked');
@@ -205,7 +205,7 @@ describe('a server that stops', () => {
     await stream.closed;
     letGo(server, job);
     const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
-    server = await startServer({ data: server.data, config: { ...shippedConfig(), events } });
+    server = await spawnServer({ data: server.data, config: { ...shippedConfig(), events } });
     const token = await server.token(job.owner);
     const again = await openEventStream(server.url, token, { headers: { 'last-event-id': String(next) } });
     const [ended] = await again.waitForEvents(1);

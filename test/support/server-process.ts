@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync, readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { program, runBursar } from './command-line.ts';
+import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
+import { withDatabase } from './database.ts';
+import type { ServerOptions, TestServer } from './server.ts';
+import { createToken } from './tokens.ts';
+
+export interface ServerProcessOptions extends ServerOptions {
+  env?: Record<string, string>;
+  /** A file for the log. Default: memory. */
+  logFile?: string;
+  /** For several servers on one database. */
+  role?: 'all' | 'api' | 'worker';
+}
+
+/** A server in its own process. */
+export interface ServerProcess extends TestServer {
+  process: ChildProcess;
+  stdout(): string;
+  /** SIGTERM. Resolves with the exit code. The data folder stays. */
+  stop(): Promise<number | null>;
+  /** SIGKILL. The data folder stays. */
+  kill(): Promise<void>;
+}
+
+/** Runs `bursar serve` as a process. `startServer` is faster, for tests that do not need the process. */
+export async function spawnServer(options: ServerProcessOptions = {}): Promise<ServerProcess> {
+  const databaseUrl = options.env?.BURSAR_DATABASE_URL;
+  const { data, environment } = await prepareDataFolder({
+    ...options,
+    ...(databaseUrl === undefined ? {} : { databaseUrl }),
+  });
+  const env = { ...environment, ...options.env };
+  const child = spawn(process.execPath, [program, 'serve', ...(options.role ? ['--role', options.role] : [])], {
+    env,
+    stdio: ['ignore', 'pipe', options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const exited = once(child, 'exit');
+
+  const log = () => (options.logFile === undefined ? stderr : readFileSync(options.logFile, 'utf8'));
+  while (!/serves (http:\S+)[^\n]*\n/.test(stdout)) {
+    if (child.exitCode !== null || child.signalCode !== null) throw new Error(`the server did not start:\n${log()}`);
+    await sleep(10);
+  }
+  // On a first start the tokens follow the first line in the same write.
+  const [, url = ''] = /serves (http:\S+)/.exec(stdout) ?? [];
+  const firstToken = (role: string) => new RegExp(`${role} +\\d+: (\\S+)`).exec(stdout)?.[1] ?? '';
+  const end = async (signal: NodeJS.Signals) => {
+    if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+    await exited;
+    return child.exitCode;
+  };
+  return {
+    url,
+    data,
+    process: child,
+    adminToken: firstToken('administrator'),
+    userToken: firstToken('user'),
+    stdout: () => stdout,
+    log,
+    token: (user, tokenOptions) => withDatabase(data, (db) => createToken(db, user, tokenOptions), databaseUrl),
+    bursar: (...args) => runBursar(args, env),
+    stop: () => end('SIGTERM'),
+    kill: async () => {
+      await end('SIGKILL');
+    },
+    dispose: async () => {
+      await end('SIGTERM');
+      await removeDataFolder(data);
+    },
+  };
+}
