@@ -9,7 +9,7 @@ import { eventsAfter } from '../../src/store/events/events.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
 import { openEventStream } from '../support/event-stream.ts';
-import { spawnServer, type ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
 const drops = 200;
 /** After these the server is killed, and another one started on the same books. */

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { callerOf, type Job } from '../support/api.ts';
 import { pathOf } from '../support/jobs.ts';
 import { parseSse } from '../support/parse-sse.ts';
-import { spawnServer, type ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { zipOf } from '../support/zip.ts';
 
 const gigabyte = 1_000_000_000;

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { gate, inStage, pathOf } from '../support/jobs.ts';
 import { parseSse } from '../support/parse-sse.ts';
-import { spawnServer, type ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { contentsOf } from '../support/unzip.ts';

@@ -7,7 +7,7 @@ import type { Caller } from '../support/api.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../support/certificates.ts';
 import { contractOf } from '../support/contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
-import { spawnServer, type ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { registerWebhook, sendJson, sendTestEvent, webhookConfig } from '../support/webhooks.ts';
 

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
 import { submitLine } from '../support/jobs.ts';
-import { spawnServer, type ServerProcess } from '../support/server-process.ts';
+import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { listDeliveries, registerWebhook, type Webhook, waitForDelivery, webhookConfig } from '../support/webhooks.ts';

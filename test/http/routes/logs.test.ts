@@ -5,7 +5,7 @@ import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import type { Problem } from '../../support/contract.ts';
 import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
 import { parseSse } from '../../support/parse-sse.ts';
-import { spawnServer, type ServerProcess } from '../../support/server-process.ts';
+import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
 
