@@ -1,7 +1,7 @@
 import { BursarError } from '../domain/errors.ts';
 
-/** Troubles of the disk that pass by themselves, or once the operator has made room. */
-const passing = new Set([
+/** Errors that may disappear by themselves, or after the operator frees space. */
+const transientCodes = new Set([
   'EAGAIN',
   'EBUSY',
   'EDQUOT',
@@ -16,20 +16,20 @@ const passing = new Set([
   'ETIMEDOUT',
 ]);
 
-/** The code of an error of the file system (`ENOSPC`), or undefined for every other error. */
+/** Returns the code of a file system error (`ENOSPC`), or undefined for any other error. */
 export function fileSystemErrorCode(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('syscall' in error) || !('code' in error)) return undefined;
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Makes a BursarError of a file system's error, without its path; any other error is given back as it is. */
-export function toFileSystemError(doing: string, error: unknown): unknown {
+/** Converts a file system error to a BursarError whose message hides the path. Returns any other error unchanged. */
+export function toFileSystemError(action: string, error: unknown): unknown {
   const code = fileSystemErrorCode(error);
   if (code === undefined) return error;
-  if (passing.has(code)) {
-    const message = `Bursar could not ${doing} just now (${code}). Try again later.`;
+  if (transientCodes.has(code)) {
+    const message = `Bursar could not ${action} just now (${code}). Try again later.`;
     return new BursarError('unavailable', message, { cause: error, transient: true });
   }
-  const message = `Bursar could not ${doing} (${code}). Tell the people who run this service.`;
+  const message = `Bursar could not ${action} (${code}). Contact the operators of this service.`;
   return new BursarError('internal', message, { cause: error });
 }

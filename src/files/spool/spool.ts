@@ -10,7 +10,7 @@ import type { ZipSource } from '../zip/zip-source.ts';
 import { createUploadBuffer } from './upload-buffer.ts';
 
 export interface Upload {
-  /** Where it is until it is kept. */
+  /** Temporary: the caller stores it for a job or discards it. */
   content: ZipSource;
   bytes: number;
   sha256: string;
@@ -18,45 +18,48 @@ export interface Upload {
 
 export type UploadBody = Readable | AsyncIterable<Uint8Array>;
 
-/** The zips of submitted jobs that are files, from their first byte until an engine has the job. */
+/** Stores the zips of submitted jobs that are too large for the database, until an engine has accepted the job. */
 export interface Spool {
-  /** Makes the folders. Called once, first. */
+  /** Creates the folders. Must be called once, before anything else. */
   open(): Promise<void>;
 
-  /** Removes the uploads that nothing has been added to for this long: nobody sends them any more. */
+  /** Deletes unfinished uploads that have not grown for this long: their sender is gone. */
   removeStaleUploads(olderThanMs: number): Promise<void>;
 
   /**
-   * Takes a body in, counted and hashed: a small one is held in memory, any other streamed to disk. After success it
-   * is complete, a file fsynced, and belongs to the caller, who keeps or discards it. After a failure nothing is left,
-   * and the body is not read any further; it is not destroyed either, so that an HTTP caller can still be answered.
-   * After a crash `sweep` cleans up.
+   * Receives a request body, counts and hashes it. A small body is held in memory, a larger one is streamed to disk.
+   * After success the upload is complete, a file is fsynced, and the caller must store or discard it. After a failure
+   * nothing is left. The body is then not read further, but not destroyed either, so that an HTTP server can still
+   * respond. After a crash `removeStaleUploads` cleans up.
    *
-   * Failures: `too_large` as soon as the body crosses the limit, `invalid_body` when it breaks off.
+   * Failures: `too_large` as soon as the body exceeds the limit, `invalid_body` if it ends prematurely.
    */
   receive(body: UploadBody, options: { maxBytes: number; onProgress?(): void }): Promise<Upload>;
 
-  /** After success the file of an upload is the job's, and survives a crash of the machine. After a failure repeat or discard. */
-  storeForJob(file: string, jobId: string): Promise<void>;
+  /**
+   * Moves the file of an upload to the job. After success the zip survives a crash of the machine. After a failure
+   * repeat the call or discard the upload.
+   */
+  storeForJob(path: string, jobId: string): Promise<void>;
 
-  /** After success the upload is gone. Discarding one that is kept or gone does nothing. */
+  /** Deletes the upload. Does nothing if it was stored for a job or discarded already. */
   discard(upload: Pick<Upload, 'content'>): Promise<void>;
 
   pathOf(jobId: string): string;
 
   has(jobId: string): Promise<boolean>;
 
-  /** After success the job has no zip here, whether it had one or not. */
+  /** Deletes the zip of a job, if there is one. */
   remove(jobId: string): Promise<void>;
 
-  /** The ids of the jobs that have a zip here, which came in at least this long ago. */
+  /** Returns the ids of the jobs whose zips were stored at least this long ago. */
   list(olderThanMs?: number): Promise<string[]>;
 }
 
 export function createSpool(directory: string): Spool {
   const incoming = join(directory, 'incoming');
   const pathOf = (jobId: string) => join(directory, `${requireJobId(jobId)}.zip`);
-  const syncNames = syncForAll(directory);
+  const syncDirectory = coalesceSyncs(directory);
 
   return {
     async open() {
@@ -64,35 +67,35 @@ export function createSpool(directory: string): Spool {
     },
 
     async removeStaleUploads(olderThanMs) {
-      for (const name of await namesIn(incoming, olderThanMs)) await rm(join(incoming, name), { force: true });
+      for (const name of await listNames(incoming, olderThanMs)) await rm(join(incoming, name), { force: true });
     },
 
     async receive(body, { maxBytes, onProgress }) {
-      // A stream can fail before it is first read or after the refusal, and an error nobody hears ends the process.
+      // A stream can fail before its first read or after a rejection. An unhandled 'error' event ends the process.
       if (body instanceof Readable) body.on('error', () => undefined);
       const hash = createHash('sha256');
-      const place = createUploadBuffer(join(incoming, `${randomUUID()}.part`));
+      const buffer = createUploadBuffer(join(incoming, `${randomUUID()}.part`));
       let bytes = 0;
       try {
-        for await (const chunk of chunksOf(body)) {
+        for await (const chunk of readChunks(body)) {
           bytes += chunk.length;
           if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
           hash.update(chunk);
-          await place.add(chunk);
+          await buffer.append(chunk);
           onProgress?.();
         }
-        return { content: await place.end(), bytes, sha256: hash.digest('hex') };
+        return { content: await buffer.finish(), bytes, sha256: hash.digest('hex') };
       } catch (error) {
-        await place.abandon();
+        await buffer.discard();
         throw toFileSystemError('store the request body', error);
       }
     },
 
-    async storeForJob(file, jobId) {
-      const path = pathOf(jobId);
+    async storeForJob(path, jobId) {
+      const target = pathOf(jobId);
       try {
-        await rename(file, path);
-        await syncNames();
+        await rename(path, target);
+        await syncDirectory();
       } catch (error) {
         throw toFileSystemError('store the request body', error);
       }
@@ -109,9 +112,9 @@ export function createSpool(directory: string): Spool {
         await access(pathOf(jobId));
         return true;
       } catch (error) {
-        // A folder that cannot be reached now has it perhaps, and a job must not run without its files.
+        // Any other error could hide an existing zip, and a job must not run without its files.
         if (fileSystemErrorCode(error) === 'ENOENT') return false;
-        throw toFileSystemError('look for the zip of a job', error);
+        throw toFileSystemError('check for the zip of a job', error);
       }
     },
 
@@ -120,7 +123,7 @@ export function createSpool(directory: string): Spool {
     },
 
     async list(olderThanMs = 0) {
-      const names = await namesIn(directory, olderThanMs);
+      const names = await listNames(directory, olderThanMs);
       return names
         .filter((name) => name.endsWith('.zip'))
         .map((name) => name.slice(0, -'.zip'.length))
@@ -129,36 +132,36 @@ export function createSpool(directory: string): Spool {
   };
 }
 
-/** What is in a folder, as far as it was last written to so long ago. */
-async function namesIn(folder: string, olderThanMs: number): Promise<string[]> {
+/** Lists the names in a folder that were last modified at least this long ago. */
+async function listNames(folder: string, olderThanMs: number): Promise<string[]> {
   const names = await readdir(folder);
   if (olderThanMs === 0) return names;
   const before = Date.now() - olderThanMs;
-  const ages = await Promise.all(names.map((name) => stat(join(folder, name)).catch(() => undefined)));
-  return names.filter((_, index) => (ages[index]?.mtimeMs ?? before) < before);
+  const stats = await Promise.all(names.map((name) => stat(join(folder, name)).catch(() => undefined)));
+  return names.filter((_, index) => (stats[index]?.mtimeMs ?? before) < before);
 }
 
-/** A generator of its own, so that what the body throws is told apart from what the disk throws. */
-async function* chunksOf(body: UploadBody): AsyncGenerator<Uint8Array> {
-  // Leaving the loop would destroy a stream, and with it the socket that the refusal has to go out on.
+/** A separate generator, so that errors of the body are distinguished from errors of the disk. */
+async function* readChunks(body: UploadBody): AsyncGenerator<Uint8Array> {
+  // Leaving the loop would destroy the stream, and with it the socket that the error response needs.
   const chunks = body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : body;
   try {
     for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
   } catch (cause) {
     if (cause instanceof BursarError) throw cause;
-    throw new BursarError('invalid_body', 'The request body broke off before its end. Send it again.', { cause });
+    throw new BursarError('invalid_body', 'The request body ended prematurely. Send it again.', { cause });
   }
 }
 
 function tooLarge(bytes: number, maxBytes: number) {
   const message =
-    `The request body is larger than ${maxBytes} bytes, the most that is taken here; ` +
-    `${bytes} bytes had come in when reading stopped. Send a smaller zip file.`;
+    `The request body is larger than the limit of ${maxBytes} bytes: ` +
+    `${bytes} bytes were received before reading stopped. Send a smaller zip file.`;
   return new BursarError('too_large', message, { details: { maxBytes, receivedBytes: bytes } });
 }
 
-/** Syncs a folder for everybody at once who has renamed something in it before the sync begins. */
-function syncForAll(path: string): () => Promise<void> {
+/** Returns a function that syncs the folder. One sync serves all calls made before it starts. */
+function coalesceSyncs(path: string): () => Promise<void> {
   let running: Promise<void> = Promise.resolve();
   let next: Promise<void> | undefined;
   return () => {

@@ -1,50 +1,53 @@
 import { type FileHandle, open, rm } from 'node:fs/promises';
 import type { ZipSource } from '../zip/zip-source.ts';
 
-/** So much is held in memory at the most: for what is smaller than this, a file costs more than what is in it. */
+/** Larger uploads are written to a file. For smaller ones a file would cost more than its content. */
 export const maxInMemoryBytes = 65_536;
-/** Each piece takes memory of its own, however small it is. */
-const mostHeldPieces = 64;
+/** Each chunk has a memory overhead, however small it is. */
+const maxInMemoryChunks = 64;
 
-/** What is arriving, in memory as long as it is small, and in a file from then on. */
+/** Collects an upload in memory while it is small, and in a file from then on. */
 export interface UploadBuffer {
-  add(piece: Uint8Array): Promise<void>;
-  /** After success it is complete; a file is closed and fsynced. */
-  end(): Promise<ZipSource>;
-  /** After it nothing is left. */
-  abandon(): Promise<void>;
+  append(chunk: Uint8Array): Promise<void>;
+  /** After success the upload is complete. A file is fsynced and closed. */
+  finish(): Promise<ZipSource>;
+  /** Closes and deletes the file, if there is one. Never throws. */
+  discard(): Promise<void>;
 }
 
-/** `path` is where the file would be. */
+/** The file is created at `path` only if it is needed. */
 export function createUploadBuffer(path: string): UploadBuffer {
-  let held: Uint8Array[] = [];
-  let heldBytes = 0;
+  let chunks: Uint8Array[] = [];
+  let totalBytes = 0;
   let file: FileHandle | undefined;
 
-  async function openFile(): Promise<FileHandle> {
+  async function moveToFile(): Promise<FileHandle> {
     file = await open(path, 'wx', 0o600);
-    for (const piece of held) await file.appendFile(piece);
-    held = [];
+    for (const chunk of chunks) await file.appendFile(chunk);
+    chunks = [];
     return file;
   }
 
   return {
-    async add(piece) {
-      heldBytes += piece.length;
-      if (file === undefined && heldBytes <= maxInMemoryBytes && held.length < mostHeldPieces) held.push(piece);
-      else await (file ?? (await openFile())).appendFile(piece);
+    async append(chunk) {
+      totalBytes += chunk.length;
+      const fitsInMemory = totalBytes <= maxInMemoryBytes && chunks.length < maxInMemoryChunks;
+      if (file === undefined && fitsInMemory) chunks.push(chunk);
+      else await (file ?? (await moveToFile())).appendFile(chunk);
     },
-    async end() {
-      const [first, ...others] = held;
-      if (first instanceof Buffer && others.length === 0) return { kind: 'memory', bytes: first };
-      if (file === undefined) return { kind: 'memory', bytes: Buffer.concat(held) };
+    async finish() {
+      if (file === undefined) {
+        const [first] = chunks;
+        const isOneBuffer = first instanceof Buffer && chunks.length === 1;
+        return { kind: 'memory', bytes: isOneBuffer ? first : Buffer.concat(chunks) };
+      }
       await file.sync();
       await file.close();
       return { kind: 'file', path };
     },
-    async abandon() {
+    async discard() {
       if (file === undefined) return;
-      // On a disk in trouble these may fail too; the first trouble is the one to tell of, and a start sweeps it away.
+      // Errors are ignored: the caller reports the original one, and `removeStaleUploads` deletes the file later.
       await file.close().catch(() => undefined);
       await rm(path, { force: true }).catch(() => undefined);
     },

@@ -4,26 +4,26 @@ import { BursarError } from '../../domain/errors.ts';
 
 const chunkBytes = 256 * 1024;
 
-const shorter = () =>
-  new BursarError('unavailable', 'The file has become shorter while it was read. Ask again.', { transient: true });
+const fileShrank = () =>
+  new BursarError('unavailable', 'The file became shorter while it was read. Request it again.', { transient: true });
 
 /**
- * The bytes of an open file, which is closed with the stream. With `exact` a file that has become shorter fails it:
- * the length has been announced by then, and what comes after it would be taken for the rest.
+ * Streams a range of an open file, and closes the file with the stream. With `isExact` the stream fails if the file has
+ * become shorter: the Content-Length has been sent by then, and the client would take the next response for the rest.
  */
-export function streamRange(handle: FileHandle, start: number, length: number, exact: boolean): Readable {
+export function streamRange(handle: FileHandle, start: number, length: number, isExact: boolean): Readable {
   let position = start;
   const end = start + length;
   return new Readable({
     highWaterMark: chunkBytes,
     async read() {
       try {
-        const room = Math.min(chunkBytes, end - position);
-        if (room === 0) return void this.push(null);
-        const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(room), 0, room, position);
+        const bytesToRead = Math.min(chunkBytes, end - position);
+        if (bytesToRead === 0) return void this.push(null);
+        const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafeSlow(bytesToRead), 0, bytesToRead, position);
         position += bytesRead;
         if (bytesRead > 0) this.push(buffer.subarray(0, bytesRead));
-        else if (exact) this.destroy(shorter());
+        else if (isExact) this.destroy(fileShrank());
         else this.push(null);
       } catch (error) {
         this.destroy(error as Error);
@@ -32,32 +32,34 @@ export function streamRange(handle: FileHandle, start: number, length: number, e
     destroy(error, done) {
       handle.close().then(
         () => done(error),
-        (failure) => done(error ?? failure),
+        (closeError) => done(error ?? closeError),
       );
     },
   });
 }
 
-/** Passes exactly so many bytes on, and fails at the end when there were fewer. */
+/** Passes on the first `length` bytes and drops the rest. Fails at the end of the input if there were fewer. */
 export function exactLength(length: number): Transform {
-  let left = length;
+  let remaining = length;
   return new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      const part = chunk.subarray(0, left);
-      left -= part.length;
+      const part = chunk.subarray(0, remaining);
+      remaining -= part.length;
       done(null, part);
     },
-    flush: (done) => done(left > 0 ? shorter() : null),
+    flush: (done) => done(remaining > 0 ? fileShrank() : null),
   });
 }
 
-/** Passes everything on, and fails when nothing has been taken, or has come, for so long. */
+/** Passes all bytes on. Fails if no chunk has passed for `idleMs`, because its source or its reader has stalled. */
 export function idleTimeout(idleMs: number): Transform {
-  const cut = () =>
+  const onTimeout = () =>
     stream.destroy(
-      new BursarError('unavailable', 'Nothing was taken for too long. Resume with Range.', { transient: true }),
+      new BursarError('unavailable', 'The transfer stalled for too long. Resume it with a Range header.', {
+        transient: true,
+      }),
     );
-  const timer = setTimeout(cut, idleMs);
+  const timer = setTimeout(onTimeout, idleMs);
   const stream = new Transform({
     transform(chunk, _encoding, done) {
       timer.refresh();

@@ -1,21 +1,27 @@
+/** A file, identified by device and inode, with its number of hard links. */
+export interface LinkedFile {
+  id: string;
+  links: number;
+}
+
 /**
- * Whether all the names of a file are in its workspace. A job can give a file that lies elsewhere a name in its own
- * folder; what tells it from a file of the job's own is that it has more names than are found there.
+ * Returns a function that tells whether all hard links of a file are inside the workspace. A job can create a hard link
+ * in its own folder to a file elsewhere. Such a file has more links than the workspace contains.
+ *
+ * `count` runs at most once, and only if a file with several links is met.
  */
 export function createHardLinkCheck(count: () => Promise<ReadonlyMap<string, number>>) {
-  let counted: Promise<ReadonlyMap<string, number>> | undefined;
-  return async (file: { id: string; names: number }): Promise<boolean> => {
-    if (file.names === 1) return true;
-    counted ??= count();
-    return (await counted).get(file.id) === file.names;
+  let counts: Promise<ReadonlyMap<string, number>> | undefined;
+  return async (file: LinkedFile): Promise<boolean> => {
+    if (file.links === 1) return true;
+    counts ??= count();
+    return (await counts).get(file.id) === file.links;
   };
 }
 
-/** How often each file was met, of those that have several names. */
-export async function countLinks(
-  files: AsyncIterable<{ id: string; names: number }>,
-): Promise<ReadonlyMap<string, number>> {
+/** Counts how often each file with several hard links occurs. */
+export async function countLinks(files: AsyncIterable<LinkedFile>): Promise<ReadonlyMap<string, number>> {
   const counts = new Map<string, number>();
-  for await (const { id, names } of files) if (names > 1) counts.set(id, (counts.get(id) ?? 0) + 1);
+  for await (const { id, links } of files) if (links > 1) counts.set(id, (counts.get(id) ?? 0) + 1);
   return counts;
 }

@@ -4,50 +4,52 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { requireJobId } from '../safe-paths.ts';
 import { streamRange } from './file-streams.ts';
-import { countLinks, createHardLinkCheck } from './hard-links.ts';
+import { countLinks, createHardLinkCheck, type LinkedFile } from './hard-links.ts';
 import { type FileName, openFolder, openRegularFile } from './safe-open.ts';
 import { type WalkedEntry, walkFolder } from './walk-folder.ts';
 import { clampTimeMs, fileNotFound, type WorkspaceReader } from './workspace-reader.ts';
 
-/** After this no change can have escaped a file's times, whose ticks are milliseconds long. */
-const settledMs = 1000;
-const permissions = 0o777n;
+/** File timestamps have ticks of milliseconds. After this time every further change gets a different timestamp. */
+const timestampTickMs = 1000;
+const permissionBits = 0o777n;
 
-/** Reads workspaces that this host sees. */
+type LinkCheck = (stats: BigIntStats) => Promise<boolean>;
+
+/** Reads workspaces on the file system of this host. */
 export function createLocalReader(root: string): WorkspaceReader {
-  const homeOf = (jobId: string) => join(root, requireJobId(jobId));
+  const workspacePath = (jobId: string) => join(root, requireJobId(jobId));
 
-  const insideOf = (home: string) => {
-    const isInside = createHardLinkCheck(() => countLinks(namedFiles(home)));
-    return (stats: BigIntStats) => isInside(identityOf(stats));
-  };
-
-  async function openInside(home: string, path: readonly FileName[]) {
-    const folder = await openFolder(home, path.slice(0, -1));
-    if (folder === undefined) return undefined;
-    return await openOwn(folder, path.at(-1) ?? '', insideOf(home)).finally(() => folder.close());
+  function createLinkCheck(workspace: string): LinkCheck {
+    const hasOnlyInnerLinks = createHardLinkCheck(() => countLinks(listLinkedFiles(workspace)));
+    return (stats) => hasOnlyInnerLinks(toLinkedFile(stats));
   }
 
-  async function openOwn(folder: FileHandle, name: FileName, isInside: ReturnType<typeof insideOf>) {
+  async function openInWorkspace(workspace: string, path: readonly FileName[]) {
+    const folder = await openFolder(workspace, path.slice(0, -1));
+    if (folder === undefined) return undefined;
+    return await openChecked(folder, path.at(-1) ?? '', createLinkCheck(workspace)).finally(() => folder.close());
+  }
+
+  async function openChecked(folder: FileHandle, name: FileName, hasOnlyInnerLinks: LinkCheck) {
     const file = await openRegularFile(folder, name);
-    if (file === undefined || (await isInside(file.stats))) return file;
+    if (file === undefined || (await hasOnlyInnerLinks(file.stats))) return file;
     await file.handle.close();
     return undefined;
   }
 
   async function* walk(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncGenerator<WalkedEntry> {
-    const home = homeOf(jobId);
+    const workspace = workspacePath(jobId);
     const top = ['files', ...folder];
-    if (folder.length > 0) await checkFolder(home, top);
-    const isInside = insideOf(home);
-    for await (const found of walkFolder(home, top)) {
+    if (folder.length > 0) await requireFolder(workspace, top);
+    const hasOnlyInnerLinks = createLinkCheck(workspace);
+    for await (const entry of walkFolder(workspace, top)) {
       if (signal.aborted) return;
-      if (found.stats.isDirectory() || (await isInside(found.stats))) yield found;
+      if (entry.stats.isDirectory() || (await hasOnlyInnerLinks(entry.stats))) yield entry;
     }
   }
 
-  async function openContent({ folder, names }: WalkedEntry, isInside: ReturnType<typeof insideOf>) {
-    const file = await openOwn(folder, names.at(-1) ?? '', isInside);
+  async function openContent({ folder, names }: WalkedEntry, hasOnlyInnerLinks: LinkCheck) {
+    const file = await openChecked(folder, names.at(-1) ?? '', hasOnlyInnerLinks);
     return file && streamRange(file.handle, 0, Number(file.stats.size), false);
   }
 
@@ -55,12 +57,12 @@ export function createLocalReader(root: string): WorkspaceReader {
     async *listFiles(jobId, folder, signal) {
       for await (const { names, stats } of walk(jobId, folder, signal)) {
         if (!stats.isFile()) continue;
-        yield { path: pathOfNames(names), size: Number(stats.size), modifiedAt: clampTimeMs(Number(stats.mtimeMs)) };
+        yield { path: toFilePath(names), size: Number(stats.size), modifiedAt: clampTimeMs(Number(stats.mtimeMs)) };
       }
     },
 
     async openFile(jobId, path) {
-      const file = await openInside(homeOf(jobId), ['files', ...path]);
+      const file = await openInWorkspace(workspacePath(jobId), ['files', ...path]);
       if (file === undefined) throw fileNotFound();
       const { handle, stats } = file;
       let isRead = false;
@@ -68,7 +70,7 @@ export function createLocalReader(root: string): WorkspaceReader {
         size: Number(stats.size),
         modifiedAt: clampTimeMs(Number(stats.mtimeMs)),
         version: [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].map((part) => part.toString(36)).join('-'),
-        isVersionReliable: Date.now() - Number(stats.ctimeMs) > settledMs,
+        isVersionReliable: Date.now() - Number(stats.ctimeMs) > timestampTickMs,
         read: async (start, length): Promise<Readable> => {
           isRead = true;
           return streamRange(handle, start, length, true);
@@ -80,28 +82,29 @@ export function createLocalReader(root: string): WorkspaceReader {
     },
 
     async *archive(jobId, folder, signal) {
-      const isInside = insideOf(homeOf(jobId));
-      for await (const found of walk(jobId, folder, signal)) {
-        const { names, stats } = found;
+      const hasOnlyInnerLinks = createLinkCheck(workspacePath(jobId));
+      for await (const walked of walk(jobId, folder, signal)) {
+        const { names, stats } = walked;
         const entry = {
-          path: pathOfNames(names),
+          path: toFilePath(names),
           modifiedAt: clampTimeMs(Number(stats.mtimeMs)),
-          mode: Number(stats.mode & permissions),
+          mode: Number(stats.mode & permissionBits),
         };
         if (stats.isDirectory()) yield { ...entry, kind: 'folder' };
         else {
-          yield { ...entry, kind: 'file', size: Number(stats.size), open: () => openContent(found, isInside) };
+          const open = () => openContent(walked, hasOnlyInnerLinks);
+          yield { ...entry, kind: 'file', size: Number(stats.size), open };
         }
       }
     },
 
     async readLog(jobId, log, { offset, maxBytes }) {
-      const file = await openInside(homeOf(jobId), [log]);
+      const file = await openInWorkspace(workspacePath(jobId), [log]);
       if (file === undefined) return undefined;
       try {
         const size = Number(file.stats.size);
-        const room = Math.max(0, Math.min(maxBytes, size - offset));
-        const { bytesRead, buffer } = await file.handle.read(Buffer.allocUnsafeSlow(room), 0, room, offset);
+        const length = Math.max(0, Math.min(maxBytes, size - offset));
+        const { bytesRead, buffer } = await file.handle.read(Buffer.allocUnsafeSlow(length), 0, length, offset);
         return { size, bytes: buffer.subarray(0, bytesRead) };
       } finally {
         await file.handle.close();
@@ -112,21 +115,20 @@ export function createLocalReader(root: string): WorkspaceReader {
   };
 }
 
-/** Throws unless there is such a folder. */
-async function checkFolder(home: string, names: readonly FileName[]): Promise<void> {
-  const folder = await openFolder(home, names);
+async function requireFolder(workspace: string, names: readonly FileName[]): Promise<void> {
+  const folder = await openFolder(workspace, names);
   if (folder === undefined) throw fileNotFound();
   await folder.close();
 }
 
-async function* namedFiles(home: string) {
-  for await (const { stats } of walkFolder(home, [])) if (stats.isFile()) yield identityOf(stats);
+async function* listLinkedFiles(workspace: string): AsyncGenerator<LinkedFile> {
+  for await (const { stats } of walkFolder(workspace, [])) if (stats.isFile()) yield toLinkedFile(stats);
 }
 
-const identityOf = ({ dev, ino, nlink }: BigIntStats) => ({ id: `${dev}:${ino}`, names: Number(nlink) });
+const toLinkedFile = ({ dev, ino, nlink }: BigIntStats): LinkedFile => ({ id: `${dev}:${ino}`, links: Number(nlink) });
 
-/** Without the `files` at its beginning. */
-const pathOfNames = (names: readonly Buffer[]) =>
+/** Drops the leading `files` folder. */
+const toFilePath = (names: readonly Buffer[]) =>
   names
     .slice(1)
     .map((name) => name.toString('utf8'))

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { chmod, lstat, rename, rmdir, unlink } from 'node:fs/promises';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
-import { readFolder } from './read-folder.ts';
+import { readFolder } from './walk-folder.ts';
 
-/** Half of what systems take for a path, so that the names below still fit. */
+/** Half of the usual PATH_MAX, so that the names below still fit. */
 const maxPathBytes = 2000;
 
 /**
- * Removes a folder with everything in it, whatever a job made of it: folders that nobody may read or write, names
- * that are not UTF-8, paths longer than the system takes. Links are removed, never followed. After success
- * nothing is there, whether there was something or not. After a failure or a crash part of it is left: repeat it.
+ * Deletes a folder tree, including what `rm -r` cannot handle: folders without read or write permission, names that
+ * are not UTF-8, and paths longer than PATH_MAX. Links are deleted, never followed. After success the path does not
+ * exist, whether it existed before or not. After a failure or a crash part of the tree may remain: call it again.
  */
 export async function removeTree(path: string): Promise<void> {
   try {
@@ -22,36 +22,36 @@ export async function removeTree(path: string): Promise<void> {
   }
 }
 
-/** Empties the folders from the top down, then removes them from the bottom up. Nothing recurses, however deep. */
+/** Empties the folders top down, then deletes them bottom up. Not recursive, so any depth works. */
 async function removeFolder(top: Buffer) {
   const emptied: Buffer[] = [];
   const folders = [top];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     emptied.push(folder);
-    await unlock(folder);
+    await makeAccessible(folder);
     for await (const batch of readFolder(folder)) {
-      await Promise.all(batch.filter((entry) => !entry.isFolder).map((entry) => ifThere(unlink(entry.path))));
-      for (const entry of batch.filter((each) => each.isFolder)) folders.push(await withinReach(entry.path, top));
+      await Promise.all(batch.filter((entry) => !entry.isFolder).map((entry) => ignoreMissing(unlink(entry.path))));
+      for (const entry of batch.filter((each) => each.isFolder)) folders.push(await shortenPath(entry.path, top));
     }
   }
-  for (const folder of emptied.reverse()) await ifThere(rmdir(folder));
+  for (const folder of emptied.reverse()) await ignoreMissing(rmdir(folder));
 }
 
-/** A folder that lies too deep is moved up, to where the paths in it are short enough to be used. */
-async function withinReach(folder: Buffer, top: Buffer): Promise<Buffer> {
+/** Moves a folder that is too deep up to `top`, so that the paths inside it become short enough. */
+async function shortenPath(folder: Buffer, top: Buffer): Promise<Buffer> {
   if (folder.length <= maxPathBytes) return folder;
-  const higher = Buffer.concat([top, Buffer.from(`/${randomUUID()}`)]);
-  await unlock(folder);
-  await rename(folder, higher);
-  return higher;
+  const movedFolder = Buffer.concat([top, Buffer.from(`/${randomUUID()}`)]);
+  await makeAccessible(folder);
+  await rename(folder, movedFolder);
+  return movedFolder;
 }
 
-/** Fails for folders of another owner; if that matters, what comes next says so. */
-async function unlock(folder: Buffer) {
+/** Fails for folders of another owner. If that matters, the next operation on the folder reports it. */
+async function makeAccessible(folder: Buffer) {
   await chmod(folder, 0o700).catch(() => undefined);
 }
 
-async function ifThere(removal: Promise<void>) {
+async function ignoreMissing(removal: Promise<void>) {
   await removal.catch((error) => {
     if (fileSystemErrorCode(error) !== 'ENOENT') throw error;
   });

@@ -4,7 +4,7 @@ import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 /** A folder in place of a file, a pipe or a socket in place of a folder, a link in place of either… */
-const absent = new Set([
+const absentCodes = new Set([
   'EACCES',
   'EISDIR',
   'ELOOP',
@@ -22,17 +22,17 @@ const absent = new Set([
 export type FileName = string | Buffer;
 
 /**
- * A folder below another, opened name by name. A job can put a link in the place of a folder at any moment, also between
+ * Opens a folder below `root`, name by name. A job can put a link in the place of a folder at any moment, also between
  * a check of a path and its use, so no path of more than one name is ever given to the system: each name is looked up in
- * the folder that is already open, and no link is followed. Undefined where there is no such folder.
+ * the folder that is already open, and no link is followed. Returns undefined if there is no such folder.
  */
-export async function openFolder(home: string, names: readonly FileName[]): Promise<FileHandle | undefined> {
-  let folder = await undefinedIfAbsent(open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+export async function openFolder(root: string, names: readonly FileName[]): Promise<FileHandle | undefined> {
+  let folder = await undefinedIfAbsent(open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   for (const name of names) {
     if (folder === undefined) return undefined;
     const parent: FileHandle = folder;
     try {
-      folder = await undefinedIfAbsent(open(await inFolder(parent, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+      folder = await undefinedIfAbsent(open(await pathIn(parent, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
     } finally {
       await parent.close();
     }
@@ -41,14 +41,14 @@ export async function openFolder(home: string, names: readonly FileName[]): Prom
 }
 
 /**
- * A regular file in an open folder. Opening a device can do things, and opening a pipe can wait for ever, so they are
- * not opened; should one be put there at that very moment, O_NONBLOCK keeps it from being waited for.
+ * Opens a regular file in an open folder. Opening a device can have side effects, and opening a pipe can block forever,
+ * so neither is opened. If one is put there between the check and the open, O_NONBLOCK prevents blocking.
  */
 export async function openRegularFile(
   folder: FileHandle,
   name: FileName,
 ): Promise<{ handle: FileHandle; stats: BigIntStats } | undefined> {
-  const path = await inFolder(folder, name);
+  const path = await pathIn(folder, name);
   if (!(await undefinedIfAbsent(lstat(path)))?.isFile()) return undefined;
   const handle = await undefinedIfAbsent(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (handle === undefined) return undefined;
@@ -64,8 +64,8 @@ export async function openRegularFile(
 }
 
 /**
- * The way to an open folder itself, whatever has become of its name: what openat(2) is for, which Node does not have.
- * macOS finds a folder by its number instead.
+ * Returns a path that leads to an open folder even after its name has changed. It replaces openat(2), which Node does
+ * not have. macOS finds a folder by its inode number instead.
  */
 export async function pathOfHandle(folder: FileHandle): Promise<string> {
   if (process.platform === 'linux') return `/proc/self/fd/${folder.fd}`;
@@ -73,16 +73,16 @@ export async function pathOfHandle(folder: FileHandle): Promise<string> {
   return `/.vol/${dev}/${ino}`;
 }
 
-async function inFolder(folder: FileHandle, name: FileName): Promise<Buffer> {
+async function pathIn(folder: FileHandle, name: FileName): Promise<Buffer> {
   return Buffer.concat([Buffer.from(`${await pathOfHandle(folder)}/`), Buffer.from(name)]);
 }
 
-/** The result, or undefined where there is nothing that a job may show. */
+/** Returns the result, or undefined if the file does not exist or must not be read. */
 export async function undefinedIfAbsent<T>(result: Promise<T>): Promise<T | undefined> {
   try {
     return await result;
   } catch (error) {
-    if (absent.has(fileSystemErrorCode(error) ?? '')) return undefined;
+    if (absentCodes.has(fileSystemErrorCode(error) ?? '')) return undefined;
     throw toFileSystemError('read the files of a job', error);
   }
 }

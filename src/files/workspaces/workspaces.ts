@@ -12,79 +12,83 @@ import { removeTree } from './remove-tree.ts';
 import type { WorkspaceReader } from './workspace-reader.ts';
 
 export interface WorkspacePaths {
-  /** The job's working directory: the unpacked zip. */
+  /** The job's working directory, with the unpacked zip. */
   directory: string;
   stdout: string;
   stderr: string;
 }
 
-/** The folders that jobs run in. A job id is one workspace; calls for the same one do not overlap. */
+/** Manages the folders that jobs run in, one per job. Except for `stage`, calls for the same job must not overlap. */
 export interface Workspaces extends WorkspaceReader {
   pathsOf(jobId: string): WorkspacePaths;
 
   /**
-   * Makes the workspace, with the files of the zip, or with none; one that is there stays, for it is whole, and its job
-   * may be running in it. After a failure or a crash there is none, never a part of one: repeat it, any number of
-   * times, even by several at once.
+   * Creates the workspace, with the files of the zip or empty. An existing workspace is left as it is: it is complete,
+   * and its job may be running in it. After a failure or a crash no workspace exists, not even a partial one. The call
+   * can be repeated any number of times, also concurrently.
    *
-   * Failures: `invalid_zip`, and `unavailable` (transient) when the disk is full.
+   * Failures: `invalid_zip`, and `unavailable` (transient) if the disk is full.
    */
   stage(jobId: string, zip: ZipSource | null, limits: ZipLimits): Promise<void>;
 
-  /** The bytes in the job's files, its output included, as far as they can be seen; 0 without a workspace. */
+  /** Sums the sizes of the job's files and logs, as far as they are readable. Returns 0 if there is no workspace. */
   measureBytes(jobId: string): Promise<number>;
 
-  /** The ids of the jobs that something is kept of here. */
+  /** Returns the ids of all jobs with any files here, including partial and partly removed workspaces. */
   list(): Promise<string[]>;
 
   /**
-   * After success nothing of the job is left here, whether there was something or not. After a failure or a crash
-   * the workspace is there whole or not at all, and repeating removes the rest.
+   * Deletes the workspace, if there is one, and everything else of the job here. After a failure or a crash the
+   * workspace is complete or gone. Repeat the call to delete the rest.
    */
   remove(jobId: string): Promise<void>;
 }
 
 export function createWorkspaces(root: string): Workspaces {
-  const homeOf = (jobId: string) => join(root, requireJobId(jobId));
+  const workspacePath = (jobId: string) => join(root, requireJobId(jobId));
 
   async function remove(jobId: string) {
-    const home = homeOf(jobId);
-    const removed = `${home}.removed`;
+    const workspace = workspacePath(jobId);
+    const removed = `${workspace}.removed`;
     await removeTree(removed);
-    // Removing takes a while: it happens under another name, so that half a workspace is never taken for a whole.
-    await renameIfThere(home, removed);
+    // Deleting takes time. The rename ensures that a partly deleted workspace is never taken for a complete one.
+    await renameIfExists(workspace, removed);
     await removeTree(removed);
-    await removeTree(`${home}.partial`);
+    await removeTree(`${workspace}.partial`);
   }
 
   return {
     ...createLocalReader(root),
 
     pathsOf(jobId) {
-      const home = homeOf(jobId);
-      return { directory: join(home, 'files'), stdout: join(home, 'stdout'), stderr: join(home, 'stderr') };
+      const workspace = workspacePath(jobId);
+      return {
+        directory: join(workspace, 'files'),
+        stdout: join(workspace, 'stdout'),
+        stderr: join(workspace, 'stderr'),
+      };
     },
 
     async stage(jobId, zip, limits) {
-      const home = homeOf(jobId);
-      const partial = `${home}.partial`;
-      // A name of its own: a try that lingers from before cannot mix its files into this one's.
+      const workspace = workspacePath(jobId);
+      const partial = `${workspace}.partial`;
+      // A unique folder for each attempt: an earlier attempt that still runs cannot add files to this one.
       const files = join(partial, randomUUID(), 'files');
       try {
         await removeTree(partial);
         await mkdir(files, { recursive: true, mode: 0o700 });
         if (zip !== null) await unpackZip(zip, files, limits);
-        await renameUnlessThere(dirname(files), home);
+        await renameUnlessExists(dirname(files), workspace);
       } catch (error) {
-        throw toFileSystemError('make the workspace of the job', error);
+        throw toFileSystemError('create the workspace of the job', error);
       } finally {
-        // The first trouble is the one to tell of; what cannot be removed now, the next try removes.
+        // Errors are ignored: the original error is the one to report, and the next attempt deletes the rest.
         await removeTree(partial).catch(() => undefined);
       }
     },
 
     async measureBytes(jobId) {
-      return await measureTree(homeOf(jobId));
+      return await measureTree(workspacePath(jobId));
     },
 
     async list() {
@@ -97,8 +101,8 @@ export function createWorkspaces(root: string): Workspaces {
   };
 }
 
-/** A workspace is never empty, so that the system itself refuses to put another in its place. */
-async function renameUnlessThere(from: string, to: string) {
+/** A workspace is never empty, so rename(2) itself refuses to replace one. */
+async function renameUnlessExists(from: string, to: string) {
   try {
     await rename(from, to);
   } catch (error) {
@@ -106,7 +110,7 @@ async function renameUnlessThere(from: string, to: string) {
   }
 }
 
-async function renameIfThere(from: string, to: string) {
+async function renameIfExists(from: string, to: string) {
   try {
     await rename(from, to);
   } catch (error) {

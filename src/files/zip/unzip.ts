@@ -11,17 +11,17 @@ import { type OpenZip, withZip } from './zip-reader.ts';
 import type { ZipSource } from './zip-source.ts';
 
 /**
- * Unpacks into a folder that exists, is empty and is nobody else's meanwhile. After success all of the zip is
- * there, every file with the size and checksum that the zip says. After a failure or a crash part of it is
- * there, and the caller removes it. Nothing is ever written outside the folder, and never more than
- * `maxUnpackedBytes`. Modes are 0700, 0644 and 0755, less the umask.
+ * Unpacks a zip into a folder, which must exist, be empty, and be used by nobody else meanwhile. After success the folder
+ * contains the whole zip, and every file has the size and checksum that the zip declares. After a failure or a crash
+ * some files may exist, and the caller deletes them. Nothing is ever written outside the folder, and never more than
+ * `maxUnpackedBytes`. Modes are 0700 for folders, 0644 or 0755 for files, minus the umask.
  *
- * Failures: `invalid_zip`, for all that `inspectZip` refuses and for content that is not what the directory says.
+ * Failures: `invalid_zip` for everything that `inspectZip` rejects, and for content that contradicts the directory.
  */
-export async function unpackZip(content: ZipSource, directory: string, limits: ZipLimits): Promise<void> {
-  // The whole directory first: a zip that will be refused should not cost the writing of half of it.
-  await inspectZip(content, limits);
-  await withZip(content, async (zip) => {
+export async function unpackZip(source: ZipSource, directory: string, limits: ZipLimits): Promise<void> {
+  // The complete check comes first, so that nothing is written for an invalid zip.
+  await inspectZip(source, limits);
+  await withZip(source, async (zip) => {
     let lastFolder = directory;
     for await (const entry of readEntries(zip, limits)) {
       const target = join(directory, entry.path);
@@ -31,50 +31,50 @@ export async function unpackZip(content: ZipSource, directory: string, limits: Z
         lastFolder = folder;
         if (entry.kind === 'file') await unpackFile(zip, entry, target);
       } catch (error) {
-        throw unpackTrouble(entry, error);
+        throw toUnpackError(entry, error);
       }
     }
   });
 }
 
 /**
- * As `inspectZip`, with the first bytes of one of the files; null when there is no such file. For a look at a script before
- * its job is taken: a checksum that does not fit is found when it is unpacked.
+ * Like `inspectZip`, but also returns the first bytes of one file, or null if there is no such file. Used to check a
+ * script before its job is accepted. The checksum is not verified: `unpackZip` does that.
  */
 export async function inspectZipAndReadStart(
-  content: ZipSource,
-  name: string,
-  bytes: number,
+  source: ZipSource,
+  path: string,
+  maxBytes: number,
   limits: ZipLimits,
 ): Promise<ZipSummary & { fileStart: Buffer | null }> {
-  return await withZip(content, async (zip) => {
-    let named: ParsedZipEntry | null = null;
+  return await withZip(source, async (zip) => {
+    let file: ParsedZipEntry | null = null;
     const summary = await checkCentralDirectory(zip, limits, (entry) => {
-      if (entry.kind === 'file' && entry.path === name) named = entry;
+      if (entry.kind === 'file' && entry.path === path) file = entry;
     });
-    return { ...summary, fileStart: named && (await startOf(zip, named, bytes)) };
+    return { ...summary, fileStart: file && (await readStart(zip, file, maxBytes)) };
   });
 }
 
-async function startOf(zip: OpenZip, entry: ParsedZipEntry, bytes: number): Promise<Buffer> {
+async function readStart(zip: OpenZip, entry: ParsedZipEntry, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   const collect = async (content: AsyncIterable<Buffer>) => {
     for await (const chunk of content) {
       chunks.push(chunk);
       length += chunk.length;
-      if (length >= bytes) return;
+      if (length >= maxBytes) return;
     }
   };
-  // To stop reading a long one is an error to those who hand it over.
+  // The pipeline reports an error if a long file is not read to its end.
   await unpackEntry(zip, entry, collect).catch((error) => {
-    if (length < bytes) throw error;
+    if (length < maxBytes) throw error;
   });
-  return Buffer.concat(chunks).subarray(0, bytes);
+  return Buffer.concat(chunks).subarray(0, maxBytes);
 }
 
 async function unpackFile(zip: OpenZip, entry: ParsedZipEntry, target: string) {
-  // Exclusive creation also refuses to go through a link.
+  // Exclusive creation (O_EXCL) also does not follow a link.
   const file = await open(target, 'wx', entry.isExecutable ? 0o755 : 0o644);
   try {
     await unpackEntry(zip, entry, (chunks) => writeChecked(chunks, file, entry));
@@ -84,8 +84,8 @@ async function unpackFile(zip: OpenZip, entry: ParsedZipEntry, target: string) {
 }
 
 /**
- * No entry may grow past the size in the directory, and their sum is within the limits already, so that what is
- * written in all is within the limits too.
+ * Writes a file and verifies its size and checksum. No entry may exceed its size in the central directory. The sum of
+ * those sizes has been checked, so the total that is written is within the limits.
  */
 async function writeChecked(chunks: AsyncIterable<Buffer>, file: FileHandle, entry: ParsedZipEntry) {
   let bytes = 0;
@@ -96,19 +96,19 @@ async function writeChecked(chunks: AsyncIterable<Buffer>, file: FileHandle, ent
     checksum = crc32(chunk, checksum);
     await file.appendFile(chunk);
   }
-  if (bytes < entry.unpackedBytes) throw forged(entry, 'is smaller than the zip says');
-  if (checksum !== entry.crc32) throw forged(entry, 'has a wrong checksum');
+  if (bytes < entry.unpackedBytes) throw mismatch(entry, 'is smaller than the zip declares');
+  if (checksum !== entry.crc32) throw mismatch(entry, 'has a wrong checksum');
 }
 
-const tooLarge = (entry: ParsedZipEntry) => forged(entry, 'is larger than the zip says');
+const tooLarge = (entry: ParsedZipEntry) => mismatch(entry, 'is larger than the zip declares');
 
-function forged({ path }: ParsedZipEntry, problem: string): BursarError {
-  return invalidEntry(path, problem, 'The zip is damaged or forged: make it again, and send all of it.');
+function mismatch({ path }: ParsedZipEntry, problem: string): BursarError {
+  return invalidEntry(path, problem, 'The zip is damaged or forged: create it again and send all of it.');
 }
 
-const pieceBytes = 65_536;
+const chunkBytes = 65_536;
 
-/** Hands an entry's content over, unpacked. */
+/** Calls `use` with the unpacked content of an entry. */
 async function unpackEntry(
   zip: OpenZip,
   entry: ParsedZipEntry,
@@ -116,51 +116,56 @@ async function unpackEntry(
 ): Promise<void> {
   const packed = readContent(zip, entry);
   if (!entry.isDeflated || entry.packedBytes === 0) await use(packed);
-  else if (Math.max(entry.packedBytes, entry.unpackedBytes) <= pieceBytes) await use(inflateAtOnce(packed, entry));
+  else if (Math.max(entry.packedBytes, entry.unpackedBytes) <= chunkBytes) await use(inflateSmall(packed, entry));
   else await pipeline(packed, createInflateRaw(), use);
 }
 
-/** Most files are small: to set up a stream takes longer than to inflate them. */
-async function* inflateAtOnce(packed: AsyncIterable<Buffer>, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
-  const pieces = await Array.fromAsync(packed);
-  yield inflated(Buffer.concat(pieces), entry);
+/** Most files are small: setting up a stream would take longer than inflating them. */
+async function* inflateSmall(packed: AsyncIterable<Buffer>, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
+  const chunks = await Array.fromAsync(packed);
+  yield inflateSync(Buffer.concat(chunks), entry);
 }
 
-function inflated(packed: Buffer, entry: ParsedZipEntry): Buffer {
+function inflateSync(packed: Buffer, entry: ParsedZipEntry): Buffer {
   try {
-    // Room for all of it at once, and no more: otherwise each takes 16 kB, which the garbage collector has to notice.
-    const room = {
+    // Allocates exactly the output size. By default zlib allocates 16 kB a file, which burdens the garbage collector.
+    const options = {
       maxOutputLength: Math.max(1, entry.unpackedBytes),
       chunkSize: Math.max(64, entry.unpackedBytes + 1),
     };
-    return inflateRawSync(packed, room);
+    return inflateRawSync(packed, options);
   } catch (error) {
     throw (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? tooLarge(entry) : error;
   }
 }
 
-async function* readContent({ zip, bytes }: OpenZip, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
+async function* readContent({ zip, reader }: OpenZip, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
   const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry.header, { minimal: true });
   const end = fileDataStart + entry.packedBytes;
   for (let position = fileDataStart; position < end; ) {
-    const piece = await bytes.read(position, Math.min(pieceBytes, end - position));
-    if (piece.length === 0) throw new Error('unexpected end of file');
-    position += piece.length;
-    yield piece;
+    const chunk = await reader.read(position, Math.min(chunkBytes, end - position));
+    if (chunk.length === 0) throw new Error('unexpected end of file');
+    position += chunk.length;
+    yield chunk;
   }
 }
 
-/** What a file system says of names that it cannot take, or takes for one another (such as `a` and `A`). */
-const nameCodes = new Set(['EEXIST', 'EILSEQ', 'EINVAL', 'EISDIR', 'ENAMETOOLONG', 'ENOTDIR']);
+/** Errors for names that the file system rejects, or does not distinguish (such as `a` and `A`). */
+const nameErrorCodes = new Set(['EEXIST', 'EILSEQ', 'EINVAL', 'EISDIR', 'ENAMETOOLONG', 'ENOTDIR']);
 
-function unpackTrouble(entry: ParsedZipEntry, error: unknown): unknown {
+function toUnpackError(entry: ParsedZipEntry, error: unknown): unknown {
   if (error instanceof BursarError) return error;
   const code = fileSystemErrorCode(error);
   if (code === undefined) {
-    return invalidEntry(entry.path, 'is damaged', 'Make the zip again, and send all of it.', error);
+    return invalidEntry(entry.path, 'is damaged', 'Create the zip again and send all of it.', error);
   }
-  if (nameCodes.has(code)) {
-    return invalidEntry(entry.path, `cannot have this name here (${code})`, 'Rename it and make the zip again.', error);
+  if (nameErrorCodes.has(code)) {
+    return invalidEntry(
+      entry.path,
+      `has a name that the file system does not accept (${code})`,
+      'Rename it and create the zip again.',
+      error,
+    );
   }
   return toFileSystemError('unpack the zip file', error);
 }

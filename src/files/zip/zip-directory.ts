@@ -11,86 +11,88 @@ export interface ZipSummary {
 }
 
 /**
- * Reads the central directory and nothing else. After success every entry is a plain file or folder with a path
- * of its own inside the folder it will be unpacked in, within the limits, as far as the directory tells the
- * truth (`unpackZip` finds out). After a failure (`invalid_zip`) a file is as it was, and closed.
+ * Checks the central directory of a zip, and reads nothing else. After success, every entry is a regular file or folder
+ * with a unique path inside the target folder, and within the limits. This relies on the central directory: `unpackZip`
+ * detects data that contradicts it. After a failure (`invalid_zip`) a file is unchanged and closed.
  */
-export async function inspectZip(content: ZipSource, limits: ZipLimits): Promise<ZipSummary> {
-  return await withZip(content, (open) => checkCentralDirectory(open, limits, () => undefined));
+export async function inspectZip(source: ZipSource, limits: ZipLimits): Promise<ZipSummary> {
+  return await withZip(source, (zip) => checkCentralDirectory(zip, limits, () => undefined));
 }
 
-/** The same with a zip that is open, telling of every entry on the way. */
+/** Does the same for an open zip, and reports every entry. */
 export async function checkCentralDirectory(
-  open: OpenZip,
+  zip: OpenZip,
   limits: ZipLimits,
   onEntry: (entry: ParsedZipEntry) => void,
 ): Promise<ZipSummary> {
-  const tree = createTree(limits.maxEntries);
-  const places: Place[] = [];
+  const tree = createPathTree(limits.maxEntries);
+  const ranges: ByteRange[] = [];
   let unpackedBytes = 0;
   let packedBytes = 0;
-  for await (const entry of readEntries(open, limits)) {
+  for await (const entry of readEntries(zip, limits)) {
     tree.add(entry);
-    places.push({ path: entry.path, start: entry.start, end: entry.end });
+    ranges.push({ path: entry.path, start: entry.start, end: entry.end });
     unpackedBytes += entry.unpackedBytes;
     packedBytes += entry.packedBytes;
-    // Neither sum leaves the safe integers: each entry is within this limit and within the file.
+    // Neither sum can exceed the safe integers: every entry is within this limit and within the file.
     if (unpackedBytes > limits.maxUnpackedBytes) {
       throw invalidZip(`The zip file unpacks to more than ${limits.maxUnpackedBytes} bytes. Send less data.`);
     }
     onEntry(entry);
   }
-  refuseOverlaps(places);
+  rejectOverlaps(ranges);
   if (exceedsMaxRatio(unpackedBytes, packedBytes, limits)) {
     const problem = `The zip file unpacks to more than ${limits.maxRatio} times its size`;
     throw invalidZip(`${problem}. Generate such data in the job instead of sending it.`);
   }
-  return { entries: places.length, unpackedBytes };
+  return { entries: ranges.length, unpackedBytes };
 }
 
-interface Place {
+interface ByteRange {
   path: string;
   start: number;
   end: number;
 }
 
-/** Entries that share their bytes are how a few kilobytes unpack to petabytes. */
-function refuseOverlaps(places: Place[]) {
-  places.sort((a, b) => a.start - b.start);
+/** Overlapping entries are a zip bomb: they let a few kilobytes unpack to petabytes. */
+function rejectOverlaps(ranges: ByteRange[]) {
+  ranges.sort((a, b) => a.start - b.start);
   let end = 0;
-  for (const place of places) {
-    if (place.start < end) {
-      throw invalidEntry(place.path, 'shares its bytes with another entry', 'Make the zip again with another tool.');
+  for (const range of ranges) {
+    if (range.start < end) {
+      throw invalidEntry(range.path, 'overlaps with another entry', 'Create the zip with another tool.');
     }
-    end = place.end;
+    end = range.end;
   }
 }
 
-/** Finds entries that would be unpacked to the same place, on file systems that normalise names as well. */
-function createTree(maxFolders: number) {
+/** Detects entries that would be unpacked to the same path, also on file systems that normalise Unicode names. */
+function createPathTree(maxFolders: number) {
   const files = new Set<string>();
   const folders = new Set<string>();
   const parents = new Set<string>();
-  const again = 'Name every file once, and make the zip again.';
+  const recreate = 'Create the zip again with every path only once.';
 
-  /** Stops at the first folder that is known: all those above it are then known too, and none of them is a file. */
+  /** Stops at the first known folder: all folders above it are known too, and none of them is a file. */
   function addParents(path: string, key: string) {
     for (let end = key.lastIndexOf('/'); end > 0; end = key.lastIndexOf('/', end - 1)) {
       const parent = key.slice(0, end);
       if (parents.has(parent)) return;
-      if (files.has(parent)) throw invalidEntry(path, 'lies in a folder that is a file as well', again);
+      if (files.has(parent)) throw invalidEntry(path, 'is in a folder that is also a file', recreate);
       parents.add(parent);
     }
     if (parents.size > maxFolders) {
-      throw invalidZip(`The zip file has more than ${maxFolders} folders. Pack small files into one, such as a tar.`);
+      throw invalidZip(
+        `The zip file has more than ${maxFolders} folders. Pack them into one file, such as a tar file.`,
+      );
     }
   }
 
   return {
     add({ path, kind }: ParsedZipEntry) {
       const key = path.normalize('NFC');
-      if (files.has(key) || folders.has(key)) throw invalidEntry(path, 'is there twice', again);
-      if (kind === 'file' && parents.has(key)) throw invalidEntry(path, 'is a file and a folder', again);
+      if (files.has(key) || folders.has(key)) throw invalidEntry(path, 'occurs twice', recreate);
+      if (kind === 'file' && parents.has(key)) throw invalidEntry(path, 'is both a file and a folder', recreate);
       (kind === 'file' ? files : folders).add(key);
       addParents(path, key);
     },

@@ -4,29 +4,29 @@ import { type ByteReader, withByteReader, type ZipSource } from './zip-source.ts
 
 export interface OpenZip {
   zip: ZipFile;
-  bytes: ByteReader;
-  /** Where the central directory begins, and the entries' data must have ended. */
+  reader: ByteReader;
+  /** Position of the central directory. The data of all entries must end before it. */
   directoryStart: number;
 }
 
 /**
- * Opens a zip for as long as `use` runs. A file is closed whatever happens, and whatever the zip's bytes
- * bring about in here is thrown as `invalid_zip`.
+ * Calls `use` with an open zip. A file is closed afterwards, also after an error. All errors that the bytes of the zip
+ * cause are thrown as `invalid_zip`.
  */
-export async function withZip<T>(content: ZipSource, use: (zip: OpenZip) => Promise<T>): Promise<T> {
+export async function withZip<T>(source: ZipSource, use: (zip: OpenZip) => Promise<T>): Promise<T> {
   try {
-    return await withByteReader(content, async (bytes) => {
-      // Names stay bytes and sizes unchecked: yauzl's own refusals do not say which entry they mean.
+    return await withByteReader(source, async (reader) => {
+      // yauzl neither decodes names nor checks sizes, because its error messages do not name the entry.
       const options = { autoClose: false, decodeStrings: false, validateEntrySizes: false };
-      const zip = await fromRandomAccessReaderPromise(new WindowReader(bytes), bytes.size, options);
-      return await use({ zip, bytes, directoryStart: nextHeaderOffset(zip) });
+      const zip = await fromRandomAccessReaderPromise(new WindowReader(reader), reader.size, options);
+      return await use({ zip, reader, directoryStart: nextHeaderOffset(zip) });
     });
   } catch (error) {
     throw toZipError(error);
   }
 }
 
-/** Where yauzl will read the next header of the central directory. (Its types call this number a boolean.) */
+/** Position of the next header in the central directory. (The types of yauzl declare this number as a boolean.) */
 export function nextHeaderOffset(zip: ZipFile): number {
   return Number(zip.readEntryCursor);
 }
@@ -34,18 +34,18 @@ export function nextHeaderOffset(zip: ZipFile): number {
 const windowBytes = 16_384;
 
 /**
- * How yauzl reads the bytes. Its own reader takes any position the zip claims to `fs.read`, which throws for
- * those past 2^53 where nobody can catch it, and ends the process; this one knows where they end. It also
- * reads ahead, since a directory is read in pieces of some fifty bytes. (A class, because yauzl wants a subclass.)
+ * Reads bytes for yauzl. The reader of yauzl passes any position from the zip to `fs.read`, which throws an uncatchable
+ * error for positions past 2^53 and so ends the process. This reader checks positions first. It also reads ahead,
+ * because yauzl reads the directory in chunks of about fifty bytes. (A class, because yauzl requires a subclass.)
  */
 class WindowReader extends RandomAccessReader {
-  readonly #bytes: ByteReader;
+  readonly #reader: ByteReader;
   #window: Buffer = Buffer.alloc(0);
   #windowStart = 0;
 
-  constructor(bytes: ByteReader) {
+  constructor(reader: ByteReader) {
     super();
-    this.#bytes = bytes;
+    this.#reader = reader;
   }
 
   override read(
@@ -55,7 +55,7 @@ class WindowReader extends RandomAccessReader {
     position: number,
     callback: (error: Error | null, bytesRead?: number) => void,
   ): void {
-    if (position > this.#bytes.size - length) {
+    if (position > this.#reader.size - length) {
       callback(null, 0);
       return;
     }
@@ -69,7 +69,7 @@ class WindowReader extends RandomAccessReader {
   }
 
   async #moveWindow(position: number, length: number): Promise<void> {
-    this.#window = await this.#bytes.read(position, Math.max(length, windowBytes));
+    this.#window = await this.#reader.read(position, Math.max(length, windowBytes));
     this.#windowStart = position;
   }
 }

@@ -1,40 +1,40 @@
-/** An entry, as the headers of a zip tell of it. */
+/** An entry of a zip that is being written, with the fields of its headers. */
 export interface WrittenZipEntry {
   name: Buffer;
-  /** With the kind of file (`S_IFREG`, `S_IFDIR`). */
+  /** Includes the file type (`S_IFREG`, `S_IFDIR`). */
   mode: number;
   time: Date;
-  /** Where its header stands in the zip. */
+  /** Position of the local header in the zip. */
   offset: number;
-  /** Known once its content has been read. */
+  /** `size` and `crc` are final once the content has been written. */
   size: number;
   crc: number;
-  /** Whether it may have more bytes than the small fields can say; to be known beforehand. */
+  /** Whether the size may exceed 32 bits. Must be known before the content is written. */
   isZip64: boolean;
 }
 
-const most32 = 0xffff_ffff;
-const most16 = 0xffff;
-const versions = { plain: 20, large: 45, madeByUnix: 0x031e };
-/** Sizes and sum stand behind the content; names are UTF-8. */
+const max32 = 0xffff_ffff;
+const max16 = 0xffff;
+const versions = { default: 20, zip64: 45, madeByUnix: 0x031e };
+/** Bit 3: sizes and checksum follow the content. Bit 11: names are UTF-8. */
 const flags = 0x0808;
 
-/** Before the content. */
+/** Precedes the content. */
 export function localHeader({ name, time, isZip64 }: WrittenZipEntry): Buffer {
-  // With empty large fields: by them a reader knows how wide the ones behind the content are.
-  const extra = isZip64 ? Buffer.concat([field(1, [0n, 0n]), timeField(time)]) : timeField(time);
-  const head = Buffer.alloc(30);
-  head.writeUInt32LE(0x04034b50, 0);
-  head.writeUInt16LE(isZip64 ? versions.large : versions.plain, 4);
-  head.writeUInt16LE(flags, 6);
-  head.writeUInt32LE(dosTime(time), 10);
-  if (isZip64) head.fill(0xff, 18, 26);
-  head.writeUInt16LE(name.length, 26);
-  head.writeUInt16LE(extra.length, 28);
-  return Buffer.concat([head, name, extra]);
+  // The zip64 field is empty. Its presence tells a reader that the data descriptor has 64-bit sizes.
+  const extra = isZip64 ? Buffer.concat([extraField(1, [0n, 0n]), timeField(time)]) : timeField(time);
+  const header = Buffer.alloc(30);
+  header.writeUInt32LE(0x04034b50, 0);
+  header.writeUInt16LE(isZip64 ? versions.zip64 : versions.default, 4);
+  header.writeUInt16LE(flags, 6);
+  header.writeUInt32LE(dosTime(time), 10);
+  if (isZip64) header.fill(0xff, 18, 26);
+  header.writeUInt16LE(name.length, 26);
+  header.writeUInt16LE(extra.length, 28);
+  return Buffer.concat([header, name, extra]);
 }
 
-/** Behind the content. */
+/** Follows the content. */
 export function dataDescriptor({ crc, size, isZip64 }: WrittenZipEntry): Buffer {
   const bytes = Buffer.alloc(isZip64 ? 24 : 16);
   bytes.writeUInt32LE(0x08074b50, 0);
@@ -46,52 +46,52 @@ export function dataDescriptor({ crc, size, isZip64 }: WrittenZipEntry): Buffer 
   return bytes;
 }
 
-/** In the directory at the end. */
+/** The header of an entry in the central directory. */
 export function centralHeader({ name, mode, time, offset, size, crc, isZip64 }: WrittenZipEntry): Buffer {
-  const isFar = isZip64 || offset >= most32;
-  const large = isFar ? [field(1, [BigInt(size), BigInt(size), BigInt(offset)])] : [];
-  const extra = Buffer.concat([...large, timeField(time)]);
-  const head = Buffer.alloc(46);
-  head.writeUInt32LE(0x02014b50, 0);
-  head.writeUInt16LE(versions.madeByUnix, 4);
-  head.writeUInt16LE(isFar ? versions.large : versions.plain, 6);
-  head.writeUInt16LE(flags, 8);
-  head.writeUInt32LE(dosTime(time), 12);
-  head.writeUInt32LE(crc, 16);
-  head.writeUInt32LE(isFar ? most32 : size, 20);
-  head.writeUInt32LE(isFar ? most32 : size, 24);
-  head.writeUInt16LE(name.length, 28);
-  head.writeUInt16LE(extra.length, 30);
-  head.writeUInt32LE((mode << 16) >>> 0, 38);
-  head.writeUInt32LE(isFar ? most32 : offset, 42);
-  return Buffer.concat([head, name, extra]);
+  const needsZip64 = isZip64 || offset >= max32;
+  const zip64 = needsZip64 ? [extraField(1, [BigInt(size), BigInt(size), BigInt(offset)])] : [];
+  const extra = Buffer.concat([...zip64, timeField(time)]);
+  const header = Buffer.alloc(46);
+  header.writeUInt32LE(0x02014b50, 0);
+  header.writeUInt16LE(versions.madeByUnix, 4);
+  header.writeUInt16LE(needsZip64 ? versions.zip64 : versions.default, 6);
+  header.writeUInt16LE(flags, 8);
+  header.writeUInt32LE(dosTime(time), 12);
+  header.writeUInt32LE(crc, 16);
+  header.writeUInt32LE(needsZip64 ? max32 : size, 20);
+  header.writeUInt32LE(needsZip64 ? max32 : size, 24);
+  header.writeUInt16LE(name.length, 28);
+  header.writeUInt16LE(extra.length, 30);
+  header.writeUInt32LE((mode << 16) >>> 0, 38);
+  header.writeUInt32LE(needsZip64 ? max32 : offset, 42);
+  return Buffer.concat([header, name, extra]);
 }
 
-/** The very end: how many entries there are, how long the directory is, and where it begins. */
+/** The end of the zip: number of entries, and length and position of the central directory. */
 export function endRecords(count: number, length: number, offset: number): Buffer {
   const end = Buffer.alloc(22);
   end.writeUInt32LE(0x06054b50, 0);
-  end.writeUInt16LE(Math.min(count, most16), 8);
-  end.writeUInt16LE(Math.min(count, most16), 10);
-  end.writeUInt32LE(Math.min(length, most32), 12);
-  end.writeUInt32LE(Math.min(offset, most32), 16);
-  if (count < most16 && length < most32 && offset < most32) return end;
-  const large = Buffer.alloc(56);
-  large.writeUInt32LE(0x06064b50, 0);
-  large.writeBigUInt64LE(44n, 4);
-  large.writeUInt16LE(versions.madeByUnix, 12);
-  large.writeUInt16LE(versions.large, 14);
+  end.writeUInt16LE(Math.min(count, max16), 8);
+  end.writeUInt16LE(Math.min(count, max16), 10);
+  end.writeUInt32LE(Math.min(length, max32), 12);
+  end.writeUInt32LE(Math.min(offset, max32), 16);
+  if (count < max16 && length < max32 && offset < max32) return end;
+  const zip64 = Buffer.alloc(56);
+  zip64.writeUInt32LE(0x06064b50, 0);
+  zip64.writeBigUInt64LE(44n, 4);
+  zip64.writeUInt16LE(versions.madeByUnix, 12);
+  zip64.writeUInt16LE(versions.zip64, 14);
   for (const [index, value] of [count, count, length, offset].entries()) {
-    large.writeBigUInt64LE(BigInt(value), 24 + index * 8);
+    zip64.writeBigUInt64LE(BigInt(value), 24 + index * 8);
   }
   const locator = Buffer.alloc(20);
   locator.writeUInt32LE(0x07064b50, 0);
   locator.writeBigUInt64LE(BigInt(offset + length), 8);
   locator.writeUInt32LE(1, 16);
-  return Buffer.concat([large, locator, end]);
+  return Buffer.concat([zip64, locator, end]);
 }
 
-function field(id: number, values: readonly bigint[]): Buffer {
+function extraField(id: number, values: readonly bigint[]): Buffer {
   const bytes = Buffer.alloc(4 + values.length * 8);
   bytes.writeUInt16LE(id, 0);
   bytes.writeUInt16LE(values.length * 8, 2);
@@ -99,7 +99,7 @@ function field(id: number, values: readonly bigint[]): Buffer {
   return bytes;
 }
 
-/** The time by seconds in UTC: the zip's own knows neither odd seconds nor where it is. */
+/** The extended timestamp, in seconds and UTC. The MS-DOS time has a resolution of two seconds and no time zone. */
 function timeField(time: Date): Buffer {
   const bytes = Buffer.from([0x55, 0x54, 5, 0, 1, 0, 0, 0, 0]);
   bytes.writeUInt32LE(Math.floor(time.getTime() / 1000), 5);
@@ -107,7 +107,7 @@ function timeField(time: Date): Buffer {
 }
 
 function dosTime(time: Date): number {
-  const day = ((time.getFullYear() - 1980) << 9) | ((time.getMonth() + 1) << 5) | time.getDate();
+  const date = ((time.getFullYear() - 1980) << 9) | ((time.getMonth() + 1) << 5) | time.getDate();
   const seconds = (time.getHours() << 11) | (time.getMinutes() << 5) | (time.getSeconds() >> 1);
-  return ((day << 16) | seconds) >>> 0;
+  return ((date << 16) | seconds) >>> 0;
 }

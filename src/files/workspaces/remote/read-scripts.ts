@@ -1,14 +1,14 @@
 import { maxFolderDepth } from '../../safe-paths.ts';
 
 /**
- * How files of a workspace are read where they are. A shell can open nothing without following links, so it looks
- * afterwards where it has got to: `pwd -P` and /proc tell the real place of an open folder or file, whatever has been
- * done to the names on the way since. What is not where its path says is as if it were not there.
+ * POSIX shell scripts that read workspaces on their host. A shell cannot open files without following links. Therefore a
+ * script checks the real location of a folder or file after opening it, with `pwd -P` and /proc, which later changes to
+ * the names cannot affect. Anything whose location differs from its path is treated as absent.
  *
- * Each answers `-` on a line of its own where there is nothing; names come with a dot behind them, as the shell drops
- * line ends that a name may have.
+ * A script prints the line `-` if the folder or file is absent. `echo .` protects trailing newlines in names, which
+ * command substitution would remove.
  */
-const place = `
+const enterFolder = `
 export LC_ALL=C
 absent() { echo -; exit 0; }
 root=$(cd -P -- "$1" 2>/dev/null && pwd -P && echo .) || absent
@@ -18,11 +18,12 @@ here=$(pwd -P && echo .) || absent
 here=\${here%??}
 [ "$here" = "$root/$2" ] || absent`;
 
-const script = (...lines: string[]) => [place, ...lines].join('\n');
+const script = (...lines: string[]) => [enterFolder, ...lines].join('\n');
 
 /**
- * root, folder below it, name of a file in it, offset, most bytes → a line with the file's number, size, times, names,
- * how many of them are in the workspace, and the time now; then the bytes.
+ * Arguments: root, folder below it, file name, offset, maximum number of bytes.
+ * Output: a line with inode, size, modification and change time, number of hard links, number of those inside the
+ * workspace, and the current time; then the bytes.
  */
 export const readScript = script(
   '[ -f "./$3" ] && [ ! -L "./$3" ] || absent',
@@ -38,23 +39,27 @@ export const readScript = script(
   'fi',
 );
 
-/** root, folder below it → `+` on a line, then for all in it a record that ends with a NUL: see `parseRecord`. */
+/**
+ * Arguments: root, folder below it.
+ * Output: the line `+`, then a NUL-terminated record for each file and folder: see `parseFindOutput`.
+ */
 export const findScript = script(
   'echo +',
   `find . -mindepth 1 -maxdepth ${maxFolderDepth} \\( -type f -o -type d \\) -printf '%y %n %i %s %T@ %m %P\\0' 2>/dev/null`,
   'exit 0',
 );
 
-/** root, folder below it → the same for its files with several names. */
-export const linkedScript = script(
+/** Like `findScript`, but only for files with several hard links. */
+export const findLinkedScript = script(
   'echo +',
   `find . -type f -links +1 -printf '%y %n %i %s %T@ %m %P\\0' 2>/dev/null`,
   'exit 0',
 );
 
 /**
- * root, folder below it → `+` on a line, then an archive of all in it. tar follows no links and waits for no pipes; a
- * file that grows is cut, one that shrinks is filled up, one that vanishes is left out, and then its code is 1.
+ * Arguments: root, folder below it.
+ * Output: the line `+`, then a tar archive of the folder. tar follows no links and does not block on pipes. It truncates
+ * a file that grows, pads one that shrinks, and omits one that disappears; its exit code is then 1.
  */
 export const archiveScript = script(
   'echo +',

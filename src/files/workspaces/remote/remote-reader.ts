@@ -7,90 +7,94 @@ import { exactLength, idleTimeout } from '../file-streams.ts';
 import { countLinks, createHardLinkCheck } from '../hard-links.ts';
 import { clampTimeMs, fileNotFound, type WorkspaceReader } from '../workspace-reader.ts';
 import { type FindRecord, parseFindOutput } from './find-output.ts';
-import { archiveScript, findScript, linkedScript, readScript } from './read-scripts.ts';
+import { archiveScript, findLinkedScript, findScript, readScript } from './read-scripts.ts';
 import { createScriptRunner } from './script-runner.ts';
 import { readTarEntries } from './tar-entries.ts';
 
-/** A client that takes nothing for so long is cut off, and can resume: others may be waiting for their turn. */
-const idleMs = 120_000;
-const transfersAtATime = 4;
-const looksAtATime = 4;
+/** A download that stalls this long is ended, because others may be waiting for its slot. The client can resume it. */
+const idleTimeoutMs = 120_000;
+const downloadConcurrency = 4;
+const queryConcurrency = 4;
+/** After this every further change gets a different timestamp. The remote time has a resolution of whole seconds. */
+const timestampTickSeconds = 2;
 
-type Start = ReturnType<typeof createScriptRunner>;
+type RunScript = ReturnType<typeof createScriptRunner>;
 
-/** Reads workspaces that another host sees, by scripts that check where they have got to: see `readScript`. */
+/** Reads workspaces on another host, with scripts that verify the location of what they have opened: see `readScript`. */
 export function createRemoteReader(shell: Shell, root: string): WorkspaceReader {
-  // Whoever looks at a list or a log does not wait for those who download.
-  const look = createScriptRunner(shell, looksAtATime);
-  const transfer = createScriptRunner(shell, transfersAtATime);
+  // Separate limits, so that lists and logs do not wait for downloads.
+  const runQuery = createScriptRunner(shell, queryConcurrency);
+  const runDownload = createScriptRunner(shell, downloadConcurrency);
 
-  async function openAt(start: Start, path: readonly string[], from: number, bytes: number, signal: AbortSignal) {
-    const args = [root, path.slice(0, -1).join('/'), path.at(-1) ?? '', String(from), String(bytes)];
-    const answer = await start(readScript, args, signal);
-    if (answer === undefined) return undefined;
-    const [id = '', size, modified = '', changed = '', names, inside, now] = answer.line.split(' ');
-    if (names === inside) return { id, size: Number(size), modified, changed, now: Number(now), content: answer.rest };
-    answer.rest.resume();
+  async function openAt(run: RunScript, path: readonly string[], offset: number, length: number, signal: AbortSignal) {
+    const args = [root, path.slice(0, -1).join('/'), path.at(-1) ?? '', String(offset), String(length)];
+    const output = await run(readScript, args, signal);
+    if (output === undefined) return undefined;
+    const [id = '', size, modified = '', changed = '', links, innerLinks, now] = output.firstLine.split(' ');
+    if (links === innerLinks) {
+      return { id, size: Number(size), modified, changed, now: Number(now), content: output.rest };
+    }
+    output.rest.resume();
     return undefined;
   }
 
   async function* find(script: string, folder: string, signal: AbortSignal): AsyncGenerator<FindRecord> {
-    const answer = await look(script, [root, folder], signal);
-    if (answer === undefined) throw fileNotFound();
-    yield* parseFindOutput(answer.rest);
+    const output = await runQuery(script, [root, folder], signal);
+    if (output === undefined) throw fileNotFound();
+    yield* parseFindOutput(output.rest);
   }
 
-  const insideOf = (jobId: string, signal: AbortSignal) =>
-    createHardLinkCheck(() => countLinks(find(linkedScript, jobId, signal)));
+  const createLinkCheck = (jobId: string, signal: AbortSignal) =>
+    createHardLinkCheck(() => countLinks(find(findLinkedScript, jobId, signal)));
 
-  /** Of a workspace that is not there yet there is nothing; of a folder in it that is not there, nobody has heard. */
-  async function* orNothing<T>(entries: AsyncGenerator<T>, folder: readonly string[]): AsyncGenerator<T> {
+  /** A workspace that does not exist yet is empty. A missing folder inside a workspace is an error. */
+  async function* emptyIfNoWorkspace<T>(entries: AsyncGenerator<T>, folder: readonly string[]): AsyncGenerator<T> {
     try {
       yield* entries;
     } catch (error) {
-      const isNothing = error instanceof BursarError && error.code === 'file_unknown' && folder.length === 0;
-      if (!isNothing) throw error;
+      const isNotFound = error instanceof BursarError && error.code === 'file_unknown';
+      if (!isNotFound || folder.length > 0) throw error;
     }
   }
 
   const folderPath = (jobId: string, folder: readonly string[]) => [requireJobId(jobId), 'files', ...folder].join('/');
-  const below = (folder: readonly string[], path: string) => [...folder, path].join('/');
+  const joinPath = (folder: readonly string[], path: string) => [...folder, path].join('/');
 
   async function* listFiles(jobId: string, folder: readonly string[], signal: AbortSignal) {
-    const isInside = insideOf(jobId, signal);
-    for await (const found of find(findScript, folderPath(jobId, folder), signal)) {
-      if (found.kind === 'folder' || !(await isInside(found))) continue;
-      yield { path: below(folder, found.path), size: found.size, modifiedAt: found.modifiedAt };
+    const hasOnlyInnerLinks = createLinkCheck(jobId, signal);
+    for await (const record of find(findScript, folderPath(jobId, folder), signal)) {
+      if (record.kind === 'folder' || !(await hasOnlyInnerLinks(record))) continue;
+      yield { path: joinPath(folder, record.path), size: record.size, modifiedAt: record.modifiedAt };
     }
   }
 
-  /** The paths of files that have names outside: tar cannot tell. */
-  async function strangersIn(jobId: string, folder: readonly string[], signal: AbortSignal): Promise<Set<string>> {
-    const isInside = insideOf(jobId, signal);
-    const strangers = new Set<string>();
-    for await (const found of find(linkedScript, folderPath(jobId, folder), signal)) {
-      if (!(await isInside(found))) strangers.add(found.path);
+  /** Finds the files that have hard links outside the workspace. tar cannot detect them. */
+  async function findOuterLinks(jobId: string, folder: readonly string[], signal: AbortSignal): Promise<Set<string>> {
+    const hasOnlyInnerLinks = createLinkCheck(jobId, signal);
+    const paths = new Set<string>();
+    for await (const record of find(findLinkedScript, folderPath(jobId, folder), signal)) {
+      if (!(await hasOnlyInnerLinks(record))) paths.add(record.path);
     }
-    return strangers;
+    return paths;
   }
 
   async function* archive(jobId: string, folder: readonly string[], signal: AbortSignal) {
-    const strangers = await strangersIn(jobId, folder, signal);
-    const answer = await transfer(archiveScript, [root, folderPath(jobId, folder)], signal);
-    if (answer === undefined) throw fileNotFound();
-    const packed = pipeline(answer.rest, idleTimeout(idleMs), () => undefined);
-    for await (const entry of readTarEntries(packed)) {
-      if (!strangers.has(entry.path)) yield { ...entry, path: below(folder, entry.path) };
+    const excludedPaths = await findOuterLinks(jobId, folder, signal);
+    const output = await runDownload(archiveScript, [root, folderPath(jobId, folder)], signal);
+    if (output === undefined) throw fileNotFound();
+    const tar = pipeline(output.rest, idleTimeout(idleTimeoutMs), () => undefined);
+    for await (const entry of readTarEntries(tar)) {
+      if (!excludedPaths.has(entry.path)) yield { ...entry, path: joinPath(folder, entry.path) };
     }
   }
 
   return {
-    listFiles: (jobId, folder, signal) => orNothing(listFiles(jobId, folder, signal), folder),
-    archive: (jobId, folder, signal) => orNothing(archive(jobId, folder, signal), folder),
+    listFiles: (jobId, folder, signal) => emptyIfNoWorkspace(listFiles(jobId, folder, signal), folder),
+    archive: (jobId, folder, signal) => emptyIfNoWorkspace(archive(jobId, folder, signal), folder),
 
     async openFile(jobId, path, signal) {
-      const whole = [requireJobId(jobId), 'files', ...path];
-      const file = await openAt(look, whole, 0, 0, signal);
+      const fullPath = [requireJobId(jobId), 'files', ...path];
+      const file = await openAt(runQuery, fullPath, 0, 0, signal);
       if (file === undefined) throw fileNotFound();
       file.content.resume();
       const { id, size, modified, changed, now } = file;
@@ -98,23 +102,24 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
         size,
         modifiedAt: clampTimeMs(Number(modified) * 1000),
         version: [id, size.toString(36), modified, changed].join('-'),
-        // By the clock of the other side, as far as one can see it from here.
-        isVersionReliable: now - Number(changed) > 2,
+        // Compares with the clock of the remote host, not of this one.
+        isVersionReliable: now - Number(changed) > timestampTickSeconds,
         read: async (start, length) => {
           if (length === 0) return Readable.from([]);
-          const again = await openAt(transfer, whole, start, length, signal);
-          if (again?.id === id && again.size >= start + length) {
-            return pipeline(again.content, idleTimeout(idleMs), exactLength(length), () => undefined);
+          const download = await openAt(runDownload, fullPath, start, length, signal);
+          if (download?.id === id && download.size >= start + length) {
+            return pipeline(download.content, idleTimeout(idleTimeoutMs), exactLength(length), () => undefined);
           }
-          again?.content.destroy();
-          throw new BursarError('unavailable', 'The file is being replaced. Ask again.', { transient: true });
+          download?.content.destroy();
+          const message = 'The file was replaced or became shorter. Request it again.';
+          throw new BursarError('unavailable', message, { transient: true });
         },
         close: async () => undefined,
       };
     },
 
     async readLog(jobId, log, { offset, maxBytes }, signal) {
-      const file = await openAt(look, [requireJobId(jobId), log], offset, maxBytes, signal);
+      const file = await openAt(runQuery, [requireJobId(jobId), log], offset, maxBytes, signal);
       return file && { size: file.size, bytes: await buffer(file.content) };
     },
 

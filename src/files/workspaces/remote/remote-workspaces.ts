@@ -2,67 +2,68 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import type { Readable } from 'node:stream';
+import { BursarError } from '../../../domain/errors.ts';
 import { msPerHour } from '../../../domain/units.ts';
 import { createLocalShell } from '../../../shell/local-shell.ts';
-import type { Shell } from '../../../shell/shell.ts';
+import type { RunResult, Shell } from '../../../shell/shell.ts';
 import { toFileSystemError } from '../../file-system-errors.ts';
 import { isJobId, requireJobId } from '../../safe-paths.ts';
 import { unpackZip } from '../../zip/unzip.ts';
+import type { ZipLimits } from '../../zip/zip-directory.ts';
 import type { ZipSource } from '../../zip/zip-source.ts';
 import { removeTree } from '../remove-tree.ts';
 import type { Workspaces } from '../workspaces.ts';
-import { toRemoteError } from './remote-errors.ts';
 import { createRemoteReader } from './remote-reader.ts';
 import { listScript, measureScript, publishScript, removeScript, unpackScript } from './write-scripts.ts';
 
 export interface RemoteWorkspacesOptions {
-  /** How to reach the host that sees the workspaces under `root`. */
+  /** Runs commands on the host that has the workspaces. */
   shell: Shell;
-  /** An absolute path over there. */
+  /** The folder of all workspaces: an absolute path on the remote host. */
   root: string;
-  /** A folder here, for zips on their way: they are checked and unpacked before anything leaves this host. */
+  /** A local folder. Zips are checked and unpacked there before anything is sent. */
   staging: string;
 }
 
-/** A file system of a cluster can be slow with many files; a command that hangs must end all the same. */
+/** Generous, because a cluster file system can be slow with many files, but finite, because a command can hang. */
 const commandTimeoutMs = 600_000;
 const transferTimeoutMs = msPerHour;
 const maxOutputBytes = 64_000_000;
-const never = new AbortController().signal;
+const neverAborted = new AbortController().signal;
 
 /**
- * Workspaces that another host sees, with the guarantees of `Workspaces`. An upload is one archive, unpacked under
- * the name of this attempt only; a second command, sent when the first has ended well, gives it its real name. So neither
- * a lost connection nor a command that lingers from an earlier attempt can put a part of a workspace there.
+ * Workspaces on another host, with the guarantees of `Workspaces`. The first command of an upload unpacks an archive
+ * into a folder of this attempt. After its success a second command renames that folder to the workspace. So neither a
+ * lost connection nor a command of an earlier attempt that still runs can leave a partial workspace.
  *
- * Further failures: `unavailable` (transient) when the host cannot be reached.
+ * Additional failure: `unavailable` (transient) if the host cannot be reached.
  */
 export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspacesOptions): Workspaces {
-  // tar runs here, wherever the other shell runs things. macOS would add files of its own to the archive.
-  const here = createLocalShell({ environment: { COPYFILE_DISABLE: '1' } });
-  const homeOf = (jobId: string) => posix.join(root, requireJobId(jobId));
-  const stagingOf = (jobId: string) => join(staging, requireJobId(jobId));
+  // tar packs on this host. The variable keeps macOS from adding metadata files to the archive.
+  const localShell = createLocalShell({ environment: { COPYFILE_DISABLE: '1' } });
+  const workspacePath = (jobId: string) => posix.join(root, requireJobId(jobId));
+  const stagingPath = (jobId: string) => join(staging, requireJobId(jobId));
 
-  async function runScript(doing: string, script: string, args: string[], stdin?: Readable): Promise<string> {
+  async function runScript(action: string, script: string, args: string[], stdin?: Readable): Promise<string> {
     const result = await shell.run(['sh', '-c', script, 'sh', ...args], {
-      signal: never,
+      signal: neverAborted,
       timeoutMs: stdin === undefined ? commandTimeoutMs : transferTimeoutMs,
       maxOutputBytes,
       ...(stdin && { stdin }),
     });
-    if (result.code !== 0) throw toRemoteError(doing, shell.hostLabel, result);
+    if (result.code !== 0) throw toRemoteError(action, shell.hostLabel, result);
     return result.stdout;
   }
 
-  async function upload(jobId: string, packed: Readable | undefined) {
-    const doing = 'make the workspace of the job';
+  async function upload(jobId: string, tar: Readable | undefined) {
+    const action = 'create the workspace of the job';
     const attempt = randomBytes(8).toString('hex');
-    const kind = packed === undefined ? 'empty' : 'tar';
-    await runScript(doing, unpackScript, [homeOf(jobId), attempt, kind], packed);
-    await runScript(doing, publishScript, [homeOf(jobId), attempt]);
+    const kind = tar === undefined ? 'empty' : 'tar';
+    await runScript(action, unpackScript, [workspacePath(jobId), attempt, kind], tar);
+    await runScript(action, publishScript, [workspacePath(jobId), attempt]);
   }
 
-  async function unpackHere(folder: string, zip: ZipSource, limits: Parameters<Workspaces['stage']>[2]) {
+  async function unpackLocally(folder: string, zip: ZipSource, limits: ZipLimits) {
     try {
       await removeTree(folder);
       await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -73,45 +74,63 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
   }
 
   async function remove(jobId: string) {
-    await removeTree(stagingOf(jobId));
-    await runScript('remove the files of a job', removeScript, [homeOf(jobId)]);
+    await removeTree(stagingPath(jobId));
+    await runScript('remove the files of a job', removeScript, [workspacePath(jobId)]);
   }
 
   return {
     ...createRemoteReader(shell, root),
 
     pathsOf(jobId) {
-      const home = homeOf(jobId);
+      const workspace = workspacePath(jobId);
       return {
-        directory: posix.join(home, 'files'),
-        stdout: posix.join(home, 'stdout'),
-        stderr: posix.join(home, 'stderr'),
+        directory: posix.join(workspace, 'files'),
+        stdout: posix.join(workspace, 'stdout'),
+        stderr: posix.join(workspace, 'stderr'),
       };
     },
 
     async stage(jobId, zip, limits) {
-      const folder = stagingOf(jobId);
+      const folder = stagingPath(jobId);
       try {
         if (zip === null) return await upload(jobId, undefined);
-        await unpackHere(folder, zip, limits);
-        await upload(jobId, await here.stream(['tar', '-cf', '-', '-C', folder, '.'], { signal: never }));
+        await unpackLocally(folder, zip, limits);
+        await upload(jobId, await localShell.stream(['tar', '-cf', '-', '-C', folder, '.'], { signal: neverAborted }));
       } finally {
-        // What cannot be removed now, the next try removes.
+        // Errors are ignored: the next attempt deletes the rest.
         await removeTree(folder).catch(() => undefined);
       }
     },
 
     async measureBytes(jobId) {
-      return Number(await runScript('measure the files of a job', measureScript, [homeOf(jobId)]));
+      return Number(await runScript('measure the files of a job', measureScript, [workspacePath(jobId)]));
     },
 
     async list() {
       await mkdir(staging, { recursive: true, mode: 0o700 });
-      const remote = (await runScript('list the files of jobs', listScript, [root])).split('\n');
-      const names = [...remote, ...(await readdir(staging))].map((name) => name.replace(/\.(partial|removed)$/, ''));
+      const remoteNames = (await runScript('list the files of jobs', listScript, [root])).split('\n');
+      const names = [...remoteNames, ...(await readdir(staging))].map((name) =>
+        name.replace(/\.(partial|removed)$/, ''),
+      );
       return [...new Set(names)].filter(isJobId);
     },
 
     remove,
   };
+}
+
+/** The messages of the C library for the transient codes in file-system-errors.ts. */
+const transientMessages =
+  /No space left|quota exceeded|Input\/output error|Stale file|Read-only file system|resource busy|not empty|timed out|Cannot allocate|Too many open files|temporarily unavailable/i;
+
+/** Converts the result of a failed script to a BursarError. Its message hides stderr, which contains paths. */
+function toRemoteError(action: string, host: string, { code, stderr }: RunResult): BursarError {
+  const cause = new Error(stderr.trim());
+  const reason = transientMessages.exec(stderr)?.[0];
+  if (code === null || reason !== undefined) {
+    const message = `Bursar could not ${action} on ${host} just now (${reason ?? 'killed'}). Try again later.`;
+    return new BursarError('unavailable', message, { cause, transient: true });
+  }
+  const message = `Bursar could not ${action} on ${host} (exit code ${code}). Contact the operators of this service.`;
+  return new BursarError('internal', message, { cause });
 }

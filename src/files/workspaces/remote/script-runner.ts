@@ -2,34 +2,34 @@ import type { Readable } from 'node:stream';
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Shell } from '../../../shell/shell.ts';
 import { requestSlot } from '../../../shell/slot.ts';
-import { readFirstLine } from './find-output.ts';
 
-/** The first line of what a script says, and the rest of it as a stream. */
+/** The output of a script: its first line, and the rest as a stream. */
 export interface ScriptOutput {
-  line: string;
+  firstLine: string;
   rest: Readable;
 }
 
-/** How long a file system may take to answer; a pipe that a job puts in the place of a file never would. */
-const answerMs = 60_000;
+/** Time limit for the first line. A script would wait forever if a job replaced a file with a pipe. */
+const firstLineTimeoutMs = 60_000;
 
 /**
- * Runs scripts whose answers are streams, so many at a time: a connection has room for few. The others wait, and give up
- * when their caller does. Answers with undefined where the script says that there is nothing.
+ * Returns a function that runs a script and streams its output. At most `concurrency` streams are open, because an ssh
+ * connection allows few sessions. Further calls wait until a stream closes or their signal is aborted. Returns
+ * undefined if the first line is `-`: then the file or folder does not exist.
  */
-export function createScriptRunner(shell: Shell, atATime: number) {
-  const limit = pLimit(atATime);
+export function createScriptRunner(shell: Shell, concurrency: number) {
+  const limit = pLimit(concurrency);
   return async (script: string, args: readonly string[], signal: AbortSignal): Promise<ScriptOutput | undefined> => {
-    const late = new AbortController();
-    const timer = setTimeout(() => late.abort(), answerMs);
-    const either = AbortSignal.any([signal, late.signal]);
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), firstLineTimeoutMs);
+    const anySignal = AbortSignal.any([signal, timeout.signal]);
     try {
-      const rest = await startWithinLimit(limit, either, () =>
-        shell.stream(['sh', '-c', script, 'sh', ...args], { signal: either }),
+      const output = await startWithinLimit(limit, anySignal, () =>
+        shell.stream(['sh', '-c', script, 'sh', ...args], { signal: anySignal }),
       );
-      const line = await readFirstLine(rest);
-      if (line !== '-') return { line, rest };
-      rest.resume();
+      const firstLine = await readFirstLine(output);
+      if (firstLine !== '-') return { firstLine, rest: output };
+      output.resume();
       return undefined;
     } finally {
       clearTimeout(timer);
@@ -58,4 +58,38 @@ async function startWithinLimit(
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** Reads the first line of a stream. The bytes after it stay in the stream. */
+async function readFirstLine(stream: Readable): Promise<string> {
+  const chunks: Buffer[] = [];
+  for (;;) {
+    const chunk: Buffer | null = stream.read();
+    if (chunk === null) {
+      if (stream.errored) throw stream.errored;
+      if (stream.readableEnded || stream.destroyed) return '';
+      await readableOrEnded(stream);
+      continue;
+    }
+    const end = chunk.indexOf('\n');
+    chunks.push(end === -1 ? chunk : chunk.subarray(0, end));
+    if (end === -1) continue;
+    if (end + 1 < chunk.length) stream.unshift(chunk.subarray(end + 1));
+    return Buffer.concat(chunks).toString('utf8');
+  }
+}
+
+async function readableOrEnded(stream: Readable): Promise<void> {
+  const events = ['readable', 'end', 'close'] as const;
+  await new Promise<void>((resolve, reject) => {
+    const settle = (action: () => void) => {
+      for (const event of events) stream.off(event, onEvent);
+      stream.off('error', onError);
+      action();
+    };
+    const onEvent = () => settle(resolve);
+    const onError = (error: Error) => settle(() => reject(error));
+    for (const event of events) stream.once(event, onEvent);
+    stream.once('error', onError);
+  });
 }

@@ -1,16 +1,16 @@
 /**
- * What is done to workspaces where they are, by POSIX shell scripts. Everything that varies is an argument ($1…),
- * never a part of a script. Messages are in English, so that `remoteTrouble` can read them.
+ * POSIX shell scripts that change workspaces on their host. All variable parts are arguments ($1…), never interpolated.
+ * LC_ALL=C makes error messages English, which `toRemoteError` relies on.
  *
- * Locked folders are opened only if removing fails, as the way over every file costs time.
+ * `erase` runs chmod only if rm fails, because visiting every file takes time.
  */
-const removal = `
+const removalFunctions = `
 erase() {
   rm -rf -- "$1" 2>/dev/null && return
   chmod -R u+rwx -- "$1" 2>/dev/null
   rm -rf -- "$1"
 }
-clear_away() {
+remove_workspace() {
   erase "$1.removed" || return
   if [ -e "$1" ] || [ -L "$1" ]; then mv -- "$1" "$1.removed" || return; fi
   erase "$1.removed" && erase "$1.partial"
@@ -18,38 +18,40 @@ clear_away() {
 
 const script = (...lines: string[]) => ['export LC_ALL=C', 'umask 077', ...lines].join('\n');
 
-/** home → nothing of it is left. */
-export const removeScript = script(removal, 'clear_away "$1"');
+/** Arguments: workspace. Deletes the workspace and everything else of the job. */
+export const removeScript = script(removalFunctions, 'remove_workspace "$1"');
 
 /**
- * home, attempt, `tar` or `empty` → the files of the archive on stdin are in the folder of the attempt. Ends well only
- * after the end of its input, which the sender holds back until it knows that the archive is whole.
+ * Arguments: workspace, attempt id, `tar` or `empty`. Input: a tar archive.
+ * Unpacks the archive into the folder of the attempt. Succeeds only after the end of its input, which the sender delays
+ * until it knows that the archive is complete.
  */
 export const unpackScript = script(
-  removal,
+  removalFunctions,
   'erase "$1.partial" && mkdir -p -- "$1.partial/$2/files" && cd -- "$1.partial/$2/files" || exit',
   'if [ "$3" = empty ]; then exit 0; fi',
-  // With their modes, but owned by whoever unpacks them: root would give them to strangers.
+  // -p keeps the modes. -o sets the owner to the current user: as root, tar would restore the archived user ids.
   'tar -xpof - && cat >/dev/null && exit',
   'code=$?',
-  // Room for others at once, as the disk may be full. Only its own attempt: there may be a later one by now.
+  // Frees the space at once, because the disk may be full. Deletes only this attempt: a later one may have started.
   'cd / && erase "$1.partial/$2" && rmdir -- "$1.partial" 2>/dev/null',
   'exit $code',
 );
 
 /**
- * home, attempt → the attempt has become the workspace, unless there was one: that stays, for its job may be running in
- * it. A workspace is never empty, so that the system itself refuses to put another in its place (-T).
+ * Arguments: workspace, attempt id.
+ * Renames the attempt to the workspace. An existing workspace stays, because its job may be running in it. A workspace
+ * is never empty, so rename(2) itself refuses to replace one (mv -T).
  */
 export const publishScript = script(
-  removal,
+  removalFunctions,
   '[ -d "$1" ] || mv -T -- "$1.partial/$2" "$1" || [ -d "$1" ] || exit',
   'erase "$1.partial"',
 );
 
 /**
- * home → the sum of the sizes of its regular files, those with several names once. A folder that find shows nothing
- * of, not even itself, was not measured: that is a failure and not a 0.
+ * Arguments: workspace. Prints the sum of the sizes of its regular files. A file with several hard links counts once.
+ * Fails if find prints nothing, not even the folder itself: then nothing was measured, and 0 would be wrong.
  */
 export const measureScript = script(
   'if [ ! -d "$1" ]; then echo 0; exit; fi',
@@ -58,5 +60,5 @@ export const measureScript = script(
     END { if (NR == 0) exit 1; printf "%.0f\\n", total }'`,
 );
 
-/** root → the names in it, a line each. */
+/** Arguments: root. Prints the names in it, one per line. */
 export const listScript = script('mkdir -p -- "$1" && exec ls -A -1 -- "$1"');
