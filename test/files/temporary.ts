@@ -4,19 +4,19 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { removeTree } from '../../src/files/workspaces/remove-tree.ts';
 
-/** A folder for one test, removed after it. */
+/** Creates a folder for one test, and removes it afterwards. */
 export async function temporaryFolder(t: TestContext): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), 'bursar-files-'));
   t.after(() => removeTree(path));
   return path;
 }
 
-/** How many files this process has open. */
+/** Counts the open file descriptors of this process. */
 export async function countOpenFiles(): Promise<number> {
   return (await readdir('/dev/fd')).length;
 }
 
-/** Runs as somebody to whom modes apply: root may do anything, and would see no difference. */
+/** Runs as an unprivileged user, because file modes do not restrict root. */
 export async function runUnprivileged<T>(run: () => Promise<T>): Promise<T> {
   if (process.geteuid?.() !== 0) return await run();
   const nobody = 65534;

@@ -13,7 +13,7 @@ import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { countOpenFiles, runUnprivileged, temporaryFolder } from '../temporary.ts';
 
 const jobId = '5B2C4E0A-3F6D-4C1B-9E7A-0123456789AB';
-const roomy = { maxBytes: 1_000_000 };
+const largeLimit = { maxBytes: 1_000_000 };
 
 async function openSpool(t: TestContext) {
   const directory = join(await temporaryFolder(t), 'data', 'spool');
@@ -27,28 +27,28 @@ async function* chunks(...texts: string[]) {
   for (const text of texts) yield Buffer.from(text);
 }
 
-/** What is held in memory, and what is not. */
+/** Body sizes on both sides of the limit for bodies in memory. */
 const sizes: [name: string, bytes: number][] = [
   ['small', 11],
-  ['as large as is held', maxInMemoryBytes],
-  ['too large to be held', maxInMemoryBytes + 1],
+  ['as large as the memory limit', maxInMemoryBytes],
+  ['larger than the memory limit', maxInMemoryBytes + 1],
 ];
 
-/** A body of so many bytes, no two thousand of which are the same. */
-const bodyOf = (bytes: number) => Buffer.from(Array.from({ length: bytes }, (_, i) => (i * i) % 251));
+/** A body with changing content, so that a wrong order of chunks is detected. */
+const createBody = (bytes: number) => Buffer.from(Array.from({ length: bytes }, (_, i) => (i * i) % 251));
 
-async function* inPieces(body: Buffer, pieceBytes: number) {
-  for (let start = 0; start < body.length; start += pieceBytes) yield body.subarray(start, start + pieceBytes);
+async function* inChunks(body: Buffer, chunkBytes: number) {
+  for (let start = 0; start < body.length; start += chunkBytes) yield body.subarray(start, start + chunkBytes);
 }
 
-/** The file of an upload that is too large to be held. */
+/** Receives an upload that is too large for memory, and returns the path of its file. */
 async function receiveFile(spool: Spool, text: string): Promise<string> {
-  const { content } = await spool.receive(chunks(text.padEnd(maxInMemoryBytes + 1)), roomy);
+  const { content } = await spool.receive(chunks(text.padEnd(maxInMemoryBytes + 1)), largeLimit);
   assert(content.kind === 'file');
   return content.path;
 }
 
-async function bytesOf({ content }: Upload): Promise<Buffer> {
+async function readContent({ content }: Upload): Promise<Buffer> {
   return content.kind === 'file' ? await readFile(content.path) : content.bytes;
 }
 
@@ -56,13 +56,13 @@ async function modeOf(path: string) {
   return (await stat(path)).mode & 0o777;
 }
 
-test('opening makes the folders, for their owner only', async (t) => {
+test('open creates the folders with access only for the owner', async (t) => {
   const { directory } = await openSpool(t);
   assert.equal(await modeOf(directory), 0o700);
   assert.equal(await modeOf(join(directory, 'incoming')), 0o700);
 });
 
-test('sweeping removes what an earlier life was receiving, and keeps the zips of jobs', async (t) => {
+test('removeStaleUploads deletes unfinished uploads of an earlier process, and keeps the zips of jobs', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   await writeFile(join(directory, 'incoming', 'old.part'), 'half');
   await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
@@ -72,7 +72,7 @@ test('sweeping removes what an earlier life was receiving, and keeps the zips of
   assert.deepEqual(await spool.list(), [jobId]);
 });
 
-test('sweeping beside others removes only what nobody has added to for a while', async (t) => {
+test('removeStaleUploads deletes only uploads that have not grown for the given time', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   for (const name of ['old.part', 'new.part']) await writeFile(join(directory, 'incoming', name), 'half');
   const longAgo = new Date(Date.now() - 7_200_000);
@@ -85,12 +85,12 @@ test('sweeping beside others removes only what nobody has added to for a while',
 });
 
 for (const [name, bytes] of sizes) {
-  test(`a body that is ${name} is held or stored, counted and hashed, for its owner only`, async (t) => {
+  test(`receive counts and hashes a body that is ${name}, and stores files with access only for the owner`, async (t) => {
     const { spool } = await openSpool(t);
-    const body = bodyOf(bytes);
+    const body = createBody(bytes);
     const before = await countOpenFiles();
-    const upload = await spool.receive(inPieces(body, 10_000), roomy);
-    assert.deepEqual(await bytesOf(upload), body);
+    const upload = await spool.receive(inChunks(body, 10_000), largeLimit);
+    assert.deepEqual(await readContent(upload), body);
     assert.equal(upload.bytes, bytes);
     assert.equal(upload.sha256, createHash('sha256').update(body).digest('hex'));
     assert.equal(upload.content.kind, bytes > maxInMemoryBytes ? 'file' : 'memory');
@@ -104,37 +104,37 @@ for (const [name, bytes] of sizes) {
   });
 }
 
-test('a small body touches no disk', async (t) => {
+test('receive writes no file for a small body', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
-  const upload = await spool.receive(chunks('hello ', 'world'), roomy);
+  const upload = await spool.receive(chunks('hello ', 'world'), largeLimit);
   assert.deepEqual(await incoming(), []);
   assert.deepEqual(await readdir(directory), ['incoming']);
   assert.deepEqual(upload.content, { kind: 'memory', bytes: Buffer.from('hello world') });
 });
 
-test('a body in very many pieces is not held in memory, however small it is', async (t) => {
+test('receive writes a file for a body in very many chunks, however small it is', async (t) => {
   const { spool, incoming } = await openSpool(t);
-  const body = bodyOf(1000);
-  const upload = await spool.receive(inPieces(body, 1), roomy);
+  const body = createBody(1000);
+  const upload = await spool.receive(inChunks(body, 1), largeLimit);
   assert.equal((await incoming()).length, 1);
-  assert.deepEqual(await bytesOf(upload), body);
+  assert.deepEqual(await readContent(upload), body);
 });
 
-test('a stream is stored like any other body', async (t) => {
+test('receive accepts a stream, also with string chunks', async (t) => {
   const { spool } = await openSpool(t);
-  const upload = await spool.receive(Readable.from([Buffer.from('hello '), 'wörld']), roomy);
-  assert.equal((await bytesOf(upload)).toString(), 'hello wörld');
+  const upload = await spool.receive(Readable.from([Buffer.from('hello '), 'wörld']), largeLimit);
+  assert.equal((await readContent(upload)).toString(), 'hello wörld');
   assert.equal(upload.bytes, 12);
 });
 
-test('an empty body is stored too', async (t) => {
+test('receive accepts an empty body', async (t) => {
   const { spool } = await openSpool(t);
-  const upload = await spool.receive(Readable.from([]), roomy);
+  const upload = await spool.receive(Readable.from([]), largeLimit);
   assert.equal(upload.bytes, 0);
-  assert.equal((await bytesOf(upload)).length, 0);
+  assert.equal((await readContent(upload)).length, 0);
 });
 
-test('every chunk of a larger body is on disk before the next one is asked for', async (t) => {
+test('receive writes every chunk of a large body to disk before it reads the next', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   const chunk = Buffer.alloc(65_536, 'x');
   async function* watched() {
@@ -150,129 +150,134 @@ test('every chunk of a larger body is on disk before the next one is asked for',
   assert.equal((await spool.receive(watched(), { maxBytes: 20 * chunk.length })).bytes, 20 * chunk.length);
 });
 
-test('a body as large as the limit is taken', async (t) => {
+test('receive accepts a body as large as the limit', async (t) => {
   const { spool } = await openSpool(t);
   assert.equal((await spool.receive(chunks('12345', '67890'), { maxBytes: 10 })).bytes, 10);
 });
 
-test('a body over the limit is refused as soon as it crosses it, with nothing read after and nothing kept', async (t) => {
+test('receive rejects a body as soon as it exceeds the limit, reads no further, and leaves no file', async (t) => {
   const { spool, incoming } = await openSpool(t);
-  let asked = 0;
+  let chunkCount = 0;
   async function* endless() {
     for (;;) {
-      asked += 1;
+      chunkCount += 1;
       yield Buffer.alloc(4);
     }
   }
   await assert.rejects(spool.receive(endless(), { maxBytes: 10 }), {
     code: 'too_large',
-    message: /larger than 10 bytes.*12 bytes had come in/,
+    message: /larger than the limit of 10 bytes.*12 bytes were received/,
     details: { maxBytes: 10, receivedBytes: 12 },
   });
-  assert.equal(asked, 3);
+  assert.equal(chunkCount, 3);
   assert.deepEqual(await incoming(), []);
 });
 
-test('a stream over the limit is left open, so that its sender can be answered', async (t) => {
+test('receive does not destroy a stream that exceeds the limit, so that the server can respond', async (t) => {
   const { spool } = await openSpool(t);
   const body = new PassThrough();
   body.write(Buffer.alloc(11));
   await assert.rejects(spool.receive(body, { maxBytes: 10 }), { code: 'too_large' });
   assert.equal(body.destroyed, false);
   const closed = new Promise((resolve) => body.on('close', resolve));
-  body.destroy(new Error('the sender hangs up after all'));
+  body.destroy(new Error('the client disconnects'));
   await closed;
 });
 
-test('a large body over the limit leaves no file behind', async (t) => {
+test('receive leaves no file for a large body that exceeds the limit', async (t) => {
   const { spool, incoming } = await openSpool(t);
   const before = await countOpenFiles();
-  const body = inPieces(bodyOf(300_000), 50_000);
+  const body = inChunks(createBody(300_000), 50_000);
   await assert.rejects(spool.receive(body, { maxBytes: 200_000 }), { code: 'too_large' });
   assert.deepEqual(await incoming(), []);
   assert.equal(await countOpenFiles(), before);
 });
 
-test('a stream that fails is an invalid body, and nothing is kept', async (t) => {
+test('receive reports a failed stream as an invalid body, and leaves no file', async (t) => {
   const { spool, incoming } = await openSpool(t);
   const body = new PassThrough();
   body.write('half');
-  const received = spool.receive(body, roomy);
+  const received = spool.receive(body, largeLimit);
   body.destroy(new Error('reset'));
-  await assert.rejects(received, { code: 'invalid_body', message: /broke off/ });
+  await assert.rejects(received, { code: 'invalid_body', message: /ended prematurely/ });
   assert.deepEqual(await incoming(), []);
 });
 
-test('a stream that is closed before its end is an invalid body, and nothing is kept', async (t) => {
+test('receive reports a stream closed before its end as an invalid body, and leaves no file', async (t) => {
   const { spool, incoming } = await openSpool(t);
   const body = new PassThrough();
   body.write('half');
-  const received = spool.receive(body, roomy);
+  const received = spool.receive(body, largeLimit);
   body.destroy();
   await assert.rejects(received, { code: 'invalid_body' });
   assert.deepEqual(await incoming(), []);
 });
 
-test('a stream that was destroyed before it came is an invalid body', async (t) => {
+test('receive reports a stream that is already destroyed as an invalid body', async (t) => {
   const { spool } = await openSpool(t);
   const body = new PassThrough();
   body.destroy();
-  await assert.rejects(spool.receive(body, roomy), { code: 'invalid_body' });
+  await assert.rejects(spool.receive(body, largeLimit), { code: 'invalid_body' });
 });
 
-test('a sender that hangs up in the middle is an invalid body, and nothing is kept', async (t) => {
+test('receive reports a client that disconnects as an invalid body, and leaves no file', async (t) => {
   const { spool, incoming } = await openSpool(t);
   const server = createServer().listen(0, '127.0.0.1');
   t.after(() => server.close());
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  const sender = request({ port, host: '127.0.0.1', method: 'POST', headers: { 'content-length': 1000 } });
-  sender.on('error', () => undefined);
-  sender.write('half');
+  const client = request({ port, host: '127.0.0.1', method: 'POST', headers: { 'content-length': 1000 } });
+  client.on('error', () => undefined);
+  client.write('half');
   const [body] = (await once(server, 'request')) as [IncomingMessage];
-  const received = spool.receive(body, roomy);
-  sender.destroy();
+  const received = spool.receive(body, largeLimit);
+  client.destroy();
   await assert.rejects(received, { code: 'invalid_body' });
   assert.deepEqual(await incoming(), []);
 });
 
-test('a refusal by the body itself is passed on as it is', async (t) => {
+test('receive rethrows a BursarError of the body unchanged', async (t) => {
   const { spool } = await openSpool(t);
-  const refusal = new BursarError('bad_request', 'two files in one form');
-  async function* refusing() {
+  const bodyError = new BursarError('bad_request', 'two files in one form');
+  async function* failing() {
     yield Buffer.from('half');
-    throw refusal;
+    throw bodyError;
   }
-  await assert.rejects(spool.receive(refusing(), roomy), refusal);
+  await assert.rejects(spool.receive(failing(), largeLimit), bodyError);
 });
 
-test('trouble with the disk is told apart from trouble with the body', async (t) => {
+test('receive distinguishes disk errors from errors of the body', async (t) => {
   const { spool, directory } = await openSpool(t);
   await chmod(join(directory, 'incoming'), 0o500);
   await runUnprivileged(async () => {
-    await assert.rejects(spool.receive(inPieces(bodyOf(100_000), 50_000), roomy), diskTroubleIn(directory));
+    await assert.rejects(
+      spool.receive(inChunks(createBody(100_000), 50_000), largeLimit),
+      isDiskErrorWithoutPath(directory),
+    );
   });
 });
 
-test('so is trouble with the disk when a file is kept, which can be kept later', async (t) => {
+test('storeForJob reports disk errors, and can be repeated', async (t) => {
   const { spool, directory } = await openSpool(t);
   const file = await receiveFile(spool, 'x');
   await chmod(directory, 0o500);
-  await runUnprivileged(async () => await assert.rejects(spool.storeForJob(file, jobId), diskTroubleIn(directory)));
+  await runUnprivileged(
+    async () => await assert.rejects(spool.storeForJob(file, jobId), isDiskErrorWithoutPath(directory)),
+  );
   await chmod(directory, 0o700);
   assert.deepEqual(await spool.list(), []);
   await spool.storeForJob(file, jobId);
   assert.deepEqual(await spool.list(), [jobId]);
 });
 
-const diskTroubleIn = (directory: string) => (error: unknown) => {
+const isDiskErrorWithoutPath = (directory: string) => (error: unknown) => {
   assert(error instanceof BursarError);
   assert.equal(error.code, 'internal');
   assert.equal(error.message.includes(directory), false);
   return true;
 };
 
-test('a kept file is the zip of its job, and no longer incoming', async (t) => {
+test('storeForJob moves the file of an upload to the job', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
   await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
   assert.equal(spool.pathOf(jobId), join(directory, `${jobId}.zip`));
@@ -280,7 +285,7 @@ test('a kept file is the zip of its job, and no longer incoming', async (t) => {
   assert.deepEqual(await incoming(), []);
 });
 
-test('a discarded upload is gone, and discarding it again does nothing', async (t) => {
+test('discard deletes an upload, and does nothing if repeated', async (t) => {
   const { spool, incoming } = await openSpool(t);
   const upload: Pick<Upload, 'content'> = { content: { kind: 'file', path: await receiveFile(spool, 'zip') } };
   await spool.discard(upload);
@@ -288,7 +293,7 @@ test('a discarded upload is gone, and discarding it again does nothing', async (
   await spool.discard(upload);
 });
 
-test('discarding a kept upload leaves the zip of the job alone', async (t) => {
+test('discard does not delete the zip of a job', async (t) => {
   const { spool } = await openSpool(t);
   const path = await receiveFile(spool, 'zip');
   await spool.storeForJob(path, jobId);
@@ -296,7 +301,7 @@ test('discarding a kept upload leaves the zip of the job alone', async (t) => {
   assert.deepEqual(await spool.list(), [jobId]);
 });
 
-test('removing the zip of a job leaves none, and removing it again does nothing', async (t) => {
+test('remove deletes the zip of a job, and does nothing if repeated', async (t) => {
   const { spool } = await openSpool(t);
   await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
   await spool.remove(jobId);
@@ -304,17 +309,17 @@ test('removing the zip of a job leaves none, and removing it again does nothing'
   await spool.remove(jobId);
 });
 
-test('a zip that cannot be looked for is not said to be missing', async (t) => {
+test('has throws if the folder cannot be read, instead of returning false', async (t) => {
   const { spool, directory } = await openSpool(t);
   assert.equal(await spool.has(jobId), false);
   await spool.storeForJob(await receiveFile(spool, 'zip'), jobId);
   assert.equal(await spool.has(jobId), true);
-  // The place where its folder should be.
-  const elsewhere = createSpool(join(spool.pathOf(jobId), 'spool'));
-  await assert.rejects(elsewhere.has(jobId), diskTroubleIn(directory));
+  // The folder of this spool would be inside a file.
+  const unreadable = createSpool(join(spool.pathOf(jobId), 'spool'));
+  await assert.rejects(unreadable.has(jobId), isDiskErrorWithoutPath(directory));
 });
 
-test('the list has the jobs with a zip, and nothing else that lies about', async (t) => {
+test('list returns only jobs with a zip, and ignores other files', async (t) => {
   const { spool, directory } = await openSpool(t);
   await spool.storeForJob(await receiveFile(spool, '1'), 'B-2');
   await spool.storeForJob(await receiveFile(spool, '2'), 'A-1');
@@ -324,18 +329,18 @@ test('the list has the jobs with a zip, and nothing else that lies about', async
   assert.deepEqual((await spool.list()).sort(), ['A-1', 'B-2']);
 });
 
-test('uploads that arrive at the same time do not disturb one another', async (t) => {
+test('concurrent uploads do not interfere', async (t) => {
   const { spool } = await openSpool(t);
   const texts = Array.from({ length: 20 }, (_, i) => `upload ${i}`);
-  const uploads = await Promise.all(texts.map((text) => spool.receive(chunks(text, text), roomy)));
-  const stored = await Promise.all(uploads.map(async (upload) => (await bytesOf(upload)).toString()));
+  const uploads = await Promise.all(texts.map((text) => spool.receive(chunks(text, text), largeLimit)));
+  const stored = await Promise.all(uploads.map(async (upload) => (await readContent(upload)).toString()));
   assert.deepEqual(
     stored,
     texts.map((text) => text + text),
   );
 });
 
-test('what is not a job id never becomes a path', async (t) => {
+test('invalid job ids are rejected', async (t) => {
   const { spool } = await openSpool(t);
   const file = await receiveFile(spool, 'zip');
   for (const wrong of ['', '..', '../A', 'A/B', 'a', 'A.zip', 'A\n', 'A\0']) {

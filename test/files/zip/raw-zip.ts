@@ -1,10 +1,10 @@
 import { crc32, deflateRawSync } from 'node:zlib';
 
-/** Everything a zip can say of an entry, true or not. What is left out is said truthfully. */
+/** The fields of a zip entry, which may be wrong. Omitted fields get their correct values. */
 export interface RawEntry {
   name: string | Buffer;
   content?: string | Buffer;
-  /** What is written for the content, when it is not the content deflated or stored. */
+  /** The packed bytes, if they differ from the deflated or stored content. */
   packed?: Buffer;
   method?: number;
   flags?: number;
@@ -13,22 +13,22 @@ export interface RawEntry {
   crc?: number;
   unpackedBytes?: number | bigint;
   packedBytes?: number | bigint;
-  /** Where the directory says the local header is. */
+  /** The offset of the local header, as the central directory declares it. */
   offset?: number | bigint;
-  /** An entry of the directory only: nothing is written where it points. */
+  /** Writes only the entry in the central directory, without a local header and content. */
   hasNoData?: boolean;
 }
 
 export interface RawEnd {
   entryCount?: number;
-  /** Written into a zip64 end record, with everything else of the end. */
+  /** Values for a zip64 end record. Omitted ones get their correct values. */
   zip64?: { entryCount?: bigint; directoryOffset?: bigint; recordOffset?: bigint };
 }
 
 const utf8Flag = 0x800;
 const sentinel32 = 0xffffffff;
 
-/** Writes a zip byte by byte, as hostile as asked for. */
+/** Writes a zip with any fields, valid or not. */
 export function rawZip(entries: RawEntry[], end: RawEnd = {}): Buffer {
   const parts: Buffer[] = [];
   const directory: Buffer[] = [];
@@ -86,7 +86,7 @@ function rawEntry(entry: RawEntry, offset: number) {
   return { local, central };
 }
 
-/** What does not fit into 32 bits goes into the zip64 field, in this order, and leaves a sentinel behind. */
+/** Values that do not fit into 32 bits go into the zip64 field, in this order, and are replaced by a sentinel. */
 function zip64Fields(values: (number | bigint)[]) {
   const large = values.filter((value) => BigInt(value) >= BigInt(sentinel32));
   const data = Buffer.concat(large.map(u64));
@@ -101,7 +101,7 @@ function rawEnd({ entryCount, zip64 }: RawEnd, entries: number, offset: number, 
   if (zip64 === undefined) {
     return endRecord(count, directoryLength, offset);
   }
-  const claimed = zip64.entryCount ?? BigInt(count);
+  const declaredCount = zip64.entryCount ?? BigInt(count);
   const record = Buffer.concat([
     u32(0x06064b50),
     u64(44),
@@ -109,8 +109,8 @@ function rawEnd({ entryCount, zip64 }: RawEnd, entries: number, offset: number, 
     u16(45),
     u32(0),
     u32(0),
-    u64(claimed),
-    u64(claimed),
+    u64(declaredCount),
+    u64(declaredCount),
     u64(directoryLength),
     u64(zip64.directoryOffset ?? offset),
   ]);
@@ -149,8 +149,8 @@ function u64(value: number | bigint): Buffer {
   return bytes;
 }
 
-/** The Info-ZIP field that gives an entry another name, which readers prefer. */
-export function unicodePathField(rawName: string, otherName: string): Buffer {
-  const data = Buffer.concat([Buffer.from([1]), u32(crc32(rawName)), Buffer.from(otherName)]);
+/** The Info-ZIP Unicode path field: another name for an entry, which readers prefer. */
+export function unicodePathField(rawName: string, unicodeName: string): Buffer {
+  const data = Buffer.concat([Buffer.from([1]), u32(crc32(rawName)), Buffer.from(unicodeName)]);
   return Buffer.concat([u16(0x7075), u16(data.length), data]);
 }

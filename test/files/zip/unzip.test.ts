@@ -13,19 +13,19 @@ import { countOpenFiles, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from './hostile-zips.ts';
 import { type RawEntry, rawZip } from './raw-zip.ts';
 
-/** A zip, the empty folder to unpack it in, and a folder around both that must stay as it is. */
-async function place(around: string, bytes: Buffer) {
-  const path = join(around, 'upload.zip');
-  const directory = join(around, 'files');
+/** Creates a zip and an empty target folder in `parent`. Nothing else may be written to `parent`. */
+async function setUp(parent: string, bytes: Buffer) {
+  const path = join(parent, 'upload.zip');
+  const directory = join(parent, 'files');
   await writeFile(path, bytes);
   await mkdir(directory);
-  const assertNothingOutside = async () => assert.deepEqual((await readdir(around)).sort(), ['files', 'upload.zip']);
+  const assertNothingOutside = async () => assert.deepEqual((await readdir(parent)).sort(), ['files', 'upload.zip']);
   const zip: ZipSource = { kind: 'file', path };
   return { zip, directory, assertNothingOutside };
 }
 
 async function unpack(t: TestContext, bytes: Buffer, limits = hostileLimits) {
-  const { zip, directory } = await place(await temporaryFolder(t), bytes);
+  const { zip, directory } = await setUp(await temporaryFolder(t), bytes);
   await unpackZip(zip, directory, limits);
   return directory;
 }
@@ -36,7 +36,7 @@ async function modeOf(path: string) {
 
 const isInvalidZip = (error: unknown) => error instanceof BursarError && error.code === 'invalid_zip';
 
-test('an honest zip is unpacked with all its files and folders', async (t) => {
+test('unpackZip unpacks all files and folders of a valid zip', async (t) => {
   const large = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251));
   const directory = await unpack(
     t,
@@ -48,14 +48,14 @@ test('an honest zip is unpacked with all its files and folders', async (t) => {
   assert.deepEqual(await readdir(join(directory, 'empty/folder')), []);
 });
 
-test('the start of a file is read, however long the file is and however it is packed', async (t) => {
+test('inspectZipAndReadStart reads the start of a file of any length, deflated or stored', async (t) => {
   const limits = { ...hostileLimits, maxUnpackedBytes: 10_000_000, maxRatio: 1000 };
   for (const length of [0, 1, 65_535, 65_536, 65_537, 300_000]) {
     const text = Buffer.from(Array.from({ length }, (_, i) => (i * i) % 251));
     const packed = await makeZip({ before: 'x', 'run.sh': text });
     const stored = rawZip([{ name: 'run.sh', method: 0, content: text }]);
     for (const zip of [packed, stored]) {
-      const { zip: file } = await place(await temporaryFolder(t), zip);
+      const { zip: file } = await setUp(await temporaryFolder(t), zip);
       for (const source of [{ kind: 'memory', bytes: zip } as const, file]) {
         for (const bytes of [1, 65_536]) {
           const { fileStart, unpackedBytes } = await inspectZipAndReadStart(source, 'run.sh', bytes, limits);
@@ -68,14 +68,14 @@ test('the start of a file is read, however long the file is and however it is pa
   }
 });
 
-test('stored entries, zip64 entries and entries spelt in odd ways are unpacked', async (t) => {
+test('unpackZip unpacks stored entries, zip64 entries and unusual path spellings', async (t) => {
   const stored = await unpack(t, rawZip([{ name: './a//stored', method: 0, content: 'hello' }, { name: './' }]));
   assert.equal(await readFile(join(stored, 'a/stored'), 'utf8'), 'hello');
   const zip64 = await unpack(t, await makeZip({ 'b/c': 'world' }, { forceZip64Format: true }));
   assert.equal(await readFile(join(zip64, 'b/c'), 'utf8'), 'world');
 });
 
-test('names are read as UTF-8 with or without its flag, and as code page 437 otherwise', async (t) => {
+test('names are decoded as UTF-8 with or without the flag, and otherwise as code page 437', async (t) => {
   const zip = rawZip([
     { name: 'flagged-é' },
     { name: Buffer.from('unflagged-é') },
@@ -84,7 +84,7 @@ test('names are read as UTF-8 with or without its flag, and as code page 437 oth
   assert.deepEqual((await readdir(await unpack(t, zip))).sort(), ['dos-é', 'flagged-é', 'unflagged-é']);
 });
 
-test('files with an execute bit keep it, and no other part of their mode is taken over', async (t) => {
+test('unpackZip keeps the execute bit and ignores all other mode bits', async (t) => {
   const directory = await unpack(
     t,
     rawZip([
@@ -104,44 +104,44 @@ test('files with an execute bit keep it, and no other part of their mode is take
   assert.equal(await modeOf(join(directory, 'locked')), 0o644);
 });
 
-for (const { name, bytes, says } of [...hostileZips, ...forgedZips]) {
-  test(`unpacking a zip ${name} is refused, with nothing outside the folder and every file closed`, async (t) => {
-    const { zip, directory, assertNothingOutside } = await place(await temporaryFolder(t), bytes);
+for (const { name, bytes, message } of [...hostileZips, ...forgedZips]) {
+  test(`unpackZip rejects a zip ${name}, writes nothing outside the folder, and closes all files`, async (t) => {
+    const { zip, directory, assertNothingOutside } = await setUp(await temporaryFolder(t), bytes);
     const before = await countOpenFiles();
-    await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip', message: says });
+    await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip', message });
     assert.equal(await countOpenFiles(), before);
     await assertNothingOutside();
   });
 }
 
-test('a zip whose directory is refused leaves nothing in the folder', async (t) => {
+test('unpackZip writes nothing if the central directory is invalid', async (t) => {
   const bytes = rawZip([{ name: 'good', content: 'x' }, { name: '../evil' }]);
-  const { zip, directory } = await place(await temporaryFolder(t), bytes);
+  const { zip, directory } = await setUp(await temporaryFolder(t), bytes);
   await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip' });
   assert.deepEqual(await readdir(directory), []);
 });
 
-test('an entry that grows past its size is stopped before the bytes are written', async (t) => {
+test('unpackZip stops an entry that exceeds its declared size before the bytes are written', async (t) => {
   const bytes = rawZip([{ name: 'bomb', content: Buffer.alloc(50_000_000), unpackedBytes: 100_000 }]);
-  const { zip, directory } = await place(await temporaryFolder(t), bytes);
+  const { zip, directory } = await setUp(await temporaryFolder(t), bytes);
   await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip' });
   assert.equal((await stat(join(directory, 'bomb'))).size <= 100_000, true);
 });
 
-test('a file that is there already is not written over, nor through a link', async (t) => {
-  const around = await temporaryFolder(t);
-  const { zip, directory } = await place(around, await makeZip({ result: 'evil' }));
-  await writeFile(join(around, 'precious'), 'precious');
-  await symlink(join(around, 'precious'), join(directory, 'result'));
+test('unpackZip neither overwrites an existing file nor writes through a link', async (t) => {
+  const parent = await temporaryFolder(t);
+  const { zip, directory } = await setUp(parent, await makeZip({ result: 'evil' }));
+  await writeFile(join(parent, 'precious'), 'precious');
+  await symlink(join(parent, 'precious'), join(directory, 'result'));
   await assert.rejects(unpackZip(zip, directory, hostileLimits), { code: 'invalid_zip', message: /EEXIST/ });
-  assert.equal(await readFile(join(around, 'precious'), 'utf8'), 'precious');
+  assert.equal(await readFile(join(parent, 'precious'), 'utf8'), 'precious');
 });
 
-/** Inspects and unpacks; whatever the bytes are, this has to end well or in `invalid_zip`, and stay in its folder. */
-async function survives(bytes: Buffer) {
-  const around = await mkdtemp(join(tmpdir(), 'bursar-files-'));
+/** Inspects and unpacks. Any bytes must lead to success or `invalid_zip`, with nothing written outside the folder. */
+async function assertHarmless(bytes: Buffer) {
+  const parent = await mkdtemp(join(tmpdir(), 'bursar-files-'));
   try {
-    const { zip, directory, assertNothingOutside } = await place(around, bytes);
+    const { zip, directory, assertNothingOutside } = await setUp(parent, bytes);
     let isAccepted = true;
     try {
       await inspectZip(zip, hostileLimits);
@@ -151,21 +151,21 @@ async function survives(bytes: Buffer) {
     }
     try {
       await unpackZip(zip, directory, hostileLimits);
-      assert.equal(isAccepted, true, 'unpacked what was refused');
+      assert.equal(isAccepted, true, 'unpackZip accepted a zip that inspectZip rejected');
     } catch (error) {
       assert(isInvalidZip(error), `unpack: ${error}`);
     }
     await assertNothingOutside();
   } finally {
-    await removeTree(around);
+    await removeTree(parent);
   }
 }
 
 const files = { 'run.sh': { content: 'echo hello', mode: 0o100755 }, 'data/in.txt': 'x'.repeat(3000), 'empty/': '' };
-const honest = [await makeZip(files), await makeZip(files, { forceZip64Format: true })];
+const validZips = [await makeZip(files), await makeZip(files, { forceZip64Format: true })];
 
-/** Where and by what a zip is spoilt; positions count from the end, where the directory is. */
-const damage = fc.record({
+/** Bytes to overwrite. Positions count from the end, where the central directory is. */
+const overwrite = fc.record({
   position: fc.oneof(fc.nat({ max: 400 }), fc.nat({ max: 4000 })),
   bytes: fc.oneof(
     fc.constantFrom('ff', 'ffff', 'ffffffff', 'ffffffffffffffff', '00000000', '504b0506', '504b0102').map(fromHex),
@@ -177,43 +177,43 @@ function fromHex(text: string): Buffer {
   return Buffer.from(text, 'hex');
 }
 
-test('a zip cut off anywhere, or missing a piece, is refused or harmless', { timeout: 120_000 }, async () => {
+test('a zip that is truncated anywhere, or has a gap, is rejected or harmless', { timeout: 120_000 }, async () => {
   const cut = fc.record({
-    zip: fc.constantFrom(...honest),
+    zip: fc.constantFrom(...validZips),
     from: fc.nat({ max: 4000 }),
     length: fc.nat({ max: 4000 }),
   });
   const property = fc.asyncProperty(cut, async ({ zip, from, length }) => {
-    await survives(zip.subarray(0, from));
-    await survives(Buffer.concat([zip.subarray(0, from), zip.subarray(from + length)]));
+    await assertHarmless(zip.subarray(0, from));
+    await assertHarmless(Buffer.concat([zip.subarray(0, from), zip.subarray(from + length)]));
   });
   await fc.assert(property, { numRuns: 150 });
 });
 
-test('a zip with any bits flipped is refused or harmless', { timeout: 120_000 }, async () => {
+test('a zip with any bits flipped is rejected or harmless', { timeout: 120_000 }, async () => {
   const flips = fc.array(fc.record({ position: fc.nat(), bit: fc.nat({ max: 7 }) }), { minLength: 1, maxLength: 8 });
-  const property = fc.asyncProperty(fc.constantFrom(...honest), flips, async (zip, all) => {
+  const property = fc.asyncProperty(fc.constantFrom(...validZips), flips, async (zip, all) => {
     const bytes = Buffer.from(zip);
     for (const { position, bit } of all) {
       const index = position % bytes.length;
       bytes.writeUInt8(bytes.readUInt8(index) ^ (1 << bit), index);
     }
-    await survives(bytes);
+    await assertHarmless(bytes);
   });
   await fc.assert(property, { numRuns: 300 });
 });
 
-test('a zip with any bytes written over is refused or harmless', { timeout: 120_000 }, async () => {
-  const damages = fc.array(damage, { minLength: 1, maxLength: 3 });
-  const property = fc.asyncProperty(fc.constantFrom(...honest), damages, async (zip, all) => {
+test('a zip with any bytes overwritten is rejected or harmless', { timeout: 120_000 }, async () => {
+  const overwrites = fc.array(overwrite, { minLength: 1, maxLength: 3 });
+  const property = fc.asyncProperty(fc.constantFrom(...validZips), overwrites, async (zip, all) => {
     const bytes = Buffer.from(zip);
-    for (const { position, bytes: spoilt } of all) spoilt.copy(bytes, Math.max(0, bytes.length - position));
-    await survives(bytes);
+    for (const { position, bytes: replacement } of all) replacement.copy(bytes, Math.max(0, bytes.length - position));
+    await assertHarmless(bytes);
   });
   await fc.assert(property, { numRuns: 300 });
 });
 
-test('a zip with any names is refused or unpacked inside its folder', { timeout: 120_000 }, async () => {
+test('a zip with any names is rejected or unpacked inside its folder', { timeout: 120_000 }, async () => {
   const segment = fc.oneof(
     fc.constantFrom('..', '.', '', 'a', 'b', 'nul', 'c:', '\\', '\0'),
     fc.string({ unit: 'binary' }),
@@ -228,7 +228,7 @@ test('a zip with any names is refused or unpacked inside its folder', { timeout:
     mode: fc.constantFrom(0, 0o100644, 0o100755, 0o040755),
   });
   const property = fc.asyncProperty(fc.array(entry, { minLength: 1, maxLength: 4 }), (entries) =>
-    survives(rawZip(entries)),
+    assertHarmless(rawZip(entries)),
   );
   await fc.assert(property, { numRuns: 300 });
 });

@@ -16,7 +16,7 @@ import { temporaryFolder } from '../temporary.ts';
 
 const run = promisify(execFile);
 
-const fileOf = (path: string, content: Iterable<Buffer>, size: number, more = {}): ArchiveEntry => ({
+const createEntry = (path: string, content: Iterable<Buffer>, size: number, more = {}): ArchiveEntry => ({
   kind: 'file',
   path,
   modifiedAt: Date.UTC(2026, 4, 3, 2, 1, 7),
@@ -26,7 +26,7 @@ const fileOf = (path: string, content: Iterable<Buffer>, size: number, more = {}
   ...more,
 });
 
-/** Zeros are left out, so that gigabytes of them take no space. */
+/** Skips blocks of zeros, so that gigabytes of them take no disk space. */
 async function writeSparse(path: string, bytes: AsyncIterable<Buffer>) {
   const file = await open(path, 'w');
   let position = 0;
@@ -37,25 +37,27 @@ async function writeSparse(path: string, bytes: AsyncIterable<Buffer>) {
   await file.close();
 }
 
-async function* each<T>(items: Iterable<T>) {
+async function* toAsync<T>(items: Iterable<T>) {
   yield* items;
 }
 
-/** What Python, which has a reader of its own, says of each entry: name, size, mode; it checks all the sums before. */
-const inPython = `
+/** Verifies all checksums with Python, an independent zip reader, and prints name, size, mode and year of each entry. */
+const pythonScript = `
 import sys, zipfile
 z = zipfile.ZipFile(sys.argv[1])
 assert z.testzip() is None
 for i in z.infolist(): print(i.filename, i.file_size, oct(i.external_attr >> 16), i.date_time[0], sep='|')`;
 
-describe('a zip that is written as it goes', () => {
-  test('is read by other programs: names, sizes, modes and sums', async (t) => {
+describe('writeZip', () => {
+  test('writes names, sizes, modes and checksums that another program can read', async (t) => {
     const path = join(await temporaryFolder(t), 'x.zip');
     const folder: ArchiveEntry = { kind: 'folder', path: 'empty', modifiedAt: 0, mode: 0o755 };
-    const far = { modifiedAt: 99_999_999_999_999, mode: 0o755 };
-    const zip = await writeZip(each([folder, fileOf('grüße', [Buffer.from('hello')], 5), fileOf('x', [], 0, far)]));
+    const farFuture = { modifiedAt: 99_999_999_999_999, mode: 0o755 };
+    const zip = await writeZip(
+      toAsync([folder, createEntry('grüße', [Buffer.from('hello')], 5), createEntry('x', [], 0, farFuture)]),
+    );
     await pipeline(zip, createWriteStream(path));
-    const { stdout } = await run('python3', ['-c', inPython, path]);
+    const { stdout } = await run('python3', ['-c', pythonScript, path]);
     assert.deepEqual(stdout.trim().split('\n'), [
       'empty/|0|0o40755|1980',
       'grüße|5|0o100640|2026',
@@ -63,11 +65,11 @@ describe('a zip that is written as it goes', () => {
     ]);
   });
 
-  test('without entries is an empty zip', async () => {
-    assert.equal((await contentsOf(await buffer(await writeZip(each([]))))).size, 0);
+  test('writes an empty zip if there are no entries', async () => {
+    assert.equal((await contentsOf(await buffer(await writeZip(toAsync([]))))).size, 0);
   });
 
-  test('more than 65,535 files, and an entry and offsets beyond four gigabytes, use the larger format', async (t) => {
+  test('writes zip64 for more than 65,535 files, and for an entry and offsets beyond 4 GiB', async (t) => {
     const path = join(await temporaryFolder(t), 'x.zip');
     const block = Buffer.alloc(1 << 20);
     const blocks = 4200;
@@ -76,10 +78,10 @@ describe('a zip that is written as it goes', () => {
       for (let index = 0; index < blocks; index += 1) yield block;
     }
     function* entries() {
-      yield fileOf('large', content(), size);
-      for (let index = 0; index < 66_000; index += 1) yield fileOf(`f${index}`, [Buffer.from('x')], 1);
+      yield createEntry('large', content(), size);
+      for (let index = 0; index < 66_000; index += 1) yield createEntry(`f${index}`, [Buffer.from('x')], 1);
     }
-    await writeSparse(path, await writeZip(each(entries())));
+    await writeSparse(path, await writeZip(toAsync(entries())));
     const zip = await openPromise(path);
     let count = 0;
     for await (const entry of zip.eachEntry()) {
@@ -90,24 +92,45 @@ describe('a zip that is written as it goes', () => {
     assert.equal(count, 66_001);
   });
 
-  test('is abandoned with its reader: the content that was open is closed', async () => {
+  test('rejects if the first entry cannot be read', async () => {
+    // biome-ignore lint/correctness/useYield: fails before its first entry
+    async function* failing(): AsyncGenerator<ArchiveEntry> {
+      throw new Error('on purpose');
+    }
+    await assert.rejects(writeZip(failing()), /on purpose/);
+  });
+
+  test('ends the iteration of the entries when the stream is destroyed before it is read', async () => {
+    const ended = Promise.withResolvers<void>();
+    async function* entries() {
+      try {
+        yield createEntry('a', [], 0);
+      } finally {
+        ended.resolve();
+      }
+    }
+    (await writeZip(entries())).destroy();
+    await ended.promise;
+  });
+
+  test('closes the open content when the stream is destroyed', async () => {
     let content: Readable | undefined;
-    const entry = fileOf('endless', [], 1, {
+    const entry = createEntry('endless', [], 1, {
       open: async () => {
         content = new Readable({ read: () => content?.push(Buffer.alloc(65_536)) });
         return content;
       },
     });
     let bytes = 0;
-    for await (const chunk of await writeZip(each([entry]))) {
+    for await (const chunk of await writeZip(toAsync([entry]))) {
       bytes += chunk.length;
       if (bytes > 1_000_000) break;
     }
     assert.equal(content?.destroyed, true);
   });
 
-  test('fails where an entry fails', async () => {
-    const broken = fileOf('broken', [], 1, {
+  test('fails the stream when the content of an entry fails', async () => {
+    const broken = createEntry('broken', [], 1, {
       open: async () =>
         new Readable({
           read() {
@@ -115,6 +138,6 @@ describe('a zip that is written as it goes', () => {
           },
         }),
     });
-    await assert.rejects(buffer(await writeZip(each([broken]))), /on purpose/);
+    await assert.rejects(buffer(await writeZip(toAsync([broken]))), /on purpose/);
   });
 });

@@ -74,9 +74,9 @@ describe('a body that is no zip', () => {
 });
 
 describe('a hostile zip', () => {
-  for (const { name, bytes, says } of hostileZips) {
+  for (const { name, bytes, message } of hostileZips) {
     test(`${name} is refused`, async () => {
-      assertProblem(await submit(bytes), { status: 400, code: 'invalid_zip', says });
+      assertProblem(await submit(bytes), { status: 400, code: 'invalid_zip', says: message });
     });
   }
 
