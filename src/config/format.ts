@@ -1,10 +1,10 @@
 import { stringify } from 'yaml';
 import type { Config } from './schema.ts';
 
-/** What is in force, as a configuration file that could be used again; passwords in addresses are hidden. */
+/** Formats the effective configuration as a valid configuration file. The database password is hidden. */
 export function formatConfig(config: Config, format: 'yaml' | 'json'): string {
-  const shown = { ...config, database: { ...config.database, url: hidePassword(config.database.url) } };
-  return format === 'json' ? `${JSON.stringify(shown, null, 2)}\n` : stringify(shown);
+  const safeConfig = { ...config, database: { ...config.database, url: hidePassword(config.database.url) } };
+  return format === 'json' ? `${JSON.stringify(safeConfig, null, 2)}\n` : stringify(safeConfig);
 }
 
 export function hidePassword(url: string): string {

@@ -1,7 +1,7 @@
 import type { HpcSystem } from '../domain/systems/system.ts';
 import type { Config } from './schema.ts';
 
-/** The systems of the configuration as the rules see them, by name. */
+/** Converts the configured systems to domain objects, by name. */
 export function toHpcSystems(config: Config): ReadonlyMap<string, HpcSystem> {
   return new Map(
     Object.entries(config.systems).map(([name, system]) => [

@@ -6,13 +6,13 @@ import { BursarError } from '../domain/errors.ts';
 import type { Config } from './schema.ts';
 import { validateConfig } from './validate.ts';
 
-/** The configuration that comes with Bursar, used where `BURSAR_CONFIG` names no other. */
-const shippedFile = fileURLToPath(new URL('../../config/bursar.yaml', import.meta.url));
+/** The configuration that comes with Bursar, used unless `BURSAR_CONFIG` is set. */
+const defaultFile = fileURLToPath(new URL('../../config/bursar.yaml', import.meta.url));
 
-/** Reads the file, lays the environment over it, validates, fills in defaults and freezes. */
+/** Reads the file, applies the environment variables, validates, adds the defaults and freezes. */
 export function loadConfig(environment: NodeJS.ProcessEnv): Config {
-  const file = environment.BURSAR_CONFIG ? resolve(environment.BURSAR_CONFIG) : shippedFile;
-  return validateConfig(withEnvironment(readYaml(file), environment), file);
+  const file = environment.BURSAR_CONFIG ? resolve(environment.BURSAR_CONFIG) : defaultFile;
+  return validateConfig(applyEnvironment(readYaml(file), environment), file);
 }
 
 function readYaml(file: string): unknown {
@@ -20,7 +20,7 @@ function readYaml(file: string): unknown {
   try {
     text = readFileSync(file, 'utf8');
   } catch (cause) {
-    throw new BursarError('invalid_config', `Cannot read the configuration file ${file}: ${messageOf(cause)}`, {
+    throw new BursarError('invalid_config', `Cannot read the configuration file ${file}: ${errorMessage(cause)}`, {
       cause,
     });
   }
@@ -30,8 +30,8 @@ function readYaml(file: string): unknown {
   return document.toJS() ?? {};
 }
 
-/** `BURSAR_HOST`, `BURSAR_PORT`, `BURSAR_DATA` and `BURSAR_DATABASE_URL` win over the file. */
-function withEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unknown {
+/** `BURSAR_HOST`, `BURSAR_PORT`, `BURSAR_DATA` and `BURSAR_DATABASE_URL` override the file. */
+function applyEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unknown {
   if (!isRecord(value)) return value;
   const { BURSAR_HOST: host, BURSAR_PORT: port, BURSAR_DATA: data, BURSAR_DATABASE_URL: url } = environment;
   const server = {
@@ -52,6 +52,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-function messageOf(error: unknown): string {
+function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -8,18 +8,18 @@ export function section<Fields extends TProperties>(description: string, fields:
 export const positiveInteger = (value: number, description: string) =>
   Type.Integer({ minimum: 1, default: value, description });
 
-const word = (text: string) => Type.String({ minLength: 1, maxLength: 32, default: text });
+const stageName = (name: string) => Type.String({ minLength: 1, maxLength: 32, default: name });
 
-const Stages = section('The words in which the system tells where a job stands.', {
-  queued: word('QUEUED'),
-  running: word('RUNNING'),
-  succeeded: word('SUCCESSFUL'),
-  failed: word('FAILED'),
-  cancelled: word('CANCELED'),
-  deleted: word('DELETED'),
+const Stages = section('Stage names that callers see for the states of a job.', {
+  queued: stageName('QUEUED'),
+  running: stageName('RUNNING'),
+  succeeded: stageName('SUCCESSFUL'),
+  failed: stageName('FAILED'),
+  cancelled: stageName('CANCELED'),
+  deleted: stageName('DELETED'),
 });
 
-const JobId = section('How the identifiers of the jobs look.', {
+const JobId = section('Format of job identifiers.', {
   style: Type.Union([Type.Literal('uuid'), Type.Literal('prefixed')], {
     default: 'uuid',
     description: '`uuid`: an upper-case UUID. `prefixed`: `<prefix>-<tool>-<32 upper-case hexadecimal digits>`.',
@@ -27,17 +27,17 @@ const JobId = section('How the identifiers of the jobs look.', {
   prefix: Type.String({
     pattern: '^[A-Z][A-Z0-9_-]{0,31}$',
     default: 'BURSAR-JOB',
-    description: 'The text in front, with `style: prefixed`.',
+    description: 'Prefix for `style: prefixed`.',
   }),
 });
 
-const Limits = section('The most that one job may ask for.', {
+const Limits = section('Maximum resources of one job.', {
   nodes: positiveInteger(64, 'Nodes.'),
   coresPerNode: positiveInteger(128, 'Cores on each node.'),
   runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 48, description: 'Hours of wall-clock time.' }),
 });
 
-const Defaults = section('What a job gets that does not say.', {
+const Defaults = section('Resources of a job whose Payload does not set them.', {
   nodes: positiveInteger(1, 'Nodes.'),
   coresPerNode: positiveInteger(1, 'Cores on each node.'),
   runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 0.5, description: 'Hours of wall-clock time.' }),
@@ -47,16 +47,18 @@ const ToolParameter = Type.Object(
   {
     type: Type.Union([Type.Literal('string'), Type.Literal('integer'), Type.Literal('number')], {
       default: 'string',
-      description: 'What kind of value it takes.',
+      description: 'Type of the value.',
     }),
-    required: Type.Boolean({ default: false, description: 'Whether a job must give it.' }),
+    required: Type.Boolean({ default: false, description: 'Whether the Payload must contain it.' }),
     default: Type.Optional(
-      Type.Union([Type.String(), Type.Number()], { description: 'The value of a job that does not give it.' }),
+      Type.Union([Type.String(), Type.Number()], { description: 'Value if the Payload does not contain it.' }),
     ),
-    pattern: Type.Optional(Type.String({ description: 'A regular expression that the whole text must match.' })),
-    values: Type.Optional(Type.Array(Type.String(), { minItems: 1, description: 'The only texts allowed.' })),
-    min: Type.Optional(Type.Number({ description: 'The smallest number allowed.' })),
-    max: Type.Optional(Type.Number({ description: 'The largest number allowed.' })),
+    pattern: Type.Optional(
+      Type.String({ description: 'For strings: a regular expression that must match the whole value.' }),
+    ),
+    values: Type.Optional(Type.Array(Type.String(), { minItems: 1, description: 'For strings: the allowed values.' })),
+    min: Type.Optional(Type.Number({ description: 'For numbers: the minimum.' })),
+    max: Type.Optional(Type.Number({ description: 'For numbers: the maximum.' })),
   },
   { additionalProperties: false },
 );
@@ -65,116 +67,128 @@ const Tool = Type.Object(
   {
     command: Type.Array(Type.String(), {
       minItems: 1,
-      description: 'The program and its arguments; `{name}` stands for a parameter. No shell is involved.',
+      description: 'Program and arguments, run without a shell. `{name}` is replaced by the value of that parameter.',
     }),
-    entry: Type.Optional(Type.String({ description: 'The file of the zip that the tool starts from.' })),
+    entry: Type.Optional(
+      Type.String({ description: 'File that the zip must contain, because the tool reads it first.' }),
+    ),
     parameters: Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,31}$' }), ToolParameter, {
       additionalProperties: false,
       default: {},
-      description: 'Fields of the Payload that this tool takes beside the common ones.',
+      description: 'Payload fields of this tool, in addition to the common ones.',
     }),
   },
   { additionalProperties: false },
 );
 
-const Grant = section('What each member gets when joining.', {
-  timeSeconds: Type.Integer({ minimum: 0, default: 18_000_000, description: 'Seconds of the charging unit.' }),
-  spaceKb: Type.Integer({ minimum: 0, default: 10_000_000, description: 'KB (1,000 bytes) of space.' }),
+const Grant = section('Grant of each new member.', {
+  timeSeconds: Type.Integer({ minimum: 0, default: 18_000_000, description: 'Time, in seconds of the charging unit.' }),
+  spaceKb: Type.Integer({ minimum: 0, default: 10_000_000, description: 'Space, in KB (1,000 bytes).' }),
 });
 
-const Site = section('Where jobs go on the cluster; what a project says wins over what its system says.', {
-  partition: Type.Optional(Type.String({ description: 'Partition.' })),
-  account: Type.Optional(Type.String({ description: 'Account.' })),
-  qos: Type.Optional(Type.String({ description: 'Quality of service.' })),
-  constraint: Type.Optional(Type.String({ description: 'Node features that are required.' })),
+const Site = section('Slurm options of the jobs. Those of a project override those of its system.', {
+  partition: Type.Optional(Type.String({ description: 'Slurm partition.' })),
+  account: Type.Optional(Type.String({ description: 'Slurm account.' })),
+  qos: Type.Optional(Type.String({ description: 'Slurm quality of service.' })),
+  constraint: Type.Optional(Type.String({ description: 'Required node features.' })),
   extraOptions: Type.Optional(
-    Type.Array(Type.String({ pattern: '^--?\\w' }), { description: 'Further options of sbatch, as they are.' }),
+    Type.Array(Type.String({ pattern: '^--?\\w' }), { description: 'Additional sbatch options, passed on unchanged.' }),
   ),
 });
 
 const Project = Type.Object(
   {
-    name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'As in paths.' }),
-    autoJoin: Type.Boolean({ default: true, description: 'Whether every user is a member from first sight.' }),
+    name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$', description: 'Name in URL paths.' }),
+    autoJoin: Type.Boolean({ default: true, description: 'Whether every user becomes a member at the first request.' }),
     grant: Grant,
     retentionDays: Type.Optional(
       Type.Number({
         exclusiveMinimum: 0,
-        description: 'After how many days the files of a finished job are deleted. Left out: never.',
+        description: 'After how many days the files of a finished job are deleted. Default: never.',
       }),
     ),
     site: Type.Optional(
-      Type.Object(Site.properties, { additionalProperties: false, description: 'Where its jobs go on a cluster.' }),
+      Type.Object(Site.properties, {
+        additionalProperties: false,
+        description: 'Slurm options of the jobs of this project.',
+      }),
     ),
   },
   { additionalProperties: false },
 );
 
-const LocalEngine = section('Jobs are processes on the host that Bursar runs on.', {
+const LocalEngine = section('Runs jobs as processes on the host of Bursar.', {
   kind: Type.Literal('local', { default: 'local' }),
   cores: Type.Optional(
     Type.Integer({
       minimum: 1,
-      description: 'Slots for jobs; a job that asks for more takes all. Left out: the cores of the machine.',
+      description:
+        'Cores for all jobs together. A job that requests more uses all of them. Default: the cores of the host.',
     }),
   ),
-  memoryMb: positiveInteger(4096, 'The most memory that one job may use, in MB.'),
-  outputKb: positiveInteger(100_000, 'The most that one job may print, in KB, on each of stdout and stderr.'),
-  killGraceSeconds: positiveInteger(5, 'How long a job that must stop gets between SIGTERM and SIGKILL.'),
+  memoryMb: positiveInteger(4096, 'Maximum memory of one job, in MB.'),
+  outputKb: positiveInteger(100_000, 'Maximum output of one job on each of stdout and stderr, in KB.'),
+  killGraceSeconds: positiveInteger(5, 'Time between SIGTERM and SIGKILL when a job is stopped, in seconds.'),
   acceptJobsFromTheNetwork: Type.Boolean({
     default: false,
     description:
-      'Must be true for Bursar to listen on an address other than loopback: ' +
-      'this engine runs the code of its callers on its own host.',
+      'Must be true for Bursar to listen on an address other than loopback, because this engine runs code ' +
+      'of the callers on the host of Bursar.',
   }),
 });
 
 const Ssh = Type.Object(
   {
-    host: Type.String({ pattern: '^[\\w.:-]+$', description: "Host, or its name in the operator's own ssh_config." }),
-    user: Type.Optional(Type.String({ pattern: '^[\\w.-]+$', description: 'The service account.' })),
+    host: Type.String({ pattern: '^[\\w.:-]+$', description: 'Host name, or an alias from ssh_config.' }),
+    user: Type.Optional(Type.String({ pattern: '^[\\w.-]+$', description: 'User name of the service account.' })),
     port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65535 })),
-    configFile: Type.Optional(Type.String({ description: "Another ssh_config than the operator's own." })),
-    knownHostsFile: Type.Optional(Type.String({ description: 'Where the key of the host is pinned.' })),
-    identityFile: Type.Optional(Type.String({ description: 'The private key to log in with.' })),
-    connectTimeoutSeconds: positiveInteger(10, 'How long a connection may take.'),
+    configFile: Type.Optional(
+      Type.String({ description: 'Path of an ssh_config file. Default: that of the user who runs Bursar.' }),
+    ),
+    knownHostsFile: Type.Optional(Type.String({ description: 'Path of a known_hosts file with the key of the host.' })),
+    identityFile: Type.Optional(Type.String({ description: 'Path of the private key.' })),
+    connectTimeoutSeconds: positiveInteger(10, 'Connection timeout, in seconds.'),
   },
-  { additionalProperties: false, description: 'How the cluster is reached; left out: its commands run on this host.' },
+  { additionalProperties: false, description: 'Runs the Slurm commands over ssh. Default: on the host of Bursar.' },
 );
 
-const SlurmEngine = section('Jobs go to a Slurm cluster, by its command line.', {
+const SlurmEngine = section('Submits jobs to a Slurm cluster with its command line tools.', {
   kind: Type.Literal('slurm'),
   ssh: Type.Optional(Ssh),
   workspaceFolder: Type.Optional(
     Type.String({
       pattern: '^/',
-      description: 'Folder for workspaces, as the nodes of the cluster see it. Left out: in the data folder.',
+      description: 'Folder for workspaces; the path must be the same on all nodes. Default: in the data folder.',
     }),
   ),
   environment: Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), Type.String(), {
     additionalProperties: false,
     default: {},
-    description: 'Variables for the commands of Slurm, such as `SLURM_CONF`.',
+    description: 'Environment variables of the Slurm commands, such as `SLURM_CONF`.',
   }),
   accounting: Type.Enum(['sacct', 'completion', 'none'], {
     default: 'sacct',
     description:
-      'Who knows the jobs that have left the queue: slurmdbd (`sacct`), a file of completed jobs (`completion`), ' +
-      'or nobody (`none`).',
+      'Source of information about jobs that have left the queue: slurmdbd (`sacct`), the job completion file ' +
+      '(`completion`), or no source (`none`).',
   }),
-  commandTimeoutSeconds: positiveInteger(30, 'How long one command of Slurm may take.'),
-  missingAlarmSeconds: positiveInteger(900, 'After how long a job that Slurm does not mention raises an alarm.'),
+  commandTimeoutSeconds: positiveInteger(30, 'Timeout of one Slurm command, in seconds.'),
+  missingAlarmSeconds: positiveInteger(
+    900,
+    'After how many seconds Bursar raises an alarm about a job that Slurm does not report.',
+  ),
   site: Site,
 });
 
-/** What an engine can be told, by its kind. */
+/** The settings of each kind of engine. */
 export const engineSchemas = { local: LocalEngine, slurm: SlurmEngine };
 
 const Engine = Type.Object(
   {
     kind: Type.Enum(['local', 'slurm'], {
       default: 'local',
-      description: 'What runs the jobs: processes on this host, or a Slurm cluster. Its other keys are below.',
+      description:
+        '`local` runs processes on this host, `slurm` submits to a Slurm cluster. The other keys of each kind are listed below.',
     }),
   },
   { additionalProperties: true, default: {} },
@@ -183,18 +197,18 @@ const Engine = Type.Object(
 export const System = Type.Object(
   {
     kind: Type.Union([Type.Literal('batch'), Type.Literal('tool')], {
-      description: '`batch` takes a `command`, `tool` takes the name of a `tool`.',
+      description: 'Required Payload field: `command` (`batch`), or the name of a `tool` (`tool`).',
     }),
     engine: Engine,
     watchSeconds: Type.Number({
       minimum: 0.1,
       default: 1,
-      description: 'How often the engine is asked about all its jobs at once, while there is something to wait for.',
+      description: 'Poll interval while jobs change, in seconds. One poll covers all jobs of the system.',
     }),
     idleWatchSeconds: Type.Number({
       minimum: 0.1,
       default: 30,
-      description: 'How often at the least, when nothing is going on or the engine is in trouble.',
+      description: 'Maximum poll interval, used while nothing changes or polls fail, in seconds.',
     }),
     stages: Stages,
     jobId: JobId,
@@ -205,14 +219,14 @@ export const System = Type.Object(
     limits: Limits,
     runtimePolicy: Type.Union([Type.Literal('reject'), Type.Literal('clamp')], {
       default: 'reject',
-      description: 'What happens to a runtime over the limit: refused, or cut down to the limit.',
+      description: 'Whether a runtime over the limit is rejected (`reject`), or reduced to the limit (`clamp`).',
     }),
     defaults: Defaults,
-    projects: Type.Array(Project, { minItems: 1, description: 'The first one is the default project.' }),
+    projects: Type.Array(Project, { minItems: 1, description: 'The projects. The first one is the default project.' }),
     tools: Type.Record(Type.String({ pattern: '^[A-Z][A-Z0-9_-]{0,31}$' }), Tool, {
       additionalProperties: false,
       default: {},
-      description: 'The catalogue of a tool system.',
+      description: 'The tools of a system of kind `tool`.',
     }),
   },
   { additionalProperties: false },

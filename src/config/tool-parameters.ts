@@ -2,25 +2,26 @@ import type { FieldError } from '../domain/errors.ts';
 import { parseToolParameters } from '../domain/jobs/tool-command.ts';
 import type { ToolParameter } from '../domain/systems/system.ts';
 
-/** Fields of every Payload, which a tool cannot have for itself. */
-const reserved = ['command', 'tool', 'node_number', 'core_number', 'runtime', 'title'];
+/** The common Payload fields. A tool cannot declare a parameter with one of these names. */
+const reservedNames = ['command', 'tool', 'node_number', 'core_number', 'runtime', 'title'];
 
-/** What is wrong with a parameter that a tool declares, or null: told at start rather than by the first job. */
+/** Returns the error in a parameter declaration, or null, so that it shows at start and not in the first job. */
 export function findParameterError(name: string, parameter: ToolParameter): string | null {
-  if (reserved.includes(name)) return 'is a field that every Payload has; choose another name';
+  if (reservedNames.includes(name)) return 'is the name of a common Payload field; choose another name';
   if (parameter.min !== undefined && parameter.max !== undefined && parameter.min > parameter.max) {
-    return 'min is over max';
+    return 'min must not exceed max';
   }
-  if (parameter.pattern !== undefined && !isPattern(parameter.pattern)) return 'pattern is not a regular expression';
+  if (parameter.pattern !== undefined && !isValidPattern(parameter.pattern))
+    return 'pattern must be a valid regular expression';
   if (parameter.default === undefined) return null;
-  // The default is held to the rules that a job's own value is held to.
+  // The default must satisfy the same rules as a value in a Payload.
   const errors: FieldError[] = [];
   const tool = { command: [], parameters: { [name]: { ...parameter, required: true } } };
   parseToolParameters({ [name]: parameter.default }, tool, errors);
-  return errors[0] === undefined ? null : `its default ${errors[0].message}`;
+  return errors[0] === undefined ? null : `default ${errors[0].message}`;
 }
 
-function isPattern(text: string): boolean {
+function isValidPattern(text: string): boolean {
   try {
     new RegExp(`^(?:${text})$`, 'u');
     return true;

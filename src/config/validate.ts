@@ -8,90 +8,91 @@ import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
 import { findParameterError } from './tool-parameters.ts';
 
-// The schemas are ours: checking them too would take longer than all the rest.
+// Ajv need not validate our own schemas: that takes longer than everything else here.
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true, validateSchema: false });
 const validate = ajv.compile(ConfigSchema);
 const validateEngine = { local: ajv.compile(engineSchemas.local), slurm: ajv.compile(engineSchemas.slurm) };
 
-/** A validated, complete and frozen configuration; or one error that lists everything that is wrong, and where. */
+/** Returns the configuration with defaults, frozen. Throws one `invalid_config` error that lists all problems. */
 export function validateConfig(value: unknown, source: string): Config {
   const config = structuredClone(value);
-  const faults = validate(config) ? engineFaults(config) : (validate.errors ?? []).flatMap((error) => problemOf(error));
-  const problems = faults.length > 0 ? faults : crossChecks(config as Config);
-  if (problems.length > 0) {
-    const list = problems.map((problem) => `  ${problem.field}: ${problem.message}`).join('\n');
-    throw new BursarError('invalid_config', `The configuration ${source} is not valid:\n${list}`, { fields: problems });
+  const schemaErrors = validate(config)
+    ? validateEngines(config)
+    : (validate.errors ?? []).flatMap((error) => toFieldErrors(error));
+  const fields = schemaErrors.length > 0 ? schemaErrors : validateConsistency(config as Config);
+  if (fields.length > 0) {
+    const list = fields.map(({ field, message }) => `  ${field}: ${message}`).join('\n');
+    throw new BursarError('invalid_config', `The configuration ${source} is not valid:\n${list}`, { fields });
   }
   return deepFreeze(config as Config);
 }
 
-/** Each kind of engine has keys and defaults of its own. */
-function engineFaults(config: unknown): FieldError[] {
+/** Each kind of engine has its own keys and defaults. */
+function validateEngines(config: unknown): FieldError[] {
   const { systems } = config as Config;
   return Object.entries(systems).flatMap(([name, { engine }]) => {
     const check = validateEngine[engine.kind];
     if (check(engine)) return [];
-    return (check.errors ?? []).flatMap((error) => problemOf(error, `systems.${name}.engine`));
+    return (check.errors ?? []).flatMap((error) => toFieldErrors(error, `systems.${name}.engine`));
   });
 }
 
-/** What a schema cannot say. */
-function crossChecks(config: Config): FieldError[] {
-  const problems: FieldError[] = [...databaseFaults(config.database.url), ...webhookFaults(config)];
+/** Checks that a JSON schema cannot express. */
+function validateConsistency(config: Config): FieldError[] {
+  const errors: FieldError[] = [...validateDatabaseUrl(config.database.url), ...validateWebhooks(config)];
   for (const [name, system] of Object.entries(config.systems)) {
-    const at = `systems.${name}`;
-    const add = (field: string, message: string) => problems.push({ field: `${at}.${field}`, message });
+    const add = (field: string, message: string) => errors.push({ field: `systems.${name}.${field}`, message });
     const { engine } = system;
     if (engine.kind === 'local' && !engine.acceptJobsFromTheNetwork && !isLoopback(config.server.host)) {
       add(
         'engine.acceptJobsFromTheNetwork',
-        `must be true to listen on ${config.server.host}: the local engine runs the code of its callers on this host`,
+        `must be true to listen on ${config.server.host}: the local engine runs code of the callers on this host`,
       );
     }
     const names = system.projects.map((project) => project.name);
-    const twice = names.find((project, index) => names.indexOf(project) !== index);
-    if (twice !== undefined) add('projects', `${twice} is listed twice`);
+    const duplicate = names.find((project, index) => names.indexOf(project) !== index);
+    if (duplicate !== undefined) add('projects', `${duplicate} is listed twice`);
     if (system.kind === 'tool' && Object.keys(system.tools).length === 0) {
-      add('tools', 'a system of kind tool needs at least one tool');
+      add('tools', 'must contain at least one tool on a system of kind tool');
     }
     if (system.kind === 'batch' && Object.keys(system.tools).length > 0) {
-      add('tools', 'a system of kind batch takes commands; tools belong to a system of kind tool');
+      add('tools', 'must be empty on a system of kind batch; only a system of kind tool has tools');
     }
     if (engine.kind === 'slurm' && engine.ssh !== undefined && engine.workspaceFolder === undefined) {
-      add('engine.workspaceFolder', 'must name a folder on the cluster, which is reached over ssh');
+      add('engine.workspaceFolder', 'is required with ssh: set it to a folder on the cluster');
     }
     for (const limit of ['nodes', 'coresPerNode', 'runtimeHours'] as const) {
-      if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `is over limits.${limit}`);
+      if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `must not exceed limits.${limit}`);
     }
     for (const [tool, { command, parameters }] of Object.entries(system.tools)) {
       for (const [parameter, rule] of Object.entries(parameters)) {
-        const fault = findParameterError(parameter, rule);
-        if (fault !== null) add(`tools.${tool}.parameters.${parameter}`, fault);
+        const message = findParameterError(parameter, rule);
+        if (message !== null) add(`tools.${tool}.parameters.${parameter}`, message);
       }
-      for (const used of command.join(' ').matchAll(/\{(\w+)\}/g)) {
-        if (!Object.hasOwn(parameters, used[1] ?? '')) add(`tools.${tool}.command`, `${used[0]} is not a parameter`);
+      for (const [placeholder, parameter = ''] of command.join(' ').matchAll(/\{(\w+)\}/g)) {
+        if (!Object.hasOwn(parameters, parameter)) add(`tools.${tool}.command`, `${placeholder} is not a parameter`);
       }
     }
   }
-  return problems;
+  return errors;
 }
 
-function webhookFaults({ webhooks: { allowNetworks, nameServers } }: Config): FieldError[] {
-  const networks = allowNetworks.filter((network) => !ipaddr.isValidCIDR(network));
-  const servers = nameServers.filter((server) => !isNameServer(server));
+function validateWebhooks({ webhooks: { allowNetworks, nameServers } }: Config): FieldError[] {
+  const invalidNetworks = allowNetworks.filter((network) => !ipaddr.isValidCIDR(network));
+  const invalidServers = nameServers.filter((server) => !isNameServer(server));
   return [
-    ...networks.map((text) => ({
+    ...invalidNetworks.map((network) => ({
       field: 'webhooks.allowNetworks',
-      message: `${text} is not a network such as 10.1.0.0/16`,
+      message: `${network} is not a network in CIDR notation, such as 10.1.0.0/16`,
     })),
-    ...servers.map((text) => ({
+    ...invalidServers.map((server) => ({
       field: 'webhooks.nameServers',
-      message: `${text} is not an IP address, with or without a port`,
+      message: `${server} is not an IP address with an optional port`,
     })),
   ];
 }
 
-/** By the one who will be told to use it. */
+/** Node's own resolver decides, because it will use the address. */
 function isNameServer(text: string): boolean {
   try {
     new Resolver().setServers([text]);
@@ -101,7 +102,7 @@ function isNameServer(text: string): boolean {
   }
 }
 
-function databaseFaults(url: string): FieldError[] {
+function validateDatabaseUrl(url: string): FieldError[] {
   try {
     parseDatabaseUrl(url);
     return [];
@@ -114,11 +115,11 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-function problemOf(error: ErrorObject, at = ''): FieldError[] {
-  const path = [at, error.instancePath.slice(1).replaceAll('/', '.')].filter(Boolean).join('.');
+function toFieldErrors(error: ErrorObject, parentPath = ''): FieldError[] {
+  const path = [parentPath, error.instancePath.slice(1).replaceAll('/', '.')].filter(Boolean).join('.');
   if (error.keyword === 'additionalProperties') {
     const key = String(error.params.additionalProperty);
-    return [{ field: path === '' ? key : `${path}.${key}`, message: unknownKey(key, error.parentSchema) }];
+    return [{ field: path === '' ? key : `${path}.${key}`, message: describeUnknownKey(key, error.parentSchema) }];
   }
   if (error.keyword === 'const') return [];
   if (error.keyword === 'enum') {
@@ -130,14 +131,14 @@ function problemOf(error: ErrorObject, at = ''): FieldError[] {
       { field: path, message: choices.length > 0 ? `must be one of ${choices.join(', ')}` : 'has the wrong type' },
     ];
   }
-  return [{ field: path === '' ? '(top)' : path, message: error.message ?? 'is not valid' }];
+  return [{ field: path === '' ? '(top level)' : path, message: error.message ?? 'is not valid' }];
 }
 
-function unknownKey(key: string, schema: unknown): string {
+function describeUnknownKey(key: string, schema: unknown): string {
   const { properties, patternProperties } = (schema ?? {}) as Record<string, Record<string, unknown> | undefined>;
-  const known = Object.keys(properties ?? {});
-  if (known.length === 0) return `is not a possible name: it must match ${Object.keys(patternProperties ?? {})[0]}`;
-  return `is not a known key; the nearest known one is ${closest(key, known)}`;
+  const knownKeys = Object.keys(properties ?? {});
+  if (knownKeys.length === 0) return `is not a valid name; it must match ${Object.keys(patternProperties ?? {})[0]}`;
+  return `is not a known key; did you mean ${closest(key, knownKeys)}?`;
 }
 
 function deepFreeze<T>(value: T): T {

@@ -56,11 +56,11 @@ describe('config', { concurrency: 3 }, () => {
   // What a schema finds is told all at once, and so is what only a look at the whole can find.
   const faults: [what: string, says: RegExp][] = [
     [
-      'an unknown key names the nearest known one',
-      /^ {2}server\.prot: is not a known key; the nearest known one is port$/m,
+      'an unknown key suggests the most similar known key',
+      /^ {2}server\.prot: is not a known key; did you mean port\?$/m,
     ],
-    ['an unknown key at the top', /^ {2}sytems: .*\bsystems$/m],
-    ['an unknown key deep inside', /^ {2}systems\.hpc_two\.projects\.1\.grant\.timeSecond: .*\btimeSeconds$/m],
+    ['an unknown key at the top', /^ {2}sytems: .*\bsystems\?$/m],
+    ['an unknown key deep inside', /^ {2}systems\.hpc_two\.projects\.1\.grant\.timeSecond: .*\btimeSeconds\?$/m],
     ['a wrong type', /^ {2}server\.port: must be integer$/m],
     ['a number out of bounds', /^ {2}systems\.hpc_one\.limits\.nodes: must be >= 1$/m],
     ['a wrong word', /^ {2}systems\.hpc_one\.charge: must be one of core, node, wall$/m],

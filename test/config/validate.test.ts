@@ -7,17 +7,17 @@ import { validateConfig } from '../../src/config/validate.ts';
 import { BursarError } from '../../src/domain/errors.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 
-/** The smallest configuration there is. */
-const smallest = () => ({ systems: { hpc_one: { kind: 'batch', projects: [{ name: 'proj' }] } } });
+/** The smallest valid configuration. */
+const minimalConfig = () => ({ systems: { hpc_one: { kind: 'batch', projects: [{ name: 'proj' }] } } });
 
-/** A tool system whose one tool is like this. */
-function withTool(tool: object) {
+/** A configuration with one tool system that has one tool. */
+function configWithTool(tool: object) {
   const system = { kind: 'tool', projects: [{ name: 'proj' }], tools: { TOOL: { command: ['run'], ...tool } } };
   return { systems: { hpc_two: system } };
 }
 
-/** What is wrong with a configuration: the message of each field. */
-function faults(config: unknown): Record<string, string> {
+/** Returns the error message of each invalid field; empty if the configuration is valid. */
+function fieldErrors(config: unknown): Record<string, string> {
   try {
     validateConfig(config, 'test.yaml');
   } catch (error) {
@@ -30,8 +30,8 @@ function faults(config: unknown): Record<string, string> {
   return {};
 }
 
-describe('a configuration', () => {
-  test('as it is shipped is valid', () => {
+describe('validateConfig', () => {
+  test('accepts the shipped configuration', () => {
     const config = validateConfig(shippedConfig(), 'shipped');
     assert.deepEqual(Object.keys(config.systems), ['hpc_one', 'hpc_two']);
     const systems = toHpcSystems(config);
@@ -45,41 +45,43 @@ describe('a configuration', () => {
     assert.deepEqual(systems.get('hpc_two')?.jobId, { style: 'prefixed', prefix: 'BURSAR-JOB' });
   });
 
-  test('is completed with defaults, and those are good enough', () => {
-    const config = validateConfig(smallest(), 'test');
+  test('adds valid defaults', () => {
+    const config = validateConfig(minimalConfig(), 'test');
     assert.deepEqual(config.server, { host: '127.0.0.1', port: 8080, requestTimeoutSeconds: 3600, drainSeconds: 20 });
     const system = config.systems.hpc_one;
     assert.deepEqual(system?.limits, { nodes: 64, coresPerNode: 128, runtimeHours: 48 });
     assert.deepEqual(system?.projects, [
       { name: 'proj', autoJoin: true, grant: { timeSeconds: 18_000_000, spaceKb: 10_000_000 } },
     ]);
-    assert.deepEqual(validateConfig(structuredClone(config), 'again'), config);
+    assert.deepEqual(validateConfig(structuredClone(config), 'second pass'), config);
   });
 
-  test('is frozen, and what was given is not touched', () => {
-    const given = smallest();
-    const config = validateConfig(given, 'test');
-    assert.deepEqual(given, smallest());
-    const change = (where: object) => Reflect.set(where, 'port', 1);
+  test('returns a frozen copy and does not modify its input', () => {
+    const input = minimalConfig();
+    const config = validateConfig(input, 'test');
+    assert.deepEqual(input, minimalConfig());
+    const change = (target: object) => Reflect.set(target, 'port', 1);
     assert.ok(!change(config) && !change(config.server) && !change(config.systems.hpc_one ?? {}));
     assert.throws(() => config.systems.hpc_one?.projects.push({ name: 'x' } as never), TypeError);
   });
 
-  test('that is nothing of the kind is refused', () => {
-    for (const value of [null, undefined, 7, 'x', [], true]) assert.notDeepEqual(faults(value), {}, String(value));
-    assert.notDeepEqual(faults({}), {});
-    assert.notDeepEqual(faults({ systems: {} }), {});
-    assert.notDeepEqual(faults({ systems: { hpc_one: { kind: 'batch', projects: [] } } }), {});
+  test('rejects values that are not a configuration', () => {
+    for (const value of [null, undefined, 7, 'x', [], true]) assert.notDeepEqual(fieldErrors(value), {}, String(value));
+    assert.notDeepEqual(fieldErrors({}), {});
+    assert.notDeepEqual(fieldErrors({ systems: {} }), {});
+    assert.notDeepEqual(fieldErrors({ systems: { hpc_one: { kind: 'batch', projects: [] } } }), {});
   });
 
-  test('never fails otherwise than by a refusal', () => {
-    fc.assert(fc.property(fc.jsonValue(), (value) => void faults(value)));
-    fc.assert(fc.property(fc.jsonValue(), (value) => void faults({ ...smallest(), server: value, log: value })));
+  test('throws no error other than invalid_config, whatever the input', () => {
+    fc.assert(fc.property(fc.jsonValue(), (value) => void fieldErrors(value)));
+    fc.assert(
+      fc.property(fc.jsonValue(), (value) => void fieldErrors({ ...minimalConfig(), server: value, log: value })),
+    );
   });
 });
 
-describe('an unknown key', () => {
-  test('is refused with the nearest known one', () => {
+describe('validateConfig: unknown keys', () => {
+  test('are rejected with the most similar known key', () => {
     const cases: [object, string, string][] = [
       [{ sever: {} }, 'sever', 'server'],
       [{ server: { prot: 1 } }, 'server.prot', 'port'],
@@ -87,33 +89,36 @@ describe('an unknown key', () => {
       [{ log: { levels: 'info' } }, 'log.levels', 'level'],
       [{ submissions: { maxBodyKB: 1 } }, 'submissions.maxBodyKB', 'maxBodyKb'],
     ];
-    for (const [part, field, nearest] of cases) {
-      assert.match(faults({ ...smallest(), ...part })[field] ?? '', new RegExp(`nearest known one is ${nearest}$`));
+    for (const [part, field, suggestion] of cases) {
+      assert.match(
+        fieldErrors({ ...minimalConfig(), ...part })[field] ?? '',
+        new RegExp(`did you mean ${suggestion}\\?$`),
+      );
     }
   });
 
-  test('is refused inside of systems, projects and tools', () => {
+  test('are rejected inside systems, projects and tools', () => {
     const system = { kind: 'batch', project: [], projects: [{ name: 'proj', grants: {} }], limits: { node: 1 } };
-    const found = faults({ systems: { hpc_one: system } });
-    assert.match(found['systems.hpc_one.project'] ?? '', /projects$/);
-    assert.match(found['systems.hpc_one.projects.0.grants'] ?? '', /grant$/);
-    assert.match(found['systems.hpc_one.limits.node'] ?? '', /nodes$/);
-    assert.match(faults(withTool({ comand: [] }))['systems.hpc_two.tools.TOOL.comand'] ?? '', /command$/);
+    const found = fieldErrors({ systems: { hpc_one: system } });
+    assert.match(found['systems.hpc_one.project'] ?? '', /projects\?$/);
+    assert.match(found['systems.hpc_one.projects.0.grants'] ?? '', /grant\?$/);
+    assert.match(found['systems.hpc_one.limits.node'] ?? '', /nodes\?$/);
+    assert.match(fieldErrors(configWithTool({ comand: [] }))['systems.hpc_two.tools.TOOL.comand'] ?? '', /command\?$/);
   });
 
-  test('that is a name is refused with what names look like', () => {
+  test('that are names of systems or tools are rejected with the required pattern', () => {
     for (const name of ['HPC_ONE', 'hpc-one', '1hpc', '', 'hpc one', 'h'.repeat(33)]) {
-      const found = faults({ systems: { [name]: { kind: 'batch', projects: [{ name: 'proj' }] } } });
+      const found = fieldErrors({ systems: { [name]: { kind: 'batch', projects: [{ name: 'proj' }] } } });
       assert.match(found[`systems.${name}`] ?? '', /must match \^\[a-z\]/, name);
     }
     const tools = { bash: { command: ['bash'] } };
-    const found = faults({ systems: { hpc_two: { kind: 'tool', projects: [{ name: 'proj' }], tools } } });
+    const found = fieldErrors({ systems: { hpc_two: { kind: 'tool', projects: [{ name: 'proj' }], tools } } });
     assert.match(found['systems.hpc_two.tools.bash'] ?? '', /must match/);
   });
 });
 
-describe('a value', () => {
-  test('of the wrong kind is refused by its place', () => {
+describe('validateConfig: values', () => {
+  test('of the wrong type or range are rejected with their path', () => {
     const cases: [object, string][] = [
       [{ server: { port: -1 } }, 'server.port'],
       [{ server: { port: 65_536 } }, 'server.port'],
@@ -124,53 +129,56 @@ describe('a value', () => {
       [{ submissions: { maxRatio: 1.5 } }, 'submissions.maxRatio'],
       [{ database: { url: 'mysql:x' } }, 'database.url'],
     ];
-    for (const [part, field] of cases) assert.ok(field in faults({ ...smallest(), ...part }), field);
+    for (const [part, field] of cases) assert.ok(field in fieldErrors({ ...minimalConfig(), ...part }), field);
   });
 
-  test('out of a list is refused with the list', () => {
-    assert.match(faults({ ...smallest(), log: { level: 'loud' } })['log.level'] ?? '', /one of trace, debug, info/);
+  test('outside an enumeration are rejected with the allowed values', () => {
+    assert.match(
+      fieldErrors({ ...minimalConfig(), log: { level: 'loud' } })['log.level'] ?? '',
+      /one of trace, debug, info/,
+    );
     const system = { kind: 'cloud', projects: [{ name: 'proj' }], charge: 'hour' };
-    const found = faults({ systems: { hpc_one: system } });
+    const found = fieldErrors({ systems: { hpc_one: system } });
     assert.match(found['systems.hpc_one.kind'] ?? '', /one of batch, tool/);
     assert.match(found['systems.hpc_one.charge'] ?? '', /one of core, node, wall/);
   });
 
-  test('and everything else that is wrong is told at once', () => {
-    const found = faults({ ...smallest(), sever: {}, data: '', log: { level: 'loud' } });
+  test('are all reported in one error', () => {
+    const found = fieldErrors({ ...minimalConfig(), sever: {}, data: '', log: { level: 'loud' } });
     assert.deepEqual(Object.keys(found).sort(), ['data', 'log.level', 'sever']);
   });
 });
 
-describe('values that do not go together', () => {
+describe('validateConfig: inconsistent values', () => {
   const system = (part: object) => ({
     systems: { hpc_one: { kind: 'batch', projects: [{ name: 'proj' }], ...part } },
   });
 
-  test('an address of the network, and an engine that runs the code of its callers here', () => {
+  test('rejects a non-loopback address with a local engine, unless the configuration allows it', () => {
     for (const host of ['0.0.0.0', '::', '192.168.0.1', 'example.com', '127.0.0.1.example.com', '128.0.0.1']) {
-      const found = faults({ ...smallest(), server: { host } });
+      const found = fieldErrors({ ...minimalConfig(), server: { host } });
       assert.match(found['systems.hpc_one.engine.acceptJobsFromTheNetwork'] ?? '', /must be true to listen on/, host);
-      const meant = { ...system({ engine: { acceptJobsFromTheNetwork: true } }), server: { host } };
-      assert.deepEqual(faults(meant), {}, host);
+      const allowed = { ...system({ engine: { acceptJobsFromTheNetwork: true } }), server: { host } };
+      assert.deepEqual(fieldErrors(allowed), {}, host);
     }
     for (const host of ['127.0.0.1', '127.8.8.8', '::1', 'localhost']) {
-      assert.deepEqual(faults({ ...smallest(), server: { host } }), {}, host);
+      assert.deepEqual(fieldErrors({ ...minimalConfig(), server: { host } }), {}, host);
     }
   });
 
-  test('a project that is listed twice', () => {
-    const found = faults(system({ projects: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] }));
+  test('rejects a project that is listed twice', () => {
+    const found = fieldErrors(system({ projects: [{ name: 'a' }, { name: 'b' }, { name: 'a' }] }));
     assert.match(found['systems.hpc_one.projects'] ?? '', /a is listed twice/);
   });
 
-  test('a tool system without tools, and a batch system with them', () => {
-    assert.match(faults(system({ kind: 'tool' }))['systems.hpc_one.tools'] ?? '', /at least one tool/);
+  test('rejects a tool system without tools, and a batch system with tools', () => {
+    assert.match(fieldErrors(system({ kind: 'tool' }))['systems.hpc_one.tools'] ?? '', /at least one tool/);
     const tools = { BASH: { command: ['bash'] } };
-    assert.match(faults(system({ tools }))['systems.hpc_one.tools'] ?? '', /kind tool/);
+    assert.match(fieldErrors(system({ tools }))['systems.hpc_one.tools'] ?? '', /kind tool/);
   });
 
-  test('defaults over the limits', () => {
-    const found = faults(
+  test('rejects defaults that exceed the limits', () => {
+    const found = fieldErrors(
       system({
         limits: { nodes: 1, coresPerNode: 1, runtimeHours: 0.1 },
         defaults: { nodes: 2, coresPerNode: 2, runtimeHours: 0.2 },
@@ -181,29 +189,30 @@ describe('values that do not go together', () => {
       'systems.hpc_one.defaults.nodes',
       'systems.hpc_one.defaults.runtimeHours',
     ]);
-    // The default runtime that comes with the schema counts as well.
-    assert.ok('systems.hpc_one.defaults.runtimeHours' in faults(system({ limits: { runtimeHours: 0.25 } })));
+    // This also applies to the default runtime of the schema.
+    assert.ok('systems.hpc_one.defaults.runtimeHours' in fieldErrors(system({ limits: { runtimeHours: 0.25 } })));
   });
 
-  test('a command with a parameter that the tool does not have', () => {
-    const found = faults(withTool({ command: ['run', '--x={x}', '{y}'], parameters: { x: {} } }));
+  test('rejects a command with an undeclared parameter', () => {
+    const found = fieldErrors(configWithTool({ command: ['run', '--x={x}', '{y}'], parameters: { x: {} } }));
     assert.match(found['systems.hpc_two.tools.TOOL.command'] ?? '', /\{y\} is not a parameter/);
-    assert.deepEqual(faults(withTool({ command: ['run', '{x}'], parameters: { x: {} } })), {});
+    assert.deepEqual(fieldErrors(configWithTool({ command: ['run', '{x}'], parameters: { x: {} } })), {});
   });
 });
 
-describe('a parameter of a tool', () => {
-  const faultsOf = (parameter: object) => Object.keys(faults(withTool({ parameters: { p: parameter } })));
-  const at = /^systems\.hpc_two\.tools\.TOOL\.parameters\.p/;
-  const assertRefused = (parameter: object) => {
-    const found = faultsOf(parameter);
+describe('validateConfig: tool parameters', () => {
+  const invalidFields = (parameter: object) =>
+    Object.keys(fieldErrors(configWithTool({ parameters: { p: parameter } })));
+  const parameterPath = /^systems\.hpc_two\.tools\.TOOL\.parameters\.p/;
+  const assertRejected = (parameter: object) => {
+    const found = invalidFields(parameter);
     assert.ok(
-      found.some((field) => at.test(field)),
+      found.some((field) => parameterPath.test(field)),
       `accepted: ${JSON.stringify(parameter)}`,
     );
   };
 
-  test('with sense is accepted', () => {
+  test('accepts valid declarations', () => {
     for (const parameter of [
       {},
       { type: 'string', pattern: '[a-z]+', default: 'x' },
@@ -211,48 +220,51 @@ describe('a parameter of a tool', () => {
       { type: 'integer', min: 1, max: 3, default: 2 },
       { type: 'number', default: '0.5' },
     ]) {
-      assert.deepEqual(faultsOf(parameter), [], JSON.stringify(parameter));
+      assert.deepEqual(invalidFields(parameter), [], JSON.stringify(parameter));
     }
   });
 
-  test('with a pattern that is no regular expression is refused', () => {
-    for (const pattern of ['(', '[', '*', '\\', '(?<n', '\\p{Nonsense}', 'a{2,1}']) assertRefused({ pattern });
+  test('rejects a pattern that is not a regular expression', () => {
+    for (const pattern of ['(', '[', '*', '\\', '(?<n', '\\p{Nonsense}', 'a{2,1}']) assertRejected({ pattern });
   });
 
-  test('with a default that it would not accept from a caller is refused', () => {
-    assertRefused({ type: 'integer', default: 'many' });
-    assertRefused({ type: 'number', default: 'many' });
-    assertRefused({ type: 'integer', default: 1.5 });
-    assertRefused({ type: 'integer', min: 1, default: 0 });
-    assertRefused({ type: 'number', max: 1, default: 2 });
-    assertRefused({ values: ['a'], default: 'b' });
-    assertRefused({ pattern: '[a-z]+', default: 'B' });
+  test('rejects a default that would not be accepted in a Payload', () => {
+    assertRejected({ type: 'integer', default: 'many' });
+    assertRejected({ type: 'number', default: 'many' });
+    assertRejected({ type: 'integer', default: 1.5 });
+    assertRejected({ type: 'integer', min: 1, default: 0 });
+    assertRejected({ type: 'number', max: 1, default: 2 });
+    assertRejected({ values: ['a'], default: 'b' });
+    assertRejected({ pattern: '[a-z]+', default: 'B' });
   });
 
-  test('with bounds that leave nothing between them is refused', () => {
-    assertRefused({ type: 'integer', min: 3, max: 2 });
+  test('rejects a minimum above the maximum', () => {
+    assertRejected({ type: 'integer', min: 3, max: 2 });
   });
 
-  test('with the name of a field that every Payload has is refused', () => {
+  test('rejects the names of common Payload fields', () => {
     for (const name of ['title', 'runtime', 'node_number', 'core_number', 'tool', 'command']) {
-      const found = Object.keys(faults(withTool({ parameters: { [name]: {} } })));
+      const found = Object.keys(fieldErrors(configWithTool({ parameters: { [name]: {} } })));
       assert.ok(found.length > 0, `accepted: ${name}`);
     }
   });
 });
 
-test('webhooks are told networks and name servers by their addresses', () => {
-  const faultsOf = (webhooks: object) => Object.keys(faults({ ...smallest(), webhooks }));
-  assert.deepEqual(faultsOf({ allowNetworks: ['10.0.0.0/8', 'fd00::/8'], nameServers: ['1.1.1.1', '[::1]:53'] }), []);
+test('validateConfig rejects webhook networks and name servers that are not addresses', () => {
+  const invalidFields = (webhooks: object) => Object.keys(fieldErrors({ ...minimalConfig(), webhooks }));
+  assert.deepEqual(
+    invalidFields({ allowNetworks: ['10.0.0.0/8', 'fd00::/8'], nameServers: ['1.1.1.1', '[::1]:53'] }),
+    [],
+  );
   for (const network of ['10.0.0.1', '10.0.0.0/33', 'example.org', '', '::/129']) {
-    assert.deepEqual(faultsOf({ allowNetworks: [network] }), ['webhooks.allowNetworks'], network);
+    assert.deepEqual(invalidFields({ allowNetworks: [network] }), ['webhooks.allowNetworks'], network);
   }
   for (const server of ['dns.example.org', '1.1.1.1:x', '']) {
-    assert.deepEqual(faultsOf({ nameServers: [server] }), ['webhooks.nameServers'], server);
+    assert.deepEqual(invalidFields({ nameServers: [server] }), ['webhooks.nameServers'], server);
   }
 });
 
-test('the type of a checked configuration is the type of the schema', () => {
-  const config: Config = validateConfig(smallest(), 'test');
+test('validateConfig returns the type of the schema', () => {
+  const config: Config = validateConfig(minimalConfig(), 'test');
   assert.equal(config.systems.hpc_one?.kind, 'batch');
 });
