@@ -80,7 +80,7 @@ export async function startApi(
     ...webhookService({
       db,
       rules: config.webhooks,
-      resolve: parts.resolveReceiver,
+      resolve: parts.resolveEndpoint,
       mostPerUser: config.webhooks.perUser,
       now,
       announce: announcements.publish,

@@ -42,7 +42,7 @@ export function createDependencies(config: Config, books: InstanceDatabase, vers
     /** What is new for users, and what is to do on systems. */
     announcements: createTopic('user', books.pgNotify),
     work: createTopic('system', books.pgNotify),
-    resolveReceiver: createEndpointResolver(config.webhooks),
+    resolveEndpoint: createEndpointResolver(config.webhooks),
     /** Names this process in leases. */
     holder: `${hostname()}/${process.pid}/${randomUUID()}`,
     metrics,

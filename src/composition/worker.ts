@@ -61,7 +61,7 @@ function retentionDeps(parts: Dependencies): RetentionWorkerDeps {
 }
 
 function webhookDeps(parts: Dependencies): WebhookWorkerDeps {
-  const { config, db, version, announcements, resolveReceiver: resolve, holder, metrics, now, log } = parts;
+  const { config, db, version, announcements, resolveEndpoint: resolve, holder, metrics, now, log } = parts;
   const { events, webhooks } = config;
   const timeoutMs = Math.ceil(webhooks.timeoutSeconds * 1000);
   return {

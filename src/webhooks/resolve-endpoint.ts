@@ -3,13 +3,13 @@ import {
   type EndpointRules,
   isAllowedAddress,
   isIpAddress,
-  notPublicMessage,
+  notPublic,
   toHost,
   webhookRefused,
 } from './endpoint-url.ts';
 
 export interface ResolverOptions extends EndpointRules {
-  /** DNS servers to ask; empty for those of the host. */
+  /** DNS servers to query; if empty, those of the host. */
   nameServers: readonly string[];
 }
 
@@ -18,50 +18,53 @@ export interface ResolvedAddress {
   family: 4 | 6;
 }
 
-/** The IP addresses behind a URL, every one of them acceptable; or `webhook_refused`. */
+/** Returns the IP addresses of a URL, all of them allowed, or throws `webhook_refused`. */
 export type ResolveEndpoint = (url: URL, signal: AbortSignal) => Promise<ResolvedAddress[]>;
 
 /**
- * Asks DNS itself, not the host's own list of names: a look-up through the host would occupy one of the few threads that
- * files are read with, and a slow name server would hold everything up.
+ * Queries DNS directly instead of calling getaddrinfo: that would occupy one of the few libuv threads that also read files,
+ * and a slow name server would block them all.
  */
 export function createEndpointResolver(options: ResolverOptions): ResolveEndpoint {
   return async (url, signal) => {
     const host = toHost(url);
     if (isIpAddress(host)) {
-      if (!isAllowedAddress(host, options)) throw webhookRefused(notPublicMessage(host));
+      if (!isAllowedAddress(host, options)) throw notPublic(`${host} is not a public address`);
       return [{ address: host, family: host.includes(':') ? 6 : 4 }];
     }
-    const addresses = await lookUp(host, options.nameServers, signal);
-    // All of them: a name that leads to a private address as well is not to be trusted with its public one.
-    const bad = addresses.find(({ address }) => !isAllowedAddress(address, options));
-    // Not where it leads: names of the inside are nobody's business.
-    if (bad !== undefined) throw webhookRefused(notPublicMessage(`What ${host} leads to`));
+    const addresses = await resolveHost(host, options.nameServers, signal);
+    // Every address must be allowed: a name that also resolves to a private address is not trusted with its public one.
+    // The message does not contain the address, because that would disclose internal DNS records.
+    if (!addresses.every(({ address }) => isAllowedAddress(address, options)))
+      throw notPublic(`${host} resolves to an address that is not public`);
     return addresses;
   };
 }
 
-async function lookUp(host: string, nameServers: readonly string[], signal: AbortSignal): Promise<ResolvedAddress[]> {
+async function resolveHost(
+  host: string,
+  nameServers: readonly string[],
+  signal: AbortSignal,
+): Promise<ResolvedAddress[]> {
   const resolver = new Resolver({ timeout: 2000, tries: 2 });
   if (nameServers.length > 0) resolver.setServers(nameServers);
   const cancel = () => resolver.cancel();
   signal.addEventListener('abort', cancel, { once: true });
   try {
-    const [four, six] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
-    const found: ResolvedAddress[] = [
-      ...(four.status === 'fulfilled' ? four.value : []).map((address) => ({ address, family: 4 as const })),
-      ...(six.status === 'fulfilled' ? six.value : []).map((address) => ({ address, family: 6 as const })),
+    const [ipv4, ipv6] = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    const addresses: ResolvedAddress[] = [
+      ...(ipv4.status === 'fulfilled' ? ipv4.value : []).map((address) => ({ address, family: 4 as const })),
+      ...(ipv6.status === 'fulfilled' ? ipv6.value : []).map((address) => ({ address, family: 6 as const })),
     ];
-    if (found.length > 0) return found;
-    throw webhookRefused(notFound(host, four.status === 'rejected' ? four.reason : undefined));
+    if (addresses.length > 0) return addresses;
+    throw webhookRefused(notFoundMessage(host, ipv4.status === 'rejected' ? ipv4.reason : undefined));
   } finally {
     signal.removeEventListener('abort', cancel);
   }
 }
 
-function notFound(host: string, { code = 'ENODATA' }: NodeJS.ErrnoException = new Error()): string {
-  const isUnknown = code === 'ENOTFOUND' || code === 'ENODATA';
-  return isUnknown
-    ? `There is no host of the name ${host}. Check it.`
-    : `${host} cannot be looked up (${code}). Try again.`;
+function notFoundMessage(host: string, { code = 'ENODATA' }: NodeJS.ErrnoException = new Error()): string {
+  return code === 'ENOTFOUND' || code === 'ENODATA'
+    ? `The host ${host} does not exist. Check its name.`
+    : `The name ${host} cannot be resolved (${code}). Try again later.`;
 }

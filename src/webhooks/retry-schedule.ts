@@ -1,21 +1,20 @@
-/** How attempts to deliver to a webhook follow one another. */
-
-/** How long to wait after so many attempts, in milliseconds; null when there have been enough. */
-export function retryDelayMs(tries: number, retrySeconds: readonly number[]): number | null {
-  const seconds = retrySeconds[tries - 1];
+/** Delay before the next attempt of a delivery, in milliseconds; null if no attempts are left. */
+export function retryDelayMs(attempts: number, retrySeconds: readonly number[]): number | null {
+  const seconds = retrySeconds[attempts - 1];
   return seconds === undefined ? null : seconds * 1000;
 }
 
-const patience = 3;
-const longestPauseMs = 300_000;
+/** One or two failures may be caused by a single message, so they do not pause the endpoint. */
+const failuresUntilPause = 3;
+const maxPauseMs = 300_000;
 
 /**
- * How long a receiver is left alone after so many failures in a row, whatever is waiting for it: one that is down must not
- * take the time of the others. A failure or two may be the fault of what was sent. It is never longer than what one
- * delivery waits for its next attempt.
+ * Time for which an endpoint gets no deliveries after consecutive failures, like an open circuit breaker: an endpoint that is
+ * down must not take the time of the others. The pause grows exponentially, but is never longer than the longest configured
+ * retry delay.
  */
-export function endpointPauseMs(failures: number, retrySeconds: readonly number[]): number {
-  if (failures < patience) return 0;
-  const longest = Math.min(longestPauseMs, Math.max(0, ...retrySeconds) * 1000);
-  return Math.min(longest, 1000 * 2 ** (failures - patience));
+export function endpointPauseMs(consecutiveFailures: number, retrySeconds: readonly number[]): number {
+  if (consecutiveFailures < failuresUntilPause) return 0;
+  const limitMs = Math.min(maxPauseMs, Math.max(0, ...retrySeconds) * 1000);
+  return Math.min(limitMs, 1000 * 2 ** (consecutiveFailures - failuresUntilPause));
 }

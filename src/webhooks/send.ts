@@ -7,88 +7,97 @@ import type { ResolvedAddress, ResolveEndpoint } from './resolve-endpoint.ts';
 export interface SenderOptions {
   rules: EndpointRules;
   resolve: ResolveEndpoint;
-  /** For everything together: names, connections, redirects, the answer. */
+  /** For the whole attempt: name resolution, connections, redirects and the response. */
   timeoutMs: number;
   userAgent: string;
 }
 
-/** What became of an attempt. `status` is null when no answer came, or none was asked for. */
 export interface AttemptResult {
   ok: boolean;
+  /** The last HTTP status; null if there was no response. */
   status: number | null;
-  /** Null when it went well. */
+  /** Null if the attempt succeeded. */
   error: string | null;
 }
 
+/** Never throws. */
 export type SendRequest = (url: string, headers: Record<string, string>, body: string) => Promise<AttemptResult>;
 
-const mostRedirects = 3;
-/** Those after which the same request goes to another address. 303 asks for something else. */
-const redirects = new Set([301, 302, 307, 308]);
-/** What is read of an answer, and thrown away. */
-const mostAnswerBytes = 65_536;
+const maxRedirects = 3;
+/** Redirects that repeat the same request. 303 is missing because it asks for a GET. */
+const redirectStatuses = new Set([301, 302, 307, 308]);
+/** Response bodies are read up to this size, and discarded. */
+const maxResponseBytes = 65_536;
 
 /**
- * Posts JSON to an address of a user's choice. Every hop is checked like the first: its URL, and the IP addresses behind
- * its name, to which the connection then goes, so that no second look-up can lead elsewhere. Never throws.
+ * Posts JSON to a URL that a user chose. Every redirect is checked like the first URL: the URL itself and the IP addresses of
+ * its host. The connection goes to one of the checked addresses, so that a second DNS query cannot lead elsewhere.
  */
 export function createSender({ rules, resolve, timeoutMs, userAgent }: SenderOptions): SendRequest {
-  return async (address, headers, body) => {
+  return async (firstUrl, extraHeaders, body) => {
     const signal = AbortSignal.timeout(timeoutMs);
-    const all = {
+    const headers = {
       'content-type': 'application/json',
       'content-length': String(Buffer.byteLength(body)),
       'user-agent': userAgent,
-      ...headers,
+      ...extraHeaders,
     };
-    let target = address;
+    let target = firstUrl;
     let status: number | null = null;
     try {
-      for (let hop = 0; hop <= mostRedirects; hop++) {
+      for (let redirects = 0; redirects <= maxRedirects; redirects++) {
         const url = parseEndpointUrl(target, rules);
-        const answer = await post(url, await resolve(url, signal), { headers: all, signal }, body);
-        status = answer.status;
+        const response = await post(url, await resolve(url, signal), { headers, signal }, body);
+        status = response.status;
         if (status >= 200 && status < 300) return { ok: true, status, error: null };
-        if (!redirects.has(status) || answer.location === undefined) return failure(status, `It answered ${status}.`);
-        if (!URL.canParse(answer.location, target)) return failure(status, 'It redirects to what is no address.');
-        target = new URL(answer.location, target).href;
+        const { location } = response;
+        if (!redirectStatuses.has(status) || location === undefined)
+          return failure(status, `The endpoint answered ${status}.`);
+        if (!URL.canParse(location, target)) return failure(status, 'The endpoint redirects to an invalid URL.');
+        target = new URL(location, target).href;
       }
-      return failure(status, `It redirects more than ${mostRedirects} times.`);
+      return failure(status, `The endpoint redirects more than ${maxRedirects} times.`);
     } catch (error) {
-      return failure(status, signal.aborted ? `It did not answer within ${timeoutMs / 1000} s.` : wordsOf(error));
+      const timeoutMessage = `The endpoint did not answer within ${timeoutMs / 1000} s.`;
+      return failure(status, signal.aborted ? timeoutMessage : toErrorMessage(error));
     }
   };
 }
 
 const failure = (status: number | null, error: string): AttemptResult => ({ ok: false, status, error });
 
-function wordsOf(error: unknown): string {
+function toErrorMessage(error: unknown): string {
   if (error instanceof BursarError) return error.message;
   const { code, message } = error as NodeJS.ErrnoException;
-  return `It cannot be reached: ${code ?? message}.`;
+  return `The endpoint cannot be reached: ${code ?? message}.`;
 }
 
-interface Answer {
+interface PostResponse {
   status: number;
   location: string | undefined;
 }
 
-async function post(url: URL, addresses: ResolvedAddress[], options: RequestOptions, body: string): Promise<Answer> {
-  // Not before there is a webhook: TLS alone takes 5 MB.
+async function post(
+  url: URL,
+  addresses: ResolvedAddress[],
+  options: RequestOptions,
+  body: string,
+): Promise<PostResponse> {
+  // Loaded only when a webhook is used: TLS alone takes 5 MB of memory.
   const { request } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http');
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    // A connection of its own: one that is kept open would go where an earlier look-up led.
-    request(url, { ...options, method: 'POST', agent: false, lookup: leadingTo(addresses) })
+    // No agent: a keep-alive connection would go to the address of an earlier DNS query.
+    request(url, { ...options, method: 'POST', agent: false, lookup: fixedLookup(addresses) })
       .once('response', resolve)
       .once('error', reject)
       .end(body);
   });
-  discard(response);
+  discardBody(response);
   return { status: response.statusCode ?? 0, location: response.headers.location };
 }
 
-/** In place of another look-up: the addresses that have been checked. */
-function leadingTo(addresses: readonly ResolvedAddress[]): LookupFunction {
+/** Returns the checked addresses instead of querying DNS again. */
+function fixedLookup(addresses: readonly ResolvedAddress[]): LookupFunction {
   return (_hostname, { all }, done) => {
     const [first] = addresses;
     if (all) done(null, [...addresses]);
@@ -96,12 +105,12 @@ function leadingTo(addresses: readonly ResolvedAddress[]): LookupFunction {
   };
 }
 
-/** Lets a polite receiver finish its answer, and cuts off one that does not. */
-function discard(response: IncomingMessage): void {
+/** Reads a short response to its end, and closes the connection of a long one. */
+function discardBody(response: IncomingMessage): void {
   let bytes = 0;
   response.on('error', () => undefined);
-  response.on('data', (part: Buffer) => {
-    bytes += part.length;
-    if (bytes > mostAnswerBytes) response.destroy();
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > maxResponseBytes) response.destroy();
   });
 }

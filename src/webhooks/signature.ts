@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 
 const prefix = 'whsec_';
 
-/** A secret for signing, in the form of Standard Webhooks. */
+/** Generates a signing secret in the format of Standard Webhooks. */
 export function generateSecret(): string {
   return prefix + randomBytes(32).toString('base64');
 }
@@ -10,12 +10,12 @@ export function generateSecret(): string {
 export interface WebhookMessage {
   /** The same for every attempt. */
   id: string;
-  /** Of this attempt, in seconds. */
+  /** Time of this attempt, in seconds. */
   timestamp: number;
   body: string;
 }
 
-/** The headers of Standard Webhooks: a signature for each secret, so that a receiver can change over in its own time. */
+/** Returns the headers of Standard Webhooks, with one signature for each secret, so that secrets can be rotated. */
 export function signedHeaders(
   { id, timestamp, body }: WebhookMessage,
   secrets: readonly string[],

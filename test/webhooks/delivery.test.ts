@@ -105,7 +105,7 @@ describe('a delivery', () => {
     const delivery = await sendTestEvent(me, webhook);
     assert.deepEqual(
       [delivery.state, delivery.tries, delivery.last_status, delivery.last_error, delivery.next_try_at],
-      ['failed', 5, 503, 'It answered 503.', null],
+      ['failed', 5, 503, 'The endpoint answered 503.', null],
     );
     assert.ok((await getWebhook(me, webhook)).failing_since);
     to.respondWith(() => ({ status: 200 }));

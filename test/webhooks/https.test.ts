@@ -68,7 +68,7 @@ describe('a receiver behind https', () => {
     to.respondWith(() => ({ status: 307, location: plain.url }));
     const delivery = await sendTestEvent(me, await registerWebhook(me, `${to.url}/`));
     assert.deepEqual([delivery.state, delivery.last_status], ['failed', 307]);
-    assert.match(delivery.last_error ?? '', /Use an https address/);
+    assert.match(delivery.last_error ?? '', /Use an https URL/);
     assert.deepEqual(plain.requests, []);
   });
 

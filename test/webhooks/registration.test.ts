@@ -245,7 +245,7 @@ describe('a webhook that fails for long', () => {
         const { body } = await caller.get<Webhook>(`/webhooks/${webhook.id}/`);
         return body.active ? undefined : body;
       });
-      assert.match(disabled.disabled_reason ?? '', /failed for too long\. It answered 500\./);
+      assert.match(disabled.disabled_reason ?? '', /failed for too long\. The endpoint answered 500\./);
       assert.deepEqual(
         (await listDeliveries(caller, webhook)).map(({ state }) => state),
         ['failed', 'failed'],

@@ -6,108 +6,113 @@ import { maxTimerMs } from '../../src/workers/loop.ts';
 import { openTestDatabase, type TestDatabase } from '../support/database-settings.ts';
 import { until } from '../support/until.ts';
 
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const leaseMs = 300;
 
-describe('a tenure', () => {
-  let books: TestDatabase;
-  let kept: LeasedWork[] = [];
+describe('holdLease', () => {
+  let database: TestDatabase;
+  let started: LeasedWork[] = [];
   beforeEach(async () => {
-    books = await openTestDatabase([], 1, 1);
+    database = await openTestDatabase([], 1, 1);
   });
   afterEach(async () => {
-    await Promise.all(kept.map((work) => work.stop()));
-    kept = [];
-    await books.close();
+    await Promise.all(started.map((work) => work.stop()));
+    started = [];
+    await database.close();
   });
 
-  /** One who wants the work, and what has become of it. */
-  function candidate(holder: string, forMs = leaseMs) {
-    const seen = { tenures: [] as HeldLease[], stopped: 0 };
-    const deps = { db: books.db, holder, leaseMs: forMs, log: silent };
-    const work = holdLease(deps, 'work', async (tenure) => {
-      seen.tenures.push(tenure);
+  /** Starts an instance that wants the lease, and records the leases that it acquired. */
+  function startInstance(holder: string) {
+    const acquired: HeldLease[] = [];
+    const instance = {
+      acquired,
+      stopCount: 0,
+      latestLease: () => until(`${holder} has the lease`, () => acquired.at(-1)),
+      stop: () => work.stop(),
+    };
+    const work = holdLease({ db: database.db, holder, leaseMs, log: silentLog }, 'work', async (lease) => {
+      acquired.push(lease);
       return {
         stop: async () => {
-          seen.stopped += 1;
+          instance.stopCount += 1;
         },
       };
     });
-    kept.push(work);
-    return { seen, work, tenure: () => until(`${holder} has the work`, () => seen.tenures.at(-1)) };
+    started.push(work);
+    return instance;
   }
 
-  test('is one candidate’s at a time, and the next one’s when it ends', async () => {
-    const first = candidate('first');
-    const tenure = await first.tenure();
-    const second = candidate('second');
+  test('gives the lease to one instance at a time, and to the next one after a stop', async () => {
+    const first = startInstance('first');
+    const lease = await first.latestLease();
+    const second = startInstance('second');
     await new Promise((resolve) => setTimeout(resolve, leaseMs * 3));
-    assert.equal(second.seen.tenures.length, 0);
-    tenure.assertValid();
-    await first.work.stop();
-    assert.equal(first.seen.stopped, 1);
-    (await second.tenure()).assertValid();
-    assert.throws(() => tenure.assertValid(), { code: 'lease_lost' });
+    assert.equal(second.acquired.length, 0);
+    lease.assertValid();
+    await first.stop();
+    assert.equal(first.stopCount, 1);
+    (await second.latestLease()).assertValid();
+    assert.throws(() => lease.assertValid(), { code: 'lease_lost' });
     await assert.rejects(
-      tenure.transaction(async () => 1),
+      lease.transaction(async () => 1),
       { code: 'lease_lost' },
     );
   });
 
-  test('that is only beginning when it should end is ended all the same', async () => {
-    const begun = Promise.withResolvers<void>();
+  test('stops work that is still starting when it is stopped', async () => {
+    const starting = Promise.withResolvers<void>();
     const ready = Promise.withResolvers<void>();
-    let stopped = 0;
-    const deps = { db: books.db, holder: 'slow', leaseMs, log: silent };
+    let stopCount = 0;
+    const deps = { db: database.db, holder: 'slow', leaseMs, log: silentLog };
     const work = holdLease(deps, 'work', async () => {
-      begun.resolve();
+      starting.resolve();
       await ready.promise;
       return {
         stop: async () => {
-          stopped += 1;
+          stopCount += 1;
         },
       };
     });
-    await begun.promise;
+    await starting.promise;
     const stopping = work.stop();
     ready.resolve();
     await stopping;
-    assert.equal(stopped, 1);
+    assert.equal(stopCount, 1);
   });
 
-  test('that was taken over is over: its work is stopped, and it writes nothing any more', async () => {
-    const first = candidate('first');
-    const tenure = await first.tenure();
-    await books.db.updateTable('leases').set({ expires_at: 0 }).execute();
-    assert.ok(await acquireLease(books.db, 'work', 'another', 60_000));
+  test('stops its work and refuses transactions after another instance acquired the lease', async () => {
+    const first = startInstance('first');
+    const lease = await first.latestLease();
+    await database.db.updateTable('leases').set({ expires_at: 0 }).execute();
+    assert.ok(await acquireLease(database.db, 'work', 'another', 60_000));
     await assert.rejects(
-      tenure.transaction(async (tx) => await tx.deleteFrom('projects').execute()),
+      lease.transaction(async (tx) => await tx.deleteFrom('projects').execute()),
       { code: 'lease_lost' },
     );
-    await until('its work is stopped', () => first.seen.stopped || undefined);
-    assert.throws(() => tenure.assertValid(), { code: 'lease_lost' });
+    await until('the work is stopped', () => first.stopCount || undefined);
+    assert.throws(() => lease.assertValid(), { code: 'lease_lost' });
   });
 
-  test('goes on for as long as it is renewed, and is taken up again when it was lost', async () => {
-    const only = candidate('only');
-    const tenure = await only.tenure();
+  test('renews the lease, and acquires it again after a loss', async () => {
+    const instance = startInstance('only');
+    const lease = await instance.latestLease();
     await new Promise((resolve) => setTimeout(resolve, leaseMs * 4));
-    assert.equal(await tenure.transaction(async () => 'written'), 'written');
-    await books.db.updateTable('leases').set({ term: 99, expires_at: 0 }).execute();
-    await until('a second tenure', () => only.seen.tenures[1]);
-    assert.equal(only.seen.stopped, 1);
+    assert.equal(await lease.transaction(async () => 'written'), 'written');
+    await database.db.updateTable('leases').set({ term: 99, expires_at: 0 }).execute();
+    await until('the lease is acquired a second time', () => instance.acquired[1]);
+    assert.equal(instance.stopCount, 1);
   });
 
-  test('that could not begin is tried again, and kept from nobody', async () => {
-    let tries = 0;
-    const deps = { db: books.db, holder: 'unlucky', leaseMs: maxTimerMs, log: silent };
-    kept.push(
+  test('releases the lease and retries if the work fails to start', async () => {
+    let startCount = 0;
+    const deps = { db: database.db, holder: 'failing', leaseMs: maxTimerMs, log: silentLog };
+    started.push(
       holdLease(deps, 'work', async () => {
-        tries += 1;
-        if (tries < 2) throw new Error('not now');
+        startCount += 1;
+        if (startCount < 2) throw new Error('not now');
         return { stop: async () => undefined };
       }),
     );
-    await until('a second try', () => (tries === 2 ? true : undefined));
+    await until('the second start', () => (startCount === 2 ? true : undefined));
   });
 });

@@ -13,11 +13,11 @@ import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { zipOf } from '../support/zip.ts';
 
-/** Jobs that wait because their system is down, over a restart; then the system is another one, which is up. */
-describe('the zip of a job that waits for its engine', () => {
-  const nothing = mkdtempSync(join(tmpdir(), 'bursar-no-slurm-'));
+/** Submits jobs while their system is down, then restarts the server with an engine that works. */
+describe('zip of a job that waits for its engine', () => {
+  const emptyFolder = mkdtempSync(join(tmpdir(), 'bursar-no-slurm-'));
   const jobs: Record<'small' | 'large' | 'old', Job | null> = { small: null, large: null, old: null };
-  const jobOf = (name: keyof typeof jobs) => {
+  const getJob = (name: keyof typeof jobs) => {
     const job = jobs[name];
     assert.ok(job);
     return job;
@@ -26,16 +26,16 @@ describe('the zip of a job that waits for its engine', () => {
   let zips: Record<keyof typeof jobs, Uint8Array>;
 
   before(async () => {
-    const script = { 'run.sh': '#!/bin/sh\ncat word\n' };
+    const script = { 'run.sh': '#!/bin/sh\ncat name\n' };
     zips = {
-      small: await zipOf({ ...script, word: 'small\n' }),
-      large: await zipOf({ ...script, word: 'large\n', more: randomBytes(maxInMemoryBytes) }),
-      old: await zipOf({ ...script, word: 'old\n' }),
+      small: await zipOf({ ...script, name: 'small\n' }),
+      large: await zipOf({ ...script, name: 'large\n', data: randomBytes(maxInMemoryBytes) }),
+      old: await zipOf({ ...script, name: 'old\n' }),
     };
     const { systems, ...config } = shippedConfig();
-    const engine = { kind: 'slurm', environment: { PATH: nothing }, accounting: 'none' };
-    const down = { ...systems, hpc_one: { ...systems.hpc_one, engine } };
-    server = await startServer({ config: { ...config, systems: down } });
+    const engine = { kind: 'slurm', environment: { PATH: emptyFolder }, accounting: 'none' };
+    const systemsDown = { ...systems, hpc_one: { ...systems.hpc_one, engine } };
+    server = await startServer({ config: { ...config, systems: systemsDown } });
     const me = callerOf(server.url, server.userToken);
     for (const name of ['small', 'large', 'old'] as const) {
       const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh', title: name }, zips[name]);
@@ -45,28 +45,28 @@ describe('the zip of a job that waits for its engine', () => {
   });
   after(async () => {
     await server.dispose();
-    rmSync(nothing, { recursive: true });
+    rmSync(emptyFolder, { recursive: true });
   });
 
-  test('is in the books when it is small, and a file otherwise', async () => {
+  test('is stored in the database if it is small, and in the spool otherwise', async () => {
     const rows = await withDatabase(server.data, (db) =>
       db.selectFrom('inputs').innerJoin('jobs', 'jobs.id', 'inputs.job').select(['title', 'content']).execute(),
     );
-    const kept = Object.fromEntries(rows.map(({ title, content }) => [title, content]));
-    assert.deepEqual(kept, { small: zips.small, old: zips.old });
-    assert.deepEqual(filesUnder(server, 'spool'), [`${jobOf('large').job_id}.zip`]);
+    const stored = Object.fromEntries(rows.map(({ title, content }) => [title, content]));
+    assert.deepEqual(stored, { small: zips.small, old: zips.old });
+    assert.deepEqual(filesUnder(server, 'spool'), [`${getJob('large').job_id}.zip`]);
   });
 
-  test('is unpacked wherever it is, also where an earlier version has put it, and then gone', async () => {
+  test('is unpacked from the database or the spool and then removed, even if an earlier version put a small one into the spool', async () => {
     const { userToken, data } = server;
     await server.stop();
-    const { id, job_id } = jobOf('old');
+    const { id, job_id } = getJob('old');
     writeFileSync(join(data, 'spool', `${job_id}.zip`), zips.old);
     await queryDatabase(data, 'delete from inputs where job = ?', [id]);
     server = await startServer({ data });
     const me = callerOf(server.url, userToken);
     for (const name of ['small', 'large', 'old'] as const) {
-      const job = await me.finished(jobOf(name));
+      const job = await me.finished(getJob(name));
       assert.equal(job.stage, 'SUCCESSFUL', server.log());
       assert.equal(outputOf(server, job), `${name}\n`);
     }

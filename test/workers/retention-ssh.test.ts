@@ -19,10 +19,10 @@ import { startSshd } from '../support/sshd.ts';
 import { until } from '../support/until.ts';
 
 const jobId = '7B0C3D2E-0000-4000-8000-000000000001';
-const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
-/** A job that has ended, with its books in order. */
-async function endedJob(db: Db): Promise<void> {
+/** Inserts a job that has ended and whose hold is settled. */
+async function insertEndedJob(db: Db): Promise<void> {
   const project = await findProject(db, 'sys', 'proj');
   assert.ok(project);
   const accounts = await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, '1');
@@ -48,40 +48,40 @@ async function endedJob(db: Db): Promise<void> {
   });
 }
 
-test('files on a host that is reached over ssh go too, if not at once then when it is back', async () => {
-  const [sshd, books] = [await startSshd(), await openTestDatabase(['1'], 1000, 1000)];
-  const shell = createSshShell({ ...sshd.options, environment: {}, controlFolder: join(books.folder, 'ssh') });
+test('deletes expired files on an ssh host once the host is reachable again', async () => {
+  const [sshd, database] = [await startSshd(), await openTestDatabase(['1'], 1000, 1000)];
+  const shell = createSshShell({ ...sshd.options, environment: {}, controlFolder: join(database.folder, 'ssh') });
   const root = join(sshd.folder, 'workspaces');
-  const workspaces = createRemoteWorkspaces({ shell, root, staging: join(books.folder, 'staging') });
-  const { db } = books;
+  const workspaces = createRemoteWorkspaces({ shell, root, staging: join(database.folder, 'staging') });
+  const { db } = database;
   try {
     await workspaces.stage(jobId, null, hostileLimits);
-    await endedJob(db);
+    await insertEndedJob(db);
     await sshd.stop();
     const deps = {
       db,
-      systems: toHpcSystems(books.config),
+      systems: toHpcSystems(database.config),
       workspacesOf: new Map([['sys', workspaces]]),
       now: Date.now,
     };
-    const janitor = startRetentionWorker({
+    const worker = startRetentionWorker({
       db,
       retentionDays: () => 1,
       noticeDays: 0,
       intervalMs: 50,
-      deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: 'kept long enough' }),
+      deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: 'retention period is over' }),
       publish: () => undefined,
       now: Date.now,
-      log: quiet,
+      log: silentLog,
     });
     try {
       const state = async () => (await findJob(db, jobId))?.status.state;
-      await until('it is deleted in the books', async () => ((await state()) === 'deleted' ? true : undefined));
+      await until('the job is deleted in the database', async () => ((await state()) === 'deleted' ? true : undefined));
       assert.ok(existsSync(join(root, jobId)));
       await sshd.restart();
-      await until('its files are gone', () => (existsSync(join(root, jobId)) ? undefined : true));
+      await until('its files are deleted', () => (existsSync(join(root, jobId)) ? undefined : true));
     } finally {
-      await janitor.stop();
+      await worker.stop();
     }
     const kinds = await db.selectFrom('events').select('kind').orderBy('id').execute();
     assert.deepEqual(
@@ -90,7 +90,7 @@ test('files on a host that is reached over ssh go too, if not at once then when 
     );
   } finally {
     await shell.close();
-    await books.close();
+    await database.close();
     await sshd.close();
   }
 });

@@ -10,164 +10,166 @@ import { assertBalanced, assertExplained, movementsOf, ranJob } from '../support
 import { until } from '../support/until.ts';
 import { zipOf } from '../support/zip.ts';
 
-const day = 86_400_000;
-const keptDays = 100;
+const dayMs = 86_400_000;
+const retentionDays = 100;
 const noticeDays = 7;
 let bench: Bench;
 let me: Caller;
 
-/** The project keeps files for so many days; or for ever. */
-const keepFor = (days: number | undefined) => (config: Parameters<NonNullable<Parameters<Bench['restart']>[1]>>[0]) => {
-  config.retention = { noticeDays, everySeconds: 0.1 };
-  for (const project of config.systems.hpc_one?.projects ?? []) {
-    if (days === undefined) delete project.retentionDays;
-    else project.retentionDays = days;
-  }
-};
+/** Sets the retention period of the projects of hpc_one; undefined keeps files for ever. */
+const withRetention =
+  (days: number | undefined) => (config: Parameters<NonNullable<Parameters<Bench['restart']>[1]>>[0]) => {
+    config.retention = { noticeDays, everySeconds: 0.1 };
+    for (const project of config.systems.hpc_one?.projects ?? []) {
+      if (days === undefined) delete project.retentionDays;
+      else project.retentionDays = days;
+    }
+  };
 
 before(async () => {
-  bench = await openBench({ ownProcess: true, adjust: keepFor(keptDays) });
+  bench = await openBench({ ownProcess: true, adjust: withRetention(retentionDays) });
   me = await bench.user('42');
 });
 after(() => bench.dispose());
 
 const restart = async (how: 'SIGTERM' | 'SIGKILL', days: number | undefined) => {
-  await bench.restart(how, keepFor(days));
+  await bench.restart(how, withRetention(days));
   me = await bench.user('42');
 };
-const workspaceOf = (job: Job) => join(bench.server.data, 'workspaces', job.job_id);
-const eventsOf = async (job: Job, kind: string) => {
+const workspacePath = (job: Job) => join(bench.server.data, 'workspaces', job.job_id);
+const listEvents = async (job: Job, kind: string) => {
   const rows = await bench.rows<{ data: string }>('select data from events where job = ? and kind = ?', job.id, kind);
   return rows.map(({ data }) => JSON.parse(data) as Record<string, string>);
 };
 
-/** A job with files that ended so many days ago. */
-async function endedAgo(days: number, owner = me): Promise<Job> {
+/** Runs a job with files, and sets its end to a number of days ago. */
+async function jobEndedDaysAgo(days: number, owner = me): Promise<Job> {
   const job = await ranJob(owner, { command: 'echo output' }, await zipOf({ input: 'x'.repeat(5000) }));
-  await bench.tamper('update jobs set ended_at = ? where id = ?', Date.now() - days * day, job.id);
+  await bench.tamper('update jobs set ended_at = ? where id = ?', Date.now() - days * dayMs, job.id);
   return job;
 }
 
-/** Long enough for the janitor to have come by, however slow the machine: it has announced a job that was due. */
-async function roundsPass(): Promise<void> {
-  for (let round = 0; round < 2; round++) {
-    const marker = await endedAgo(keptDays - noticeDays + 1);
-    await until('the janitor comes by', async () =>
-      (await eventsOf(marker, 'job.expiring')).length > 0 ? true : undefined,
+/** Waits until the retention worker has run twice, however slow the machine is: it has announced two jobs that were due. */
+async function waitForWorker(): Promise<void> {
+  for (let run = 0; run < 2; run++) {
+    const marker = await jobEndedDaysAgo(retentionDays - noticeDays + 1);
+    await until('the retention worker announces the marker job', async () =>
+      (await listEvents(marker, 'job.expiring')).length > 0 ? true : undefined,
     );
   }
 }
 
-async function announced(job: Job): Promise<string> {
-  const [event] = await until('the owner is told', async () => {
-    const events = await eventsOf(job, 'job.expiring');
+/** Waits for the announcement, and returns the announced date. */
+async function waitForAnnouncement(job: Job): Promise<string> {
+  const [event] = await until('the owner is notified', async () => {
+    const events = await listEvents(job, 'job.expiring');
     return events.length > 0 ? events : undefined;
   });
   assert.equal(event?.job_id, job.job_id);
   return event?.deletes_at ?? '';
 }
 
-describe('the files of finished jobs', () => {
-  test('are kept, and nobody is told anything, until the notice is due', async () => {
-    const job = await endedAgo(keptDays - noticeDays - 1);
-    await roundsPass();
-    assert.deepEqual(await eventsOf(job, 'job.expiring'), []);
-    assert.ok(existsSync(workspaceOf(job)));
+describe('files of finished jobs', () => {
+  test('are kept without any event until the notice is due', async () => {
+    const job = await jobEndedDaysAgo(retentionDays - noticeDays - 1);
+    await waitForWorker();
+    assert.deepEqual(await listEvents(job, 'job.expiring'), []);
+    assert.ok(existsSync(workspacePath(job)));
   });
 
-  test('are announced with their date in time, once, and are still there', async () => {
-    const job = await endedAgo(keptDays - noticeDays);
-    const date = Date.parse(await announced(job));
+  test('are announced once, with the date of their deletion, and are not deleted yet', async () => {
+    const job = await jobEndedDaysAgo(retentionDays - noticeDays);
+    const date = Date.parse(await waitForAnnouncement(job));
     const [row] = await bench.rows<{ ended_at: number }>('select ended_at from jobs where id = ?', job.id);
-    const due = (row?.ended_at ?? 0) + keptDays * day;
-    assert.ok(date >= due && date < due + day, 'on the day that the configuration says');
-    await roundsPass();
-    await restart('SIGKILL', keptDays);
-    await roundsPass();
-    assert.equal((await eventsOf(job, 'job.expiring')).length, 1);
-    assert.ok(existsSync(workspaceOf(job)));
+    const due = (row?.ended_at ?? 0) + retentionDays * dayMs;
+    assert.ok(date >= due && date < due + dayMs, 'on the configured day');
+    await waitForWorker();
+    await restart('SIGKILL', retentionDays);
+    await waitForWorker();
+    assert.equal((await listEvents(job, 'job.expiring')).length, 1);
+    assert.ok(existsSync(workspacePath(job)));
   });
 
-  test('are deleted when their time has come, as by DELETE: stage, space and event, once', async () => {
-    const job = await endedAgo(keptDays + 1);
-    await announced(job);
+  test('are deleted once when they expire, with the same stage, freed space and event as a DELETE request', async () => {
+    const job = await jobEndedDaysAgo(retentionDays + 1);
+    await waitForAnnouncement(job);
     const before = await me.quota('hpc_one', 'proj_hpc_one_01');
     await bench.tamper('update jobs set expires_at = ? where id = ?', Date.now() - 1, job.id);
-    await until('the files are deleted', () => (existsSync(workspaceOf(job)) ? undefined : true));
+    await until('the files are deleted', () => (existsSync(workspacePath(job)) ? undefined : true));
     const { body } = await me.get<Job>(pathOf(job));
     assert.deepEqual([body.stage, body.terminal_stage, body.failed], ['DELETED', true, false]);
     const after = await me.quota('hpc_one', 'proj_hpc_one_01');
     assert.ok(after.space_left > before.space_left + 5);
     assert.equal(after.time_left, before.time_left);
-    await roundsPass();
+    await waitForWorker();
     const freed = (await movementsOf(me, job, 'space')).filter((movement) => movement.kind === 'free');
     assert.deepEqual(
       freed.map((movement) => movement.actor),
       ['bursar'],
     );
-    assert.equal((await eventsOf(job, 'job.deleted')).length, 1);
+    assert.equal((await listEvents(job, 'job.deleted')).length, 1);
     assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
     await assertExplained(me);
   });
 
-  test('are announced before they go, however long ago their job ended', async () => {
-    const job = await endedAgo(10 * keptDays);
-    const earliest = Date.now() + noticeDays * day;
-    assert.ok(Date.parse(await announced(job)) >= earliest - 60_000);
-    await roundsPass();
-    assert.ok(existsSync(workspaceOf(job)));
+  test('are announced before they are deleted, however long ago their job ended', async () => {
+    const job = await jobEndedDaysAgo(10 * retentionDays);
+    const earliest = Date.now() + noticeDays * dayMs;
+    assert.ok(Date.parse(await waitForAnnouncement(job)) >= earliest - 60_000);
+    await waitForWorker();
+    assert.ok(existsSync(workspacePath(job)));
   });
 
-  test('are not touched while the job runs, nor in a project that keeps its files', async () => {
+  test('are kept in a project without a retention period', async () => {
     const zip = await zipOf({ 'main.sh': 'echo kept\n' });
-    const kept = await ranJob(me, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
-    await bench.tamper('update jobs set ended_at = 1 where id = ?', kept.id);
-    await roundsPass();
-    assert.deepEqual(await eventsOf(kept, 'job.expiring'), []);
-    assert.ok(existsSync(workspaceOf(kept)));
+    const keptJob = await ranJob(me, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
+    await bench.tamper('update jobs set ended_at = 1 where id = ?', keptJob.id);
+    await waitForWorker();
+    assert.deepEqual(await listEvents(keptJob, 'job.expiring'), []);
+    assert.ok(existsSync(workspacePath(keptJob)));
   });
 
-  test('are kept when the project no longer says how long; should it say so again, owners are told anew', async () => {
-    const job = await endedAgo(keptDays + 1);
-    await announced(job);
+  test('are kept when the retention period is removed, and announced again when it is restored', async () => {
+    const job = await jobEndedDaysAgo(retentionDays + 1);
+    await waitForAnnouncement(job);
     await restart('SIGTERM', undefined);
-    const withdrawn = async () => {
+    const isWithdrawn = async () => {
       const [row] = await bench.rows<{ expires_at: number | null }>('select expires_at from jobs where id = ?', job.id);
       return row?.expires_at === null ? true : undefined;
     };
-    await until('the announcement is taken back', withdrawn);
+    await until('the announcement is withdrawn', isWithdrawn);
     await bench.tamper('update jobs set expires_at = 1 where id = ?', job.id);
-    await until('the next one is taken back', withdrawn);
-    assert.ok(existsSync(workspaceOf(job)));
-    await restart('SIGTERM', keptDays);
-    await until('the owner is told again', async () =>
-      (await eventsOf(job, 'job.expiring')).length === 2 ? true : undefined,
+    await until('the next announcement is withdrawn', isWithdrawn);
+    assert.ok(existsSync(workspacePath(job)));
+    await restart('SIGTERM', retentionDays);
+    await until('the owner is notified again', async () =>
+      (await listEvents(job, 'job.expiring')).length === 2 ? true : undefined,
     );
-    assert.ok(existsSync(workspaceOf(job)));
+    assert.ok(existsSync(workspacePath(job)));
   });
 });
 
-test('whatever is killed and whenever, each owner is told once, and each job is deleted once', async () => {
+test('a server killed at random times announces each job once and deletes each job once', async () => {
   const owner = await bench.user('43');
   const jobs: Job[] = [];
-  for (let count = 0; count < 25; count++) jobs.push(await endedAgo(keptDays + 1, owner));
+  for (let count = 0; count < 25; count++) jobs.push(await jobEndedDaysAgo(retentionDays + 1, owner));
   const kill = async () => {
     await sleep(Math.random() * 300);
-    await restart('SIGKILL', keptDays);
+    await restart('SIGKILL', retentionDays);
   };
   await bench.tamper("update jobs set expires_at = null where owner = '43'");
   await bench.tamper("delete from events where kind = 'job.expiring' and user_id = '43'");
   await kill();
-  await until('all are announced', async () => {
-    const told = await Promise.all(jobs.map((job) => eventsOf(job, 'job.expiring')));
-    return told.every((events) => events.length > 0) ? true : undefined;
+  await until('all jobs are announced', async () => {
+    const announcements = await Promise.all(jobs.map((job) => listEvents(job, 'job.expiring')));
+    return announcements.every((events) => events.length > 0) ? true : undefined;
   });
   await bench.tamper("update jobs set expires_at = 1 where owner = '43'");
   for (let round = 0; round < 3; round++) await kill();
-  await until('all are deleted', () => (jobs.some((job) => existsSync(workspaceOf(job))) ? undefined : true));
+  await until('all jobs are deleted', () => (jobs.some((job) => existsSync(workspacePath(job))) ? undefined : true));
   for (const job of jobs) {
-    assert.equal((await eventsOf(job, 'job.expiring')).length, 1);
-    assert.equal((await eventsOf(job, 'job.deleted')).length, 1);
+    assert.equal((await listEvents(job, 'job.expiring')).length, 1);
+    assert.equal((await listEvents(job, 'job.deleted')).length, 1);
   }
   await assertBalanced(bench.admin);
 });

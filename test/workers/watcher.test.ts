@@ -18,7 +18,7 @@ import { startWatcher } from '../../src/workers/watcher.ts';
 import { openTestDatabase, shownAs, type TestDatabase } from '../support/database-settings.ts';
 import { until } from '../support/until.ts';
 
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const jobId = '7B0C3D2E-0000-4000-8000-000000000001';
 
 const queued = (ref: string, held = false): Observation => ({ jobId, ref, kind: 'queued', held });
@@ -29,33 +29,32 @@ const finished = (ref: string): Observation => ({
 });
 
 /**
- * What the engine says is written out here, and so is what happens to the books while it is asked: no real one can be made
- * to do that at a given moment.
+ * Uses a fake engine, because these races need the engine's report, and the changes to the database during a poll, at an exact
+ * moment that no real engine can be made to show.
  */
-describe('the watcher', () => {
-  let books: TestDatabase;
+describe('watcher', () => {
+  let database: TestDatabase;
   let loop: Loop | undefined;
-  let says: Observation[];
-  let whileAsked: () => Promise<unknown>;
-  let looks: number;
-  let done: string[];
-  /** What the job left itself. */
-  let left: JobEnd | null;
+  let reported: Observation[];
+  let duringPoll: () => Promise<unknown>;
+  let pollCount: number;
+  let engineCalls: string[];
+  let endRecord: JobEnd | null;
 
   beforeEach(async () => {
-    books = await openTestDatabase(['1'], 10_000, 1000);
-    await openSystem(books.db, 'sys', 1);
-    [says, whileAsked, looks, done, left] = [[], async () => undefined, 0, [], null];
+    database = await openTestDatabase(['1'], 10_000, 1000);
+    await openSystem(database.db, 'sys', 1);
+    [reported, duringPoll, pollCount, engineCalls, endRecord] = [[], async () => undefined, 0, [], null];
   });
   afterEach(async () => {
     await loop?.stop();
     loop = undefined;
-    await books.close();
+    await database.close();
   });
 
-  /** A job as the dispatcher leaves it. */
-  async function store(state: JobState, ref: string | null): Promise<void> {
-    const { db } = books;
+  /** Inserts a job as the dispatcher leaves it. */
+  async function insertTestJob(state: JobState, ref: string | null): Promise<void> {
+    const { db } = database;
     const project = await findProject(db, 'sys', 'proj');
     const accounts =
       project && (await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, '1'));
@@ -68,37 +67,37 @@ describe('the watcher', () => {
       const note = { actor: '1', reason: 'x', at: 2 };
       await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 3600, spaceBytes: 1 }, note);
     });
-    await change(state, ref);
+    await changeJob(state, ref);
   }
 
-  /** As another loop or another instance does. */
-  const change = (state: JobState, ref: string | null) =>
-    books.db.updateTable('jobs').set({ state, engine_ref: ref }).where('job_id', '=', jobId).execute();
-  const stateInBooks = async () => (await findJob(books.db, jobId))?.status.state;
+  /** Changes the job as another worker or another instance does. */
+  const changeJob = (state: JobState, ref: string | null) =>
+    database.db.updateTable('jobs').set({ state, engine_ref: ref }).where('job_id', '=', jobId).execute();
+  const storedState = async () => (await findJob(database.db, jobId))?.status.state;
 
-  function watch(): void {
+  function startTestWatcher(): void {
     const engine: Partial<Engine> = {
       async observe() {
-        const told = says;
-        await whileAsked();
-        looks += 1;
-        return told;
+        const observations = reported;
+        await duringPoll();
+        pollCount += 1;
+        return observations;
       },
-      release: async (refs) => void done.push(`release ${[...refs.values()]}`),
-      discard: async (refs) => void done.push(`discard ${refs}`),
-      forget: async (jobIds) => void done.push(`forget ${jobIds.length}`),
+      release: async (refs) => void engineCalls.push(`release ${[...refs.values()]}`),
+      discard: async (refs) => void engineCalls.push(`discard ${refs}`),
+      forget: async (jobIds) => void engineCalls.push(`forget ${jobIds.length}`),
       inspectMissing: async (missing) =>
-        new Map(left === null ? [] : [...missing.keys()].map((name) => [name, left as JobEnd])),
+        new Map(endRecord === null ? [] : [...missing.keys()].map((name) => [name, endRecord as JobEnd])),
       onChange: () => undefined,
     };
-    const worker = {
+    const deps = {
       ...{
-        db: books.db,
-        lease: { assertValid: () => undefined, transaction: (work) => inTransaction(books.db, work) },
+        db: database.db,
+        lease: { assertValid: () => undefined, transaction: (work) => inTransaction(database.db, work) },
       },
       ...{
         engine: engine as Engine,
-        system: toHpcSystems(books.config).get('sys'),
+        system: toHpcSystems(database.config).get('sys'),
         workspaces: {
           measureBytes: async () => 1,
           pathsOf: () => ({ directory: '', stdout: '', stderr: '' }),
@@ -110,107 +109,107 @@ describe('the watcher', () => {
         missingAlarmMs: 1e9,
         metrics: { increment: () => undefined, setGauge: () => undefined },
       },
-      ...{ publish: () => undefined, now: () => 10_000, log: silent },
+      ...{ publish: () => undefined, now: () => 10_000, log: silentLog },
     } as Partial<LeasedSystemDeps> as LeasedSystemDeps;
-    loop = startWatcher(worker, () => undefined);
+    loop = startWatcher(deps, () => undefined);
   }
 
-  /** Lets whole looks go by: the one that is under way, and another one. */
-  async function afterLooks(): Promise<void> {
-    const before = looks;
-    await until('more looks', () => looks >= before + 3 || undefined);
+  /** Waits for whole polls: the current one, and another one that starts after this call. */
+  async function waitForPolls(): Promise<void> {
+    const before = pollCount;
+    await until('more polls', () => pollCount >= before + 3 || undefined);
   }
 
-  const byItself = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 } as const;
-  const bySignal = { outcome: 'failed', reason: 'killed by SIGTERM', exitCode: null } as const;
-  for (const [what, own, outcome] of [
-    ['ended by itself: so it did', byItself, 'succeeded'],
-    ['was killed: so it was', bySignal, 'cancelled_by_site'],
-    ['left nothing: so it was', null, 'cancelled_by_site'],
+  const exitedNormally = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 } as const;
+  const killedBySignal = { outcome: 'failed', reason: 'killed by SIGTERM', exitCode: null } as const;
+  for (const [condition, record, outcome] of [
+    ['its end record has an exit code', exitedNormally, 'succeeded'],
+    ['its end record names a signal', killedBySignal, 'cancelled_by_site'],
+    ['it has no end record', null, 'cancelled_by_site'],
   ] as const) {
-    test(`is told that a job was cancelled, which nobody asked for, and which ${what}`, async () => {
-      await store('queued', '7');
-      left = own && { ...own, startedAt: 5000, endedAt: 6000, elapsedSeconds: 1 };
-      says = [{ ...finished('7'), outcome: 'cancelled', reason: 'CANCELLED', exitCode: null } as Observation];
-      watch();
-      await until('it has ended', async () => (await stateInBooks()) === 'ended' || undefined);
-      const status = (await findJob(books.db, jobId))?.status;
+    test(`stores ${outcome} for a job that the engine reports as cancelled without a request if ${condition}`, async () => {
+      await insertTestJob('queued', '7');
+      endRecord = record && { ...record, startedAt: 5000, endedAt: 6000, elapsedSeconds: 1 };
+      reported = [{ ...finished('7'), outcome: 'cancelled', reason: 'CANCELLED', exitCode: null } as Observation];
+      startTestWatcher();
+      await until('the job has ended', async () => (await storedState()) === 'ended' || undefined);
+      const status = (await findJob(database.db, jobId))?.status;
       assert.equal(status?.state === 'ended' && status.outcome, outcome);
     });
   }
 
-  test('does nothing about what the books know, and follows what is news', async () => {
-    await store('queued', '7');
-    says = [queued('7')];
-    watch();
-    await afterLooks();
-    assert.deepEqual([await stateInBooks(), done], ['queued', []]);
-    says = [running('7')];
-    await afterLooks();
-    assert.deepEqual([await stateInBooks(), done], ['running', []]);
-    says = [];
-    await afterLooks();
-    assert.equal(await stateInBooks(), 'running');
-    says = [finished('7')];
-    await until('the end is stored', async () => (await stateInBooks()) === 'ended' || undefined);
-    await until('the engine may forget it', () => done[0]);
-    assert.equal(done[0], 'forget 1');
+  test('ignores a report without a change, and stores one with a change', async () => {
+    await insertTestJob('queued', '7');
+    reported = [queued('7')];
+    startTestWatcher();
+    await waitForPolls();
+    assert.deepEqual([await storedState(), engineCalls], ['queued', []]);
+    reported = [running('7')];
+    await waitForPolls();
+    assert.deepEqual([await storedState(), engineCalls], ['running', []]);
+    reported = [];
+    await waitForPolls();
+    assert.equal(await storedState(), 'running');
+    reported = [finished('7')];
+    await until('the end is stored', async () => (await storedState()) === 'ended' || undefined);
+    await until('the engine is told to forget the job', () => engineCalls[0]);
+    assert.equal(engineCalls[0], 'forget 1');
   });
 
-  test('releases what is held, look after look, and discards what is not the submission in the books', async () => {
-    await store('queued', '7');
-    says = [queued('7', true), queued('8', true)];
-    watch();
-    await afterLooks();
-    assert.deepEqual(done.slice(0, 4), ['release 7', 'discard 8', 'release 7', 'discard 8']);
+  test('releases held jobs and discards submissions that are not the stored one, on every poll', async () => {
+    await insertTestJob('queued', '7');
+    reported = [queued('7', true), queued('8', true)];
+    startTestWatcher();
+    await waitForPolls();
+    assert.deepEqual(engineCalls.slice(0, 4), ['release 7', 'discard 8', 'release 7', 'discard 8']);
   });
 
-  test('leaves a job alone that the dispatcher has not stored, even its end', async () => {
-    await store('submitting', null);
-    says = [finished('7')];
-    watch();
-    await afterLooks();
-    assert.deepEqual([await stateInBooks(), done], ['submitting', []]);
-    await change('queued', '7');
-    await until('the end is stored', async () => (await stateInBooks()) === 'ended' || undefined);
+  test('ignores a job whose engine id the dispatcher has not stored yet, even if it has ended', async () => {
+    await insertTestJob('submitting', null);
+    reported = [finished('7')];
+    startTestWatcher();
+    await waitForPolls();
+    assert.deepEqual([await storedState(), engineCalls], ['submitting', []]);
+    await changeJob('queued', '7');
+    await until('the end is stored', async () => (await storedState()) === 'ended' || undefined);
   });
 
-  test('goes by the books as they are after the look: the end of a job that was stored meanwhile is not forgotten', async () => {
-    says = [finished('7')];
-    // There was no such job when the look began; when it ends, the dispatcher is still at it.
-    whileAsked = async () => {
-      whileAsked = async () => undefined;
-      await store('submitting', null);
+  test('does not let the engine forget a job that was inserted during the poll', async () => {
+    reported = [finished('7')];
+    // The job is not stored when the poll starts. When it ends, the dispatcher is still submitting the job.
+    duringPoll = async () => {
+      duringPoll = async () => undefined;
+      await insertTestJob('submitting', null);
     };
-    watch();
-    await afterLooks();
-    assert.deepEqual([await stateInBooks(), done], ['submitting', []]);
+    startTestWatcher();
+    await waitForPolls();
+    assert.deepEqual([await storedState(), engineCalls], ['submitting', []]);
   });
 
-  test('does not take for a stray what was stored during the look', async () => {
-    await store('submitting', null);
-    says = [queued('7', true)];
-    whileAsked = () => change('queued', '7');
-    watch();
-    await afterLooks();
-    assert.deepEqual(new Set(done), new Set(['release 7']));
+  test('does not discard a submission whose engine id was stored during the poll', async () => {
+    await insertTestJob('submitting', null);
+    reported = [queued('7', true)];
+    duringPoll = () => changeJob('queued', '7');
+    startTestWatcher();
+    await waitForPolls();
+    assert.deepEqual(new Set(engineCalls), new Set(['release 7']));
   });
 
-  test('sees what changes in the books between two looks, while the engine says the same', async () => {
-    await store('running', '7');
-    says = [running('7')];
-    watch();
-    await afterLooks();
-    assert.deepEqual(done, []);
-    // Another holder gave it back, and it was submitted anew.
-    await change('queued', '9');
-    await until('the old one is discarded', () => done.includes('discard 7') || undefined);
-    says = [running('9')];
-    await until('the new one runs', async () => (await stateInBooks()) === 'running' || undefined);
-    // It has ended there; here the end is told again, and the engine may forget it.
-    await change('ended', '9');
-    done = [];
-    says = [finished('9')];
-    await until('it may be forgotten', () => done.includes('forget 1') || undefined);
+  test('notices database changes between two polls while the engine reports the same', async () => {
+    await insertTestJob('running', '7');
+    reported = [running('7')];
+    startTestWatcher();
+    await waitForPolls();
+    assert.deepEqual(engineCalls, []);
+    // Another instance returned the job to the dispatcher, and it was submitted again.
+    await changeJob('queued', '9');
+    await until('the old submission is discarded', () => engineCalls.includes('discard 7') || undefined);
+    reported = [running('9')];
+    await until('the new submission runs', async () => (await storedState()) === 'running' || undefined);
+    // The end is already stored when the engine reports it: the engine may forget the job.
+    await changeJob('ended', '9');
+    engineCalls = [];
+    reported = [finished('9')];
+    await until('the engine is told to forget it', () => engineCalls.includes('forget 1') || undefined);
   });
 });
