@@ -6,7 +6,7 @@ import { createDependencies } from './composition/dependencies.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
-import type { Db } from './store/database/tables.ts';
+import type { Db } from './store/database/handle.ts';
 import { cleanUpSpool } from './workers/cleanup.ts';
 
 /** A Bursar that is ready to listen. */

@@ -30,8 +30,7 @@ import { readTimeline } from '../services/jobs/timeline.ts';
 import { updateGauges } from '../services/systems/measure.ts';
 import { pauseSystem } from '../services/systems/pause-system.ts';
 import { readSystems } from '../services/systems/read-systems.ts';
-import { booksVersionOf } from '../store/database/query-cache.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db } from '../store/database/handle.ts';
 import { tokenByHash } from '../store/identity/tokens.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -67,7 +66,7 @@ export async function startApi(
       return metrics.toPrometheusText();
     },
     onAnswer: answerCounter(metrics),
-    booksVersion: booksVersionOf(db),
+    booksVersion: db.backend.commitVersion,
     heartbeatMs: events.heartbeatSeconds * 1000,
     startingPoint: startingPoint.bind(null, { db, feed }),
     followEvents: followEvents.bind(null, { db, feed }),

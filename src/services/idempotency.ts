@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { BursarError } from '../domain/errors.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import {
   acquireKey,
@@ -32,7 +32,7 @@ export async function runOnce<T>(
   db: Db,
   request: IdempotentRequest | null,
   now: number,
-  act: (tx: Db) => Promise<T>,
+  act: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   return await inTransaction(db, async (tx) => {
     if (request === null) return await act(tx);
@@ -72,7 +72,7 @@ export interface KeyClaim {
    * Stores the answer, inside the transaction of what the request does. Throws when the claim has been lost, so that
    * nothing is done twice.
    */
-  answer(tx: Db, response: string, bodySha256: string): Promise<void>;
+  answer(tx: Tx, response: string, bodySha256: string): Promise<void>;
   /** For a request that came to nothing. */
   free(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import { BursarError } from '../domain/errors.ts';
 import type { HpcSystem } from '../domain/systems/system.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db } from '../store/database/handle.ts';
 import { findProject, type ProjectRecord } from '../store/identity/projects.ts';
 
 export type Systems = ReadonlyMap<string, HpcSystem>;

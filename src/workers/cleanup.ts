@@ -1,5 +1,5 @@
 import type { Spool } from '../files/spool/spool.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db } from '../store/database/handle.ts';
 import { jobsOfInputs, jobsWithoutFiles } from '../store/jobs/job-queue.ts';
 import type { SystemDeps } from './system-deps.ts';
 

@@ -1,5 +1,5 @@
 import { BursarError } from '../domain/errors.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import { acquireLease, type Lease, releaseLease, renewLease, requireLease } from '../store/systems/leases.ts';
 import { type Logger, startLoop } from './loop.ts';
@@ -9,7 +9,7 @@ export interface HeldLease {
   /** Throws `lease_lost` if the lease may have expired. Call it before every external side effect. */
   assertValid(): void;
   /** Runs a transaction that commits only if no other process has acquired the lease by then. */
-  transaction<T>(work: (tx: Db) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
 }
 
 /** Work that runs while a lease is held. */

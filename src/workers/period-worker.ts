@@ -1,5 +1,5 @@
 import { msPerDay } from '../domain/units.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db } from '../store/database/handle.ts';
 import { deleteTestDeliveries } from '../store/events/deliveries.ts';
 import { expireEvents, insertEvents } from '../store/events/events.ts';
 import { listMembers } from '../store/identity/members.ts';

@@ -1,6 +1,6 @@
 import { toJobReference } from '../contract/event.ts';
 import { msPerDay } from '../domain/units.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import { insertEvent } from '../store/events/events.ts';
 import { listProjects } from '../store/identity/projects.ts';

@@ -4,7 +4,7 @@ import type { Spool } from '../files/spool/spool.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { ZipLimits } from '../files/zip/zip-directory.ts';
 import type { Metrics } from '../metrics/registry.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db } from '../store/database/handle.ts';
 import type { HeldLease } from './hold-lease.ts';
 import type { Logger } from './loop.ts';
 

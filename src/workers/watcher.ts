@@ -1,6 +1,5 @@
 import { isStateChange, type Observation, transition } from '../domain/jobs/transition.ts';
 import { type PollResult, statusAfterPoll } from '../domain/systems/health.ts';
-import { whenChanged } from '../store/database/query-cache.ts';
 import { type UnfinishedJob, unfinishedAmong, unfinishedJobs } from '../store/jobs/job-queue.ts';
 import { findJob } from '../store/jobs/jobs.ts';
 import { setSystemStatus } from '../store/systems/systems.ts';
@@ -20,10 +19,10 @@ const recentPolls = 3;
 export function startWatcher(deps: LeasedSystemDeps, onReturned: () => void): Loop {
   const { db, lease, engine, system, minPollMs, maxPollMs, metrics, now, log } = deps;
   const missingJobs = createMissingJobTracker(deps, onReturned);
-  const readUnfinishedJobs = whenChanged(db, async () => {
+  const readUnfinishedJobs = async () => {
     const unfinished = await unfinishedJobs(db, system.name);
     return { unfinished, expected: jobsInEngine(unfinished) };
-  });
+  };
   const recentPollMs: number[] = [];
   let lagMs = 0;
   let consecutiveFailures = 0;

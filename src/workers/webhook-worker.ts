@@ -1,7 +1,7 @@
 import { toEventJson } from '../contract/event.ts';
 import { toMessageId, toTestEventJson } from '../contract/webhook.ts';
 import type { Metrics } from '../metrics/registry.ts';
-import type { Db } from '../store/database/tables.ts';
+import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import {
   deliveryQueues,
@@ -118,7 +118,7 @@ async function storeResult(deps: WebhookWorkerDeps, delivery: LeasedDelivery, re
 
 /** After a failed attempt. Returns whether the webhook has been disabled. */
 async function pauseOrDisable(
-  tx: Db,
+  tx: Tx,
   deps: WebhookWorkerDeps,
   { webhook }: LeasedDelivery,
   { status, error }: AttemptResult,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { Db } from '../../src/store/database/tables.ts';
+import type { Db } from '../../src/store/database/handle.ts';
 import { type AccountSet, findAccounts } from '../../src/store/ledger/accounts.ts';
 import { currentPeriod } from '../../src/store/ledger/periods.ts';
 

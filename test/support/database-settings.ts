@@ -5,7 +5,7 @@ import type { Config } from '../../src/config/schema.ts';
 import { validateConfig } from '../../src/config/validate.ts';
 import { enrolUser, syncProjects } from '../../src/services/identity/enrolment.ts';
 import { openDatabase as open } from '../../src/store/database/database.ts';
-import type { Db } from '../../src/store/database/tables.ts';
+import type { Db } from '../../src/store/database/handle.ts';
 import { databaseOf, dropDatabase, prepareDatabase } from './database.ts';
 
 export interface TestDatabase {

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import { connectDatabase, type DatabaseSettings } from '../../src/store/database/database.ts';
-import type { Db } from '../../src/store/database/tables.ts';
+import type { Db } from '../../src/store/database/handle.ts';
 
 /**
  * The database that the tests of this process run on: SQLite, or with BURSAR_TEST_DATABASE=postgres a database of its

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
-import { dialectOf } from '../../src/store/database/dialect.ts';
-import type { Db } from '../../src/store/database/tables.ts';
+import type { Db } from '../../src/store/database/handle.ts';
 
 export interface ManyJobs {
   owner: string;
@@ -44,7 +43,7 @@ export async function storeManyJobs(db: Db, { owner, hpc, project, count }: Many
            'title ' || (i % 50), ${stage}, case when i % 500 = 1 then 1 else 0 end,
            case when i % 100 = 0 then 0 else 1 end, i * 1000, i - ${sql.lit(from - 1 - Number(version))}
     from n`.execute(db);
-  await dialectOf(db).setLastNumber(db, 'jobs', from + count - 1);
+  await db.backend.dialect.setLastId(db, 'jobs', from + count - 1);
   await db
     .updateTable('users')
     .set((eb) => ({ jobs_version: eb('jobs_version', '+', count) }))

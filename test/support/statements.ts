@@ -1,6 +1,5 @@
 import { type CompiledQuery, type KyselyPlugin, sql } from 'kysely';
-import { dialectOf } from '../../src/store/database/dialect.ts';
-import type { Db } from '../../src/store/database/tables.ts';
+import type { Db } from '../../src/store/database/handle.ts';
 
 export interface WatchedDb {
   db: Db;
@@ -19,7 +18,11 @@ export function watchStatements(db: Db): WatchedDb {
     statements.push(textOf(query));
     return execute(query, ...options);
   };
-  return { db: watched, statements };
+  const backend = {
+    ...db.backend,
+    run: async (handle, query) => (await handle.executeQuery(query)).rows,
+  } as Db['backend'];
+  return { db: Object.assign(watched, { backend }), statements };
 }
 
 function textOf({ sql: text, parameters }: CompiledQuery): string {
@@ -31,7 +34,7 @@ const literal = (value: unknown) => (typeof value === 'number' ? String(value) :
 
 /** What the database does for a statement: whether it looks at every job, and whether it puts what it found in order. */
 export async function planOf(db: Db, statement: string): Promise<{ readsAll: boolean; sorts: boolean; text: string }> {
-  const isSqlite = dialectOf(db).name === 'sqlite';
+  const isSqlite = db.backend.dialect.name === 'sqlite';
   const explain = sql.raw<Record<string, string>>(`explain ${isSqlite ? 'query plan' : ''} ${statement}`);
   const lines = (await explain.execute(db)).rows.map((row) => row.detail ?? row['QUERY PLAN'] ?? '');
   const text = `${statement}\n${lines.join('\n')}`;

@@ -1,4 +1,4 @@
-import type { Db } from '../../src/store/database/tables.ts';
+import type { Db } from '../../src/store/database/handle.ts';
 
 /**
  * Every row of every table, in an order that does not depend on the database; except the mark of a data folder and

@@ -6,7 +6,8 @@ import { toHpcSystems } from '../../src/config/hpc-systems.ts';
 import { createRemoteWorkspaces } from '../../src/files/workspaces/remote/remote-workspaces.ts';
 import { deleteFiles } from '../../src/services/jobs/end-job.ts';
 import { createSshShell } from '../../src/shell/ssh-shell.ts';
-import type { Db } from '../../src/store/database/tables.ts';
+import type { Db } from '../../src/store/database/handle.ts';
+import { inTransaction } from '../../src/store/database/transaction.ts';
 import { findProject } from '../../src/store/identity/projects.ts';
 import { findJob, insertJob, updateStatus } from '../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../src/store/ledger/accounts.ts';
@@ -30,7 +31,7 @@ async function insertEndedJob(db: Db): Promise<void> {
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
-  await db.transaction().execute(async (tx) => {
+  await inTransaction(db, async (tx) => {
     const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
     await reserve(
       tx,

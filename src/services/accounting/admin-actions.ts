@@ -1,5 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { findMember, type MemberStatus, setMemberStatus } from '../../store/identity/members.ts';
 import { closeProject, findProject, type NewProject, type ProjectRecord } from '../../store/identity/projects.ts';
@@ -17,7 +17,7 @@ export interface AdministrativeAct<T> {
   act: string;
   subject: string;
   details: Readonly<Record<string, unknown>>;
-  carryOut(tx: Db, now: number): Promise<T>;
+  carryOut(tx: Tx, now: number): Promise<T>;
 }
 
 export function requireAdmin(actor: Actor): void {
@@ -33,7 +33,7 @@ export async function administer<T>(
   now: number,
 ): Promise<T> {
   requireAdmin(actor);
-  const work = async (tx: Db) => {
+  const work = async (tx: Tx) => {
     const answer = await carryOut(tx, now);
     await insertAudit(tx, { actor: actor.userId, act, subject, details, at: now });
     return answer;
@@ -50,7 +50,7 @@ export function grantAct(actor: Actor, project: ProjectRecord, act: GrantAct, de
     act: `grant.${act.kind}`,
     subject: `${project.hpc}/${project.name}`,
     details: { kind: act.kind, ...details },
-    carryOut: (tx: Db, now: number) => moveGrant(tx, project, act, actor.userId, now),
+    carryOut: (tx: Tx, now: number) => moveGrant(tx, project, act, actor.userId, now),
   };
 }
 
@@ -60,7 +60,7 @@ export function periodAct(actor: Actor, project: ProjectRecord, period: NewPerio
     act: 'grant.period',
     subject: `${project.hpc}/${project.name}`,
     details,
-    carryOut: (tx: Db, now: number) => openGrantPeriod(tx, project, period, actor.userId, now),
+    carryOut: (tx: Tx, now: number) => openGrantPeriod(tx, project, period, actor.userId, now),
   };
 }
 
@@ -71,7 +71,7 @@ export function memberAct(actor: Actor, project: ProjectRecord, userId: string, 
     act: `member.${status}`,
     subject: `${project.hpc}/${project.name}/${userId}`,
     details: { reason },
-    carryOut: async (tx: Db, now: number) => {
+    carryOut: async (tx: Tx, now: number) => {
       if (!(await userExists(tx, userId))) {
         throw new BursarError('user_unknown', 'There is no user of that identifier. GET /admin/users/ lists them.');
       }
@@ -90,7 +90,7 @@ export function newProjectAct(actor: Actor, project: NewProject, details: Detail
     act: 'project.create',
     subject: `${project.hpc}/${project.name}`,
     details,
-    carryOut: async (tx: Db, now: number) => {
+    carryOut: async (tx: Tx, now: number) => {
       if ((await findProject(tx, project.hpc, project.name)) !== undefined) {
         throw new BursarError('conflict', `${project.hpc} has a project ${project.name} already.`);
       }
@@ -109,7 +109,7 @@ export function closeProjectAct(actor: Actor, project: ProjectRecord, reason: st
     act: 'project.close',
     subject: `${project.hpc}/${project.name}`,
     details: { reason },
-    carryOut: async (tx: Db, now: number) => {
+    carryOut: async (tx: Tx, now: number) => {
       await closeProject(tx, project.id, now);
       return { ...project, closedAt: project.closedAt ?? now };
     },

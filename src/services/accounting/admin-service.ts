@@ -13,7 +13,7 @@ import { toIsoTime } from '../../contract/json-format.ts';
 import { publicAccount } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import { bytesPerKb, publicUnits } from '../../domain/units.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { listAudit } from '../../store/identity/audit.ts';
 import { listMembers, type MemberRecord } from '../../store/identity/members.ts';
 import { listProjects, type ProjectRecord } from '../../store/identity/projects.ts';

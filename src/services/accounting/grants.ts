@@ -1,11 +1,12 @@
 import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { publicUnits } from '../../domain/units.ts';
-import type { Db, Resource } from '../../store/database/tables.ts';
+import type { Tx } from '../../store/database/handle.ts';
+import type { Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findJob } from '../../store/jobs/jobs.ts';
-import { type Account, type AccountSet, applyMovement, findAccounts } from '../../store/ledger/accounts.ts';
+import { type Account, type AccountSet, findAccounts, lockAccount } from '../../store/ledger/accounts.ts';
 import {
   addGrant,
   chargedSeconds,
@@ -28,7 +29,7 @@ export type GrantAct = { reason: string } & (
  * Carries out one administrative movement, inside the caller's transaction. The caps of a project never promise more
  * than its pool holds, and nothing that is used or held is ever taken away.
  */
-export async function moveGrant(tx: Db, project: ProjectRecord, act: GrantAct, actor: string, now: number) {
+export async function moveGrant(tx: Tx, project: ProjectRecord, act: GrantAct, actor: string, now: number) {
   const note = { actor, reason: act.reason, at: now };
   switch (act.kind) {
     case 'top_up':
@@ -51,7 +52,7 @@ type Note = { actor: string; reason: string; at: number };
 type Change = Extract<GrantAct, { kind: 'top_up' | 'withdraw' }>;
 
 /** The reserve of the project, which is promised to nobody yet, grows or shrinks. */
-async function changePool(tx: Db, project: ProjectRecord, { kind, resource, amount }: Change, note: Note) {
+async function changePool(tx: Tx, project: ProjectRecord, { kind, resource, amount }: Change, note: Note) {
   const poolId = await poolOf(tx, project, resource, note.at);
   if (kind === 'top_up') await addGrant(tx, poolId, amount, kind, note);
   else {
@@ -60,12 +61,12 @@ async function changePool(tx: Db, project: ProjectRecord, { kind, resource, amou
       throw tooMuch(resource, amount, free, 'the part of the pool that is promised to nobody');
     }
   }
-  return [await applyMovement(tx, poolId, {})];
+  return [await lockAccount(tx, poolId)];
 }
 
 /** A member's cap grows or shrinks: together with the pool (`new`), or out of and back into its reserve (`pool`). */
 async function changeCap(
-  tx: Db,
+  tx: Tx,
   project: ProjectRecord,
   user: string,
   { kind, resource, amount, source }: Change,
@@ -84,11 +85,11 @@ async function changeCap(
       (await withdrawGrant(tx, cap.id, amount, kind, note));
     if (!taken) throw tooMuch(resource, amount, availableBalance(cap), `what user ${user} has available`);
   }
-  return [await applyMovement(tx, pool.id, {}), await applyMovement(tx, cap.id, {})];
+  return [await lockAccount(tx, pool.id), await lockAccount(tx, cap.id)];
 }
 
 async function transfer(
-  tx: Db,
+  tx: Tx,
   project: ProjectRecord,
   { from, to, resource, amount }: Extract<GrantAct, { kind: 'transfer' }>,
   note: Note,
@@ -97,16 +98,16 @@ async function transfer(
   const giver = (await sides(tx, project, from, resource, note.at)).cap;
   const taker = (await sides(tx, project, to, resource, note.at)).cap;
   // In one order, whoever gives to whom: two who waited for each other would wait for long.
-  for (const id of [giver.id, taker.id].sort((a, b) => a - b)) await applyMovement(tx, id, {});
+  for (const id of [giver.id, taker.id].sort((a, b) => a - b)) await lockAccount(tx, id);
   if (!(await withdrawGrant(tx, giver.id, amount, 'transfer', note))) {
     throw tooMuch(resource, amount, availableBalance(giver), `what user ${from} has available`);
   }
   await addGrant(tx, taker.id, amount, 'transfer', note);
-  return [await applyMovement(tx, giver.id, {}), await applyMovement(tx, taker.id, {})];
+  return [await lockAccount(tx, giver.id), await lockAccount(tx, taker.id)];
 }
 
 async function refund(
-  tx: Db,
+  tx: Tx,
   project: ProjectRecord,
   { jobId, amount }: Extract<GrantAct, { kind: 'refund' }>,
   note: Note,
@@ -122,10 +123,10 @@ async function refund(
   const accounts = await refundTime(tx, job, amount, note);
   // What comes back into a period that has ended is gone with it.
   await expireEnded(tx, note.at);
-  return await Promise.all(accounts.map(({ id }) => applyMovement(tx, id, {})));
+  return await Promise.all(accounts.map(({ id }) => lockAccount(tx, id)));
 }
 
-async function sides(tx: Db, project: ProjectRecord, user: string, resource: Resource, now: number) {
+async function sides(tx: Tx, project: ProjectRecord, user: string, resource: Resource, now: number) {
   const period = await currentPeriod(tx, project.id, now);
   const member = await findMember(tx, user, project.id);
   const accounts: AccountSet | undefined = await findAccounts(tx, project.id, period ?? 0, user);
@@ -137,7 +138,7 @@ async function sides(tx: Db, project: ProjectRecord, user: string, resource: Res
   return { pool, cap };
 }
 
-async function poolOf(tx: Db, project: ProjectRecord, resource: Resource, now: number): Promise<number> {
+async function poolOf(tx: Tx, project: ProjectRecord, resource: Resource, now: number): Promise<number> {
   if (resource === 'space') return await ensurePool(tx, project.id, 'space');
   const period = await currentPeriod(tx, project.id, now);
   if (period === undefined) {

@@ -1,5 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Tx } from '../../store/database/handle.ts';
 import { listMembers } from '../../store/identity/members.ts';
 import { lockProject, type ProjectRecord } from '../../store/identity/projects.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
@@ -22,7 +22,7 @@ export interface NewPeriod {
  * Grants a project time from a moment to another. A period without end that is under way ends where the new one
  * starts; one that overlaps with another is refused. Jobs that were held against the old one settle against it.
  */
-export async function openGrantPeriod(tx: Db, project: ProjectRecord, period: NewPeriod, actor: string, now: number) {
+export async function openGrantPeriod(tx: Tx, project: ProjectRecord, period: NewPeriod, actor: string, now: number) {
   const { endsAt, memberSeconds, reserveSeconds, reason } = period;
   const startsAt = period.startsAt ?? now;
   if (startsAt < now) throw new BursarError('conflict', 'A period cannot start in the past.');

@@ -1,6 +1,6 @@
 import { toQuotaJson } from '../../contract/quota.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { userExists } from '../../store/identity/users.ts';
 import { quotasVersion } from '../../store/jobs/versions.ts';
 import { findQuotas, type QuotaRow, quotaRows, quotasOf, versionOf } from '../../store/ledger/quotas.ts';

@@ -1,6 +1,7 @@
 import { type BurnRate, calculateBurnRate } from '../../domain/accounting/burn-rate.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { Db, Resource } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
+import type { Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
 import { balanceBefore, type MovementRecord, movementsOf, type StatementRange } from '../../store/ledger/statements.ts';
 import { type PathScope, requireProject, type Systems } from '../scope.ts';

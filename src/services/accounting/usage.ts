@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { UsageSchema } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { usageByMonth } from '../../store/ledger/statements.ts';
 
 /** What was used, by project and month: of one user, or (without one) of everybody. */

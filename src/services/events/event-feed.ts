@@ -1,5 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { lastEvents } from '../../store/events/events.ts';
 import type { Topic } from './publish.ts';
 

@@ -1,6 +1,6 @@
 import { toEventJson } from '../../contract/event.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { type EventRecord, eventRange, eventsAfter } from '../../store/events/events.ts';
 import type { EventFeed } from './event-feed.ts';
 

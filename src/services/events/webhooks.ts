@@ -10,7 +10,7 @@ import {
 } from '../../contract/webhook.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { msPerDay } from '../../domain/units.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { findDelivery, insertTestDelivery, listDeliveries, requeueDelivery } from '../../store/events/deliveries.ts';
 import { insertEvent } from '../../store/events/events.ts';
@@ -164,7 +164,7 @@ export function webhookService(deps: WebhookDeps) {
         act: 'webhook.disable',
         subject: `${userId}/${id}`,
         details: { reason },
-        carryOut: async (tx: Db, at: number) => {
+        carryOut: async (tx: Tx, at: number) => {
           const { url } = await owned(tx, userId, id);
           if (await disableWebhook(tx, id, reason, at)) {
             const data = { webhook_id: id, url, reason };

@@ -1,5 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertIdentity, insertUser, unusedUserId, userOfIdentity } from '../../store/identity/users.ts';
 import type { Caller } from './actor.ts';
@@ -72,7 +72,7 @@ async function atFirstSight({ db, now }: AuthenticationDeps, identity: Identity)
 }
 
 /** Two at once may find the same identifier unused: for one of them this fails, and it looks again. */
-async function newUser(tx: Db, now: number): Promise<string> {
+async function newUser(tx: Tx, now: number): Promise<string> {
   const userId = await unusedUserId(tx);
   await insertUser(tx, userId, 'user', now);
   return userId;

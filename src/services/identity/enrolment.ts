@@ -1,7 +1,7 @@
 import type { Config } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { bytesPerKb } from '../../domain/units.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertMember, membersToCome } from '../../store/identity/members.ts';
 import {
@@ -32,7 +32,7 @@ export async function enrolUser(db: Db, userId: string, role: Role, now: number)
 }
 
 /** The same, inside a transaction of the caller's. */
-export async function enrolInTransaction(tx: Db, userId: string, role: Role, now: number): Promise<void> {
+export async function enrolInTransaction(tx: Tx, userId: string, role: Role, now: number): Promise<void> {
   await upsertUser(tx, userId, role, now);
   await joinAutomatically(tx, userId, now);
 }
@@ -63,7 +63,7 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
 }
 
 /** Opens a project with empty pools and a period without end. */
-export async function openProject(tx: Db, project: NewProject): Promise<number> {
+export async function openProject(tx: Tx, project: NewProject): Promise<number> {
   const id = await insertProject(tx, project);
   const periodId = await insertPeriod(tx, id, project.createdAt, null);
   await ensurePool(tx, id, 'time', periodId);
@@ -71,7 +71,7 @@ export async function openProject(tx: Db, project: NewProject): Promise<number> 
   return id;
 }
 
-async function joinAutomatically(tx: Db, userId: string, now: number): Promise<void> {
+async function joinAutomatically(tx: Tx, userId: string, now: number): Promise<void> {
   for (const project of await listProjects(tx)) {
     if (!project.autoJoin || project.closedAt !== null) continue;
     await joinProject(tx, project, userId, bursar, now);
@@ -82,7 +82,7 @@ async function joinAutomatically(tx: Db, userId: string, now: number): Promise<v
  * Makes the user a member, with a cap in every period that has not ended. Each member brings the project's default
  * grant into the pool, so that the caps never promise more than it. True when the user was new to the project.
  */
-export async function joinProject(tx: Db, project: ProjectRecord, userId: string, actor: string, now: number) {
+export async function joinProject(tx: Tx, project: ProjectRecord, userId: string, actor: string, now: number) {
   if (!(await insertMember(tx, userId, project.id, now))) return false;
   await lockProject(tx, project.id);
   const note = { actor, reason: `default grant on joining ${project.name}`, at: now };
@@ -102,7 +102,7 @@ interface Cap {
 
 /** Opens a user's cap and grants into it, and into the pool. */
 export async function openCap(
-  tx: Db,
+  tx: Tx,
   { projectId, userId, resource, periodId }: Cap,
   amount: number,
   note: { actor: string; reason: string; at: number },

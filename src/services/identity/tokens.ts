@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { insertToken } from '../../store/identity/tokens.ts';
 
 export interface TokenRequest {

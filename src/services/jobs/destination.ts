@@ -1,6 +1,6 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { HpcSystem } from '../../domain/systems/system.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findEligibility, type SubmissionEligibility } from '../../store/jobs/submission-eligibility.ts';
 import { type AccountSet, currentAccounts } from '../../store/ledger/accounts.ts';

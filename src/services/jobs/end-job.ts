@@ -3,7 +3,7 @@ import { toJobReference } from '../../contract/event.ts';
 import { publicJob, toJobJson } from '../../contract/job.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { requestCancellation } from '../../store/jobs/job-queue.ts';

@@ -1,5 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { findJob, type JobRecord } from '../../store/jobs/jobs.ts';
 import { type Owner, type PathScope, requireProject, type Systems } from '../scope.ts';
 

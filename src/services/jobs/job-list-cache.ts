@@ -1,4 +1,4 @@
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { type ChangedJob, changedJobs } from '../../store/jobs/job-changes.ts';
 import { type JobPage, type JobScope, nextJobs } from '../../store/jobs/job-lists.ts';
 import { createRecentlyUsed } from '../recently-used.ts';

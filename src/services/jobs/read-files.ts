@@ -4,7 +4,7 @@ import { parseFilePath } from '../../files/safe-paths.ts';
 import { fileNotFound, type ListedFile, type OpenFile } from '../../files/workspaces/workspace-reader.ts';
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import { writeZip } from '../../files/zip/zip-writer.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
 import type { Owner, PathScope, Systems } from '../scope.ts';
 import { requireJob } from './find-job.ts';

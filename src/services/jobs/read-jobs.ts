@@ -1,5 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { type JobFilter, type JobPage, nextJobs, singleJobJson } from '../../store/jobs/job-lists.ts';
 import {
   type Owner,

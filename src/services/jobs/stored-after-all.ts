@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { singleJobJson } from '../../store/jobs/job-lists.ts';
-import { type AccountSet, applyMovement } from '../../store/ledger/accounts.ts';
+import { type AccountSet, lockAccount } from '../../store/ledger/accounts.ts';
 
 const looks = 10;
 const pauseMs = 500;
@@ -25,7 +25,7 @@ export async function storedAfterAll(
     try {
       return await inTransaction(db, async (tx) => {
         // A submission holds its pool until it is decided. Who has the pool knows that it is.
-        await applyMovement(tx, accounts.timePool.id, {});
+        await lockAccount(tx, accounts.timePool.id);
         return await singleJobJson(tx, {}, jobId);
       });
     } catch {

@@ -11,7 +11,7 @@ import type { Spool, Upload } from '../../files/spool/spool.ts';
 import { inspectZipAndReadStart } from '../../files/zip/unzip.ts';
 import { inspectZip, type ZipLimits } from '../../files/zip/zip-directory.ts';
 import type { ZipSource } from '../../files/zip/zip-source.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertJob, type NewJob } from '../../store/jobs/jobs.ts';
 import type { Amounts } from '../../store/ledger/accounts.ts';
@@ -61,7 +61,7 @@ export async function submitJob(
     const jobId = createJobId(system, request.tool, deps.newUuid());
     const input = await keepInput(deps, system, request, upload, jobId);
     try {
-      const answer = (tx: Db, json: string) => claim?.answer(tx, json, upload.sha256);
+      const answer = (tx: Tx, json: string) => claim?.answer(tx, json, upload.sha256);
       const json = await recordJob(deps, actor, destination, { jobId, request, input }, timeSeconds, answer);
       deps.wake(system.name);
       return json;
@@ -125,7 +125,7 @@ async function recordJob(
   destination: Destination,
   job: Pick<NewJob, 'jobId' | 'request' | 'input'>,
   timeSeconds: number,
-  answer: (tx: Db, json: string) => Promise<void> | undefined,
+  answer: (tx: Tx, json: string) => Promise<void> | undefined,
 ): Promise<string> {
   const now = deps.now();
   const { userId } = actor;

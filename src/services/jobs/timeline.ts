@@ -1,6 +1,6 @@
 import { toIsoTime } from '../../contract/json-format.ts';
 import { type TimelineEntryJson, toTimelineJson } from '../../contract/timeline.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { type EventRecord, eventsOfJob } from '../../store/events/events.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
 import { accountOfJob, type JobAccount } from '../../store/ledger/job-account.ts';

@@ -1,5 +1,5 @@
 import type { Metrics } from '../../metrics/registry.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { countJobs, listSystems } from '../../store/systems/systems.ts';
 
 const upness = { up: 1, degraded: 0.5, down: 0 } as const;

@@ -1,4 +1,4 @@
-import type { Db } from '../../store/database/tables.ts';
+import type { Tx } from '../../store/database/handle.ts';
 import { setSystemPause } from '../../store/systems/systems.ts';
 import { administer } from '../accounting/admin-actions.ts';
 import type { IdempotentRequest } from '../idempotency.ts';
@@ -22,7 +22,7 @@ export async function pauseSystem(
     act: pause === null ? 'system.resume' : 'system.pause',
     subject: hpc,
     details: { reason },
-    carryOut: async (tx: Db) => {
+    carryOut: async (tx: Tx) => {
       await setSystemPause(tx, hpc, pause);
       return await readSystems({ ...deps, db: tx }, hpc);
     },

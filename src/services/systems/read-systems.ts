@@ -1,5 +1,5 @@
 import { publicSystem } from '../../contract/system.ts';
-import type { Db } from '../../store/database/tables.ts';
+import type { Db } from '../../store/database/handle.ts';
 import { countJobs, listSystems } from '../../store/systems/systems.ts';
 import { requireSystem, type Systems } from '../scope.ts';
 

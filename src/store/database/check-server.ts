@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { parseDatabaseUrl } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
+import type { Db } from './handle.ts';
 import { describeConnectionError } from './postgres-errors.ts';
-import type { Db } from './tables.ts';
 
 /** The oldest major version that its makers still mended when this was written. */
 const oldestPostgres = 14;

@@ -1,45 +1,45 @@
-import { PostgresAdapter, sql } from 'kysely';
-import type { Db } from './tables.ts';
+import { type Kysely, sql } from 'kysely';
+import type { Tables } from './tables.ts';
 
-/** Everything in which the databases differ, for the migrations and the queries alike. */
+type Handle = Kysely<Tables>;
+
+/** Every difference between the two databases, for migrations and queries. */
 export interface Dialect {
   name: 'sqlite' | 'postgres';
-  /** An expression for the time by the clock of the database, in epoch milliseconds. */
+  /** SQL for the current time of the database server, in epoch milliseconds. */
   clock: string;
-  /** Whether single rows are locked; otherwise a transaction has the whole database for itself. */
+  /** Whether transactions lock single rows. On SQLite a transaction locks the whole database. */
   locksRows: boolean;
-  /** Whether one statement can write several tables. */
+  /** Whether one statement can insert into several tables. */
   writesTablesTogether: boolean;
-  /** The type of a record number that the database gives. Numbers are never given twice. */
+  /** The column type of an id that the database assigns. Ids are never reused. */
   identityColumn: string;
-  /** The type of a column of bytes. */
   bytesColumn: string;
-  /** Statements after which the database itself refuses to change or delete the rows of a table. */
+  /** Statements that make the database reject updates and deletes of a table. */
   appendOnly(table: string): string[];
-  /** An expression for the month, as `YYYY-MM` in UTC, of a column of epoch milliseconds. */
+  /** SQL for the month (`YYYY-MM`, UTC) of a column of epoch milliseconds. */
   monthOf(column: string): string;
   /**
-   * Whether a transaction that failed like this was rolled back for having met another one, and may succeed when it is
-   * repeated. On SQLite transactions do not meet: each waits for the one before it.
+   * Whether a transaction failed because of a concurrent one, so that a retry may succeed. SQLite runs one transaction
+   * at a time, so they never conflict.
    */
   isRetryableConflict(error: unknown): boolean;
 
-  /** The schema that the tables are in; null where there are none. */
-  schemaName(db: Db): Promise<string | null>;
-  /** Which table's rows refer to which. */
-  foreignKeys(db: Db): Promise<{ child: string; parent: string }[]>;
-  /** All rows of a table, so many at a time. On PostgreSQL the handle must be a transaction. */
-  readTable(db: Db, table: string, size: number): AsyncIterable<Row[]>;
-  /** An expression that takes the next record number of a table. On SQLite it is taken by inserting it. */
-  nextNumber(table: string): string;
-  /** The record number that a table gave last; 0 where it gave none. */
-  lastNumber(db: Db, table: string): Promise<number>;
-  setLastNumber(db: Db, table: string, number: number): Promise<void>;
+  /** The schema of the tables. SQLite has none. */
+  schemaName(db: Handle): Promise<string | null>;
+  foreignKeys(db: Handle): Promise<{ child: string; parent: string }[]>;
+  /** All rows of a table in batches. On PostgreSQL the handle must be a transaction. */
+  readTable(db: Handle, table: string, batchSize: number): AsyncIterable<Row[]>;
+  /** SQL for the next id of a table. On SQLite the id is taken only when it is inserted. */
+  nextId(table: string): string;
+  /** The id that a table assigned last, or 0. */
+  lastId(db: Handle, table: string): Promise<number>;
+  setLastId(db: Handle, table: string, id: number): Promise<void>;
 }
 
 type Row = Record<string, unknown>;
 
-const sqlite: Dialect = {
+export const sqliteDialect: Dialect = {
   name: 'sqlite',
   clock: "cast(unixepoch('subsec') * 1000 as integer)",
   locksRows: false,
@@ -48,7 +48,7 @@ const sqlite: Dialect = {
   bytesColumn: 'blob',
   appendOnly: (table) =>
     ['update', 'delete'].map(
-      (act) => `create trigger ${table}_refuse_${act} before ${act} on ${table}
+      (change) => `create trigger ${table}_refuse_${change} before ${change} on ${table}
                 begin select raise(abort, '${table} is append-only'); end`,
     ),
   monthOf: (column) => `strftime('%Y-%m', ${column} / 1000, 'unixepoch')`,
@@ -60,31 +60,31 @@ const sqlite: Dialect = {
       from sqlite_master t, pragma_foreign_key_list(t.name) f where t.type = 'table'`.execute(db);
     return rows;
   },
-  async *readTable(db, table, size) {
+  async *readTable(db, table, batchSize) {
     for (let last = -1; ; ) {
       const { rows } = await sql<Row & { rowid_: number }>`
         select rowid as rowid_, * from ${sql.table(table)} where rowid > ${last}
-        order by rowid limit ${size}`.execute(db);
+        order by rowid limit ${batchSize}`.execute(db);
       if (rows.length > 0) yield rows;
-      if (rows.length < size) return;
+      if (rows.length < batchSize) return;
       last = rows.at(-1)?.rowid_ ?? last;
     }
   },
-  nextNumber: (table) => `(select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = '${table}')`,
-  async lastNumber(db, table) {
+  nextId: (table) => `(select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = '${table}')`,
+  async lastId(db, table) {
     const { rows } = await sql<{ seq: number }>`select seq from sqlite_sequence where name = ${table}`.execute(db);
     return rows[0]?.seq ?? 0;
   },
-  async setLastNumber(db, table, number) {
+  async setLastId(db, table, id) {
     await sql`delete from sqlite_sequence where name = ${table}`.execute(db);
-    await sql`insert into sqlite_sequence (name, seq) values (${table}, ${number})`.execute(db);
+    await sql`insert into sqlite_sequence (name, seq) values (${table}, ${id})`.execute(db);
   },
 };
 
-/** Serialization failure, deadlock, and a row that another transaction has just inserted: a second look will find it. */
-const meetings = ['40001', '40P01', '23505'];
+/** Serialization failure, deadlock, and unique violation: a retry finds the row that the other transaction inserted. */
+const retryableCodes = ['40001', '40P01', '23505'];
 
-const postgres: Dialect = {
+export const postgresDialect: Dialect = {
   name: 'postgres',
   clock: 'cast(extract(epoch from clock_timestamp()) * 1000 as bigint)',
   locksRows: true,
@@ -100,7 +100,7 @@ const postgres: Dialect = {
        for each statement execute function ${table}_refuse()`,
   ],
   monthOf: (column) => `to_char(to_timestamp(${column} / 1000) at time zone 'UTC', 'YYYY-MM')`,
-  isRetryableConflict: (error) => meetings.includes((error as { code?: string }).code ?? ''),
+  isRetryableConflict: (error) => retryableCodes.includes((error as { code?: string }).code ?? ''),
   async schemaName(db) {
     const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(db);
     return rows[0]?.name ?? null;
@@ -112,26 +112,22 @@ const postgres: Dialect = {
       where f.contype = 'f' and f.connamespace = current_schema()::regnamespace`.execute(db);
     return rows;
   },
-  async *readTable(db, table, size) {
+  async *readTable(db, table, batchSize) {
     await sql`declare all_rows no scroll cursor for select * from ${sql.table(table)}`.execute(db);
     for (;;) {
-      const { rows } = await sql<Row>`fetch forward ${sql.lit(size)} from all_rows`.execute(db);
+      const { rows } = await sql<Row>`fetch forward ${sql.lit(batchSize)} from all_rows`.execute(db);
       if (rows.length > 0) yield rows;
-      if (rows.length < size) break;
+      if (rows.length < batchSize) break;
     }
     await sql`close all_rows`.execute(db);
   },
-  nextNumber: (table) => `nextval(pg_get_serial_sequence('${table}', 'id'))`,
-  async lastNumber(db, table) {
+  nextId: (table) => `nextval(pg_get_serial_sequence('${table}', 'id'))`,
+  async lastId(db, table) {
     const { rows } = await sql<{ last: number | null }>`
       select pg_sequence_last_value(pg_get_serial_sequence(${table}, 'id')::regclass) as last`.execute(db);
     return rows[0]?.last ?? 0;
   },
-  async setLastNumber(db, table, number) {
-    if (number > 0) await sql`select setval(pg_get_serial_sequence(${table}, 'id'), ${number})`.execute(db);
+  async setLastId(db, table, id) {
+    if (id > 0) await sql`select setval(pg_get_serial_sequence(${table}, 'id'), ${id})`.execute(db);
   },
 };
-
-export function dialectOf(db: Db): Dialect {
-  return db.getExecutor().adapter instanceof PostgresAdapter ? postgres : sqlite;
-}

@@ -1,83 +1,84 @@
 import type { Database } from 'better-sqlite3';
 
-/** What one caller writes, from its turn until it keeps or undoes it. Both end the turn at once. */
-export interface Share {
-  /** Returns when what was written is on disk. Throws when it is not, and then nothing of it is. */
-  keep(): Promise<void>;
-  /** Takes back what was written. What others have written stays. */
-  undo(): Promise<void>;
+/** One caller's writes within a group. Both methods let the next caller write at once, and return when the group has ended. */
+export interface GroupMember {
+  /** Returns when the writes are on disk. Throws if they are not; then none of them is. */
+  commit(): Promise<void>;
+  /** Takes back this caller's writes. Those of the other members stay. */
+  rollback(): Promise<void>;
 }
 
-/** One connection that many write by, one after the other. */
-export interface SharedWriter {
-  begin(): Promise<Share>;
-  /** For what cannot be in a transaction with others. */
-  alone<T>(work: () => T): Promise<T>;
-  /** Commits what is waiting for it. */
+/** Lets many callers write through one connection, one after the other. */
+export interface GroupWriter {
+  begin(): Promise<GroupMember>;
+  /** Runs statements that SQLite refuses inside a transaction, such as `vacuum`. */
+  runAlone<T>(work: () => T): Promise<T>;
+  /** Commits the open group. */
   close(): void;
 }
 
-/** The commit of so many takes no longer than a few; it is for those who wait for it that there is an end. */
-const mostInGroup = 64;
+/** A commit of this many takes hardly longer than a commit of a few; the limit bounds how long members wait. */
+const maxGroupSize = 64;
 
 interface Group {
   size: number;
   ended: Promise<void>;
-  succeed(): void;
-  fail(error: unknown): void;
+  resolve(): void;
+  reject(error: unknown): void;
 }
 
 /**
- * To sync the disk costs more than most transactions. So those that come in one turn of the event loop are one transaction
- * of the database, in which each has a savepoint of its own, and one commit ends them all. They see one another in their
- * order, as if each had been committed before the next; and nobody is told how their own ended before the commit: what
- * they saw, and were perhaps refused for, could be lost with it.
+ * Group commit: syncing the disk costs more than most transactions, so transactions that arrive together become one
+ * SQLite transaction, each with its own savepoint, and share one commit. They see each other's writes in order, as if
+ * each had been committed before the next. No caller learns its result before the commit, because what it saw could be
+ * lost with it.
  */
-export function createSharedWriter(database: Database, onCommit: () => void): SharedWriter {
-  const takeTurn = createTurns();
-  const statement = (text: string) => {
-    const prepared = database.prepare(text);
+export function createGroupWriter(database: Database): GroupWriter {
+  const lock = createLock();
+  const statement = (sql: string) => {
+    const prepared = database.prepare(sql);
     return () => prepared.run();
   };
-  // The lock for writing is taken at once. All transactions write; one that had read first could find that another
-  // process has written since, and would fail without anybody's fault.
-  const beginNow = statement('begin immediate');
-  const [commitAll, rollbackAll] = [statement('commit'), statement('rollback')];
-  const open = statement('savepoint share');
-  const release = statement('release share');
-  const rollback = statement('rollback to share');
+  // Takes the write lock at once. A transaction that reads first and writes later fails when another process has
+  // written in between.
+  const beginImmediate = statement('begin immediate');
+  const commitAll = statement('commit');
+  const rollbackAll = statement('rollback');
+  const openSavepoint = statement('savepoint member');
+  const releaseSavepoint = statement('release member');
+  const rollbackSavepoint = statement('rollback to member');
   let current: Group | undefined;
 
   function join(): Group {
-    const group = current ?? newGroup();
-    open();
+    const group = current ?? openGroup();
+    openSavepoint();
     group.size += 1;
     return group;
   }
 
-  function newGroup(): Group {
-    beginNow();
+  function openGroup(): Group {
+    beginImmediate();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Those who are told of a failure hear of it by their own wait; there may be nobody left.
+    // Members await this promise and handle its rejection. A group without waiting members must not end the process.
     promise.catch(() => undefined);
-    current = { size: 0, ended: promise, succeed: resolve, fail: reject };
-    commitAfterOthers(current, 0);
+    current = { size: 0, ended: promise, resolve, reject };
+    commitWhenQuiet(current, 0);
     return current;
   }
 
-  /** As long as every turn of the event loop brings somebody else, more may come; the rest is for those who wait. */
-  function commitAfterOthers(group: Group, sizeBefore: number): void {
+  /** Commits after the first turn of the event loop in which nobody joined. */
+  function commitWhenQuiet(group: Group, sizeBefore: number): void {
     setImmediate(() => {
-      if (group.size > sizeBefore) commitAfterOthers(group, group.size);
-      else commitInTurn(group);
+      if (group.size > sizeBefore) commitWhenQuiet(group, group.size);
+      else commitAfterWriters(group);
     });
   }
 
-  /** After whoever is writing now, and those who are waiting for their turn already. */
-  async function commitInTurn(group: Group): Promise<void> {
-    const endTurn = await takeTurn();
+  /** Commits after the current writer and those that already wait for the lock. */
+  async function commitAfterWriters(group: Group): Promise<void> {
+    const unlock = await lock();
     if (group === current) commit();
-    endTurn();
+    unlock();
   }
 
   function commit(): void {
@@ -86,58 +87,53 @@ export function createSharedWriter(database: Database, onCommit: () => void): Sh
     try {
       commitAll();
       current = undefined;
-      group.succeed();
+      group.resolve();
     } catch (error) {
-      giveUp(error);
+      abandon(error);
     }
-    onCommit();
   }
 
-  /** A full disk, for example, takes the whole transaction back, of all who are in it. */
-  function giveUp(error: unknown): void {
+  /** Fails all members: SQLite rolls the whole transaction back on some errors, such as a full disk. */
+  function abandon(error: unknown): void {
     const group = current;
     current = undefined;
     if (database.inTransaction) rollbackAll();
-    group?.fail(error);
+    group?.reject(error);
   }
 
   return {
     async begin() {
-      const endTurn = await takeTurn();
+      const unlock = await lock();
       try {
         const group = join();
-        const end = async (how: () => void) => {
+        const end = async (endSavepoint: () => void) => {
           try {
-            how();
+            endSavepoint();
           } catch (error) {
-            giveUp(error);
+            abandon(error);
           }
-          if (group.size >= mostInGroup) commit();
-          endTurn();
+          if (group.size >= maxGroupSize) commit();
+          unlock();
           await group.ended;
         };
-        return {
-          keep: () => end(release),
-          undo: () =>
-            end(() => {
-              rollback();
-              release();
-            }).catch(() => undefined),
+        const undo = () => {
+          rollbackSavepoint();
+          releaseSavepoint();
         };
+        return { commit: () => end(releaseSavepoint), rollback: () => end(undo).catch(() => undefined) };
       } catch (error) {
-        endTurn();
+        unlock();
         throw error;
       }
     },
 
-    async alone(work) {
-      const endTurn = await takeTurn();
+    async runAlone(work) {
+      const unlock = await lock();
       try {
         commit();
         return work();
       } finally {
-        onCommit();
-        endTurn();
+        unlock();
       }
     },
 
@@ -145,14 +141,14 @@ export function createSharedWriter(database: Database, onCommit: () => void): Sh
   };
 }
 
-/** Gives turns, one at a time and in the order in which they were asked for. */
-function createTurns(): () => Promise<() => void> {
+/** A first-in, first-out lock. The promise resolves with the function that unlocks it. */
+function createLock(): () => Promise<() => void> {
   let last = Promise.resolve();
   return async () => {
-    const before = last;
+    const previous = last;
     const { promise, resolve } = Promise.withResolvers<void>();
     last = promise;
-    await before;
+    await previous;
     return resolve;
   };
 }

@@ -1,7 +1,7 @@
 import type { Insertable, QueryCreator } from 'kysely';
-import { dialectOf } from './dialect.ts';
-import { type Prepared, prepared } from './prepared.ts';
-import type { Db, Tables } from './tables.ts';
+import type { Tx } from './handle.ts';
+import { type PreparedQuery, prepared } from './prepared.ts';
+import type { Tables } from './tables.ts';
 
 type Row = Readonly<Record<string, unknown>>;
 type RowOf<Table extends keyof Tables, Column> = Pick<
@@ -34,9 +34,9 @@ export function rowsFor<Table extends keyof Tables, Column extends keyof Tables[
 }
 
 /** Inserts rows that belong together, into all tables by one statement where the database can do so. */
-export async function insert(db: Db, ...all: readonly Rows[]): Promise<void> {
-  const statements = dialectOf(db).writesTablesTogether ? [all] : all.map((rows) => [rows]);
-  for (const one of statements) await statementFor(one)(db, valuesOf(one));
+export async function insert(tx: Tx, ...all: readonly Rows[]): Promise<void> {
+  const statements = tx.backend.dialect.writesTablesTogether ? [all] : all.map((rows) => [rows]);
+  for (const one of statements) await statementFor(one)(tx, valuesOf(one));
 }
 
 /** All values in the order in which they are written. */
@@ -46,9 +46,9 @@ function valuesOf(all: readonly Rows[]): unknown[] {
   return values;
 }
 
-const known = new Map<string, Prepared<readonly unknown[], unknown>>();
+const known = new Map<string, PreparedQuery<readonly unknown[], unknown>>();
 
-function statementFor(all: readonly Rows[]): Prepared<readonly unknown[], unknown> {
+function statementFor(all: readonly Rows[]): PreparedQuery<readonly unknown[], unknown> {
   const shape = all.map(({ into, rows }) => `${rows.length} ${into.name}`).join();
   const statement = known.get(shape) ?? prepareInsert(all);
   known.set(shape, statement);
@@ -56,7 +56,7 @@ function statementFor(all: readonly Rows[]): Prepared<readonly unknown[], unknow
 }
 
 /** `with a as (insert …), b as (insert …) insert …` */
-function prepareInsert(all: readonly Rows[]): Prepared<readonly unknown[], unknown> {
+function prepareInsert(all: readonly Rows[]): PreparedQuery<readonly unknown[], unknown> {
   // Without the rows themselves, which would be kept for ever.
   const shapes = all.map(({ into, rows }) => ({ into, count: rows.length }));
   return prepared((db, _value, found) => {

@@ -1,6 +1,6 @@
 import { Migrator } from 'kysely/migration';
 import { BursarError } from '../../domain/errors.ts';
-import { dialectOf } from './dialect.ts';
+import type { Db } from './handle.ts';
 import { ground } from './migrations/0001-initial-schema.ts';
 import { systems } from './migrations/0002-systems.ts';
 import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
@@ -8,11 +8,10 @@ import { lists } from './migrations/0004-lists.ts';
 import { leases } from './migrations/0005-leases.ts';
 import { jobVersions } from './migrations/0006-job-versions.ts';
 import { inputs } from './migrations/0007-inputs.ts';
-import type { Db } from './tables.ts';
 
 /** Numbered, and never changed once they are released. */
 function migratorOf(db: Db): Migrator {
-  const dialect = dialectOf(db);
+  const dialect = db.backend.dialect;
   const migrations = {
     '0001-ground': ground(dialect),
     '0002-systems': systems,

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from 'pg';
 import { type DatabaseSettings, postgresSettings } from './database.ts';
-import { dialectOf } from './dialect.ts';
+import type { Db } from './handle.ts';
 import { openClient } from './postgres.ts';
-import type { Db } from './tables.ts';
 
 const channel = 'bursar';
 const againMs = 1000;
@@ -86,7 +85,7 @@ export function openPgNotify(db: Db, settings: DatabaseSettings): PgNotify {
 
 /** Passes word (topic and name) on to all who listen; on a database that nobody else can be on, it does nothing. */
 export async function sendNotifications(db: Db, words: readonly string[], from = '-'): Promise<void> {
-  if (dialectOf(db).name !== 'postgres') return;
+  if (db.backend.dialect.name !== 'postgres') return;
   const notices = sql.join(words.map((word) => sql`pg_notify(${channel}, ${`${from} ${word}`})`));
   await sql`select ${notices}`.execute(db);
 }

@@ -1,46 +1,72 @@
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
-import type { PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
+import {
+  type CompiledQuery,
+  Kysely,
+  PostgresDialect,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type PostgresQueryResult,
+} from 'kysely';
 import type Pg from 'pg';
 import type { PostgresAddress } from '../../config/database-url.ts';
 import { BursarError } from '../../domain/errors.ts';
+import { postgresDialect } from './dialect.ts';
+import type { Db } from './handle.ts';
 import { isConnectionLost, toBursarError } from './postgres-errors.ts';
-import { nameOf } from './prepared.ts';
+import type { Tables } from './tables.ts';
 
 export interface PostgresSettings {
   address: PostgresAddress;
-  /** The most connections at a time. */
+  /** The size of the pool. */
   connections: number;
   connectTimeoutMs: number;
-  /** 0 for none. */
+  /** 0 for no limit. */
   statementTimeoutMs: number;
 }
 
 export const processName = `bursar ${hostname()} ${process.pid}`.slice(0, 63);
 
-/** Longer than the server needs to give up by itself: this is for a server that is not there any more. */
+/** Added to the server's own time limit: the client gives up later, in case the server is gone. */
 const networkGraceMs = 5000;
 
-/** Between two statements of a transaction nothing is waited for but the other side of the line. */
-const longestPauseMs = 5000;
+/** Transactions wait only for the network between two statements. */
+const maxIdleInTransactionMs = 5000;
 
-/** A connection of its own, for whoever listens. The caller ends it. */
+/** Names of prepared statements by their SQL. The server parses a named statement once for each connection. */
+type StatementNames = Map<string, string>;
+
+export function openPostgres(settings: PostgresSettings): Db {
+  const names: StatementNames = new Map();
+  const pool = () => createPgPool(settings, names);
+  const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  const backend = {
+    dialect: postgresDialect,
+    async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
+      if (!names.has(query.sql)) names.set(query.sql, `bursar_${names.size + 1}`);
+      return (await handle.executeQuery(query)).rows;
+    },
+  };
+  return Object.assign(kysely, { backend });
+}
+
+/** A single connection outside of the pool, for LISTEN. The caller ends it. */
 export async function openClient(settings: PostgresSettings): Promise<Pg.Client> {
   const { default: pg } = await import('pg');
   const client = new pg.Client(poolConfig(settings, pg));
-  // An error also ends the connection, and that is what is listened for.
+  // An error also ends the connection, and callers listen for that. An unhandled `error` would end the process.
   client.on('error', () => undefined);
   await client.connect();
   return client;
 }
 
-/** A pool for Kysely. The driver is loaded when the first query is made, so that SQLite does not wait for it. */
-export async function createPgPool(settings: PostgresSettings): Promise<PostgresPool> {
+/** Kysely calls this at the first query, so that SQLite sites never load the driver. */
+async function createPgPool(settings: PostgresSettings, names: StatementNames): Promise<PostgresPool> {
   const { default: pg } = await import('pg');
   const pool = new pg.Pool(poolConfig(settings, pg));
-  // Errors of idle connections: the pool has dropped them, and nothing is lost. Unheard they would end the process.
+  // The pool has already dropped an idle connection that failed. An unhandled `error` would end the process.
   pool.on('error', () => undefined);
-  // The same for connections in use: the query that is under way, or the next one, fails and tells.
+  // A connection in use: its current or next query fails and reports the error.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return {
     Client: pg.Client as unknown as NonNullable<PostgresPool['Client']>,
@@ -48,7 +74,7 @@ export async function createPgPool(settings: PostgresSettings): Promise<Postgres
     end: () => pool.end(),
     connect: async () => {
       try {
-        return guarded(await pool.connect());
+        return wrapClient(await pool.connect(), names);
       } catch (error) {
         throw toBursarError(error);
       }
@@ -63,8 +89,8 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
       ? {}
       : {
           statement_timeout: settings.statementTimeoutMs,
-          // A Bursar that is stopped in the middle must not keep its locks from the others.
-          idle_in_transaction_session_timeout: longestPauseMs,
+          // An instance that is stopped in the middle of a transaction must not keep its locks.
+          idle_in_transaction_session_timeout: maxIdleInTransactionMs,
           query_timeout: settings.statementTimeoutMs + networkGraceMs,
         };
   return {
@@ -77,9 +103,9 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
     max: settings.connections,
     connectionTimeoutMillis: settings.connectTimeoutMs,
     keepAlive: true,
-    // So that the server's own views tell one Bursar from the other.
+    // Shown in pg_stat_activity.
     application_name: processName,
-    // So that the server soon misses a Bursar whose machine is gone, and gives up its locks.
+    // The server notices soon when the machine of an instance is gone, and frees its locks.
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
     ...limits,
     types: { getTypeParser: (type, format) => numberParser(type) ?? pg.types.getTypeParser(type, format) },
@@ -89,8 +115,8 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
 const bigint = 20;
 const numeric = 1700;
 
-/** Record numbers, times and amounts are whole numbers that JavaScript counts exactly; sums of them come as numeric. */
-// biome-ignore lint/suspicious/noExplicitAny: the parsers of the driver are typed so
+/** The driver returns bigint and numeric as text. Ids, times and amounts, and their sums, are safe integers. */
+// biome-ignore lint/suspicious/noExplicitAny: the driver types its parsers as any
 function numberParser(type: number): any {
   return type === bigint || type === numeric ? Number : undefined;
 }
@@ -112,23 +138,23 @@ function readCertificates(file: string): string {
   }
 }
 
-/** A connection that tells its troubles in our words, and does not go back to the pool when it is lost. */
-function guarded(client: Pg.PoolClient): PostgresPoolClient {
-  let lost = false;
+/** Translates errors into Bursar's, and keeps a lost connection from going back to the pool. */
+function wrapClient(client: Pg.PoolClient, names: StatementNames): PostgresPoolClient {
+  let isLost = false;
   async function query(text: string, values: readonly unknown[]): Promise<unknown> {
-    // A connection that is gone has rolled back; what happened before is what the caller should hear of.
-    if (lost && text === 'rollback') return { command: 'ROLLBACK', rowCount: 0, rows: [] };
+    // A lost connection has rolled back. The caller should see the first error, not that of the rollback.
+    if (isLost && text === 'rollback') return { command: 'ROLLBACK', rowCount: 0, rows: [] };
     try {
-      const name = nameOf(text);
-      const query = { text, values: [...values], ...(name === undefined ? {} : { name }) };
-      return (await client.query(query)) as PostgresQueryResult<unknown>;
+      const name = names.get(text);
+      const config = { text, values: [...values], ...(name === undefined ? {} : { name }) };
+      return (await client.query(config)) as PostgresQueryResult<unknown>;
     } catch (error) {
-      lost ||= isConnectionLost(error);
+      isLost ||= isConnectionLost(error);
       throw toBursarError(error);
     }
   }
   return {
     query: query as PostgresPoolClient['query'],
-    release: (destroy) => client.release(destroy === true || lost),
+    release: (destroy) => client.release(destroy === true || isLost),
   };
 }

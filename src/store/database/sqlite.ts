@@ -1,155 +1,202 @@
-import type { Database, Statement } from 'better-sqlite3';
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Sqlite, { type Database, type Statement } from 'better-sqlite3';
 import {
   type CompiledQuery,
   type DatabaseConnection,
   DeleteQueryNode,
   type Driver,
   InsertQueryNode,
+  Kysely,
   type QueryResult,
   SelectQueryNode,
   SqliteAdapter,
   SqliteDialect,
   UpdateQueryNode,
 } from 'kysely';
-import type { RunStatement } from './direct.ts';
-import { createSharedWriter, type Share, type SharedWriter } from './group-commit.ts';
+import { LRUCache } from 'lru-cache';
+import { sqliteDialect } from './dialect.ts';
+import { createGroupWriter, type GroupMember, type GroupWriter } from './group-commit.ts';
+import type { Backend, Db } from './handle.ts';
+import type { Tables } from './tables.ts';
 
-/** Two handles on one SQLite file, and what runs statements on each. */
-interface Handles {
+type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
+
+/** Two connections to one file. */
+interface Connections {
   writer: Database;
   reader: Database;
+  /** Runs a statement on the reader, which sees only committed data. */
   read: RunStatement;
-  /** For who has a turn only. */
+  /** Runs a statement in the open transaction of the writer. */
   write: RunStatement;
-  /** For what cannot be in a transaction. */
-  runAlone: RunStatement;
-  /** Called after every commit. */
-  onCommit(): void;
+  /** Runs a statement on the writer outside of a transaction. */
+  writeAlone: RunStatement;
+}
+
+/** Opens a SQLite file, and creates it where there is none. Several processes may have it open. */
+export function openSqlite(file: string): Db {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const writer = new Sqlite(file);
+  writer.pragma('journal_mode = WAL');
+  // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
+  writer.pragma('synchronous = FULL');
+  writer.pragma('foreign_keys = ON');
+  // Otherwise every savepoint creates and removes a temporary file.
+  writer.pragma('temp_store = MEMORY');
+  writer.pragma('busy_timeout = 10000');
+  const reader = new Sqlite(file, { readonly: true });
+  reader.pragma('busy_timeout = 10000');
+  const writeAlone = statementRunner(writer);
+  const connections = {
+    writer,
+    reader,
+    read: statementRunner(reader),
+    write: inOpenTransaction(writer, writeAlone),
+    writeAlone,
+  };
+  const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
+  return Object.assign(kysely, { backend: sqliteBackend(connections) });
 }
 
 /**
- * SQLite by two connections. One writes: transactions, and all that is not a select, one after the other, with one commit
- * for several of them. The other one reads: it sees what is committed, and never waits for a transaction that is under way.
+ * Runs compiled queries without Kysely's executor. SQLite answers synchronously, and the executor's promises take longer
+ * than most statements. Only a write outside of a transaction goes through Kysely, which begins one for it.
  */
-export class ReaderAndWriter extends SqliteDialect {
-  readonly #handles: Handles;
+function sqliteBackend({ reader, read, write }: Connections): Backend {
+  const dataVersion = reader.prepare('pragma data_version').pluck();
+  return {
+    dialect: sqliteDialect,
+    async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
+      if (handle.isTransaction) return write(query).rows as readonly Row[];
+      if (SelectQueryNode.is(query.query)) return read(query).rows as readonly Row[];
+      return (await handle.executeQuery(query)).rows;
+    },
+    commitVersion: () => dataVersion.get(),
+  };
+}
 
-  constructor(handles: Handles) {
-    super({ database: handles.writer });
-    this.#handles = handles;
+/**
+ * SQLite with two connections. The writer runs transactions and single writes, several to a commit. The reader never
+ * waits for a transaction.
+ */
+class ReaderWriterDialect extends SqliteDialect {
+  readonly #connections: Connections;
+
+  constructor(connections: Connections) {
+    super({ database: connections.writer });
+    this.#connections = connections;
   }
 
   override createDriver(): Driver {
-    return new ReaderAndWriterDriver(this.#handles);
+    return new ReaderWriterDriver(this.#connections);
   }
 
   override createAdapter(): SqliteAdapter {
-    return new SharedAdapter();
+    return new ConcurrentAdapter();
   }
 }
 
-/** Who may go on is decided here, statement by statement, and not by handing out one connection at a time. */
-class SharedAdapter extends SqliteAdapter {
+/** Kysely would hand out one connection at a time. The group writer already decides who may write. */
+class ConcurrentAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
   }
 }
 
-class ReaderAndWriterDriver implements Driver {
-  readonly #handles: Handles;
-  readonly #writer: SharedWriter;
+class ReaderWriterDriver implements Driver {
+  readonly #connections: Connections;
+  readonly #writer: GroupWriter;
 
-  constructor(handles: Handles) {
-    this.#handles = handles;
-    this.#writer = createSharedWriter(handles.writer, handles.onCommit);
+  constructor(connections: Connections) {
+    this.#connections = connections;
+    this.#writer = createGroupWriter(connections.writer);
   }
 
   async init(): Promise<void> {}
 
-  async acquireConnection(): Promise<Connection> {
-    return new Connection(this.#handles, this.#writer);
+  async acquireConnection(): Promise<ReaderWriterConnection> {
+    return new ReaderWriterConnection(this.#connections, this.#writer);
   }
 
   async releaseConnection(): Promise<void> {}
 
-  async beginTransaction(connection: Connection): Promise<void> {
+  async beginTransaction(connection: ReaderWriterConnection): Promise<void> {
     await connection.begin();
   }
 
-  async commitTransaction(connection: Connection): Promise<void> {
-    await connection.end('keep');
+  async commitTransaction(connection: ReaderWriterConnection): Promise<void> {
+    await connection.end('commit');
   }
 
-  async rollbackTransaction(connection: Connection): Promise<void> {
-    await connection.end('undo');
+  async rollbackTransaction(connection: ReaderWriterConnection): Promise<void> {
+    await connection.end('rollback');
   }
 
   async destroy(): Promise<void> {
     this.#writer.close();
-    this.#handles.reader.close();
-    this.#handles.writer.close();
+    this.#connections.reader.close();
+    this.#connections.writer.close();
   }
 }
 
-class Connection implements DatabaseConnection {
-  readonly #handles: Handles;
-  readonly #writer: SharedWriter;
-  /** While it is in a transaction. */
-  #share: Share | undefined;
+class ReaderWriterConnection implements DatabaseConnection {
+  readonly #connections: Connections;
+  readonly #writer: GroupWriter;
+  /** Set while this connection is in a transaction. */
+  #member: GroupMember | undefined;
 
-  constructor(handles: Handles, writer: SharedWriter) {
-    this.#handles = handles;
+  constructor(connections: Connections, writer: GroupWriter) {
+    this.#connections = connections;
     this.#writer = writer;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { read, write, runAlone } = this.#handles;
-    if (this.#share !== undefined) return write(query) as QueryResult<R>;
+    const { read, write, writeAlone } = this.#connections;
+    if (this.#member !== undefined) return write(query) as QueryResult<R>;
     if (SelectQueryNode.is(query.query)) return read(query) as QueryResult<R>;
-    if (!changesRows(query)) return (await this.#writer.alone(() => runAlone(query))) as QueryResult<R>;
+    if (!changesRows(query)) return (await this.#writer.runAlone(() => writeAlone(query))) as QueryResult<R>;
     await this.begin();
     try {
       const result = write(query) as QueryResult<R>;
-      await this.end('keep');
+      await this.end('commit');
       return result;
     } catch (error) {
-      await this.end('undo');
+      await this.end('rollback');
       throw error;
     }
   }
 
   async *streamQuery<R>({ sql, parameters }: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
-    // A statement of its own: one that is being stepped through cannot be used for anything else.
-    for (const row of this.#handles.reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
+    // Not one of the shared statements: a statement that is being iterated cannot run again.
+    for (const row of this.#connections.reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
   }
 
   async begin(): Promise<void> {
-    this.#share = await this.#writer.begin();
+    this.#member = await this.#writer.begin();
   }
 
-  /** What failed to be kept is undone already. */
-  async end(how: 'keep' | 'undo'): Promise<void> {
-    const share = this.#share;
-    this.#share = undefined;
-    await share?.[how]();
+  /** After a commit that failed there is nothing left to roll back. */
+  async end(how: 'commit' | 'rollback'): Promise<void> {
+    const member = this.#member;
+    this.#member = undefined;
+    await member?.[how]();
   }
 }
 
-/** Others, such as `vacuum`, may not run in a transaction. */
+/** Other statements, such as `vacuum`, cannot run in a transaction. */
 function changesRows({ query }: CompiledQuery): boolean {
   return InsertQueryNode.is(query) || UpdateQueryNode.is(query) || DeleteQueryNode.is(query);
 }
 
-const mostStatements = 500;
-
 /**
- * Runs statements in a transaction. With one that fails SQLite may take it back, for a full disk perhaps: what came then
- * would be done by itself, for good.
+ * Refuses statements after SQLite has rolled back the transaction by itself, as it does when the disk is full: they would
+ * run, and be committed, each on its own.
  */
-export function inTransactionOnly(database: Database, run: RunStatement): RunStatement {
+function inOpenTransaction(database: Database, run: RunStatement): RunStatement {
   let hasFailed = false;
   return (query) => {
-    if (hasFailed && !database.inTransaction) throw new Error('SQLite has taken the transaction back');
+    if (hasFailed && !database.inTransaction) throw new Error('SQLite has rolled back the transaction');
     hasFailed = true;
     const result = run(query);
     hasFailed = false;
@@ -157,23 +204,17 @@ export function inTransactionOnly(database: Database, run: RunStatement): RunSta
   };
 }
 
-/** Runs statements, each prepared once: preparing most of them takes longer than running them. */
-export function statementsOf(database: Database): RunStatement {
-  const prepared = new Map<string, Statement>();
+const maxPreparedStatements = 500;
 
-  function statementOf(text: string): Statement {
-    const known = prepared.get(text);
-    if (known !== undefined) return known;
-    const statement = database.prepare(text);
-    // The one that was prepared first has to go; those that are in use are soon back.
-    const [oldest] = prepared.keys();
-    if (prepared.size >= mostStatements && oldest !== undefined) prepared.delete(oldest);
-    prepared.set(text, statement);
-    return statement;
-  }
-
+/** Runs statements and keeps them prepared: preparing most of them takes longer than running them. */
+function statementRunner(database: Database): RunStatement {
+  const statements = new LRUCache<string, Statement>({ max: maxPreparedStatements });
   return ({ sql, parameters }) => {
-    const statement = statementOf(sql);
+    let statement = statements.get(sql);
+    if (statement === undefined) {
+      statement = database.prepare(sql);
+      statements.set(sql, statement);
+    }
     if (statement.reader) return { rows: statement.all(parameters) };
     const { changes, lastInsertRowid } = statement.run(parameters);
     return { rows: [], numAffectedRows: BigInt(changes), insertId: BigInt(lastInsertRowid) };

@@ -1,4 +1,4 @@
-import type { Generated, Kysely } from 'kysely';
+import type { Generated } from 'kysely';
 import type { EventKind } from '../../domain/event.ts';
 import type { JobState, Outcome } from '../../domain/jobs/job.ts';
 import type { SystemStatus } from '../../domain/systems/health.ts';
@@ -248,6 +248,3 @@ export type EntryKind =
   | 'refund'
   | 'transfer'
   | 'adjust';
-
-/** A handle for queries: the database, or inside a transaction only the transaction. */
-export type Db = Kysely<Tables>;

@@ -1,30 +1,49 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Transaction, TransactionBuilder } from 'kysely';
 import { BursarError } from '../../domain/errors.ts';
-import { dialectOf } from './dialect.ts';
-import { inTransactionOf } from './direct.ts';
-import type { Db } from './tables.ts';
+import type { Backend, Db, Tx } from './handle.ts';
+import type { Tables } from './tables.ts';
 
-const mostTries = 10;
+const maxAttempts = 10;
 
 /**
- * Carries work out in one transaction. Where it meets another one and is rolled back for that, it is repeated, so the
- * work must do nothing but what it does through its handle. When this fails with `database_unavailable`, it is unknown
- * whether the work is in the books; after every other failure it is not.
+ * Runs `work` in one transaction. If the transaction conflicts with another one and is rolled back, it is retried, so
+ * `work` must have no effects except through its handle. After `database_unavailable` it is unknown whether the
+ * transaction was committed; after every other error it was not.
  */
-export async function inTransaction<T>(db: Db, work: (tx: Db) => Promise<T>): Promise<T> {
-  const { isRetryableConflict: metAnother } = dialectOf(db);
-  for (let tries = 1; ; tries++) {
+export async function inTransaction<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
+  const { isRetryableConflict } = db.backend.dialect;
+  for (let attempt = 1; ; attempt++) {
     try {
-      return await db.transaction().execute((tx) => inTransactionOf(db, tx, work));
+      return await runWithoutRetry(db, db.transaction(), work);
     } catch (error) {
-      if (!metAnother(error)) throw error;
-      if (tries === mostTries) throw tooBusy(error);
-      await sleep(Math.random() * 10 * tries);
+      if (!isRetryableConflict(error)) throw error;
+      if (attempt === maxAttempts) throw tooManyConflicts(error);
+      await sleep(Math.random() * 10 * attempt);
     }
   }
 }
 
-function tooBusy(cause: unknown): BursarError {
-  const message = 'Too many want to change the same thing just now. Try again in a moment.';
+/** Runs `work` in a transaction with the settings of `builder`, such as its isolation level, and without retries. */
+export async function runWithoutRetry<T>(db: Db, builder: TransactionBuilder<Tables>, work: (tx: Tx) => Promise<T>) {
+  return await builder.execute((transaction) => runWork(db.backend, transaction, work));
+}
+
+async function runWork<T>(backend: Backend, transaction: Transaction<Tables>, work: (tx: Tx) => Promise<T>) {
+  let isOver = false;
+  const run: Backend['run'] = (handle, query) => {
+    // Kysely itself rejects late queries, but SQLite runs compiled queries without it.
+    if (isOver) throw new Error('the transaction is over');
+    return backend.run(handle, query);
+  };
+  try {
+    return await work(Object.assign(transaction, { backend: { ...backend, run } }));
+  } finally {
+    isOver = true;
+  }
+}
+
+function tooManyConflicts(cause: unknown): BursarError {
+  const message = 'Too many requests are changing the same records. Try again in a moment.';
   return new BursarError('unavailable', message, { cause, transient: true });
 }

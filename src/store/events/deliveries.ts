@@ -1,4 +1,5 @@
-import type { Db, DeliveryState } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
+import type { DeliveryState } from '../database/tables.ts';
 import type { EventRecord } from './events.ts';
 
 /** One event for one webhook, and what became of it. */

@@ -1,5 +1,5 @@
+import type { Db, Tx } from '../database/handle.ts';
 import { prepared } from '../database/prepared.ts';
-import type { Db } from '../database/tables.ts';
 import type { EventRecord } from './events.ts';
 
 /** A webhook that something is waiting for, and when its next delivery may be tried. */
@@ -142,9 +142,9 @@ export interface AttemptNote {
 }
 
 /** False, and nothing written, when the lease was no longer the caller's. */
-export async function recordAttempt(db: Db, id: number, note: AttemptNote): Promise<boolean> {
+export async function recordAttempt(tx: Tx, id: number, note: AttemptNote): Promise<boolean> {
   const { error, retryAt, now } = note;
-  const row = await db
+  const row = await tx
     .updateTable('deliveries')
     .set({
       state: error === null ? 'delivered' : retryAt === null ? 'failed' : 'pending',
@@ -164,8 +164,8 @@ export async function recordAttempt(db: Db, id: number, note: AttemptNote): Prom
 }
 
 /** The receiver is there. */
-export async function recordSuccess(db: Db, webhookId: number): Promise<void> {
-  await db
+export async function recordSuccess(tx: Tx, webhookId: number): Promise<void> {
+  await tx
     .updateTable('webhooks')
     .set({ failures: 0, failing_since: null, pause_until: 0 })
     .where('id', '=', webhookId)
@@ -175,11 +175,11 @@ export async function recordSuccess(db: Db, webhookId: number): Promise<void> {
 
 /** How often in a row it has failed now, and since when. */
 export async function recordFailure(
-  db: Db,
+  tx: Tx,
   webhookId: number,
   now: number,
 ): Promise<{ failures: number; since: number } | undefined> {
-  const row = await db
+  const row = await tx
     .updateTable('webhooks')
     .set((eb) => ({
       failures: eb('failures', '+', 1),
@@ -191,6 +191,6 @@ export async function recordFailure(
   return row && { failures: row.failures, since: row.failing_since ?? now };
 }
 
-export async function pauseWebhook(db: Db, webhookId: number, until: number): Promise<void> {
-  await db.updateTable('webhooks').set({ pause_until: until }).where('id', '=', webhookId).execute();
+export async function pauseWebhook(tx: Tx, webhookId: number, until: number): Promise<void> {
+  await tx.updateTable('webhooks').set({ pause_until: until }).where('id', '=', webhookId).execute();
 }

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { EventKind } from '../../domain/event.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import { insert, type Rows, rowsFor } from '../database/inserts.ts';
-import type { Db } from '../database/tables.ts';
 
 export interface NewEvent {
   userId: string;
@@ -29,21 +29,21 @@ export interface EventRecord {
 }
 
 /** Events are written in the transaction of what they tell of, so that neither exists without the other. */
-export async function insertEvent(db: Db, { userId, ...event }: NewEvent): Promise<void> {
-  await insertEvents(db, [userId], event);
+export async function insertEvent(tx: Tx, { userId, ...event }: NewEvent): Promise<void> {
+  await insertEvents(tx, [userId], event);
 }
 
 /** The same event for several users. */
-export async function insertEvents(db: Db, userIds: readonly string[], event: UnaddressedEvent): Promise<void> {
+export async function insertEvents(tx: Tx, userIds: readonly string[], event: UnaddressedEvent): Promise<void> {
   // A statement binds a limited number of values; a project can have more members than that.
   for (let first = 0; first < userIds.length; first += 1000) {
-    const numbered = await db
+    const numbered = await tx
       .updateTable('users')
       .set((eb) => ({ event_seq: eb('event_seq', '+', 1) }))
       .where('id', 'in', userIds.slice(first, first + 1000))
       .returning(numberedColumns)
       .execute();
-    if (numbered.length > 0) await insertNumbered(db, numbered, event);
+    if (numbered.length > 0) await insertNumbered(tx, numbered, event);
   }
 }
 
@@ -57,15 +57,15 @@ interface NumberedUser {
 export const numberedColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
 
 /** The same, where the numbers are taken. */
-async function insertNumbered(db: Db, users: readonly NumberedUser[], event: UnaddressedEvent): Promise<void> {
+async function insertNumbered(tx: Tx, users: readonly NumberedUser[], event: UnaddressedEvent): Promise<void> {
   const [user] = users;
-  if (user !== undefined && users.length === 1) await insert(db, eventFor(user, event));
+  if (user !== undefined && users.length === 1) await insert(tx, eventFor(user, event));
   else
-    await db
+    await tx
       .insertInto('events')
       .values(users.map((one) => eventRow(one, event)))
       .execute();
-  await queueDeliveries(db, users);
+  await queueDeliveries(tx, users);
 }
 
 /** The row of an event whose number is taken. Its deliveries are queued once it is in the books. */
@@ -83,10 +83,10 @@ const eventRows = rowsFor('events', ['user_id', 'seq', 'job', 'job_json', 'kind'
  * The last event of each of these users goes to those of their webhooks that want it: part of the same transaction, so
  * that none is left out.
  */
-export async function queueDeliveries(db: Db, users: readonly NumberedUser[]): Promise<void> {
+export async function queueDeliveries(tx: Tx, users: readonly NumberedUser[]): Promise<void> {
   const userIds = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
   if (userIds.length === 0) return;
-  await db
+  await tx
     .insertInto('deliveries')
     .columns(['webhook_id', 'event_id', 'state', 'created_at', 'due_at', 'tries', 'lease_until'])
     .expression((eb) =>
@@ -170,8 +170,8 @@ const forgetAtOnce = 500;
  * Forgets events from before a moment, with their deliveries, a few at a time: true when there may be more. What tells of
  * a job is kept for its timeline.
  */
-export async function expireEvents(db: Db, before: number): Promise<boolean> {
-  const old = await db
+export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
+  const old = await tx
     .selectFrom('events')
     .select(['id', 'user_id', 'seq', 'job'])
     .where('forgotten', '=', 0)
@@ -182,7 +182,7 @@ export async function expireEvents(db: Db, before: number): Promise<boolean> {
   if (old.length === 0) return false;
   for (const [userId, rows] of Map.groupBy(old, (row) => row.user_id)) {
     const last = Math.max(...rows.map(({ seq }) => seq));
-    await db
+    await tx
       .updateTable('users')
       .set({ events_forgotten: last })
       .where('id', '=', userId)
@@ -190,8 +190,8 @@ export async function expireEvents(db: Db, before: number): Promise<boolean> {
       .execute();
   }
   const ids = old.map(({ id }) => id);
-  await db.deleteFrom('deliveries').where('event_id', 'in', ids).execute();
-  await db.deleteFrom('events').where('id', 'in', ids).where('job', 'is', null).execute();
-  await db.updateTable('events').set({ forgotten: 1, job_json: null }).where('id', 'in', ids).execute();
+  await tx.deleteFrom('deliveries').where('event_id', 'in', ids).execute();
+  await tx.deleteFrom('events').where('id', 'in', ids).where('job', 'is', null).execute();
+  await tx.updateTable('events').set({ forgotten: 1, job_json: null }).where('id', 'in', ids).execute();
   return old.length === forgetAtOnce;
 }

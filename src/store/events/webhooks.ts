@@ -1,4 +1,5 @@
-import type { Db, Tables } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
+import type { Tables } from '../database/tables.ts';
 
 /** An address that a user wants events to be sent to. */
 export interface WebhookRecord {

@@ -1,4 +1,4 @@
-import type { Db } from '../database/tables.ts';
+import type { Db, Tx } from '../database/handle.ts';
 
 export interface AuditRecord {
   id: number;
@@ -11,8 +11,8 @@ export interface AuditRecord {
 }
 
 /** Written in the transaction of the act itself. */
-export async function insertAudit(db: Db, record: Omit<AuditRecord, 'id'>): Promise<number> {
-  const { id } = await db
+export async function insertAudit(tx: Tx, record: Omit<AuditRecord, 'id'>): Promise<number> {
+  const { id } = await tx
     .insertInto('audit')
     .values({ ...record, details: JSON.stringify(record.details) })
     .returning('id')

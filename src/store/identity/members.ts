@@ -1,4 +1,4 @@
-import type { Db } from '../database/tables.ts';
+import type { Db, Tx } from '../database/handle.ts';
 
 export type MemberStatus = 'active' | 'removed' | 'banned';
 
@@ -46,8 +46,8 @@ export async function membersToCome(db: Db): Promise<{ userId: string; projectId
 }
 
 /** True when the user is new to the project. Whoever was a member before, in whatever way, stays what they are. */
-export async function insertMember(db: Db, userId: string, projectId: number, now: number): Promise<boolean> {
-  const row = await db
+export async function insertMember(tx: Tx, userId: string, projectId: number, now: number): Promise<boolean> {
+  const row = await tx
     .insertInto('memberships')
     .values({ user_id: userId, project_id: projectId, status: 'active', reason: '', since: now })
     .onConflict((conflict) => conflict.columns(['user_id', 'project_id']).doNothing())
@@ -57,8 +57,8 @@ export async function insertMember(db: Db, userId: string, projectId: number, no
 }
 
 /** Removed and banned members keep their accounts and keep reading; they cannot submit. */
-export async function setMemberStatus(db: Db, member: MemberRecord): Promise<void> {
-  await db
+export async function setMemberStatus(tx: Tx, member: MemberRecord): Promise<void> {
+  await tx
     .updateTable('memberships')
     .set({ status: member.status, reason: member.reason, since: member.since })
     .where('user_id', '=', member.userId)

@@ -1,4 +1,4 @@
-import type { Db } from '../database/tables.ts';
+import type { Db, Tx } from '../database/handle.ts';
 
 export interface ProjectRecord {
   id: number;
@@ -33,8 +33,8 @@ export async function listProjects(db: Db, hpc?: string): Promise<ProjectRecord[
 }
 
 /** The caller has looked that there is none yet. */
-export async function insertProject(db: Db, project: NewProject): Promise<number> {
-  const { id } = await db
+export async function insertProject(tx: Tx, project: NewProject): Promise<number> {
+  const { id } = await tx
     .insertInto('projects')
     .values({ ...columns(project), hpc: project.hpc, name: project.name, closed_at: null })
     .returning('id')
@@ -46,8 +46,8 @@ export async function insertProject(db: Db, project: NewProject): Promise<number
  * Makes others who want the same wait until this transaction is over: who joins a project and who opens a period of it
  * must see what the other has done.
  */
-export async function lockProject(db: Db, id: number): Promise<void> {
-  await db
+export async function lockProject(tx: Tx, id: number): Promise<void> {
+  await tx
     .updateTable('projects')
     .set((eb) => ({ closed_at: eb.ref('closed_at') }))
     .where('id', '=', id)
@@ -55,9 +55,9 @@ export async function lockProject(db: Db, id: number): Promise<void> {
 }
 
 /** Sets what new members find. Members keep what they have. */
-export async function updateProject(db: Db, id: number, project: Pick<NewProject, 'autoJoin' | 'grant'>) {
+export async function updateProject(tx: Tx, id: number, project: Pick<NewProject, 'autoJoin' | 'grant'>) {
   const { auto_join, grant_time_seconds, grant_space_bytes } = columns({ ...project, createdAt: 0 });
-  await db
+  await tx
     .updateTable('projects')
     .set({ auto_join, grant_time_seconds, grant_space_bytes })
     .where('id', '=', id)
@@ -65,8 +65,8 @@ export async function updateProject(db: Db, id: number, project: Pick<NewProject
 }
 
 /** Nobody can submit to it any more; everything else stays as it is. Closing it again changes nothing. */
-export async function closeProject(db: Db, id: number, now: number): Promise<void> {
-  await db
+export async function closeProject(tx: Tx, id: number, now: number): Promise<void> {
+  await tx
     .updateTable('projects')
     .set({ closed_at: now })
     .where('id', '=', id)

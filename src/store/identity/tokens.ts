@@ -1,5 +1,5 @@
-import { remembered, type Value } from '../database/prepared.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
+import { prepared, type Value } from '../database/prepared.ts';
 
 export interface NewToken {
   userId: string;
@@ -39,7 +39,7 @@ export async function insertToken(db: Db, token: NewToken): Promise<number> {
   return row.id;
 }
 
-const byHash = remembered((db, value: Value<{ hash: string }>) => selectTokens(db).where('hash', '=', value('hash')));
+const byHash = prepared((db, value: Value<{ hash: string }>) => selectTokens(db).where('hash', '=', value('hash')));
 
 export async function tokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {
   const [row] = await byHash(db, { hash });

@@ -1,16 +1,16 @@
 import { sql } from 'kysely';
-import type { Db } from '../database/tables.ts';
+import type { Db, Tx } from '../database/handle.ts';
 
 export type Role = 'user' | 'admin';
 
 /** Creates the user where unknown; an existing one keeps its role unless it is raised. */
-export async function upsertUser(db: Db, id: string, role: Role, now: number): Promise<void> {
-  await db
+export async function upsertUser(tx: Tx, id: string, role: Role, now: number): Promise<void> {
+  await tx
     .insertInto('users')
     .values({ id, role, created_at: now })
     .onConflict((conflict) => conflict.column('id').doNothing())
     .execute();
-  if (role === 'admin') await db.updateTable('users').set({ role }).where('id', '=', id).execute();
+  if (role === 'admin') await tx.updateTable('users').set({ role }).where('id', '=', id).execute();
 }
 
 export async function userExists(db: Db, id: string): Promise<boolean> {
@@ -36,18 +36,18 @@ export async function userOfIdentity(db: Db, issuer: string, subject: string): P
   return row?.user_id;
 }
 
-export async function insertIdentity(db: Db, issuer: string, subject: string, userId: string): Promise<void> {
-  await db.insertInto('identities').values({ issuer, subject, user_id: userId }).execute();
+export async function insertIdentity(tx: Tx, issuer: string, subject: string, userId: string): Promise<void> {
+  await tx.insertInto('identities').values({ issuer, subject, user_id: userId }).execute();
 }
 
 /** Fails when there is one of that identifier already. */
-export async function insertUser(db: Db, id: string, role: Role, now: number): Promise<void> {
-  await db.insertInto('users').values({ id, role, created_at: now }).execute();
+export async function insertUser(tx: Tx, id: string, role: Role, now: number): Promise<void> {
+  await tx.insertInto('users').values({ id, role, created_at: now }).execute();
 }
 
 /** A user identifier that nobody has yet: one more than the largest, but never fewer than six digits. */
-export async function unusedUserId(db: Db): Promise<string> {
-  const { largest } = await db
+export async function unusedUserId(tx: Tx): Promise<string> {
+  const { largest } = await tx
     .selectFrom('users')
     .select(sql<number | null>`max(cast(id as bigint))`.as('largest'))
     .where(sql<boolean>`length(id) <= 15`)

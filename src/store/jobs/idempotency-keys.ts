@@ -1,4 +1,4 @@
-import type { Db } from '../database/tables.ts';
+import type { Db, Tx } from '../database/handle.ts';
 
 /** A key belongs to a user: that of another one is another key. */
 export interface Key {
@@ -56,12 +56,12 @@ export async function findKey(db: Db, { userId, key }: Key): Promise<KeyRecord |
 
 /** Stores the answer for every repetition. False, and nothing stored, when the key is no longer the caller's. */
 export async function storeResponse(
-  db: Db,
+  tx: Tx,
   holder: KeyHolder,
   answer: { response: string; bodySha256: string | null; at: number },
 ): Promise<boolean> {
   const { response, bodySha256, at } = answer;
-  const result = await db
+  const result = await tx
     .updateTable('idempotency')
     .set({ response, body_sha256: bodySha256, at, claimed_by: null })
     .where('user_id', '=', holder.userId)

@@ -1,5 +1,5 @@
+import type { Db, Tx } from '../database/handle.ts';
 import { rowsFor } from '../database/inserts.ts';
-import type { Db } from '../database/tables.ts';
 
 /**
  * The zips of jobs that are waiting for their engine, as far as they are small: they come with the row of their job, and go
@@ -13,6 +13,6 @@ export async function findInput(db: Db, job: number): Promise<Buffer | undefined
   return row?.content;
 }
 
-export async function removeInput(db: Db, job: number): Promise<void> {
-  await db.deleteFrom('inputs').where('job', '=', job).execute();
+export async function removeInput(tx: Tx, job: number): Promise<void> {
+  await tx.deleteFrom('inputs').where('job', '=', job).execute();
 }

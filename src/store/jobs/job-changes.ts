@@ -1,5 +1,5 @@
-import { remembered, type Value } from '../database/prepared.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
+import { prepared, type Value } from '../database/prepared.ts';
 
 /** A job as it is now. What it shows may have changed; where it is never does, and it is never removed. */
 export interface ChangedJob {
@@ -33,7 +33,7 @@ type Row = { version: number } & { [Field in keyof ChangedJob]: ChangedJob[Field
 
 const isJob = (row: Row): row is Row & ChangedJob => row.id !== null;
 
-const changesSince = remembered((db, value: Value<{ owner: string; known: number; most: number }>) =>
+const changesSince = prepared((db, value: Value<{ owner: string; known: number; most: number }>) =>
   db
     .selectFrom('users')
     .leftJoin('jobs', (join) =>

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { byShape, remembered, type Value } from '../database/prepared.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
+import { prepared, preparedByShape, type Value } from '../database/prepared.ts';
 
 /** Whose jobs, and where. */
 export interface JobScope {
@@ -72,9 +72,9 @@ interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
   known: number;
 }
 
-const pagesOf = byShape((text: string) => {
+const pagesOf = preparedByShape((text: string) => {
   const shape = JSON.parse(text) as Shape;
-  return remembered((db, value: Value<PageValues>) => {
+  return prepared((db, value: Value<PageValues>) => {
     const version = shape.owner
       ? db.selectFrom('users').select('jobs_version as version').where('id', '=', value('owner'))
       : db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobs_version').as('version'));
@@ -129,7 +129,7 @@ function firstSince(db: Db, since: number) {
   return accepted.select((eb) => eb.fn.min<number>('id').as('id')).where('accepted_at', '<=', earliest);
 }
 
-const byJobId = remembered((db, value: Value<{ jobId: string }>) =>
+const byJobId = prepared((db, value: Value<{ jobId: string }>) =>
   db
     .selectFrom('jobs')
     .select(['owner', 'hpc', 'project_name as project', 'public_json as json'])

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { JobState } from '../../domain/jobs/job.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import { prepared } from '../database/prepared.ts';
-import type { Db } from '../database/tables.ts';
 import { type JobRecord, jobRecord } from './jobs.ts';
 
 /** What the lifecycle looks for: jobs to submit, to follow, to cancel, and the files that nobody has a use for. */
@@ -53,8 +53,8 @@ export async function postponeJob(db: Db, id: number, dueAt: number): Promise<vo
 }
 
 /** Takes a queued job back from an engine that lost it before it began, to be submitted anew. */
-export async function returnToDispatcher(db: Db, jobId: string, engineRef: string, now: number): Promise<boolean> {
-  const row = await db
+export async function returnToDispatcher(tx: Tx, jobId: string, engineRef: string, now: number): Promise<boolean> {
+  const row = await tx
     .updateTable('jobs')
     .set({ state: 'submitting', engine_ref: null, due_at: now })
     .where('job_id', '=', jobId)

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Db } from '../database/tables.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import { type JobRecord, jobRecord } from './jobs.ts';
 import { takeJobsVersion } from './versions.ts';
 
@@ -22,12 +22,12 @@ export async function jobsToNotify(db: Db, projectId: number, endedBefore: numbe
 
 /** True for the one who is to tell the owner, whose row is locked before the job's, as by all who write jobs. */
 export async function setExpiry(
-  db: Db,
+  tx: Tx,
   { id, owner }: Pick<JobRecord, 'id' | 'owner'>,
   expiresAt: number,
 ): Promise<boolean> {
-  await takeJobsVersion(db, owner, false);
-  const result = await db
+  await takeJobsVersion(tx, owner, false);
+  const result = await tx
     .updateTable('jobs')
     .set({ expires_at: expiresAt })
     .where('id', '=', id)

@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import type { JobEnd, JobRequest, JobState, JobStatus } from '../../domain/jobs/job.ts';
-import { dialectOf } from '../database/dialect.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import { insert, rowsFor } from '../database/inserts.ts';
 import { prepared, type Value } from '../database/prepared.ts';
-import type { Db, Tables } from '../database/tables.ts';
+import type { Tables } from '../database/tables.ts';
 import { eventFor, type NewEvent, numberedColumns, queueDeliveries } from '../events/events.ts';
 import { inputRows } from './inputs.ts';
 import { takeJobsVersion } from './versions.ts';
@@ -55,12 +55,12 @@ export interface NewJob {
  * gives the job, is written with it.
  */
 export async function insertJob(
-  db: Db,
+  tx: Tx,
   job: NewJob,
   shown: (id: number) => PublicJobColumns,
   eventData: NewEvent['data'],
 ): Promise<{ id: number; json: string }> {
-  const [numbers] = await takeNumbers(db, { owner: job.owner });
+  const [numbers] = await takeNumbers(tx, { owner: job.owner });
   if (numbers === undefined) throw new Error(`there is no user ${job.owner}`);
   const { jobNumber: id, version, ...owner } = numbers;
   const view = shown(id);
@@ -87,8 +87,8 @@ export async function insertJob(
   const event = { job: id, jobJson: view.json, kind: 'job.accepted' as const, data: eventData, at: job.acceptedAt };
   const content = job.input?.content ?? null;
   const zip = content === null ? [] : [inputRows([{ job: id, content }])];
-  await insert(db, acceptedRows([row]), ...zip, eventFor(owner, event));
-  await queueDeliveries(db, [owner]);
+  await insert(tx, acceptedRows([row]), ...zip, eventFor(owner, event));
+  await queueDeliveries(tx, [owner]);
   return { id, json: view.json };
 }
 
@@ -102,7 +102,7 @@ const takeNumbers = prepared((db, value: Value<{ owner: string }>) =>
     .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1), event_seq: eb('event_seq', '+', 1) }))
     .where('id', '=', value('owner'))
     .returning([...numberedColumns, 'jobs_version as version'])
-    .returning(sql<number>`${sql.raw(dialectOf(db).nextNumber('jobs'))}`.as('jobNumber')),
+    .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('jobNumber')),
 );
 
 const acceptedRows = rowsFor('jobs', [
@@ -150,15 +150,15 @@ export async function findJobState(db: Db, id: number): Promise<JobState | undef
  * waits for the owner.
  */
 export async function updateStatus(
-  db: Db,
+  tx: Tx,
   job: JobRecord,
   next: JobStatus,
   shown: PublicJobColumns,
   engineRef?: string,
 ): Promise<boolean> {
   const changes = shown.json !== job.publicJson;
-  const version = await takeJobsVersion(db, job.owner, changes);
-  const result = await db
+  const version = await takeJobsVersion(tx, job.owner, changes);
+  const result = await tx
     .updateTable('jobs')
     .set({
       state: next.state,

@@ -1,5 +1,5 @@
-import { remembered, type Value } from '../database/prepared.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
+import { prepared, type Value } from '../database/prepared.ts';
 import type { MemberStatus } from '../identity/members.ts';
 
 /** What decides whether a user may submit to a project now, in one look. */
@@ -24,7 +24,7 @@ export async function findEligibility(
   return { project, member: status === null ? null : { status, reason: reason ?? '' }, pause };
 }
 
-const standingOf = remembered((db, value: Value<{ userId: string; hpc: string; name: string }>) =>
+const standingOf = prepared((db, value: Value<{ userId: string; hpc: string; name: string }>) =>
   db
     .selectFrom('projects')
     .leftJoin('systems', 'systems.hpc', 'projects.hpc')

@@ -1,5 +1,5 @@
+import type { Db, Tx } from '../database/handle.ts';
 import { prepared, type Value } from '../database/prepared.ts';
-import type { Db } from '../database/tables.ts';
 
 /**
  * Numbers that rise, in the same transaction, with every change of what is read: as long as one has not risen, on
@@ -11,8 +11,8 @@ import type { Db } from '../database/tables.ts';
  * is `jobs.ts`, and before the job is written: the row of the user stays locked until the commit, so a version becomes
  * visible with the job that it stands in, and after all that are smaller. Who has seen one has seen what came before it.
  */
-export async function takeJobsVersion(db: Db, owner: string, changes: boolean): Promise<number> {
-  const [user] = await takeVersion(db, { owner, by: changes ? 1 : 0 });
+export async function takeJobsVersion(tx: Tx, owner: string, changes: boolean): Promise<number> {
+  const [user] = await takeVersion(tx, { owner, by: changes ? 1 : 0 });
   if (user === undefined) throw new Error(`there is no user ${owner}`);
   return user.version;
 }

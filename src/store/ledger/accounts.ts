@@ -5,11 +5,10 @@ import {
   type Movement,
   zeroMovement,
 } from '../../domain/accounting/settlement.ts';
-import { dialectOf } from '../database/dialect.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import { insert, type Rows, rowsFor } from '../database/inserts.ts';
-import { prepared, remembered, type Value } from '../database/prepared.ts';
-import type { Db, EntryKind, Resource, Tables } from '../database/tables.ts';
-import { isNow, startOfHour } from './periods.ts';
+import { prepared, type Value } from '../database/prepared.ts';
+import type { EntryKind, Resource, Tables } from '../database/tables.ts';
 
 export interface Account extends AccountBalance {
   id: number;
@@ -56,17 +55,17 @@ const columns = [
 
 /** Opens an empty account; the one that is there already stays as it is. A space account takes no period. */
 export async function openAccount(
-  db: Db,
+  tx: Tx,
   account: { projectId: number; holder: string; resource: Resource; periodId?: number },
 ): Promise<number> {
   const { projectId, holder, resource, periodId = noPeriod } = account;
   const key = { project_id: projectId, period_id: periodId, holder, resource };
-  await db
+  await tx
     .insertInto('accounts')
     .values({ ...key, ...zeroMovement, alerted: 0 })
     .onConflict((conflict) => conflict.columns(['project_id', 'holder', 'resource', 'period_id']).doNothing())
     .execute();
-  const { id } = await db
+  const { id } = await tx
     .selectFrom('accounts')
     .select('id')
     .where('project_id', '=', projectId)
@@ -91,11 +90,11 @@ export async function findAccounts(
   return accountSet(await accountsIn(db, { projectId, periodId, userId }));
 }
 
-const accountsSince = remembered((db, value: Value<{ projectId: number; userId: string; hour: number }>) =>
+const accountsAt = prepared((db, value: Value<{ projectId: number; userId: string; now: number }>) =>
   accountsOf(db, value('projectId'), value('userId'))
     .leftJoin('periods', 'periods.id', 'accounts.period_id')
-    .select(['periods.starts_at', 'periods.ends_at'])
-    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('hour'))])),
+    .where((eb) => eb.or([eb('periods.starts_at', 'is', null), eb('periods.starts_at', '<=', value('now'))]))
+    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('now'))])),
 );
 
 /** The same for the period that it is now; undefined also when there is none. */
@@ -105,8 +104,7 @@ export async function currentAccounts(
   userId: string,
   now: number,
 ): Promise<AccountSet | undefined> {
-  const accounts = await accountsSince(db, { projectId, userId, hour: startOfHour(now) });
-  return accountSet(accounts.filter((account) => isNow(account, now)));
+  return accountSet(await accountsAt(db, { projectId, userId, now }));
 }
 
 function accountsOf(db: Db, projectId: number, userId: string) {
@@ -127,9 +125,21 @@ function accountSet(accounts: readonly Account[]): AccountSet | undefined {
   return timePool && timeCap && spacePool && spaceCap && { timePool, timeCap, spacePool, spaceCap };
 }
 
+/** Reads an account and locks it until the transaction ends. */
+export async function lockAccount(tx: Tx, accountId: number): Promise<Account> {
+  const [account] = await selectForUpdate(tx, { accountId });
+  if (account === undefined) throw new Error(`there is no account ${accountId}`);
+  return account;
+}
+
+const selectForUpdate = prepared((db, value: Value<{ accountId: number }>) => {
+  const account = db.selectFrom('accounts').select(columns).where('id', '=', value('accountId'));
+  return db.backend.dialect.locksRows ? account.forNoKeyUpdate() : account;
+});
+
 /** Changes an account's figures, and answers with the account as it is then. It stays locked until the commit. */
-export async function applyMovement(db: Db, accountId: number, change: Partial<Movement>): Promise<Account> {
-  const [account] = await move(db, { accountId, ...zeroMovement, ...change });
+export async function applyMovement(tx: Tx, accountId: number, change: Partial<Movement>): Promise<Account> {
+  const [account] = await move(tx, { accountId, ...zeroMovement, ...change });
   if (account === undefined) throw new Error(`there is no account ${accountId}`);
   return account;
 }
@@ -141,12 +151,12 @@ const move = prepared((db, value: Value<Movement & { accountId: number }>) => mo
  * requests can both have the last second.
  */
 export async function applyMovementIfAvailable(
-  db: Db,
+  tx: Tx,
   accountId: number,
   change: Partial<Movement>,
   amount: number,
 ): Promise<Account | undefined> {
-  const [account] = await moveWithin(db, { accountId, ...zeroMovement, ...change, amount });
+  const [account] = await moveWithin(tx, { accountId, ...zeroMovement, ...change, amount });
   return account;
 }
 
@@ -163,9 +173,9 @@ export interface Amounts {
 }
 
 /** Holds the amounts on those of a job's accounts that have so much, and answers with these as they are then. */
-export async function holdIfAvailable(db: Db, accounts: AccountSet, amounts: Amounts): Promise<readonly Account[]> {
+export async function holdIfAvailable(tx: Tx, accounts: AccountSet, amounts: Amounts): Promise<readonly Account[]> {
   const { timePool, timeCap, spacePool, spaceCap } = accounts;
-  return await hold(db, {
+  return await hold(tx, {
     timePool: timePool.id,
     timeCap: timeCap.id,
     spacePool: spacePool.id,
@@ -193,7 +203,7 @@ function lockedInOrder(db: Db, ids: readonly number[]) {
     .where('in_order.id', 'in', ids)
     .orderBy('in_order.resource', 'desc')
     .orderBy('in_order.holder');
-  return dialectOf(db).locksRows ? accounts.forNoKeyUpdate() : accounts;
+  return db.backend.dialect.locksRows ? accounts.forNoKeyUpdate() : accounts;
 }
 
 function availableIn(eb: ExpressionBuilder<Tables, 'accounts'>) {
@@ -247,6 +257,6 @@ const entryRows = rowsFor('entries', [
 ]);
 
 /** Appends one to the history of its account. */
-export async function insertEntry(db: Db, movement: Partial<Movement>, after: Account, note: EntryNote): Promise<void> {
-  await insert(db, entriesOf([{ movement, after }], note));
+export async function insertEntry(tx: Tx, movement: Partial<Movement>, after: Account, note: EntryNote): Promise<void> {
+  await insert(tx, entriesOf([{ movement, after }], note));
 }

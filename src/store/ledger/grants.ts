@@ -1,12 +1,14 @@
 import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { Db, EntryKind } from '../database/tables.ts';
+import type { Tx } from '../database/handle.ts';
+import type { EntryKind } from '../database/tables.ts';
 import {
   type Account,
   applyMovement,
   applyMovementIfAvailable,
   type EntryNote,
   insertEntry,
+  lockAccount,
   openAccount,
   poolHolder,
 } from './accounts.ts';
@@ -20,38 +22,38 @@ import { publishThreshold } from './thresholds.ts';
 type Note = Omit<EntryNote, 'kind' | 'job'>;
 
 /** Opens a pool: of space for good, of time for a period. */
-export async function ensurePool(db: Db, projectId: number, resource: 'time' | 'space', periodId?: number) {
-  return await openAccount(db, { projectId, holder: poolHolder, resource, ...(periodId ? { periodId } : {}) });
+export async function ensurePool(tx: Tx, projectId: number, resource: 'time' | 'space', periodId?: number) {
+  return await openAccount(tx, { projectId, holder: poolHolder, resource, ...(periodId ? { periodId } : {}) });
 }
 
 /** Adds to what is granted. */
-export async function addGrant(db: Db, accountId: number, amount: number, kind: EntryKind, note: Note): Promise<void> {
-  const after = await applyMovement(db, accountId, { granted: amount });
+export async function addGrant(tx: Tx, accountId: number, amount: number, kind: EntryKind, note: Note): Promise<void> {
+  const after = await applyMovement(tx, accountId, { granted: amount });
   if (after.granted > Number.MAX_SAFE_INTEGER) {
     throw new BursarError('conflict', 'That is more than can be counted to the second and byte. Grant less.');
   }
-  await record(db, after, amount, kind, note);
+  await record(tx, after, amount, kind, note);
 }
 
 /** Takes from what is granted, if so much is available; false and no change otherwise. */
-export async function withdrawGrant(db: Db, accountId: number, amount: number, kind: EntryKind, note: Note) {
-  const after = await applyMovementIfAvailable(db, accountId, { granted: -amount }, amount);
+export async function withdrawGrant(tx: Tx, accountId: number, amount: number, kind: EntryKind, note: Note) {
+  const after = await applyMovementIfAvailable(tx, accountId, { granted: -amount }, amount);
   if (after === undefined) return false;
-  await record(db, after, -amount, kind, note);
+  await record(tx, after, -amount, kind, note);
   return true;
 }
 
-async function record(db: Db, after: Account, granted: number, kind: EntryKind, note: Note): Promise<void> {
-  await insertEntry(db, { granted }, after, { ...note, job: null, kind });
+async function record(tx: Tx, after: Account, granted: number, kind: EntryKind, note: Note): Promise<void> {
+  await insertEntry(tx, { granted }, after, { ...note, job: null, kind });
   // What expires was not used: that nothing is left of it is no news about its use.
-  if (kind !== 'expire') await publishThreshold(db, after, note.at);
+  if (kind !== 'expire') await publishThreshold(tx, after, note.at);
 }
 
 /** What of a pool is promised to no member. It stays so until the commit: nobody else can promise of it. */
-export async function reserveOf(db: Db, poolId: number): Promise<number> {
-  await applyMovement(db, poolId, {});
-  const pool = await db.selectFrom('accounts').selectAll().where('id', '=', poolId).executeTakeFirstOrThrow();
-  const { promised } = await db
+export async function reserveOf(tx: Tx, poolId: number): Promise<number> {
+  await lockAccount(tx, poolId);
+  const pool = await tx.selectFrom('accounts').selectAll().where('id', '=', poolId).executeTakeFirstOrThrow();
+  const { promised } = await tx
     .selectFrom('accounts')
     .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('granted'), eb.val(0)).as('promised'))
     .where('project_id', '=', pool.project_id)
@@ -63,10 +65,10 @@ export async function reserveOf(db: Db, poolId: number): Promise<number> {
 }
 
 /** What a settled job was charged and what of it has been given back, in seconds. It stays so until the commit. */
-export async function chargedSeconds(db: Db, job: { id: number; attempt: number }) {
-  const hold = await holdOf(db, job);
-  await applyMovement(db, hold.time_pool, {});
-  const rows = await db
+export async function chargedSeconds(tx: Tx, job: { id: number; attempt: number }) {
+  const hold = await holdOf(tx, job);
+  await lockAccount(tx, hold.time_pool);
+  const rows = await tx
     .selectFrom('entries')
     .select(['kind', 'posted', 'overrun'])
     .where('job', '=', job.id)
@@ -79,11 +81,11 @@ export async function chargedSeconds(db: Db, job: { id: number; attempt: number 
 }
 
 /** Gives charged time back, on both sides, and answers with these accounts. The caller has checked that it is not more than was charged. */
-export async function refundTime(db: Db, job: { id: number; attempt: number }, seconds: number, note: Note) {
-  const hold = await holdOf(db, job);
+export async function refundTime(tx: Tx, job: { id: number; attempt: number }, seconds: number, note: Note) {
+  const hold = await holdOf(tx, job);
   const accounts: Account[] = [];
   for (const accountId of [hold.time_pool, hold.time_cap]) {
-    accounts.push(await giveBack(db, accountId, seconds, { ...note, job: job.id, kind: 'refund' }));
+    accounts.push(await giveBack(tx, accountId, seconds, { ...note, job: job.id, kind: 'refund' }));
   }
   return accounts;
 }
@@ -92,8 +94,8 @@ export async function refundTime(db: Db, job: { id: number; attempt: number }, s
  * Lets what is free in periods that have ended expire. What is held stays, and settles against the period that held
  * it; what that sets free expires in a later round. Answers how many accounts were touched.
  */
-export async function expireEnded(db: Db, now: number): Promise<number> {
-  const rows = await db
+export async function expireEnded(tx: Tx, now: number): Promise<number> {
+  const rows = await tx
     .selectFrom('accounts')
     .innerJoin('periods', 'periods.id', 'accounts.period_id')
     .select(['accounts.id', 'granted', 'held', 'posted', 'overrun', 'periods.ends_at as endedAt'])
@@ -105,7 +107,7 @@ export async function expireEnded(db: Db, now: number): Promise<number> {
     .execute();
   for (const row of rows) {
     const reason = `expired with its period at ${new Date(row.endedAt ?? now).toISOString()}`;
-    await withdrawGrant(db, row.id, availableBalance(row), 'expire', { actor: 'bursar', reason, at: now });
+    await withdrawGrant(tx, row.id, availableBalance(row), 'expire', { actor: 'bursar', reason, at: now });
   }
   return rows.length;
 }

@@ -1,4 +1,4 @@
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
 import { holdOf } from './ledger.ts';
 
 /** What the ledger says of one job, in seconds. */

@@ -1,7 +1,8 @@
 import { availableBalance, splitUsage } from '../../domain/accounting/settlement.ts';
 import type { Shortfall } from '../../domain/accounting/shortfall.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import { insert, rowsFor } from '../database/inserts.ts';
-import type { Db, Resource } from '../database/tables.ts';
+import type { Resource } from '../database/tables.ts';
 import {
   type Account,
   type AccountSet,
@@ -11,6 +12,7 @@ import {
   entriesOf,
   holdIfAvailable,
   insertEntry,
+  lockAccount,
   type Moved,
 } from './accounts.ts';
 import { publishThreshold } from './thresholds.ts';
@@ -27,7 +29,7 @@ type Note = Omit<EntryNote, 'kind' | 'job'>;
  * accounts hold stands in the transaction.
  */
 export async function reserve(
-  db: Db,
+  tx: Tx,
   job: { id: number; attempt: number },
   accounts: AccountSet,
   amounts: Amounts,
@@ -39,11 +41,11 @@ export async function reserve(
     [accounts.spacePool, amounts.spaceBytes, 'pool'],
     [accounts.spaceCap, amounts.spaceBytes, 'cap'],
   ] as const;
-  const changed = await holdIfAvailable(db, accounts, amounts);
+  const changed = await holdIfAvailable(tx, accounts, amounts);
   const moved: Moved[] = [];
   for (const [{ id, resource }, held, account] of sides) {
     const after = changed.find((one) => one.id === id);
-    if (after === undefined) return await lackOf(db, accounts, resource, held, account);
+    if (after === undefined) return await lackOf(tx, accounts, resource, held, account);
     moved.push({ movement: { held }, after });
   }
   const hold = {
@@ -58,7 +60,7 @@ export async function reserve(
     created_at: note.at,
   };
   const entries = entriesOf(moved, { ...note, job: job.id, kind: 'reserve' });
-  await insert(db, entries, holdRows([hold]));
+  await insert(tx, entries, holdRows([hold]));
   return null;
 }
 
@@ -76,16 +78,16 @@ const holdRows = rowsFor('holds', [
 
 /** What there is of the smaller of pool and cap: of the larger one the caller has no use. */
 async function lackOf(
-  db: Db,
+  tx: Tx,
   { timePool, timeCap, spacePool, spaceCap }: AccountSet,
   resource: Resource,
   needed: number,
   tooSmall: 'pool' | 'cap',
 ): Promise<Shortfall> {
   const [pool, cap] = resource === 'time' ? [timePool, timeCap] : [spacePool, spaceCap];
-  const inCap = availableBalance(await applyMovement(db, cap.id, {}));
+  const inCap = availableBalance(await lockAccount(tx, cap.id));
   // When the cap is too small, the pool was not.
-  const inPool = tooSmall === 'cap' ? Number.POSITIVE_INFINITY : availableBalance(await applyMovement(db, pool.id, {}));
+  const inPool = tooSmall === 'cap' ? Number.POSITIVE_INFINITY : availableBalance(await lockAccount(tx, pool.id));
   const account = inPool < inCap ? 'pool' : 'cap';
   return { resource, account, needed, available: Math.max(0, Math.min(inPool, inCap)) };
 }
@@ -95,13 +97,13 @@ async function lackOf(
  * can be one only: a second settlement of the same hold changes nothing, and answers false.
  */
 export async function settle(
-  db: Db,
+  tx: Tx,
   job: { id: number; attempt: number },
   used: Amounts & { kind: 'settled' | 'voided'; rule: string },
   note: Omit<Note, 'reason'>,
 ): Promise<boolean> {
-  const hold = await holdOf(db, job);
-  const resolution = await db
+  const hold = await holdOf(tx, job);
+  const resolution = await tx
     .insertInto('resolutions')
     .values({
       hold_id: hold.id,
@@ -123,41 +125,41 @@ export async function settle(
     [hold.space_cap, hold.space_bytes, used.spaceBytes],
   ] as const;
   for (const [accountId, held, amount] of sides) {
-    const released = await applyMovement(db, accountId, { held: -held });
+    const released = await applyMovement(tx, accountId, { held: -held });
     const use = splitUsage(released, amount);
-    const after = amount === 0 ? released : await applyMovement(db, accountId, use);
-    await insertEntry(db, { held: -held, ...use }, after, {
+    const after = amount === 0 ? released : await applyMovement(tx, accountId, use);
+    await insertEntry(tx, { held: -held, ...use }, after, {
       ...note,
       job: job.id,
       reason: used.rule,
       kind: amount === 0 ? 'release' : 'charge',
     });
-    await publishThreshold(db, after, note.at);
+    await publishThreshold(tx, after, note.at);
   }
   return true;
 }
 
 /** Gives back the space that the files of a finished job took. The caller makes sure that it happens once. */
-export async function freeSpace(db: Db, job: { id: number; attempt: number }, note: Note): Promise<void> {
-  const hold = await holdOf(db, job);
-  const { space_bytes: used } = await db
+export async function freeSpace(tx: Tx, job: { id: number; attempt: number }, note: Note): Promise<void> {
+  const hold = await holdOf(tx, job);
+  const { space_bytes: used } = await tx
     .selectFrom('resolutions')
     .select('space_bytes')
     .where('hold_id', '=', hold.id)
     .executeTakeFirstOrThrow();
   if (used === 0) return;
   for (const accountId of [hold.space_pool, hold.space_cap])
-    await giveBack(db, accountId, used, { ...note, job: job.id, kind: 'free' });
+    await giveBack(tx, accountId, used, { ...note, job: job.id, kind: 'free' });
 }
 
 /** Takes use off an account: what stands beyond its cover first, because that is what blocks new jobs. */
-export async function giveBack(db: Db, accountId: number, amount: number, note: EntryNote): Promise<Account> {
-  const before = await applyMovement(db, accountId, {});
+export async function giveBack(tx: Tx, accountId: number, amount: number, note: EntryNote): Promise<Account> {
+  const before = await lockAccount(tx, accountId);
   const overrun = -Math.min(before.overrun, amount);
   const movement = { overrun, posted: -(amount + overrun) };
-  const after = await applyMovement(db, accountId, movement);
-  await insertEntry(db, movement, after, note);
-  await publishThreshold(db, after, note.at);
+  const after = await applyMovement(tx, accountId, movement);
+  await insertEntry(tx, movement, after, note);
+  await publishThreshold(tx, after, note.at);
   return after;
 }
 

@@ -1,5 +1,4 @@
-import { msPerHour } from '../../domain/units.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db, Tx } from '../database/handle.ts';
 
 /**
  * A project's time is granted for periods. They follow one another without overlapping, so that at any moment there is
@@ -14,12 +13,12 @@ export interface PeriodRecord {
 }
 
 export async function insertPeriod(
-  db: Db,
+  tx: Tx,
   projectId: number,
   startsAt: number,
   endsAt: number | null,
 ): Promise<number> {
-  const { id } = await db
+  const { id } = await tx
     .insertInto('periods')
     .values({ project_id: projectId, starts_at: startsAt, ends_at: endsAt, announced_at: null })
     .returning('id')
@@ -27,8 +26,8 @@ export async function insertPeriod(
   return id;
 }
 
-export async function endPeriod(db: Db, id: number, endsAt: number): Promise<void> {
-  await db.updateTable('periods').set({ ends_at: endsAt, announced_at: null }).where('id', '=', id).execute();
+export async function endPeriod(tx: Tx, id: number, endsAt: number): Promise<void> {
+  await tx.updateTable('periods').set({ ends_at: endsAt, announced_at: null }).where('id', '=', id).execute();
 }
 
 /** The periods of a project that have not ended, the first one first. */
@@ -48,16 +47,8 @@ export async function currentPeriod(db: Db, projectId: number, now: number): Pro
   return (await periodsAt(db, projectId, now).select('id').executeTakeFirst())?.id;
 }
 
-/**
- * For queries that are remembered, and so should ask for the same as before: what has not ended by the hour, of which
- * `isNow` picks what is so at the moment.
- */
-export function startOfHour(now: number): number {
-  return now - (now % msPerHour);
-}
-
-/** Whether a moment is within the times of a period. What is of no period has neither. */
-export function isNow({ starts_at, ends_at }: { starts_at: number | null; ends_at: number | null }, now: number) {
+/** Whether a period includes a time. Accounts that belong to no period have neither start nor end. */
+export function isCurrent({ starts_at, ends_at }: { starts_at: number | null; ends_at: number | null }, now: number) {
   return (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
 }
 
@@ -83,8 +74,8 @@ export async function periodsToNotify(db: Db, now: number, before: number): Prom
 }
 
 /** True for the one who is to tell the members. */
-export async function markNotified(db: Db, id: number, now: number): Promise<boolean> {
-  const row = await db
+export async function markNotified(tx: Tx, id: number, now: number): Promise<boolean> {
+  const row = await tx
     .updateTable('periods')
     .set({ announced_at: now })
     .where('id', '=', id)

@@ -1,8 +1,9 @@
 import type { AccountBalance } from '../../domain/accounting/settlement.ts';
-import { byShape, remembered, type Value } from '../database/prepared.ts';
-import type { Db, Resource } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
+import { prepared, preparedByShape, type Value } from '../database/prepared.ts';
+import type { Resource } from '../database/tables.ts';
 import { poolHolder } from './accounts.ts';
-import { isNow, startOfHour } from './periods.ts';
+import { isCurrent } from './periods.ts';
 
 export interface QuotaRecord {
   id: number;
@@ -47,11 +48,11 @@ export async function quotaRows(
   now: number,
 ): Promise<{ rows: QuotaRow[]; goodUntil: number }> {
   const shape = Object.keys(filter).sort().join(' ');
-  const rows = await rowsOf(shape)(db, { ...filter, hour: startOfHour(now) });
+  const rows = await rowsOf(shape)(db, { ...filter, now });
   let goodUntil = Number.POSITIVE_INFINITY;
   for (const { starts_at, ends_at } of rows)
     for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) goodUntil = Math.min(goodUntil, at);
-  return { rows: rows.filter((row) => isNow(row, now)), goodUntil };
+  return { rows: rows.filter((row) => isCurrent(row, now)), goodUntil };
 }
 
 /** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */
@@ -70,8 +71,8 @@ export function quotasOf(rows: readonly QuotaRow[]): QuotaRecord[] {
   return [...quotas.values()];
 }
 
-const rowsOf = byShape((shape: string) =>
-  remembered((db, value: Value<QuotaFilter & { hour: number }>) => {
+const rowsOf = preparedByShape((shape: string) =>
+  prepared((db, value: Value<QuotaFilter & { now: number }>) => {
     const fields = shape.split(' ');
     const accountsOfMembers = () => {
       let query = db
@@ -89,7 +90,7 @@ const rowsOf = byShape((shape: string) =>
         .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
         .select(['periods.starts_at', 'periods.ends_at'])
         .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
-        .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('hour'))]));
+        .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('now'))]));
       if (fields.includes('userId')) query = query.where('memberships.user_id', '=', value('userId'));
       if (fields.includes('hpc')) query = query.where('projects.hpc', '=', value('hpc'));
       if (fields.includes('project')) query = query.where('projects.name', '=', value('project'));

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
-import { dialectOf } from '../database/dialect.ts';
-import type { Db, EntryKind, Resource } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
+import type { EntryKind, Resource } from '../database/tables.ts';
 
 /** One line of an account's history, in seconds or bytes. */
 export interface MovementRecord {
@@ -86,7 +86,7 @@ export interface UsageRecord {
 
 /** Time used, by user, project and month, refunds taken off; of everybody, or of one user. */
 export async function usageByMonth(db: Db, userId?: string): Promise<UsageRecord[]> {
-  const month = sql<string>`${sql.raw(dialectOf(db).monthOf('entries.at'))}`;
+  const month = sql<string>`${sql.raw(db.backend.dialect.monthOf('entries.at'))}`;
   let query = db
     .selectFrom('entries')
     .innerJoin('accounts', 'accounts.id', 'entries.account_id')

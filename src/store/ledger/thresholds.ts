@@ -1,5 +1,5 @@
 import { thresholdReached } from '../../domain/accounting/threshold.ts';
-import type { Db } from '../database/tables.ts';
+import type { Tx } from '../database/handle.ts';
 import { insertEvents } from '../events/events.ts';
 import { listMembers } from '../identity/members.ts';
 import { type Account, poolHolder } from './accounts.ts';
@@ -8,12 +8,12 @@ import { type Account, poolHolder } from './accounts.ts';
  * Tells whom it concerns when the use of an account crosses a threshold: once a crossing, because what was told is
  * kept with the account, in the same transaction. When a top-up takes it back below, it can be crossed again.
  */
-export async function publishThreshold(db: Db, account: Account, now: number): Promise<void> {
+export async function publishThreshold(tx: Tx, account: Account, now: number): Promise<void> {
   const reached = thresholdReached(account);
   if (reached === account.alerted) return;
-  await db.updateTable('accounts').set({ alerted: reached }).where('id', '=', account.id).execute();
+  await tx.updateTable('accounts').set({ alerted: reached }).where('id', '=', account.id).execute();
   if (reached < account.alerted) return;
-  const project = await db
+  const project = await tx
     .selectFrom('projects')
     .select(['hpc', 'name'])
     .where('id', '=', account.projectId)
@@ -25,12 +25,12 @@ export async function publishThreshold(db: Db, account: Account, now: number): P
     account: account.holder === poolHolder ? 'pool' : 'cap',
     percent: reached,
   };
-  await insertEvents(db, await concerned(db, account), { job: null, kind: 'quota.threshold', data, at: now });
+  await insertEvents(tx, await concerned(tx, account), { job: null, kind: 'quota.threshold', data, at: now });
 }
 
 /** The holder of a cap; of a pool, everybody who shares it. */
-async function concerned(db: Db, account: Account): Promise<string[]> {
+async function concerned(tx: Tx, account: Account): Promise<string[]> {
   if (account.holder !== poolHolder) return [account.holder];
-  const members = await listMembers(db, account.projectId);
+  const members = await listMembers(tx, account.projectId);
   return members.filter((member) => member.status === 'active').map((member) => member.userId);
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
 import { poolHolder } from './accounts.ts';
 
 export interface LedgerVerification {

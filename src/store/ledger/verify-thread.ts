@@ -2,7 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import { connectDatabase, type DatabaseSettings } from '../database/database.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
 import { type LedgerVerification, verifyLedger } from './verify-ledger.ts';
 
 export interface ThreadInput {

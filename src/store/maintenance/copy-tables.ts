@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
-import { dialectOf } from '../database/dialect.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
 
 /** A table as the database describes it; whatever the migrations have made is there, without being listed anywhere. */
 interface Table {
@@ -31,17 +30,17 @@ export async function countRows(db: Db): Promise<Map<string, number>> {
  * same schema, and the target no rows; both handles should be transactions.
  */
 export async function copyTables(from: Db, to: Db): Promise<void> {
-  const { lastNumber } = dialectOf(from);
-  const { setLastNumber } = dialectOf(to);
+  const { lastId } = from.backend.dialect;
+  const { setLastId } = to.backend.dialect;
   for (const table of await tablesOf(from)) {
     await copyRows(from, to, table);
-    if (table.isNumbered) await setLastNumber(to, table.name, await lastNumber(from, table.name));
+    if (table.isNumbered) await setLastId(to, table.name, await lastId(from, table.name));
   }
 }
 
 async function copyRows(from: Db, to: Db, { name, columns, hasBytes }: Table): Promise<void> {
   const size = hasBytes ? mostLargeRows : Math.floor(mostValues / columns.length);
-  for await (const rows of dialectOf(from).readTable(from, name, size)) {
+  for await (const rows of from.backend.dialect.readTable(from, name, size)) {
     const values = rows.map((row) => sql`(${sql.join(columns.map((column) => row[column]))})`);
     const names = sql.join(columns.map((column) => sql.ref(column)));
     await sql`insert into ${sql.table(name)} (${names}) values ${sql.join(values)}`.execute(to);
@@ -50,7 +49,7 @@ async function copyRows(from: Db, to: Db, { name, columns, hasBytes }: Table): P
 
 /** Every table after those that its rows refer to. */
 async function tablesOf(db: Db): Promise<Table[]> {
-  const { schemaName, foreignKeys, bytesColumn } = dialectOf(db);
+  const { schemaName, foreignKeys, bytesColumn } = db.backend.dialect;
   const schema = await schemaName(db);
   const parents = await foreignKeys(db);
   const described = await db.introspection.getTables();

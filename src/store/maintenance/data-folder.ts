@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
 
 const fact = 'data_folder';
 

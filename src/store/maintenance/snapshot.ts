@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path';
 import { sql } from 'kysely';
 import { BursarError } from '../../domain/errors.ts';
 import { connectDatabase, openDatabase } from '../database/database.ts';
-import { dialectOf } from '../database/dialect.ts';
+import type { Db } from '../database/handle.ts';
 import { schemaOf } from '../database/migrations.ts';
-import type { Db } from '../database/tables.ts';
+import { inTransaction, runWithoutRetry } from '../database/transaction.ts';
 import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
 import { releaseAllLeases } from '../systems/leases.ts';
 import { copyTables, countRows } from './copy-tables.ts';
@@ -33,7 +33,7 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
   const partial = `${file}.partial`;
   await rm(partial, { force: true });
   try {
-    if (dialectOf(db).name === 'sqlite') await sql`vacuum into ${partial}`.execute(db);
+    if (db.backend.dialect.name === 'sqlite') await sql`vacuum into ${partial}`.execute(db);
     else await copyToFile(db, partial);
     await withFile(partial, forgetSurroundings);
     const snapshot = await withFile(partial, summarize);
@@ -54,11 +54,8 @@ async function forgetSurroundings(db: Db): Promise<void> {
 /** One snapshot of PostgreSQL's own, which no writer waits for. */
 async function copyToFile(db: Db, file: string): Promise<void> {
   await withFile(file, async (target) => {
-    await db
-      .transaction()
-      .setIsolationLevel('repeatable read')
-      .setAccessMode('read only')
-      .execute((from) => target.transaction().execute((to) => copyTables(from, to)));
+    const readOnly = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
+    await runWithoutRetry(db, readOnly, (from) => inTransaction(target, (to) => copyTables(from, to)));
   });
 }
 
@@ -76,7 +73,7 @@ export async function fillFrom(file: string, db: Db, folder: string): Promise<Sn
     await refuseStrangers(copy, file);
     return await withFile(copy, async (from) => {
       const expected = await summarize(from);
-      return await db.transaction().execute(async (to) => {
+      return await inTransaction(db, async (to) => {
         await refuseUsed(to);
         await copyTables(from, to);
         const filled = await summarize(to);

@@ -1,7 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import { BursarError } from '../../domain/errors.ts';
-import { dialectOf } from '../database/dialect.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db, Tx } from '../database/handle.ts';
 
 /**
  * The right to do a piece of work alone, until it expires. Each time that it is taken it has a new term: a number that
@@ -59,14 +58,14 @@ export async function releaseAllLeases(db: Db): Promise<void> {
  * Goes on only if the lease has not become somebody else's, and keeps it from that until the transaction ends. So what
  * is written under a lease is written before the next holder begins, or not at all.
  */
-export async function requireLease(tx: Db, { name, fencingToken: term }: Lease): Promise<void> {
+export async function requireLease(tx: Tx, { name, fencingToken: term }: Lease): Promise<void> {
   const query = tx.selectFrom('leases').select('term').where('name', '=', name).where('term', '=', term);
-  const row = await (dialectOf(tx).locksRows ? query.forShare() : query).executeTakeFirst();
+  const row = await (tx.backend.dialect.locksRows ? query.forShare() : query).executeTakeFirst();
   if (row !== undefined) return;
   throw new BursarError('lease_lost', `Another Bursar has taken over ${name}.`, { transient: true });
 }
 
 /** The clock of the database, which is the same for all who share it. */
 function clockOf(db: Db): RawBuilder<number> {
-  return sql<number>`${sql.raw(dialectOf(db).clock)}`;
+  return sql<number>`${sql.raw(db.backend.dialect.clock)}`;
 }

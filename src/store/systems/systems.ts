@@ -1,5 +1,5 @@
 import type { SystemStatus } from '../../domain/systems/health.ts';
-import type { Db } from '../database/tables.ts';
+import type { Db } from '../database/handle.ts';
 import { unfinished } from '../jobs/job-queue.ts';
 
 export interface SystemRecord {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createEventFeed, type EventFeed } from '../../../src/services/events/event-feed.ts';
 import { createTopic } from '../../../src/services/events/publish.ts';
 import { followEvents } from '../../../src/services/events/read-events.ts';
-import type { Db } from '../../../src/store/database/tables.ts';
+import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../src/store/events/events.ts';
 import { callerOf } from '../../support/api.ts';
@@ -30,13 +30,14 @@ describe('those who wait for events', () => {
       .insertInto('users')
       .values(users.map((id) => ({ id, role: 'user' as const, created_at: 0 })))
       .execute();
-    const counted: Db = books.db.withPlugin({
+    const watched = books.db.withPlugin({
       transformQuery: ({ node }) => {
         queries += 1;
         return node;
       },
       transformResult: async ({ result }) => result,
     });
+    const counted: Db = Object.assign(watched, { backend: books.db.backend });
     const announcements = createTopic('user');
     feed = createEventFeed({
       db: counted,

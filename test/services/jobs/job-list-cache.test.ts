@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { createJobListCache, type JobListCache } from '../../../src/services/jobs/job-list-cache.ts';
-import type { Db } from '../../../src/store/database/tables.ts';
+import type { Db, Tx } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { nextJobs } from '../../../src/store/jobs/job-lists.ts';
@@ -36,6 +36,10 @@ const shown = (id: number) => ({
   isFailure: false,
 });
 
+/** Uses the transaction that the caller is in, or opens one. */
+const withTx = <T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> =>
+  db.isTransaction ? work(db as Tx) : inTransaction(db, work);
+
 async function insert(db: Db, owner: string, place = places[0]): Promise<void> {
   const stored = await findProject(db, 'sys', 'proj');
   assert.ok(stored && place);
@@ -43,13 +47,13 @@ async function insert(db: Db, owner: string, place = places[0]): Promise<void> {
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const project = { id: stored.id, hpc: place.hpc, name: place.project };
   const job = { jobId: `KEPT-${++changes}`, owner, project, request, units: 1, input: null, acceptedAt: 1 };
-  await insertJob(db, job, shown, {});
+  await withTx(db, (tx) => insertJob(tx, job, shown, {}));
 }
 
 async function change(db: Db, jobId: string): Promise<void> {
   const job = await findJob(db, jobId);
   assert.ok(job);
-  assert.ok(await updateStatus(db, job, job.status, shown(job.id)));
+  assert.ok(await withTx(db, (tx) => updateStatus(tx, job, job.status, shown(job.id))));
 }
 
 const jobIds = async (db: Db, owner: string) =>

@@ -6,8 +6,8 @@ import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
 import { runOnce } from '../../../src/services/idempotency.ts';
 import { authenticate } from '../../../src/services/identity/authenticate.ts';
 import { enrolUser, syncProjects } from '../../../src/services/identity/enrolment.ts';
-import type { Db } from '../../../src/store/database/tables.ts';
-import { inTransaction } from '../../../src/store/database/transaction.ts';
+import type { Db, Tx } from '../../../src/store/database/handle.ts';
+import { inTransaction, runWithoutRetry } from '../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../src/store/events/events.ts';
 import { findProject, type ProjectRecord } from '../../../src/store/identity/projects.ts';
 import { setExpiry } from '../../../src/store/jobs/job-retention.ts';
@@ -138,9 +138,9 @@ describe('transactions that meet', () => {
       .where('id', '=', id)
       .executeTakeFirstOrThrow();
     const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
-    const writers: ((tx: Db) => Promise<unknown>)[] = [
+    const writers: ((tx: Tx) => Promise<unknown>)[] = [
       async (tx) => setExpiry(tx, { id, owner: '1' }, 5),
-      ...(['QUEUED', 'FAILED'] as const).map((stage) => async (tx: Db) => {
+      ...(['QUEUED', 'FAILED'] as const).map((stage) => async (tx: Tx) => {
         const job = await findJob(tx, jobId);
         assert.ok(job);
         await updateStatus(tx, job, { state: 'ended', ...end }, shownAs(stage)(id));
@@ -148,7 +148,7 @@ describe('transactions that meet', () => {
     ];
     // Not repeated, as others are, so that a deadlock fails.
     const results = await atOnce(30, (index) =>
-      db.transaction().execute(async (tx) => {
+      runWithoutRetry(db, db.transaction(), async (tx) => {
         await writers[index % writers.length]?.(tx);
         await sleep(2);
         await insertEvent(tx, { userId: '1', job: id, kind: 'job.ended', data: {}, at: 5 });

@@ -1,28 +1,32 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import Sqlite from 'better-sqlite3';
-import { Kysely, SqliteDialect, sql } from 'kysely';
-import { dialectOf } from '../../../src/store/database/dialect.ts';
+import { type Kysely, sql } from 'kysely';
 import { ground } from '../../../src/store/database/migrations/0001-initial-schema.ts';
 import { eventsAndWebhooks } from '../../../src/store/database/migrations/0003-events-and-webhooks.ts';
-import type { Tables } from '../../../src/store/database/tables.ts';
+import { openSqlite } from '../../../src/store/database/sqlite.ts';
+import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { eventRange, eventsAfter, eventsOfJob, insertEvent } from '../../../src/store/events/events.ts';
 
 test('events from before they were numbered get numbers, are not told any more, and stay with their jobs', async () => {
-  const dialect = new SqliteDialect({ database: new Sqlite(':memory:') });
-  const db = new Kysely<Tables>({ dialect });
-  const empty = new Kysely<unknown>({ dialect });
-  await ground(dialectOf(db)).up(empty);
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-migration-'));
+  const db = openSqlite(join(folder, 'old.db'));
+  const empty = db as unknown as Kysely<unknown>;
+  await ground(db.backend.dialect).up(empty);
   await sql`insert into users (id, role, created_at) values ('1', 'user', 0), ('2', 'user', 0)`.execute(db);
   for (const user of ['1', '2', '1', '1']) {
     await sql`insert into events (user_id, job, kind, data, at) values (${user}, null, 'job.ended', '{}', 5)`.execute(
       db,
     );
   }
-  await eventsAndWebhooks(dialectOf(db)).up(empty);
+  await eventsAndWebhooks(db.backend.dialect).up(empty);
   assert.deepEqual(await eventRange(db, '1'), { last: 3, forgotten: 3 });
   assert.deepEqual(await eventRange(db, '2'), { last: 1, forgotten: 1 });
-  await insertEvent(db, { userId: '1', job: null, kind: 'quota.threshold', data: {}, at: 6 });
+  await inTransaction(db, (tx) =>
+    insertEvent(tx, { userId: '1', job: null, kind: 'quota.threshold', data: {}, at: 6 }),
+  );
   assert.deepEqual(
     (await eventsAfter(db, '1', 0, 10)).map(({ seq }) => seq),
     [4],
@@ -34,4 +38,5 @@ test('events from before they were numbered get numbers, are not told any more, 
   );
   assert.deepEqual(await eventsOfJob(db, 1), []);
   await db.destroy();
+  rmSync(folder, { recursive: true });
 });

@@ -5,28 +5,30 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import Sqlite, { type Database } from 'better-sqlite3';
-import { createSharedWriter, type SharedWriter } from '../../../src/store/database/group-commit.ts';
+import { createGroupWriter, type GroupWriter } from '../../../src/store/database/group-commit.ts';
 
-// On the real SQLite, by two connections: one that writes, and one that sees only what is committed.
-describe('transactions that share a commit', () => {
+// On a real SQLite file with two connections: one writes, the other sees only committed data.
+describe('group commit', () => {
   let folder: string;
   let writer: Database;
   let reader: Database;
-  let shared: SharedWriter;
+  let group: GroupWriter;
   let commits: number;
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'bursar-group-'));
-    writer = new Sqlite(join(folder, 'x.db'));
+    writer = new Sqlite(join(folder, 'x.db'), {
+      verbose: (sql) => {
+        if (sql === 'commit') commits += 1;
+      },
+    });
     writer.pragma('journal_mode = WAL');
     writer.exec(`create table parents (id integer primary key);
       create table notes (text text, parent integer references parents (id) deferrable initially deferred)`);
     writer.pragma('foreign_keys = ON');
     reader = new Sqlite(join(folder, 'x.db'), { readonly: true });
     commits = 0;
-    shared = createSharedWriter(writer, () => {
-      commits += 1;
-    });
+    group = createGroupWriter(writer);
   });
   afterEach(() => {
     reader.close();
@@ -39,18 +41,18 @@ describe('transactions that share a commit', () => {
     writer.prepare('insert into notes values (?, ?)').run(text, parent);
 
   async function write(text: string, fails = false): Promise<void> {
-    const share = await shared.begin();
+    const member = await group.begin();
     note(text);
-    await (fails ? share.undo() : share.keep());
+    await (fails ? member.rollback() : member.commit());
   }
 
-  test('those that come together are committed once, in their order', async () => {
+  test('commits transactions that arrive together once, in their order', async () => {
     await Promise.all(['a', 'b', 'c'].map((text) => write(text)));
     assert.deepEqual(textsOf(reader), ['a', 'b', 'c']);
     assert.equal(commits, 1);
   });
 
-  test('those that follow one another turn by turn are waited for', async () => {
+  test('waits for transactions that arrive in consecutive turns of the event loop', async () => {
     const writing = [write('a')];
     for (const text of ['b', 'c']) {
       await nextTurn();
@@ -61,46 +63,46 @@ describe('transactions that share a commit', () => {
     assert.equal(commits, 1);
   });
 
-  test('nobody is told before it is committed, and everybody right after', async () => {
-    const told: string[] = [];
+  test('resolves no member before the commit, and all members after it', async () => {
+    const resolved: string[] = [];
     const all = ['a', 'b', 'c'].map(async (text) => {
       await write(text, text === 'b');
       assert.deepEqual(textsOf(reader), ['a', 'c']);
-      told.push(text);
+      resolved.push(text);
     });
     await Promise.resolve();
-    assert.deepEqual([told, textsOf(reader)], [[], []]);
+    assert.deepEqual([resolved, textsOf(reader)], [[], []]);
     await Promise.all(all);
-    assert.deepEqual(told.sort(), ['a', 'b', 'c']);
+    assert.deepEqual(resolved.sort(), ['a', 'b', 'c']);
   });
 
-  test('each has its turn for itself, and sees what those before it did', async () => {
-    const first = await shared.begin();
+  test('lets one member write at a time, and each sees the writes of the earlier ones', async () => {
+    const first = await group.begin();
     let begun = false;
-    const second = shared.begin().then((share) => {
+    const second = group.begin().then((member) => {
       begun = true;
       assert.deepEqual(textsOf(writer), ['a']);
-      return share.keep();
+      return member.commit();
     });
     await nextTurn();
     note('a');
     assert.equal(begun, false);
-    // Not even the commit comes in between, though it is due: half of a transaction would be in the books.
+    // The commit is due, but must wait: otherwise half of a transaction would be committed.
     assert.deepEqual(textsOf(reader), []);
-    await Promise.all([first.keep(), second]);
+    await Promise.all([first.commit(), second]);
     assert.deepEqual(textsOf(reader), ['a']);
   });
 
-  test('one that is undone takes nothing of the others with it', async () => {
+  test('rolls back one member without the others', async () => {
     await Promise.all([write('a'), write('b', true), write('c')]);
     assert.deepEqual(textsOf(reader), ['a', 'c']);
   });
 
-  test('a commit that fails fails all of them, and the next ones are not concerned', async () => {
+  test('rejects all members when the commit fails, and the next group works', async () => {
     const orphan = async () => {
-      const share = await shared.begin();
+      const member = await group.begin();
       note('orphan', 4711);
-      await share.keep();
+      await member.commit();
     };
     const results = await Promise.allSettled([write('a'), orphan(), write('b')]);
     assert.deepEqual(
@@ -112,45 +114,45 @@ describe('transactions that share a commit', () => {
     assert.deepEqual(textsOf(reader), ['c']);
   });
 
-  test('when the database takes the whole transaction back, all who were in it are told so', async () => {
+  test('rejects all members when SQLite rolls back the whole transaction', async () => {
     const kept = write('a');
-    const share = await shared.begin();
+    const member = await group.begin();
     // What SQLite does by itself when the disk is full.
     writer.exec('rollback');
-    const [first, second] = await Promise.allSettled([kept, share.keep()]);
+    const [first, second] = await Promise.allSettled([kept, member.commit()]);
     assert.deepEqual([first.status, second.status], ['rejected', 'rejected']);
     await write('b');
     assert.deepEqual(textsOf(reader), ['b']);
   });
 
-  test('very many are several commits, so that the first need not wait for the last', async () => {
+  test('limits the size of a group', async () => {
     await Promise.all(Array.from({ length: 200 }, (_, index) => write(String(index))));
     assert.equal(textsOf(reader).length, 200);
     assert.equal(commits, 4);
   });
 
-  test('a savepoint of a transaction is its own', async () => {
+  test('allows savepoints inside of a member', async () => {
     const outer = write('a');
-    const share = await shared.begin();
+    const member = await group.begin();
     note('b');
     writer.exec('savepoint inner_one');
     note('c');
     writer.exec('rollback to inner_one');
-    await Promise.all([outer, share.keep()]);
+    await Promise.all([outer, member.commit()]);
     assert.deepEqual(textsOf(reader), ['a', 'b']);
   });
 
-  test('what cannot be in a transaction waits for its turn, after what was written before', async () => {
+  test('runs a statement that cannot be in a transaction after the open group is committed', async () => {
     const before = write('a');
     const copy = join(folder, 'copy.db');
-    await Promise.all([before, shared.alone(() => writer.prepare('vacuum into ?').run(copy)), write('b')]);
+    await Promise.all([before, group.runAlone(() => writer.prepare('vacuum into ?').run(copy)), write('b')]);
     const copied = new Sqlite(copy, { readonly: true });
     assert.deepEqual(textsOf(copied), ['a']);
     copied.close();
     assert.deepEqual(textsOf(reader), ['a', 'b']);
   });
 
-  test('one that cannot begin leaves its turn to the next', async () => {
+  test('unlocks when a transaction cannot begin', async () => {
     const other = new Sqlite(join(folder, 'x.db'));
     writer.pragma('busy_timeout = 0');
     other.exec('begin immediate');

@@ -111,12 +111,8 @@ describe('deliveries', () => {
     assert.deepEqual([second?.id, second?.tries], [claim.id, 2]);
     const note = { status: 200, error: null, retryAt: null, now: 1101 };
     const owner = `sender ${claims.findIndex((one) => one !== undefined)}`;
-    assert.equal(
-      await recordAttempt(books.db, claim.id, { ...note, leaseOwner: owner }),
-      false,
-      'it is not theirs now',
-    );
-    assert.equal(await recordAttempt(books.db, claim.id, { ...note, leaseOwner: 'heir' }), true);
+    assert.equal(await record(claim.id, { ...note, leaseOwner: owner }), false, 'it is not theirs now');
+    assert.equal(await record(claim.id, { ...note, leaseOwner: 'heir' }), true);
     const third = await leaseDelivery(books.db, webhookId, lease('heir', 1102));
     assert.equal(third?.event?.data, '{"n":11}');
   });
@@ -127,8 +123,11 @@ describe('deliveries', () => {
     const first = await leaseDelivery(books.db, queue.webhookId, lease('me', 2000));
     assert.ok(first);
     const failed = { leaseOwner: 'me', status: 500, error: 'no', retryAt: 9000, now: 2001 };
-    assert.ok(await recordAttempt(books.db, first.id, failed));
+    assert.ok(await record(first.id, failed));
     const second = await leaseDelivery(books.db, queue.webhookId, lease('me', 2002));
     assert.equal(second?.event?.data, '{"n":11}');
   });
 });
+
+const record = (id: number, attempt: Parameters<typeof recordAttempt>[2]) =>
+  inTransaction(books.db, (tx) => recordAttempt(tx, id, attempt));

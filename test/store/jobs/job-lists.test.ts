@@ -5,7 +5,8 @@ import { sql } from 'kysely';
 import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
 import { createJobListCache } from '../../../src/services/jobs/job-list-cache.ts';
 import { listJobs } from '../../../src/services/jobs/read-jobs.ts';
-import type { Db } from '../../../src/store/database/tables.ts';
+import type { Db } from '../../../src/store/database/handle.ts';
+import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { changedJobs } from '../../../src/store/jobs/job-changes.ts';
 import { type JobFilter, type JobPage, nextJobs } from '../../../src/store/jobs/job-lists.ts';
@@ -212,7 +213,7 @@ async function insert(db: Db): Promise<void> {
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId: `PAGED-${jobNumber++}`, owner: '1', project, request, units: 1, input: null, acceptedAt: 1 };
-  await db.transaction().execute((tx) => insertJob(tx, job, shownAs('QUEUED'), {}));
+  await inTransaction(db, (tx) => insertJob(tx, job, shownAs('QUEUED'), {}));
 }
 
 async function endOne(db: Db): Promise<void> {
@@ -220,5 +221,5 @@ async function endOne(db: Db): Promise<void> {
   const job = row && (await findJob(db, row.job_id));
   if (!job) return;
   const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
-  await updateStatus(db, job, { state: 'ended', ...end }, shownAs('FAILED')(job.id));
+  await inTransaction(db, (tx) => updateStatus(tx, job, { state: 'ended', ...end }, shownAs('FAILED')(job.id)));
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
-import type { Db } from '../../../src/store/database/tables.ts';
+import type { Db } from '../../../src/store/database/handle.ts';
 import { claimDueJobs, jobsToCancel, nextDueAt, unfinishedJobs } from '../../../src/store/jobs/job-queue.ts';
 import { countJobs } from '../../../src/store/systems/systems.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';

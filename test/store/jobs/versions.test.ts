@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { toHpcSystems } from '../../../src/config/hpc-systems.ts';
 import { listQuotas } from '../../../src/services/accounting/read-quotas.ts';
-import type { Db } from '../../../src/store/database/tables.ts';
+import type { Db, Tx } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { nextJobs } from '../../../src/store/jobs/job-lists.ts';
@@ -36,7 +36,7 @@ async function submit(jobId: string) {
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
-  await db.transaction().execute(async (tx) => {
+  await inTransaction(db, async (tx) => {
     const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
     const note = { actor: '1', reason: 'test', at: 2 };
     await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note);
@@ -60,7 +60,7 @@ describe('the version of the jobs of a user', () => {
     const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
     const tenure = {
       assertValid: () => undefined,
-      transaction: <T>(work: (tx: Db) => Promise<T>) => inTransaction(db, work),
+      transaction: <T>(work: (tx: Tx) => Promise<T>) => inTransaction(db, work),
     };
     const advance = async (next: Parameters<typeof advanceJob>[3]['next']) =>
       assert.ok(await advanceJob(tenure, await jobNow('V-1'), system, { next, now: 3 }));
@@ -85,7 +85,7 @@ describe('the version of the jobs of a user', () => {
 
   test('does not rise when the transaction comes to nothing', async () => {
     const before = await jobsVersion(books.db, '1');
-    const failing = books.db.transaction().execute(async (tx) => {
+    const failing = inTransaction(books.db, async (tx) => {
       const { project } = await accountsOfIn(tx);
       const command = { kind: 'line', line: 'true' } as const;
       const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
@@ -112,7 +112,8 @@ describe('the version of the quotas of a user', () => {
     const { db } = books;
     const { accounts: mine } = await accountsOf('1');
     const { accounts: theirs } = await accountsOf('2');
-    const grant = (id: number) => addGrant(db, id, 1, 'top_up', { actor: '9', reason: 'test', at: 4 });
+    const note = { actor: '9', reason: 'test', at: 4 };
+    const grant = (id: number) => inTransaction(db, (tx) => addGrant(tx, id, 1, 'top_up', note));
     for (const [account, rises] of [
       [mine.timeCap, true],
       [mine.spacePool, true],
@@ -131,15 +132,18 @@ describe('the version of the quotas of a user', () => {
     const rows = () => db.selectFrom('users').selectAll().orderBy('id').execute();
     const before = await rows();
     const { accounts } = await accountsOf('1');
-    await addGrant(db, accounts.timePool.id, 1, 'top_up', { actor: '9', reason: 'test', at: 4 });
+    const note = { actor: '9', reason: 'test', at: 4 };
+    await inTransaction(db, (tx) => addGrant(tx, accounts.timePool.id, 1, 'top_up', note));
     assert.deepEqual(await rows(), before);
   });
 
   test('is not the same before and after a period begins, though nobody has written anything', async () => {
     const { db } = books;
     const { project } = await accountsOf('1');
-    const periodId = await insertPeriod(db, project.id, 500, 600);
-    await openAccount(db, { projectId: project.id, holder: '1', resource: 'time', periodId });
+    await inTransaction(db, async (tx) => {
+      const periodId = await insertPeriod(tx, project.id, 500, 600);
+      await openAccount(tx, { projectId: project.id, holder: '1', resource: 'time', periodId });
+    });
     const own: string[] = [];
     const all: string[] = [];
     for (const now of [499, 500, 599, 600]) {

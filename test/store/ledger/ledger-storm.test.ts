@@ -5,7 +5,7 @@ import { remaining } from '../../../src/domain/accounting/settlement.ts';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { type GrantAct, moveGrant } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
-import type { Db } from '../../../src/store/database/tables.ts';
+import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject, type ProjectRecord } from '../../../src/store/identity/projects.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';

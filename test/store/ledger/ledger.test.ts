@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { availableBalance } from '../../../src/domain/accounting/settlement.ts';
 import { enrolUser, syncProjects } from '../../../src/services/identity/enrolment.ts';
-import type { Db } from '../../../src/store/database/tables.ts';
+import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { insertJob } from '../../../src/store/jobs/jobs.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
+import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { endPeriod } from '../../../src/store/ledger/periods.ts';
 import { findQuotas, quotaRows } from '../../../src/store/ledger/quotas.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
@@ -14,7 +15,7 @@ describe('the quotas of everybody', () => {
     const { db } = books;
     const [period] = await db.selectFrom('periods').select('id').execute();
     assert.ok(period);
-    await endPeriod(db, period.id, 500);
+    await inTransaction(db, (tx) => endPeriod(tx, period.id, 500));
     const numbers = sql`with recursive n(i) as (select 1 union all select i + 1 from n where i < ${members - 1})`;
     const user = sql`cast(700000 + i as text)`;
     await sql`insert into users (id, role, created_at) ${numbers} select ${user}, 'user', 1 from n`.execute(db);

@@ -32,7 +32,7 @@ describe('leases', () => {
   test('one has it at a time, for each name', async () => {
     const lease = await take(long);
     assert.equal(await acquireLease(books.db, 'system sys', 'another', long), undefined);
-    assert.deepEqual(await take(long, 'system other'), { name: 'system other', term: 1 });
+    assert.deepEqual(await take(long, 'system other'), { name: 'system other', fencingToken: 1 });
     await write(lease);
   });
 

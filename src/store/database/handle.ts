@@ -1,0 +1,21 @@
+import type { CompiledQuery, Kysely, Transaction } from 'kysely';
+import type { Dialect } from './dialect.ts';
+import type { Tables } from './tables.ts';
+
+/** The parts of a handle that depend on the kind of database behind it. */
+export interface Backend {
+  readonly dialect: Dialect;
+  /** Runs a query that was compiled before, on the database or in a transaction. */
+  run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>): Promise<readonly Row[]>;
+  /** A value that changes with every commit, by any process. PostgreSQL has none. */
+  commitVersion?(): unknown;
+}
+
+/** A handle for queries: the database or, inside a transaction, the transaction only. */
+export type Db = Kysely<Tables> & { readonly backend: Backend };
+
+/**
+ * A transaction that is under way. Functions whose writes belong to a larger whole take it instead of a `Db`, so that
+ * calling them outside of a transaction does not compile.
+ */
+export type Tx = Transaction<Tables> & { readonly backend: Backend };
