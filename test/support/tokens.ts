@@ -1,6 +1,6 @@
 import { enrolUser } from '../../src/services/identity/enrolment.ts';
 import { issueToken } from '../../src/services/identity/tokens.ts';
-import type { Db } from '../../src/store/database/tables.ts';
+import type { Db } from '../../src/store/database/handle.ts';
 
 export interface TokenOptions {
   admin?: boolean;
