@@ -2,6 +2,6 @@ import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { readerContract } from './reader-contract.ts';
 import { hostileReaderContract } from './reader-hostile-contract.ts';
 
-const start = async () => ({ make: createWorkspaces, rounds: 300, close: async () => undefined });
+const start = async () => ({ createWorkspaces, raceRounds: 300, close: async () => undefined });
 readerContract('on this host', start);
 hostileReaderContract('on this host', start);

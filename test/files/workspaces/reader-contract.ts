@@ -8,8 +8,8 @@ import { until } from '../../support/until.ts';
 import { contentsOf } from '../../support/unzip.ts';
 import { openWorkspace, type ReaderEnvironment } from './reader-setup.ts';
 
-/** Names that a shell, a list or a header could stumble over. */
-const oddNames = [
+/** Names that break careless quoting in shells, lists or headers. */
+const unusualNames = [
   'with space',
   "it's",
   '"quoted"',
@@ -29,17 +29,17 @@ const oddNames = [
   'C:drive',
 ];
 
-/** What holds for reading any workspace, wherever it is. */
-export function readerContract(name: string, start: () => Promise<ReaderEnvironment>) {
-  describe(`reading workspaces ${name}`, () => {
-    let place: Awaited<ReturnType<typeof start>>;
+/** Tests that every WorkspaceReader must pass. */
+export function readerContract(label: string, start: () => Promise<ReaderEnvironment>) {
+  describe(`WorkspaceReader ${label}`, () => {
+    let environment: ReaderEnvironment;
     before(async () => {
-      place = await start();
+      environment = await start();
     });
-    after(() => place.close());
-    const setUp = (t: TestContext) => openWorkspace(t, place.make);
+    after(() => environment.close());
+    const setUp = (t: TestContext) => openWorkspace(t, environment.createWorkspaces);
 
-    test('of a job without a workspace there is nothing', async (t) => {
+    test('a job without a workspace has no files and no logs', async (t) => {
       const { paths, content, log, archive, workspaces, root } = await setUp(t);
       for (let round = 0; round < 2; round += 1) {
         assert.deepEqual(await paths(), []);
@@ -51,14 +51,14 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       assert.ok(workspaces.logPollMs.fast <= workspaces.logPollMs.slow);
     });
 
-    test('files are listed with path, size and time, in all folders; the logs are not among them', async (t) => {
-      const { put, at, home, files } = await setUp(t);
-      await put({ a: '12345', 'b/c/d': '1234', 'b/empty': '' });
+    test('listFiles returns path, size and time of the files in all folders, without the logs', async (t) => {
+      const { writeFiles, at, home, files } = await setUp(t);
+      await writeFiles({ a: '12345', 'b/c/d': '1234', 'b/empty': '' });
       await mkdir(at('b', 'nothing in it'));
       await writeFile(join(home, 'stdout'), 'printed');
       await mkdir(join(home, 'files.tmp'));
       await utimes(at('a'), 1_700_000_000.25, 1_700_000_000.25);
-      const listed = (await files()).sort((one, other) => (one.path < other.path ? -1 : 1));
+      const listed = (await files()).sort((a, b) => (a.path < b.path ? -1 : 1));
       assert.deepEqual(
         listed.map(({ path, size }) => [path, size]),
         [
@@ -70,9 +70,9 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       assert.equal(listed[0]?.modifiedAt, 1_700_000_000_250);
     });
 
-    test('a folder is listed with paths from the top; one that is not there, or a file, is unknown', async (t) => {
-      const { put, paths, archive } = await setUp(t);
-      await put({ a: '', 'b/c/d': '', 'b/e': '' });
+    test('listFiles and archive accept a folder, and reject a missing folder or a file', async (t) => {
+      const { writeFiles, paths, archive } = await setUp(t);
+      await writeFiles({ a: '', 'b/c/d': '', 'b/e': '' });
       assert.deepEqual(await paths('b'), ['b/c/d', 'b/e']);
       assert.deepEqual(await paths('b', 'c'), ['b/c/d']);
       for (const folder of [['x'], ['b', 'x'], ['a'], ['b', 'e']]) {
@@ -81,9 +81,9 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       }
     });
 
-    test('a file is read whole and in parts', async (t) => {
-      const { put, content } = await setUp(t);
-      await put({ a: '0123456789', 'b/c': 'deep', empty: '' });
+    test('openFile reads a whole file and parts of it', async (t) => {
+      const { writeFiles, content } = await setUp(t);
+      await writeFiles({ a: '0123456789', 'b/c': 'deep', empty: '' });
       assert.equal(await content('a'), '0123456789');
       assert.equal(await content('a', 3, 4), '3456');
       assert.equal(await content('a', 9, 1), '9');
@@ -92,50 +92,52 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       for (const path of ['A', 'b', 'b/x', 'a/b', 'x/y/z']) assert.equal(await content(path), 'file_unknown');
     });
 
-    test('any name is listed and read as it is, and is in the archive', async (t) => {
-      const { put, at, paths, content, archive } = await setUp(t);
-      await put(Object.fromEntries(oddNames.map((odd) => [`${odd}/${odd}`, odd])));
-      assert.deepEqual(await paths(), oddNames.map((odd) => `${odd}/${odd}`).sort());
-      for (const odd of oddNames) assert.equal(await content(`${odd}/${odd}`), odd);
+    test('unusual names are listed, read and archived unchanged', async (t) => {
+      const { writeFiles, at, paths, content, archive } = await setUp(t);
+      await writeFiles(Object.fromEntries(unusualNames.map((name) => [`${name}/${name}`, name])));
+      assert.deepEqual(await paths(), unusualNames.map((name) => `${name}/${name}`).sort());
+      for (const name of unusualNames) assert.equal(await content(`${name}/${name}`), name);
       const zip = await contentsOf(await buffer(await writeZip(archive())));
-      assert.deepEqual([...zip.values()].map(String).filter(Boolean).sort(), [...oddNames].sort());
+      assert.deepEqual([...zip.values()].map(String).filter(Boolean).sort(), [...unusualNames].sort());
       assert.ok([...zip.keys()].every((path) => !/\\|^[A-Za-z]:/.test(path)));
       await rm(at(), { recursive: true });
     });
 
-    test('a large file comes whole, and its stream can be left at any time', async (t) => {
-      const { put, open, at } = await setUp(t);
+    test('a large file is read completely, and its stream can be destroyed at any time', async (t) => {
+      const { writeFiles, open, at } = await setUp(t);
       const bytes = Buffer.alloc(9_000_001, 'some text that goes on and on; ');
-      await put({ large: bytes });
+      await writeFiles({ large: bytes });
       const file = await open('large');
       assert.ok((await buffer(await file.read(0, file.size))).equals(bytes));
-      // More than may be read at a time, where that is limited.
+      // More streams than the concurrency limit of any reader.
       for (let times = 0; times < 10; times += 1) {
-        const left = await (await open('large')).read(1, file.size - 1);
-        for await (const chunk of left) {
+        const partlyRead = await (await open('large')).read(1, file.size - 1);
+        for await (const chunk of partlyRead) {
           assert.ok(bytes.subarray(1).subarray(0, chunk.length).equals(chunk));
           break;
         }
-        assert.ok(left.destroyed);
+        assert.ok(partlyRead.destroyed);
       }
       await rm(at('large'));
     });
 
-    test('clients that take nothing keep nobody from looking at files and logs', async (t) => {
-      const { put, open, home, content, paths, log } = await setUp(t);
-      await put({ large: Buffer.alloc(9_000_000), small: 'small' });
+    test('stalled downloads do not block lists and logs', async (t) => {
+      const { writeFiles, open, home, content, paths, log } = await setUp(t);
+      await writeFiles({ large: Buffer.alloc(9_000_000), small: 'small' });
       await writeFile(join(home, 'stdout'), 'printed');
-      const lazy = await Promise.all(Array.from({ length: 4 }, async () => (await open('large')).read(0, 9_000_000)));
+      const stalled = await Promise.all(
+        Array.from({ length: 4 }, async () => (await open('large')).read(0, 9_000_000)),
+      );
       assert.deepEqual(await paths(), ['large', 'small']);
       assert.equal((await log('stdout'))?.text, 'printed');
       const waiting = content('small');
-      for (const stream of lazy) stream.destroy();
+      for (const stream of stalled) stream.destroy();
       assert.equal(await waiting, 'small');
     });
 
-    test('a version stands for the bytes of a file: it stays with them, changes with them, and settles', async (t) => {
-      const { put, open, at } = await setUp(t);
-      await put({ a: 'one' });
+    test('the version of a file changes with its content, and becomes reliable after a while', async (t) => {
+      const { writeFiles, open, at } = await setUp(t);
+      await writeFiles({ a: 'one' });
       const versionOf = async () => {
         const file = await open('a');
         await file.close();
@@ -144,7 +146,7 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       const first = await versionOf();
       assert.match(first, /^[\w.-]+$/);
       assert.equal(await versionOf(), first);
-      await until('the file has settled', async () => {
+      await until('the version is reliable', async () => {
         const file = await open('a');
         await file.close();
         return file.isVersionReliable || undefined;
@@ -153,12 +155,12 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       const second = await open('a');
       await second.close();
       assert.notEqual(second.version, first);
-      assert.equal(second.isVersionReliable, false, 'it has changed just now');
+      assert.equal(second.isVersionReliable, false, 'the file has just changed');
     });
 
-    test('a file that shrinks while it is read fails the stream, and one that grows is cut', async (t) => {
-      const { put, open, at } = await setUp(t);
-      await put({ a: Buffer.alloc(3_000_000), b: '123' });
+    test('a stream fails if its file shrinks, and ends at the original size if the file grows', async (t) => {
+      const { writeFiles, open, at } = await setUp(t);
+      await writeFiles({ a: Buffer.alloc(3_000_000), b: '123' });
       const shrinking = await open('a');
       await truncate(at('a'), 10);
       await assert.rejects(async () => buffer(await shrinking.read(0, shrinking.size)), { code: 'unavailable' });
@@ -167,9 +169,9 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       assert.equal((await buffer(await growing.read(0, growing.size))).toString(), '123');
     });
 
-    test('what a job has printed is read from any byte on', async (t) => {
-      const { put, home, log } = await setUp(t);
-      await put({});
+    test('readLog reads from any offset', async (t) => {
+      const { writeFiles, home, log } = await setUp(t);
+      await writeFiles({});
       assert.equal(await log('stdout'), undefined);
       await writeFile(join(home, 'stdout'), 'hello, wörld\n');
       await writeFile(join(home, 'stderr'), '');
@@ -179,9 +181,9 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       assert.deepEqual(await log('stderr'), { size: 0, text: '' });
     });
 
-    test('the archive has everything: contents, empty folders, times and what may be run', async (t) => {
-      const { put, at, archive } = await setUp(t);
-      await put({ 'run.sh': 'echo', 'data/in': Buffer.alloc(700_000, 'x') });
+    test('archive includes contents, empty folders, times and modes', async (t) => {
+      const { writeFiles, at, archive } = await setUp(t);
+      await writeFiles({ 'run.sh': 'echo', 'data/in': Buffer.alloc(700_000, 'x') });
       await mkdir(at('empty folder'));
       await chmod(at('run.sh'), 0o755);
       await utimes(at('run.sh'), 1_700_000_000, 1_700_000_000);
@@ -199,13 +201,13 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
       assert.deepEqual([script?.mode, script?.modifiedAt], [0o755, 1_700_000_000_000]);
     });
 
-    test('files that grow, shrink and vanish while they are packed do not break the archive', async (t) => {
-      const { put, at, archive } = await setUp(t);
+    test('archive succeeds while files grow, shrink and disappear', async (t) => {
+      const { writeFiles, at, archive } = await setUp(t);
       const names = Array.from({ length: 60 }, (_, index) => `f${index}`);
-      await put(Object.fromEntries(names.map((each) => [each, Buffer.alloc(100_000, each)])));
-      let isPacking = true;
-      const disturbing = (async () => {
-        for (let round = 0; isPacking; round = (round + 1) % names.length) {
+      await writeFiles(Object.fromEntries(names.map((name) => [name, Buffer.alloc(100_000, name)])));
+      let isArchiving = true;
+      const changes = (async () => {
+        for (let round = 0; isArchiving; round = (round + 1) % names.length) {
           const file = at(`f${round}`);
           if (round % 3 === 0) await appendFile(file, Buffer.alloc(50_000)).catch(() => undefined);
           else if (round % 3 === 1) await truncate(file, 10).catch(() => undefined);
@@ -213,20 +215,20 @@ export function readerContract(name: string, start: () => Promise<ReaderEnvironm
         }
       })();
       const contents = await contentsOf(await buffer(await writeZip(archive())));
-      isPacking = false;
-      await disturbing;
+      isArchiving = false;
+      await changes;
       assert.ok(contents.size >= 20 && contents.size <= names.length, `${contents.size} files`);
     });
 
-    test('a file with several names in the workspace is read under each of them', async (t) => {
-      const { put, at, paths, content, archive } = await setUp(t);
-      await put({ a: 'shared', 'b/c': '' });
-      await link(at('a'), at('b', 'again'));
-      assert.deepEqual(await paths(), ['a', 'b/again', 'b/c']);
-      assert.deepEqual(await paths('b'), ['b/again', 'b/c']);
-      assert.equal(await content('b/again'), 'shared');
+    test('a file with several hard links in the workspace is readable under each name', async (t) => {
+      const { writeFiles, at, paths, content, archive } = await setUp(t);
+      await writeFiles({ a: 'shared', 'b/c': '' });
+      await link(at('a'), at('b', 'link'));
+      assert.deepEqual(await paths(), ['a', 'b/c', 'b/link']);
+      assert.deepEqual(await paths('b'), ['b/c', 'b/link']);
+      assert.equal(await content('b/link'), 'shared');
       const contents = await contentsOf(await buffer(await writeZip(archive())));
-      assert.deepEqual([String(contents.get('a')), String(contents.get('b/again'))], ['shared', 'shared']);
+      assert.deepEqual([String(contents.get('a')), String(contents.get('b/link'))], ['shared', 'shared']);
     });
   });
 }

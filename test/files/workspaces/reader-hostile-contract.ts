@@ -8,38 +8,38 @@ import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
 import { contentsOf } from '../../support/unzip.ts';
-import { jobId, openWorkspace, type ReaderEnvironment, secret, type TestWorkspace } from './reader-setup.ts';
+import { jobId, openWorkspace, outsideContent, type ReaderEnvironment, type TestWorkspace } from './reader-setup.ts';
 
-/** A trick of a job, and the paths by which it hopes to get something out. */
-interface Trick {
+/** An attempt to read outside the workspace, and the paths that must stay unreadable. */
+interface Attack {
   name: string;
-  play(place: TestWorkspace): Promise<void> | void;
+  run(workspace: TestWorkspace): Promise<void> | void;
   paths: string[];
 }
 
-const linkTo = (target: (place: TestWorkspace) => string, name: string, ...paths: string[]) => ({
-  play: async (place: TestWorkspace) => {
-    await mkdir(join(place.at(name), '..'), { recursive: true });
-    await symlink(target(place), place.at(name));
+const linkTo = (target: (workspace: TestWorkspace) => string, name: string, ...paths: string[]) => ({
+  run: async (workspace: TestWorkspace) => {
+    await mkdir(join(workspace.at(name), '..'), { recursive: true });
+    await symlink(target(workspace), workspace.at(name));
   },
   paths: [name, ...paths],
 });
 
-const tricks: Trick[] = [
+const attacks: Attack[] = [
   { name: 'a link to a file outside', ...linkTo(({ outside }) => outside('file'), 'link') },
-  { name: 'a relative link that climbs out', ...linkTo(() => '../../../outside/file', 'link') },
+  { name: 'a relative link to a file outside', ...linkTo(() => '../../../outside/file', 'link') },
   { name: 'a link to a folder outside', ...linkTo(({ outside }) => outside(), 'link', 'link/file', 'link/deep/file') },
   { name: 'a link to the root', ...linkTo(() => '/', 'link', 'link/etc/passwd') },
-  { name: 'a link deep in folders', ...linkTo(({ outside }) => outside('deep'), 'a/b/c/link', 'a/b/c/link/file') },
+  { name: 'a link in a deep folder', ...linkTo(({ outside }) => outside('deep'), 'a/b/c/link', 'a/b/c/link/file') },
   { name: 'a link to the workspace above', ...linkTo(() => '..', 'link', 'link/stdout', 'link/files/a') },
   { name: 'a link to /proc/self', ...linkTo(() => '/proc/self', 'link', 'link/environ', 'link/cwd/etc/passwd') },
   { name: 'a link to /proc/self/fd', ...linkTo(() => '/proc/self/fd', 'link', 'link/0', 'link/3') },
   { name: 'a link to /dev/stdin', ...linkTo(() => '/dev/stdin', 'link') },
   { name: 'a link to itself', ...linkTo(() => 'link', 'link', 'link/link') },
-  { name: 'a link to nowhere', ...linkTo(() => 'nowhere', 'link') },
+  { name: 'a dangling link', ...linkTo(() => 'missing', 'link') },
   {
     name: 'a chain of links',
-    play: async ({ at, outside }) => {
+    run: async ({ at, outside }) => {
       await symlink(outside('file'), at('one'));
       await symlink('one', at('two'));
       await symlink('two', at('three'));
@@ -48,22 +48,22 @@ const tricks: Trick[] = [
   },
   {
     name: 'a hard link to a file outside',
-    play: ({ at, outside }) => link(outside('file'), at('hard')),
+    run: ({ at, outside }) => link(outside('file'), at('hard')),
     paths: ['hard'],
   },
   {
     name: 'two hard links to a file outside',
-    play: async ({ at, outside }) => {
+    run: async ({ at, outside }) => {
       await mkdir(at('d'));
       await link(outside('file'), at('hard'));
       await link(outside('file'), at('d', 'hard'));
     },
     paths: ['hard', 'd/hard'],
   },
-  { name: 'a pipe', play: ({ at }) => void execFileSync('mkfifo', [at('pipe')]), paths: ['pipe'] },
+  { name: 'a pipe', run: ({ at }) => void execFileSync('mkfifo', [at('pipe')]), paths: ['pipe'] },
   {
     name: 'a socket',
-    play: async ({ at }) => {
+    run: async ({ at }) => {
       const server = createServer().listen({ path: at('socket') });
       await once(server, 'listening');
       server.unref();
@@ -72,8 +72,8 @@ const tricks: Trick[] = [
   },
   {
     name: 'a folder moved away and replaced by a link',
-    play: async ({ put, at, outside }) => {
-      await put({ 'deep/file': 'mine' });
+    run: async ({ writeFiles, at, outside }) => {
+      await writeFiles({ 'deep/file': 'mine' });
       await rename(at('deep'), at('moved'));
       await symlink(outside('deep'), at('deep'));
       await rm(at('moved'), { recursive: true });
@@ -82,7 +82,7 @@ const tricks: Trick[] = [
   },
   {
     name: 'its own working directory replaced by a link',
-    play: async ({ home, outside }) => {
+    run: async ({ home, outside }) => {
       await rm(join(home, 'files'), { recursive: true });
       await symlink(outside(), join(home, 'files'));
     },
@@ -90,7 +90,7 @@ const tricks: Trick[] = [
   },
   {
     name: 'its whole workspace replaced by a link',
-    play: async ({ home, folder }) => {
+    run: async ({ home, folder }) => {
       await rename(home, `${home}.away`);
       await mkdir(join(folder, 'elsewhere'));
       await rename(join(folder, 'outside'), join(folder, 'elsewhere', 'files'));
@@ -105,114 +105,114 @@ if (process.getuid?.() === 0) {
     ['tty', 'c', '5', '0'],
     ['disk', 'b', '7', '0'],
   ] as const) {
-    tricks.push({
+    attacks.push({
       name: `a device like /dev/${name}`,
-      play: ({ at }) => void execFileSync('mknod', [at('device'), kind, major, minor]),
+      run: ({ at }) => void execFileSync('mknod', [at('device'), kind, major, minor]),
       paths: ['device'],
     });
   }
 }
 
-/** What holds for reading the workspace of a job that means ill, wherever it is. */
-export function hostileReaderContract(name: string, start: () => Promise<ReaderEnvironment>) {
-  describe(`reading workspaces ${name} of a job that means ill`, () => {
-    let place: Awaited<ReturnType<typeof start>>;
+/** Tests that every WorkspaceReader must pass for a job that tries to read outside its workspace. */
+export function hostileReaderContract(label: string, start: () => Promise<ReaderEnvironment>) {
+  describe(`WorkspaceReader ${label} with a hostile job`, () => {
+    let environment: ReaderEnvironment;
     before(async () => {
-      place = await start();
+      environment = await start();
     });
-    after(() => place.close());
-    const setUp = (t: TestContext) => openWorkspace(t, place.make);
+    after(() => environment.close());
+    const setUp = (t: TestContext) => openWorkspace(t, environment.createWorkspaces);
 
-    for (const { name: trick, play, paths } of tricks) {
-      test(`${trick} shows nothing, and nothing waits for it`, async (t) => {
-        const here = await setUp(t);
-        await here.put({ honest: 'honest' });
-        await play(here);
-        for (const path of paths) assert.equal(await here.content(path), 'file_unknown', path);
-        const listed = await here.paths();
+    for (const { name, run, paths } of attacks) {
+      test(`${name} exposes nothing and does not block`, async (t) => {
+        const workspace = await setUp(t);
+        await workspace.writeFiles({ regular: 'content' });
+        await run(workspace);
+        for (const path of paths) assert.equal(await workspace.content(path), 'file_unknown', path);
+        const listed = await workspace.paths();
         assert.ok(
-          listed.every((path) => path === 'honest'),
+          listed.every((path) => path === 'regular'),
           listed.join(),
         );
-        for (const [path, content] of await contentsOf(await buffer(await writeZip(here.archive())))) {
-          assert.ok(['honest', 'a/', 'a/b/', 'a/b/c/', 'd/'].includes(path), path);
-          assert.ok(!content.includes(secret));
+        for (const [path, content] of await contentsOf(await buffer(await writeZip(workspace.archive())))) {
+          assert.ok(['regular', 'a/', 'a/b/', 'a/b/c/', 'd/'].includes(path), path);
+          assert.ok(!content.includes(outsideContent));
         }
       });
     }
 
-    const replacements: Record<string, Trick['play']> = {
+    const replacements: Record<string, Attack['run']> = {
       'a link to a file outside': ({ home, outside }) => symlink(outside('file'), join(home, 'stdout')),
       'a hard link to a file outside': ({ home, outside }) => link(outside('file'), join(home, 'stdout')),
       'a pipe': ({ home }) => void execFileSync('mkfifo', [join(home, 'stdout')]),
       'a folder': async ({ home }) => void (await mkdir(join(home, 'stdout'))),
     };
-    for (const [what, play] of Object.entries(replacements)) {
-      test(`a log replaced by ${what} is no log`, async (t) => {
-        const here = await setUp(t);
-        await here.put({});
-        await play(here);
-        assert.equal(await here.log('stdout'), undefined);
+    for (const [name, run] of Object.entries(replacements)) {
+      test(`a log replaced by ${name} is treated as absent`, async (t) => {
+        const workspace = await setUp(t);
+        await workspace.writeFiles({});
+        await run(workspace);
+        assert.equal(await workspace.log('stdout'), undefined);
       });
     }
 
-    test('a folder that is swapped for a link all the time, also between a check and its use, leaks nothing', async (t) => {
-      const here = await setUp(t);
-      await here.put({ 'deep/file': 'mine', 'deep/more/file': 'mine' });
-      const swapping = spawn(process.execPath, ['--eval', swapper, here.at(), here.outside('deep')], {
+    test('a folder that is constantly swapped for a link, also between check and use, exposes nothing', async (t) => {
+      const workspace = await setUp(t);
+      await workspace.writeFiles({ 'deep/file': 'mine', 'deep/more/file': 'mine' });
+      const swapper = spawn(process.execPath, ['--eval', swapperScript, workspace.at(), workspace.outside('deep')], {
         stdio: ['ignore', 'pipe', 'inherit'],
       });
-      const seen = new Map<string, number>();
+      const contentCounts = new Map<string, number>();
       try {
-        await once(swapping.stdout, 'data');
-        for (let round = 0; round < place.rounds; round += 1) {
+        await once(swapper.stdout, 'data');
+        for (let round = 0; round < environment.raceRounds; round += 1) {
           for (const path of ['deep/file', 'deep/more/file']) {
-            const content = await here.content(path);
-            seen.set(content, (seen.get(content) ?? 0) + 1);
+            const content = await workspace.content(path);
+            contentCounts.set(content, (contentCounts.get(content) ?? 0) + 1);
           }
-          const sizes = new Set((await here.files()).map(({ size }) => size));
-          assert.ok(!sizes.has(secret.length), 'the list shows a file outside');
-          const zip = await writeZip(here.archive())
+          const sizes = new Set((await workspace.files()).map(({ size }) => size));
+          assert.ok(!sizes.has(outsideContent.length), 'the list contains a file outside');
+          const zip = await writeZip(workspace.archive())
             .then(buffer)
             .catch((error) => assert.equal(error.code, 'unavailable'));
-          assert.ok(!zip?.includes(secret), 'the archive has a file outside');
+          assert.ok(!zip?.includes(outsideContent), 'the archive contains a file outside');
         }
       } finally {
-        swapping.kill('SIGKILL');
-        await once(swapping, 'exit');
+        swapper.kill('SIGKILL');
+        await once(swapper, 'exit');
       }
-      seen.delete('unavailable');
+      contentCounts.delete('unavailable');
       assert.deepEqual(
-        [...seen.keys()].filter((content) => content !== 'mine' && content !== 'file_unknown'),
+        [...contentCounts.keys()].filter((content) => content !== 'mine' && content !== 'file_unknown'),
         [],
       );
-      assert.ok(seen.size > 0);
+      assert.ok(contentCounts.size > 0);
     });
 
-    test('a chain of folders without end keeps nobody busy', async (t) => {
-      const here = await setUp(t);
-      await here.put({ top: '' });
+    test('folders deeper than the limit are not read', async (t) => {
+      const workspace = await setUp(t);
+      await workspace.writeFiles({ top: '' });
       const chain = Array.from({ length: 150 }, () => 'd').join('/');
-      await mkdir(here.at(chain), { recursive: true });
-      await writeFile(here.at(chain, 'bottom'), '');
-      assert.deepEqual(await here.paths(), ['top']);
+      await mkdir(workspace.at(chain), { recursive: true });
+      await writeFile(workspace.at(chain, 'bottom'), '');
+      assert.deepEqual(await workspace.paths(), ['top']);
     });
 
-    test('only job ids lead to workspaces', async (t) => {
+    test('invalid job ids are rejected', async (t) => {
       const { workspaces } = await setUp(t);
-      const never = new AbortController().signal;
-      for (const wrong of ['', '..', '../outside', `${jobId}/files`, 'a', `${jobId}.partial`]) {
-        await assert.rejects(workspaces.openFile(wrong, ['file'], never), { code: 'internal' });
-        await assert.rejects(Array.fromAsync(workspaces.listFiles(wrong, [], never)), { code: 'internal' });
+      const neverAborted = new AbortController().signal;
+      for (const invalidId of ['', '..', '../outside', `${jobId}/files`, 'a', `${jobId}.partial`]) {
+        await assert.rejects(workspaces.openFile(invalidId, ['file'], neverAborted), { code: 'internal' });
+        await assert.rejects(Array.fromAsync(workspaces.listFiles(invalidId, [], neverAborted)), { code: 'internal' });
         const from = { offset: 0, maxBytes: 1 };
-        await assert.rejects(workspaces.readLog(wrong, 'stdout', from, never), { code: 'internal' });
+        await assert.rejects(workspaces.readLog(invalidId, 'stdout', from, neverAborted), { code: 'internal' });
       }
     });
   });
 }
 
-/** Swaps `deep` for a link and back as fast as it can, until its parent is gone. */
-const swapper = `
+/** Swaps `deep` for a link and back as fast as possible, until its parent folder is deleted. */
+const swapperScript = `
 const { renameSync, symlinkSync, unlinkSync } = require('node:fs');
 const [, folder, target] = process.argv;
 process.chdir(folder);

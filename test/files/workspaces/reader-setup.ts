@@ -6,21 +6,21 @@ import type { Workspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { temporaryFolder } from '../temporary.ts';
 
 export const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
-export const secret = 'SECRET: nobody may read this';
-const never = new AbortController().signal;
+export const outsideContent = 'SECRET: must not be readable';
+const neverAborted = new AbortController().signal;
 
-/** Where a contract is tested. */
+/** The implementation that the contract tests run on. */
 export interface ReaderEnvironment {
-  /** Workspaces under a root, with a folder of their own for anything else. */
-  make: MakeWorkspaces;
-  /** How often a race is tried. */
-  rounds: number;
+  /** Creates workspaces under `root`. `folder` is for temporary files. */
+  createWorkspaces: MakeWorkspaces;
+  /** Number of attempts in tests of race conditions. */
+  raceRounds: number;
   close(): Promise<void>;
 }
 
 type MakeWorkspaces = (root: string, folder: string) => Workspaces;
 
-/** A job's workspace on this host's disk, and what a reader says of it. */
+/** Creates a workspace on the local disk, with functions that change it and that read it through the reader. */
 export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspaces) {
   const folder = await temporaryFolder(t);
   const root = join(folder, "it's the root");
@@ -28,7 +28,8 @@ export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspac
   const workspaces = makeWorkspaces(root, folder);
   const at = (...names: string[]) => join(home, 'files', ...names);
   await mkdir(join(folder, 'outside', 'deep', 'more'), { recursive: true });
-  for (const name of ['file', 'deep/file', 'deep/more/file']) await writeFile(join(folder, 'outside', name), secret);
+  for (const name of ['file', 'deep/file', 'deep/more/file'])
+    await writeFile(join(folder, 'outside', name), outsideContent);
 
   return {
     folder,
@@ -38,7 +39,7 @@ export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspac
     workspaces,
     outside: (...names: string[]) => join(folder, 'outside', ...names),
     /** Writes files into the job's working directory. */
-    async put(files: Record<string, string | Uint8Array>) {
+    async writeFiles(files: Record<string, string | Uint8Array>) {
       await mkdir(at(), { recursive: true });
       for (const [name, content] of Object.entries(files)) {
         await mkdir(join(at(name), '..'), { recursive: true });
@@ -46,24 +47,24 @@ export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspac
       }
     },
     async paths(...inFolder: string[]) {
-      const files = await Array.fromAsync(workspaces.listFiles(jobId, inFolder, never));
+      const files = await Array.fromAsync(workspaces.listFiles(jobId, inFolder, neverAborted));
       return files.map(({ path }) => path).sort();
     },
-    files: (...inFolder: string[]) => Array.fromAsync(workspaces.listFiles(jobId, inFolder, never)),
-    open: (...path: string[]) => workspaces.openFile(jobId, path, never),
-    /** The content of a file, or a part of it; the code of the error otherwise. */
+    files: (...inFolder: string[]) => Array.fromAsync(workspaces.listFiles(jobId, inFolder, neverAborted)),
+    open: (...path: string[]) => workspaces.openFile(jobId, path, neverAborted),
+    /** Reads a file or a part of it. Returns the error code if that fails. */
     async content(path: string, start = 0, length?: number): Promise<string> {
       try {
-        const file = await workspaces.openFile(jobId, path.split('/'), never);
+        const file = await workspaces.openFile(jobId, path.split('/'), neverAborted);
         return await text(await file.read(start, length ?? file.size - start));
       } catch (error) {
         return (error as { code?: string }).code ?? String(error);
       }
     },
-    archive: (...inFolder: string[]) => workspaces.archive(jobId, inFolder, never),
+    archive: (...inFolder: string[]) => workspaces.archive(jobId, inFolder, neverAborted),
     async log(stream: 'stdout' | 'stderr', offset = 0, maxBytes = 1_000_000) {
-      const look = await workspaces.readLog(jobId, stream, { offset, maxBytes }, never);
-      return look && { size: look.size, text: look.bytes.toString() };
+      const chunk = await workspaces.readLog(jobId, stream, { offset, maxBytes }, neverAborted);
+      return chunk && { size: chunk.size, text: chunk.bytes.toString() };
     },
   };
 }

@@ -9,8 +9,9 @@ async function start() {
   const sshd = await startSshd();
   const shell = createSshShell(sshd.options);
   return {
-    make: (root: string, folder: string) => createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging') }),
-    rounds: 40,
+    createWorkspaces: (root: string, folder: string) =>
+      createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging') }),
+    raceRounds: 40,
     close: async () => {
       await shell.close();
       await sshd.close();

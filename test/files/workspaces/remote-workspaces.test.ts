@@ -18,18 +18,21 @@ import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
 
-/** How a Bursar of its own, that is to be killed, makes the same shell. */
-type Recipe = { ssh: SshShellOptions } | { local: true };
+/** Serialisable options, with which a child process creates the same shell. */
+type ShellOptions = { ssh: SshShellOptions } | { local: true };
 
-function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Recipe; close(): Promise<void> }>) {
-  describe(`remote workspaces over ${name}`, () => {
-    let place: Awaited<ReturnType<typeof start>>;
+function remoteContract(
+  label: string,
+  start: () => Promise<{ shell: Shell; shellOptions: ShellOptions; close(): Promise<void> }>,
+) {
+  describe(`createRemoteWorkspaces over ${label}`, () => {
+    let environment: Awaited<ReturnType<typeof start>>;
     before(async () => {
-      place = await start();
+      environment = await start();
     });
-    after(() => place.close());
+    after(() => environment.close());
 
-    async function setUp(t: TestContext, shell = place.shell) {
+    async function setUp(t: TestContext, shell = environment.shell) {
       const folder = await temporaryFolder(t);
       const root = join(folder, "it's the root");
       const staging = join(folder, 'staging');
@@ -45,7 +48,7 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       return { folder, root, staging, workspaces, saveZip, stage, names, paths: workspaces.pathsOf(jobId) };
     }
 
-    test('a staged workspace has the files of the zip, for their owner only', async (t) => {
+    test('stage creates a workspace with the files of the zip, with access only for the owner', async (t) => {
       const { root, staging, stage, names, paths } = await setUp(t);
       await stage(await makeZip({ 'run.sh': { content: 'echo', mode: 0o100755 }, 'data/in': 'hello', 'e/': '' }));
       assert.equal(paths.directory, join(root, jobId, 'files'));
@@ -55,17 +58,17 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       assert.equal((await stat(paths.directory)).mode & 0o777, 0o700);
       assert.deepEqual(await names(), [jobId]);
       assert.deepEqual((await names(paths.directory)).sort(), ['data', 'e', 'run.sh']);
-      assert.deepEqual(await names(staging), [], 'nothing stays on this host');
+      assert.deepEqual(await names(staging), [], 'staged files are deleted locally');
     });
 
-    test('a workspace without a zip is an empty folder', async (t) => {
+    test('stage without a zip creates an empty folder', async (t) => {
       const { stage, names, paths } = await setUp(t);
       await stage(null);
       assert.deepEqual(await readdir(paths.directory), []);
       assert.deepEqual(await names(), [jobId]);
     });
 
-    test('500 small files and a large one arrive as they are', async (t) => {
+    test('stage transfers 500 small files and a large one unchanged', async (t) => {
       const { stage, paths } = await setUp(t);
       const contents = Array.from({ length: 500 }, (_, i) => [`d${i % 7}/f${i}`, randomBytes(i)] as const);
       const large = ['large', randomBytes(3_000_000)] as const;
@@ -75,7 +78,7 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       }
     });
 
-    test('staging leaves nothing of a try that broke off', async (t) => {
+    test('stage deletes the files of an interrupted attempt', async (t) => {
       const { root, stage, names, paths } = await setUp(t);
       await mkdir(join(root, `${jobId}.partial`, 'earlier', 'files'), { recursive: true });
       await writeFile(join(root, `${jobId}.partial`, 'earlier', 'files', 'half'), 'half');
@@ -85,7 +88,7 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       assert.deepEqual(await names(paths.directory), ['new']);
     });
 
-    test('a workspace that is there stays as it is when it is staged again: its job may be running', async (t) => {
+    test('stage does not change an existing workspace, whose job may be running', async (t) => {
       const { root, stage, names, paths } = await setUp(t);
       await stage(await makeZip({ input: 'old' }));
       await writeFile(paths.stdout, 'output');
@@ -95,16 +98,16 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       assert.equal(await readFile(join(paths.directory, 'input'), 'utf8'), 'old');
     });
 
-    test('a zip that is refused leaves no workspace, here or there', async (t) => {
+    test('stage rejects invalid zips, and leaves no local or remote files', async (t) => {
       const { staging, stage, names } = await setUp(t);
-      for (const { name: kind, bytes } of [...forgedZips, ...hostileZips.slice(0, 6)]) {
-        await assert.rejects(stage(bytes), { code: 'invalid_zip' }, kind);
-        assert.deepEqual(await names(), [], kind);
-        assert.deepEqual(await names(staging), [], kind);
+      for (const { name, bytes } of [...forgedZips, ...hostileZips.slice(0, 6)]) {
+        await assert.rejects(stage(bytes), { code: 'invalid_zip' }, name);
+        assert.deepEqual(await names(), [], name);
+        assert.deepEqual(await names(staging), [], name);
       }
     });
 
-    test('what is measured is what the local workspaces measure', async (t) => {
+    test('measureBytes returns the same as local workspaces', async (t) => {
       const { folder, root, workspaces, stage, paths } = await setUp(t);
       assert.equal(await workspaces.measureBytes(jobId), 0);
       await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
@@ -121,7 +124,7 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       assert.equal(await createWorkspaces(root).measureBytes(jobId), 5_000_000_014);
     });
 
-    test('jobs are listed by whatever is left of them, on either side', async (t) => {
+    test('list includes jobs with any local or remote files', async (t) => {
       const { root, staging, workspaces, stage } = await setUp(t);
       assert.deepEqual(await workspaces.list(), []);
       await stage(null);
@@ -132,7 +135,7 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       assert.deepEqual(await workspaces.list(), []);
     });
 
-    test('a removed workspace is gone with its output, and removing it again does nothing', async (t) => {
+    test('remove deletes a workspace with its logs, and does nothing if repeated', async (t) => {
       const { folder, workspaces, stage, names, paths } = await setUp(t);
       await stage(await makeZip({ 'a/b': 'x' }));
       await writeFile(paths.stdout, 'output');
@@ -144,7 +147,7 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       assert.equal((await stat(join(folder, 'precious'))).isDirectory(), true);
     });
 
-    test('a root that cannot be used is a failure, not an empty list', async (t) => {
+    test('list and stage fail if the root is unusable', async (t) => {
       const { root, workspaces, stage } = await setUp(t);
       await writeFile(root, 'not a folder');
       const internal = { name: 'BursarError', code: 'internal' };
@@ -153,15 +156,15 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
       await assert.rejects(stage(await makeZip({ a: 'x' })), internal);
     });
 
-    test('a Bursar killed at any moment of staging leaves the whole workspace or none', async (t) => {
+    test('a process killed at any moment of stage leaves a complete workspace or none', async (t) => {
       const { root, staging, saveZip, workspaces, names, paths } = await setUp(t);
       const files = Array.from({ length: 900 }, (_, i) => [`f${i}`, randomBytes(5000)] as const);
       const zip = await saveZip(await makeZip(Object.fromEntries(files)));
       let kills = 0;
       for (let round = 0; round < 5; round += 1) {
-        const child = startStaging({ recipe: place.recipe, root, staging, jobId, zip });
+        const child = startStaging({ shellOptions: environment.shellOptions, root, staging, jobId, zip });
         const exit = once(child, 'exit');
-        // From the first file on, each time a little later.
+        // Kills the child after the first file, each round a little later.
         const isArriving = async () => (await names(join(root, `${jobId}.partial`))).length > 0;
         while (child.exitCode === null && !(await isArriving())) await sleep(2);
         await sleep(round * 20);
@@ -170,27 +173,27 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
         if (code === null) kills += 1;
         if ((await names()).includes(jobId)) assert.equal((await names(paths.directory)).length, files.length);
       }
-      assert.equal(kills > 0, true, 'every child was done before it could be killed');
+      assert.equal(kills > 0, true, 'every child exited before it could be killed');
       await workspaces.stage(jobId, zip, hostileLimits);
       assert.deepEqual(await names(), [jobId]);
       assert.equal((await readdir(paths.directory)).length, files.length);
     });
 
-    test('ids that are none are refused', async (t) => {
+    test('invalid job ids are rejected', async (t) => {
       const { workspaces } = await setUp(t);
-      for (const wrong of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
-        assert.throws(() => workspaces.pathsOf(wrong), { code: 'internal' });
-        await assert.rejects(workspaces.stage(wrong, null, hostileLimits), { code: 'internal' });
-        await assert.rejects(workspaces.measureBytes(wrong), { code: 'internal' });
-        await assert.rejects(workspaces.remove(wrong), { code: 'internal' });
+      for (const invalidId of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
+        assert.throws(() => workspaces.pathsOf(invalidId), { code: 'internal' });
+        await assert.rejects(workspaces.stage(invalidId, null, hostileLimits), { code: 'internal' });
+        await assert.rejects(workspaces.measureBytes(invalidId), { code: 'internal' });
+        await assert.rejects(workspaces.remove(invalidId), { code: 'internal' });
       }
     });
 
-    test('folders that a job locked are measured as far as they can be seen, and removed', async (t) => {
-      const { folder, root, stage, names, paths, workspaces } = await setUp(t, unprivileged(place.shell));
-      for (const open of [folder, join(folder, "it's the root")]) {
-        await mkdir(open, { recursive: true });
-        await chmod(open, 0o777);
+    test('measureBytes skips locked folders, and remove deletes them', async (t) => {
+      const { folder, root, stage, names, paths, workspaces } = await setUp(t, unprivileged(environment.shell));
+      for (const path of [folder, join(folder, "it's the root")]) {
+        await mkdir(path, { recursive: true });
+        await chmod(path, 0o777);
       }
       await stage(await makeZip({ a: '12345', 'locked/deep/b': '1234', 'unsearchable/c': '123', 'readonly/d': '12' }));
       await chmod(join(paths.directory, 'locked/deep'), 0o000);
@@ -205,37 +208,43 @@ function contract(name: string, start: () => Promise<{ shell: Shell; recipe: Rec
   });
 }
 
-/** Runs as somebody to whom modes apply: root may do anything, and would see no difference. */
+/** Runs commands as an unprivileged user, because file modes do not restrict root. */
 function unprivileged(shell: Shell): Shell {
   if (process.getuid?.() !== 0) return shell;
   const nobody = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'];
   return { ...shell, run: (argv, options) => shell.run([...nobody, ...argv], options) };
 }
 
-function startStaging(args: { recipe: Recipe; root: string; staging: string; jobId: string; zip: ZipSource }) {
-  const at = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url));
+function startStaging(args: {
+  shellOptions: ShellOptions;
+  root: string;
+  staging: string;
+  jobId: string;
+  zip: ZipSource;
+}) {
+  const toImport = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url));
   const script = `
-    const { createRemoteWorkspaces } = await import(${at('files/workspaces/remote/remote-workspaces.ts')});
-    const { createSshShell } = await import(${at('shell/ssh-shell.ts')});
-    const { createLocalShell } = await import(${at('shell/local-shell.ts')});
-    const { recipe, root, staging, jobId, zip } = JSON.parse(process.argv[1]);
-    const shell = recipe.ssh ? createSshShell(recipe.ssh) : createLocalShell({ environment: {} });
+    const { createRemoteWorkspaces } = await import(${toImport('files/workspaces/remote/remote-workspaces.ts')});
+    const { createSshShell } = await import(${toImport('shell/ssh-shell.ts')});
+    const { createLocalShell } = await import(${toImport('shell/local-shell.ts')});
+    const { shellOptions, root, staging, jobId, zip } = JSON.parse(process.argv[1]);
+    const shell = shellOptions.ssh ? createSshShell(shellOptions.ssh) : createLocalShell({ environment: {} });
     await createRemoteWorkspaces({ shell, root, staging }).stage(jobId, zip, ${JSON.stringify(hostileLimits)});`;
   const argv = ['--input-type=module', '--eval', script, JSON.stringify(args)];
   return spawn(process.execPath, argv, { stdio: 'inherit' });
 }
 
-contract('the local shell', async () => {
+remoteContract('the local shell', async () => {
   const shell = createLocalShell({ environment: {} });
-  return { shell, recipe: { local: true }, close: () => shell.close() };
+  return { shell, shellOptions: { local: true }, close: () => shell.close() };
 });
 
-contract('ssh', async () => {
+remoteContract('ssh', async () => {
   const sshd = await startSshd();
   const shell = createSshShell(sshd.options);
   const close = async () => {
     await shell.close();
     await sshd.close();
   };
-  return { shell, recipe: { ssh: sshd.options }, close };
+  return { shell, shellOptions: { ssh: sshd.options }, close };
 });

@@ -26,7 +26,7 @@ async function setUp(t: TestContext) {
   return { folder, root, workspaces, saveZip, stage, paths: workspaces.pathsOf(jobId) };
 }
 
-test('the paths of a job are its files, its stdout and its stderr', () => {
+test('pathsOf returns the paths of files, stdout and stderr', () => {
   assert.deepEqual(createWorkspaces('/srv/jobs').pathsOf('A-1'), {
     directory: '/srv/jobs/A-1/files',
     stdout: '/srv/jobs/A-1/stdout',
@@ -34,7 +34,7 @@ test('the paths of a job are its files, its stdout and its stderr', () => {
   });
 });
 
-test('a staged workspace has the files of the zip, for their owner only', async (t) => {
+test('stage creates a workspace with the files of the zip, with access only for the owner', async (t) => {
   const { root, stage, paths } = await setUp(t);
   await stage(await makeZip({ 'run.sh': { content: 'echo', mode: 0o100755 }, 'data/in': 'hello' }));
   assert.equal(await readFile(join(paths.directory, 'data/in'), 'utf8'), 'hello');
@@ -43,13 +43,13 @@ test('a staged workspace has the files of the zip, for their owner only', async 
   assert.deepEqual(await readdir(root), [jobId]);
 });
 
-test('a workspace without a zip is an empty folder', async (t) => {
+test('stage without a zip creates an empty folder', async (t) => {
   const { stage, paths } = await setUp(t);
   await stage(null);
   assert.deepEqual(await readdir(paths.directory), []);
 });
 
-test('staging leaves nothing of a try that broke off', async (t) => {
+test('stage deletes the files of an interrupted attempt', async (t) => {
   const { root, stage, paths } = await setUp(t);
   await mkdir(join(root, `${jobId}.partial`, 'earlier', 'files'), { recursive: true });
   await writeFile(join(root, `${jobId}.partial`, 'earlier', 'files', 'half'), 'half');
@@ -59,7 +59,7 @@ test('staging leaves nothing of a try that broke off', async (t) => {
   assert.deepEqual(await readdir(paths.directory), ['new']);
 });
 
-test('a workspace that is there stays as it is when it is staged again: its job may be running', async (t) => {
+test('stage does not change an existing workspace, whose job may be running', async (t) => {
   const { root, stage, paths } = await setUp(t);
   await stage(await makeZip({ input: 'old' }));
   await writeFile(paths.stdout, 'output');
@@ -72,14 +72,14 @@ test('a workspace that is there stays as it is when it is staged again: its job 
 });
 
 for (const { name, bytes } of [...forgedZips, ...hostileZips.slice(0, 6)]) {
-  test(`staging a zip ${name} leaves no workspace at all`, async (t) => {
+  test(`stage rejects a zip ${name}, and leaves no workspace`, async (t) => {
     const { root, stage } = await setUp(t);
     await assert.rejects(stage(bytes), { code: 'invalid_zip' });
     assert.deepEqual(await readdir(root), []);
   });
 }
 
-test('staging a zip that is gone says so without its path', async (t) => {
+test('stage does not reveal the path of a missing zip', async (t) => {
   const { folder, root, workspaces } = await setUp(t);
   await assert.rejects(
     workspaces.stage(jobId, { kind: 'file', path: join(folder, 'gone.zip') }, hostileLimits),
@@ -91,7 +91,7 @@ test('staging a zip that is gone says so without its path', async (t) => {
   assert.deepEqual(await readdir(root), []);
 });
 
-test('a Bursar killed while staging leaves no workspace under the real name, and the next one stages it', async (t) => {
+test('a process killed during stage leaves no workspace, and the next call creates it', async (t) => {
   const { root, saveZip, workspaces, paths } = await setUp(t);
   const files = Array.from({ length: 900 }, (_, i) => [`f${i}`, randomBytes(5000)] as const);
   const zip = await saveZip(await makeZip(Object.fromEntries(files)));
@@ -106,19 +106,19 @@ test('a Bursar killed while staging leaves no workspace under the real name, and
   while ((await unpacked()).length < 10 && child.exitCode === null) await nextTurn();
   child.kill('SIGKILL');
   const [exitCode] = await exit;
-  assert.equal(exitCode, null, 'the child was done before it could be killed');
+  assert.equal(exitCode, null, 'the child exited before it could be killed');
   assert.deepEqual(await readdir(root), [`${jobId}.partial`]);
   await workspaces.stage(jobId, zip, hostileLimits);
   assert.deepEqual(await readdir(root), [jobId]);
   assert.equal((await readdir(paths.directory)).length, files.length);
 });
 
-test('a workspace that is not there measures nothing', async (t) => {
+test('measureBytes returns 0 if there is no workspace', async (t) => {
   const { workspaces } = await setUp(t);
   assert.equal(await workspaces.measureBytes(jobId), 0);
 });
 
-test('a workspace measures its files and its output, in all folders', async (t) => {
+test('measureBytes sums the files in all folders and the logs', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
   await writeFile(paths.stdout, '123');
@@ -127,7 +127,7 @@ test('a workspace measures its files and its output, in all folders', async (t) 
   assert.equal(await workspaces.measureBytes(jobId), 15);
 });
 
-test('links are not followed, and a file with several names counts once', async (t) => {
+test('measureBytes does not follow links, and counts a file with several hard links once', async (t) => {
   const { folder, workspaces, stage, paths } = await setUp(t);
   await stage(await makeZip({ a: '12345' }));
   await writeFile(join(folder, 'elsewhere'), 'x'.repeat(1000));
@@ -138,7 +138,7 @@ test('links are not followed, and a file with several names counts once', async 
   assert.equal(await workspaces.measureBytes(jobId), 5);
 });
 
-test('a file too large for 32 bits is measured in full', async (t) => {
+test('measureBytes counts files larger than 32 bits', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(null);
   await writeFile(join(paths.directory, 'sparse'), '');
@@ -146,7 +146,7 @@ test('a file too large for 32 bits is measured in full', async (t) => {
   assert.equal(await workspaces.measureBytes(jobId), 5_000_000_000);
 });
 
-test('thousands of files in one folder and in many are measured', async (t) => {
+test('measureBytes counts thousands of files in one folder and in many folders', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(null);
   for (let i = 0; i < 2000; i += 1) await writeFile(join(paths.directory, `f${i}`), 'x');
@@ -157,7 +157,7 @@ test('thousands of files in one folder and in many are measured', async (t) => {
   assert.equal(await workspaces.measureBytes(jobId), 3000);
 });
 
-test('files that vanish while they are measured do no harm', async (t) => {
+test('measureBytes succeeds while files disappear', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(null);
   const names = Array.from({ length: 300 }, (_, i) => join(paths.directory, `d${i}`));
@@ -165,16 +165,16 @@ test('files that vanish while they are measured do no harm', async (t) => {
     await mkdir(name);
     await writeFile(join(name, 'f'), 'x');
   }
-  let isVanishing = true;
-  const vanishing = Promise.all(names.map((name) => rm(name, { recursive: true }))).finally(() => {
-    isVanishing = false;
+  let isRemoving = true;
+  const removal = Promise.all(names.map((name) => rm(name, { recursive: true }))).finally(() => {
+    isRemoving = false;
   });
-  while (isVanishing) assert.equal((await workspaces.measureBytes(jobId)) <= names.length, true);
-  await vanishing;
+  while (isRemoving) assert.equal((await workspaces.measureBytes(jobId)) <= names.length, true);
+  await removal;
   assert.equal(await workspaces.measureBytes(jobId), 0);
 });
 
-test('a folder that may not be read counts nothing, and the rest counts', async (t) => {
+test('measureBytes skips unreadable folders', async (t) => {
   await runUnprivileged(async () => {
     const { workspaces, stage, paths } = await setUp(t);
     await stage(await makeZip({ a: '12345', 'locked/b': '1234', 'unsearchable/c': '123' }));
@@ -184,7 +184,7 @@ test('a folder that may not be read counts nothing, and the rest counts', async 
   });
 });
 
-test('a removed workspace is gone with its output, and removing it again does nothing', async (t) => {
+test('remove deletes a workspace with its logs, and does nothing if repeated', async (t) => {
   const { root, workspaces, stage, paths } = await setUp(t);
   await stage(await makeZip({ 'a/b': 'x' }));
   await writeFile(paths.stdout, 'output');
@@ -193,7 +193,7 @@ test('a removed workspace is gone with its output, and removing it again does no
   await workspaces.remove(jobId);
 });
 
-test('removing finishes what a crash left of an earlier removal or try', async (t) => {
+test('remove deletes what a crash left of an earlier removal or attempt', async (t) => {
   const { root, workspaces } = await setUp(t);
   await mkdir(join(root, `${jobId}.removed`, 'files'), { recursive: true });
   await mkdir(join(root, `${jobId}.partial`, 'files'), { recursive: true });
@@ -201,7 +201,7 @@ test('removing finishes what a crash left of an earlier removal or try', async (
   assert.deepEqual(await readdir(root), []);
 });
 
-test('folders that a job locked and files that it made read-only are removed', async (t) => {
+test('remove deletes locked folders and read-only files', async (t) => {
   await runUnprivileged(async () => {
     const { root, workspaces, stage, paths } = await setUp(t);
     await stage(await makeZip({ 'locked/deep/a': 'x', 'readonly/b': 'x', 'unsearchable/c': 'x' }));
@@ -217,7 +217,7 @@ test('folders that a job locked and files that it made read-only are removed', a
   });
 });
 
-test('removing a workspace removes links, and leaves alone what they point to', async (t) => {
+test('remove deletes links, but not their targets', async (t) => {
   const { folder, root, workspaces, stage, paths } = await setUp(t);
   await stage(null);
   await mkdir(join(folder, 'precious'));
@@ -228,17 +228,17 @@ test('removing a workspace removes links, and leaves alone what they point to', 
   assert.equal(await readFile(join(folder, 'precious', 'file'), 'utf8'), 'precious');
 });
 
-test('names that are not UTF-8 are removed', async (t) => {
+test('remove deletes files whose names are not UTF-8', async (t) => {
   const { root, workspaces, stage, paths } = await setUp(t);
   await stage(null);
-  const odd = Buffer.concat([Buffer.from(`${paths.directory}/`), Buffer.from([0xff, 0xfe])]);
-  await mkdir(odd);
-  await writeFile(Buffer.concat([odd, Buffer.from([0x2f, 0x80])]), 'x');
+  const folder = Buffer.concat([Buffer.from(`${paths.directory}/`), Buffer.from([0xff, 0xfe])]);
+  await mkdir(folder);
+  await writeFile(Buffer.concat([folder, Buffer.from([0x2f, 0x80])]), 'x');
   await workspaces.remove(jobId);
   assert.deepEqual(await readdir(root), []);
 });
 
-test('folders nested deeper than any path can say are removed', async (t) => {
+test('remove deletes folders whose paths exceed PATH_MAX', async (t) => {
   const { root, workspaces, stage, paths } = await setUp(t);
   await stage(null);
   const script = `for (let i = 0; i < 60; i += 1) { fs.mkdirSync('${'x'.repeat(200)}'); process.chdir('${'x'.repeat(200)}'); }
@@ -249,12 +249,12 @@ test('folders nested deeper than any path can say are removed', async (t) => {
   assert.deepEqual(await readdir(root), []);
 });
 
-test('a workspace is made for job ids only', async (t) => {
+test('invalid job ids are rejected', async (t) => {
   const { workspaces } = await setUp(t);
-  for (const wrong of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
-    assert.throws(() => workspaces.pathsOf(wrong), { code: 'internal' });
-    await assert.rejects(workspaces.stage(wrong, null, hostileLimits), { code: 'internal' });
-    await assert.rejects(workspaces.measureBytes(wrong), { code: 'internal' });
-    await assert.rejects(workspaces.remove(wrong), { code: 'internal' });
+  for (const invalidId of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
+    assert.throws(() => workspaces.pathsOf(invalidId), { code: 'internal' });
+    await assert.rejects(workspaces.stage(invalidId, null, hostileLimits), { code: 'internal' });
+    await assert.rejects(workspaces.measureBytes(invalidId), { code: 'internal' });
+    await assert.rejects(workspaces.remove(invalidId), { code: 'internal' });
   }
 });
