@@ -2,39 +2,41 @@ import type { LoadGenerator } from './load.ts';
 import type { Size } from './size.ts';
 import type { Summary } from './statistics.ts';
 
-/** What a figure is held to. An aim is reported, and never missed. */
+/** The requirement on a figure. An `aim` is reported but never fails the run. */
 export type Bar = { atLeast: number } | { atMost: number } | { equalWithin: number } | { aim: number };
 
-/** One line of the table. */
+/** One row of the result table. */
 export interface Row {
   benchmark: string;
   what: string;
   yardstick: string;
-  /** Of `ours` and `theirs`. */
+  /** Unit of `ours` and `theirs`. */
   unit: string;
   ours: Summary;
-  /** The yardstick, measured in the same rounds; null where it is not something to be measured. */
+  /** The yardstick, measured in the same rounds; null if the yardstick is not measured. */
   theirs: Summary | null;
-  /** What is held to the bar, in its unit; `×` is how many times the yardstick. */
+  /** The value that is compared with the bar; the unit `×` is the ratio to the yardstick. */
   figure: Summary;
   figureUnit: '×' | 'MB' | 's';
   bar: Bar;
   met: boolean;
 }
 
-/** What a benchmark is given. */
+/** The context that a benchmark runs in. */
 export interface Bench {
   size: Size;
   loadGenerator: LoadGenerator;
-  /** Where every server under test leaves a profile of its processor time when it stops; undefined for nowhere. */
+  /** Folder to which every server under test writes a CPU profile when it stops; undefined for no profiles. */
   profileFolder: string | undefined;
-  /** Tells what is going on. */
+  /** Logs progress. */
   log(text: string): void;
-  /** Something to be undone when the benchmark is over, however it ends; the last first. */
-  defer(undo: () => Promise<unknown> | unknown): void;
-  /** Measures both in turn, round by round, and adds the row of their ratio. */
+  /** Registers a cleanup that runs after the benchmark, also if it fails; the last one registered runs first. */
+  defer(cleanup: () => Promise<unknown> | unknown): void;
+  /** Creates a folder that is deleted after the benchmark. */
+  temporaryFolder(name: string): string;
+  /** Measures both sides alternately in each round, and adds the row of their ratio. */
   compare(comparison: Comparison): Promise<void>;
-  /** Measures round by round, and adds the row of what was measured. */
+  /** Measures one side in each round, and adds the row of its values. */
   measure(measurement: Measurement): Promise<void>;
 }
 
@@ -48,20 +50,20 @@ export interface Comparison extends RowDescription {
   unit: string;
   ours(): Promise<number>;
   theirs(): Promise<number>;
-  /** How many rounds come before those that count; one, unless there is much code, which is rarely run. */
+  /** Number of unmeasured rounds before the measured ones; default 1. Code paths that V8 compiles late need more. */
   warmUpRounds?: number;
 }
 
 export interface Measurement extends RowDescription {
   unit: 'MB' | 's';
   ours(): Promise<number>;
-  /** What is held to the bar, of all rounds; their median otherwise. */
+  /** Computes the value to compare with the bar from the sorted values of all rounds; default: the median. */
   aggregate?(sorted: readonly number[]): number;
 }
 
 export interface Benchmark {
   name: string;
-  /** The real servers that it cannot do without, by their names in `scripts/peers.ts`. */
+  /** The external servers that it requires, by their names in `scripts/peers.ts`. */
   peers?: readonly string[];
   run(bench: Bench): Promise<void>;
 }

@@ -15,7 +15,7 @@ import { submit } from './benchmarks/submit.ts';
 import { submitPostgres } from './benchmarks/submit-postgres.ts';
 import { watcherTick } from './benchmarks/watcher-tick.ts';
 
-/** In the order of the table. */
+/** All benchmarks, in the order of the result table. */
 export const benchmarks: readonly Benchmark[] = [
   oneJob,
   listUnchanged,

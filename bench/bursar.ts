@@ -4,26 +4,25 @@ import { join, resolve } from 'node:path';
 import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../test/support/server-process.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';
 import type { Bench } from './benchmark.ts';
-import { temporaryFolder } from './folders.ts';
 import { pinToCpu, serverCpu } from './processes.ts';
 import { type StoredJob, seedJobs } from './seed.ts';
 
-/** Far beyond what any benchmark asks for: they measure what Bursar can do, not what it lets one caller do. */
+/** High enough never to apply: the benchmarks measure the server's capacity, not its rate limits. */
 const limits = { userRequests: 1e9, tokenRequests: 1e9, addressRequests: 1e9, uploads: 1e6 };
 const grant = { timeSeconds: 1e10, spaceKb: 1e10 };
 
-/** The user whose token is printed at the first start. */
+/** The ordinary user whose token is printed at the first start. */
 export const readerId = '301330';
 
 export interface BenchServer extends ServerProcess {
   pid: number | undefined;
-  /** The headers of the reader. */
+  /** The authorization header of the reader. */
   auth: Record<string, string>;
-  /** The SQLite file. */
+  /** Path of the SQLite database. */
   databaseFile: string;
 }
 
-/** A real server on a data folder of its own, on the processor that the yardsticks have too; its log goes to a file. */
+/** Starts a real server with its own data folder, on the same CPU as the yardsticks. It logs to a file. */
 export async function startBursar(bench: Bench, options: ServerProcessOptions = {}): Promise<BenchServer> {
   const data = options.data ?? mkdtempSync(join(tmpdir(), 'bursar-bench-'));
   const config = { limits, ...(options.config ?? unlimitedConfig()) };
@@ -38,13 +37,13 @@ export async function startBursar(bench: Bench, options: ServerProcessOptions = 
   return { ...server, pid: server.process.pid, auth, databaseFile: join(data, 'bursar.db') };
 }
 
-/** One whose reader has so many jobs. */
+/** Starts a server whose reader owns `jobs` jobs. */
 export async function startWithJobs(bench: Bench, jobs: number): Promise<{ bursar: BenchServer; jobs: StoredJob[] }> {
   const bursar = await startBursar(bench);
   return { bursar, jobs: seedJobs(bursar.databaseFile, { jobs, ownerOf: () => readerId }) };
 }
 
-/** The shipped configuration, with grants that no benchmark can use up. */
+/** The shipped configuration, with grants that no benchmark can exhaust. */
 export function unlimitedConfig() {
   const config = shippedConfig();
   for (const system of Object.values(config.systems)) for (const project of system.projects) project.grant = grant;
@@ -52,15 +51,22 @@ export function unlimitedConfig() {
 }
 
 /**
- * The same, with hpc_one on a Slurm whose commands never end: what is submitted stays where it is, and nothing but the
- * submission is measured.
+ * The same, with hpc_one on a Slurm whose commands never end: jobs are never dispatched, so that only their submission
+ * is measured.
  */
 export function stalledSlurmConfig(bench: Bench) {
-  const folder = temporaryFolder(bench, 'stalled');
+  const folder = bench.temporaryFolder('stalled');
   for (const name of ['squeue', 'sbatch', 'scancel', 'scontrol', 'sacct'])
     writeFileSync(join(folder, name), '#!/bin/sh\nexec sleep 100000\n', { mode: 0o755 });
   const config = unlimitedConfig();
   const environment = { PATH: `${folder}:/usr/bin:/bin` };
   const engine = { kind: 'slurm', environment, accounting: 'none', commandTimeoutSeconds: 3600 };
   return { ...config, systems: { ...config.systems, hpc_one: { ...config.systems.hpc_one, engine } } };
+}
+
+/** Reads a counter of hpc_one from /metrics, summed over its other labels. */
+export async function readCounter({ url }: { url: string }, name: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const samples = text.matchAll(new RegExp(`^${name}\\{hpc="hpc_one"[^}]*\\} ([\\d.e-]+)`, 'gm'));
+  return [...samples].reduce((sum, [, value]) => sum + Number(value), 0);
 }

@@ -3,27 +3,27 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { loadCpu, pinToCpu } from './processes.ts';
 
-/** Requests to be sent, by so many connections, each with one request under way. */
+/** The requests to send. Each connection has one request in flight. */
 export interface Load {
   url: string;
-  /** Requested in turn. */
+  /** Requested in round-robin order. */
   paths: readonly string[];
   method?: 'GET' | 'POST';
   headers: Record<string, string>;
   bodyFile?: string;
   connections: number;
-  /** For so long; null for two requests a connection. */
+  /** Duration; null for two requests a connection. */
   seconds: number | null;
-  /** Every answer must have it. */
+  /** Required of every response. */
   status: number;
-  /** Changes a job of the caller before each request. */
+  /** Changes to make before each request. */
   change?: JobChanges;
 }
 
 export interface JobChanges {
-  /** The books. */
+  /** Path of the SQLite database. */
   database: string;
-  /** They take turns, and are more than there are connections: nobody reads twice without a change in between. */
+  /** Used in round-robin order. There are more callers than connections, so that a job of a caller changes before each of its reads. */
   callers: readonly { token: string; owner: string; job: number; json: readonly [string, string] }[];
 }
 
@@ -33,14 +33,14 @@ export interface LoadResult {
 }
 
 export interface LoadGenerator {
-  /** Answers a second. Throws when one of them is not as it should be. */
+  /** Sends the load and returns the responses per second. Throws if a response has another status. */
   rate(load: Load): Promise<number>;
   close(): Promise<void>;
 }
 
 const program = fileURLToPath(new URL('./load-process.ts', import.meta.url));
 
-/** Sends its requests from a process of its own, which lives on, so that it is warm after the first time. */
+/** Starts the process that sends the requests. It is kept for all benchmarks, so that its code is compiled once. */
 export async function startLoadGenerator(): Promise<LoadGenerator> {
   const child = fork(program);
   pinToCpu(child.pid, loadCpu);

@@ -1,6 +1,7 @@
-// Measures Bursar against the limits of what it is made of: `npm run bench`, or `npm run bench -- <name>…`.
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+// Compares Bursar with the bare components that it is built on: `npm run bench`, or `npm run bench -- <name>…`.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { isHere } from '../scripts/peers.ts';
 import type { Bench, Benchmark, Row } from './benchmark.ts';
@@ -24,20 +25,20 @@ const { values: options, positionals: names } = parseArgs({
 const size = { ...(options.smoke ? smokeSize : fullSize) };
 if (options.jobs !== undefined) size.storedJobs = parseWholeNumber('--jobs', options.jobs);
 if (options.rounds !== undefined) size.rounds = parseWholeNumber('--rounds', options.rounds);
-const chosen = names.length === 0 ? benchmarks : names.map(findBenchmark);
+const selected = names.length === 0 ? benchmarks : names.map(findBenchmark);
 
 const loadBefore = loadAverage();
 const rows: Row[] = [];
 const notRun: Record<string, string> = {};
-const loader = await startLoadGenerator();
+const loadGenerator = await startLoadGenerator();
 try {
-  for (const benchmark of chosen) {
+  for (const benchmark of selected) {
     const missing = benchmark.peers?.find((peer) => !isHere(peer));
     if (missing === undefined) await run(benchmark);
     else notRun[benchmark.name] = `${missing} is not installed here`;
   }
 } finally {
-  await loader.close();
+  await loadGenerator.close();
 }
 
 const judged = !options.smoke;
@@ -45,7 +46,7 @@ const machine = describeMachine(loadBefore);
 const report: Report = { at: new Date().toISOString(), machine, judged, rows, notRun };
 mkdirSync(dirname(options.out), { recursive: true });
 writeFileSync(options.out, `${JSON.stringify(report, null, 2)}\n`);
-console.log(`\n${formatTable(report)}\n\nMore of it in ${options.out}.`);
+console.log(`\n${formatTable(report)}\n\nDetails: ${options.out}`);
 if (judged && rows.some(({ met }) => !met)) process.exitCode = 1;
 
 async function run(benchmark: Benchmark): Promise<void> {
@@ -54,31 +55,36 @@ async function run(benchmark: Benchmark): Promise<void> {
   const rounds = { benchmark: benchmark.name, rounds: size.rounds, log };
   const bench: Bench = {
     size,
-    loadGenerator: loader,
+    loadGenerator,
     profileFolder: options.profile,
     log,
-    defer: (undo) => cleanups.push(undo),
+    defer: (cleanup) => cleanups.push(cleanup),
+    temporaryFolder(name) {
+      const folder = mkdtempSync(join(tmpdir(), `bursar-bench-${name}-`));
+      cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
+      return folder;
+    },
     compare: async (comparison) => void rows.push(await compare(rounds, comparison)),
     measure: async (measurement) => void rows.push(await measure(rounds, measurement)),
   };
-  log('getting ready');
+  log('setting up');
   try {
     await benchmark.run(bench);
   } finally {
-    for (const undo of cleanups.reverse()) await undo();
+    for (const cleanup of cleanups.reverse()) await cleanup();
   }
 }
 
 function findBenchmark(name: string): Benchmark {
   const found = benchmarks.find((benchmark) => benchmark.name === name);
   if (found !== undefined) return found;
-  const known = benchmarks.map((benchmark) => benchmark.name).join(', ');
-  console.error(`There is no benchmark "${name}". Known are ${known}.`);
+  const available = benchmarks.map((benchmark) => benchmark.name).join(', ');
+  console.error(`There is no benchmark "${name}". Available: ${available}.`);
   process.exit(2);
 }
 
 function parseWholeNumber(option: string, text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  console.error(`${option} takes a whole number, not "${text}".`);
+  console.error(`${option} must be a positive whole number, not "${text}".`);
   process.exit(2);
 }

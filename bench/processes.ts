@@ -2,19 +2,19 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 
-/** What is measured has one processor for itself, and who measures another one. */
+/** The server under test has one CPU, the load generator another one. */
 export const serverCpu = 0;
 export const loadCpu = Math.min(1, availableParallelism() - 1);
 
-/** Keeps a process with all its threads, those to come too, on one processor. */
-export function pinToCpu(pid: number | undefined, processor: number): void {
+/** Pins a process to one CPU, with its present and future threads. */
+export function pinToCpu(pid: number | undefined, cpu: number): void {
   if (pid === undefined) throw new Error('the process did not start');
-  execFileSync('taskset', ['-a', '-p', '-c', String(processor), String(pid)], { stdio: 'ignore' });
+  execFileSync('taskset', ['-a', '-p', '-c', String(cpu), String(pid)], { stdio: 'ignore' });
 }
 
 export const memoryMb = (pid: number | undefined) => readStatusMb(pid, 'VmRSS');
 
-/** The most memory since `forgetPeak`. */
+/** Peak memory since `resetPeakMemory`. */
 export const peakMemoryMb = (pid: number | undefined) => readStatusMb(pid, 'VmHWM');
 
 export function resetPeakMemory(pid: number | undefined): void {

@@ -8,7 +8,7 @@ export interface Reader {
   token: string;
 }
 
-/** Further users of a Bursar on SQLite, each with a token. */
+/** Creates further users on a server with SQLite, each with a token. */
 export async function createReaders({ data }: BenchServer, count: number): Promise<Reader[]> {
   return await withDatabase(data, async (db) => {
     const readers: Reader[] = [];

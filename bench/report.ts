@@ -18,9 +18,9 @@ export function describeMachine(loadBefore: number): Report['machine'] {
   return { processors: availableParallelism(), model, node: process.version, loadBefore, loadAfter: loadAverage() };
 }
 
-/** One table, as Markdown: what is slower than its bar is marked. */
+/** Formats the rows as a Markdown table; rows that miss their bar are marked. */
 export function formatTable({ rows, judged, notRun }: Report): string {
-  const head = ['what', 'yardstick', 'ours', 'yardstick’s', 'figure (spread)', 'bar', ''];
+  const head = ['what', 'yardstick', 'Bursar', 'yardstick value', 'figure (min to max)', 'bar', ''];
   const lines = rows.map((row) => [
     row.what,
     row.yardstick,
@@ -30,13 +30,13 @@ export function formatTable({ rows, judged, notRun }: Report): string {
     formatBar(row),
     formatVerdict(row, judged),
   ]);
-  const all = [head, ...lines];
-  const widths = head.map((_, column) => Math.max(...all.map((line) => line[column]?.length ?? 0)));
-  const text = (cells: readonly string[]) =>
+  const table = [head, ...lines];
+  const widths = head.map((_, column) => Math.max(...table.map((line) => line[column]?.length ?? 0)));
+  const formatRow = (cells: readonly string[]) =>
     `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`;
-  const rule = text(widths.map((width) => '-'.repeat(width)));
-  const missing = Object.entries(notRun).map(([name, why]) => `NOT RUN: ${name}: ${why}`);
-  return [text(head), rule, ...lines.map(text), ...missing].join('\n');
+  const separator = formatRow(widths.map((width) => '-'.repeat(width)));
+  const missing = Object.entries(notRun).map(([name, reason]) => `NOT RUN: ${name}: ${reason}`);
+  return [formatRow(head), separator, ...lines.map(formatRow), ...missing].join('\n');
 }
 
 const formatWithUnit = (value: number, unit: string) => `${formatNumber(value)} ${unit}`;
@@ -51,12 +51,12 @@ function formatNumber(value: number): string {
 
 function formatBar({ bar, figureUnit }: Row): string {
   const [[kind, value] = ['', 0]] = Object.entries(bar) as [keyof Bar | string, number][];
-  const words: Record<string, string> = { atLeast: '≥', atMost: '≤', equalWithin: 'equal ±', aim: 'aim <' };
-  return `${words[kind]} ${value} ${figureUnit}`;
+  const symbols: Record<string, string> = { atLeast: '≥', atMost: '≤', equalWithin: 'equal ±', aim: 'aim <' };
+  return `${symbols[kind]} ${value} ${figureUnit}`;
 }
 
 function formatVerdict({ met, bar, figure }: Row, judged: boolean): string {
   if (!judged) return '';
-  if ('aim' in bar) return figure.median < bar.aim ? 'as aimed' : 'not as aimed';
-  return met ? 'met' : '**SLOWER**';
+  if ('aim' in bar) return figure.median < bar.aim ? 'aim met' : 'aim missed';
+  return met ? 'met' : '**MISSED**';
 }

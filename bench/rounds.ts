@@ -7,27 +7,27 @@ interface RoundOptions {
   log(text: string): void;
 }
 
-/** Both sides in turn, so that what else the machine does hits them alike; each round gives one ratio. */
+/** Measures both sides alternately, so that other load on the machine affects both alike; each round gives one ratio. */
 export async function compare({ benchmark, rounds, log: say }: RoundOptions, comparison: Comparison): Promise<Row> {
   const { what, yardstick, unit, bar } = comparison;
   const ours: number[] = [];
   const theirs: number[] = [];
   const ratios: number[] = [];
-  // Neither side is measured while it is still being compiled.
-  const unmeasured = rounds > 1 ? (comparison.warmUpRounds ?? 1) : 0;
-  for (let round = 1; round <= unmeasured; round++) {
-    say(`${what}: getting warm, ${round} of ${unmeasured}`);
+  // Neither side is measured before V8 has compiled its code.
+  const warmUpRounds = rounds > 1 ? (comparison.warmUpRounds ?? 1) : 0;
+  for (let round = 1; round <= warmUpRounds; round++) {
+    say(`${what}: warm-up ${round} of ${warmUpRounds}`);
     for (const side of [comparison.theirs, comparison.ours]) await side();
   }
   for (let round = 1; round <= rounds; round++) {
-    // Who goes first changes, so that neither always finds what the other one left.
+    // The order alternates, so that neither side always runs in the state that the other one left.
     const sides = round % 2 === 1 ? (['theirs', 'ours'] as const) : (['ours', 'theirs'] as const);
-    const got = { ours: 0, theirs: 0 };
-    for (const side of sides) got[side] = await comparison[side]();
-    ours.push(got.ours);
-    theirs.push(got.theirs);
-    ratios.push(got.ours / got.theirs);
-    say(`${what}: round ${round} of ${rounds}: ${(got.ours / got.theirs).toFixed(2)} × the yardstick`);
+    const values = { ours: 0, theirs: 0 };
+    for (const side of sides) values[side] = await comparison[side]();
+    ours.push(values.ours);
+    theirs.push(values.theirs);
+    ratios.push(values.ours / values.theirs);
+    say(`${what}: round ${round} of ${rounds}: ${(values.ours / values.theirs).toFixed(2)} × the yardstick`);
   }
   const figure = summarize(ratios);
   const met = meetsBar(figure.median, bar);

@@ -4,13 +4,13 @@ import { publicJob } from '../src/contract/job.ts';
 import type { JobStatus } from '../src/domain/jobs/job.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';
 
-/** Jobs to be put straight into the books of a SQLite file. */
+/** Jobs to insert directly into a SQLite database. */
 export interface JobSeed {
   jobs: number;
-  /** The owner of a job, by its place among them. */
+  /** The owner of the job with this index. */
   ownerOf(index: number): string;
   statusOf?(index: number): JobStatus;
-  /** Their names and ids in the engine; new names, and ended long ago, without it. */
+  /** Names and engine ids of the jobs; by default they get new names and have ended. */
   engineJobs?: readonly { name: string; ref: string }[];
 }
 
@@ -22,59 +22,64 @@ export interface StoredJob {
   path: string;
 }
 
-/** So many are written in one transaction: a server on the same books can write in between. */
+/** A server on the same database can write between two of these transactions. */
 const jobsPerTransaction = 50_000;
 const minuteMs = 60_000;
 
 /**
- * Stores jobs in all projects of the shipped configuration (or, with engine jobs, in the first), a minute apart up to
- * now, three of a hundred failed. Without holds and events: they are there to be read. Answers those that are wanted.
+ * Inserts jobs into all projects of the shipped configuration (or, with engine jobs, into the first one), accepted one
+ * minute apart up to now; 3 % have failed. They have no holds and no events, because they are only read. Returns the jobs
+ * whose owner `isReturned`.
  */
-export function seedJobs(file: string, filling: JobSeed, wanted: (owner: string) => boolean = () => true): StoredJob[] {
-  const { jobs, ownerOf, engineJobs } = filling;
-  const books = new Sqlite(file);
-  books.pragma('synchronous = OFF');
-  const projects = books.prepare('select id, hpc, name from projects order by id').all() as ProjectRow[];
+export function seedJobs(
+  file: string,
+  seed: JobSeed,
+  isReturned: (owner: string) => boolean = () => true,
+): StoredJob[] {
+  const { jobs, ownerOf, engineJobs } = seed;
+  const database = new Sqlite(file);
+  database.pragma('synchronous = OFF');
+  const projects = database.prepare('select id, hpc, name from projects order by id').all() as ProjectRow[];
   const stored: StoredJob[] = [];
-  const insert = books.prepare(insertJobSql);
-  const insertUser = books.prepare(
+  const insert = database.prepare(insertJobSql);
+  const insertUser = database.prepare(
     "insert into users (id, role, created_at) values (?, 'user', 0) on conflict do nothing",
   );
-  const raise = books
+  const nextVersion = database
     .prepare('update users set jobs_version = jobs_version + 1 where id = ? returning jobs_version')
     .pluck();
-  const { last } = books.prepare('select coalesce(max(id), 0) as last from jobs').get() as { last: number };
+  const { lastId } = database.prepare('select coalesce(max(id), 0) as lastId from jobs').get() as { lastId: number };
   const now = Date.now();
 
-  const part = books.transaction((from: number, to: number) => {
+  const insertRange = database.transaction((from: number, to: number) => {
     for (let index = from; index < to; index++) {
       const project = projects[engineJobs ? 0 : index % projects.length];
-      if (project === undefined) throw new Error('there is no project to store jobs in');
+      if (project === undefined) throw new Error('the database has no project');
       const owner = ownerOf(index);
       const jobId = engineJobs?.[index]?.name ?? randomUUID().toUpperCase();
       const acceptedAt = now - (jobs - index) * minuteMs;
-      const status = filling.statusOf?.(index) ?? endedStatus(index, acceptedAt);
+      const status = seed.statusOf?.(index) ?? endedStatus(index, acceptedAt);
       const request = { title: `simulation ${index % 50}`, runtimeHours: 1 };
-      const facts = { id: last + 1 + index, jobId, owner, project, request, status, acceptedAt };
-      const view = publicJob(facts, stageNames(project.hpc));
-      const ended = status.state === 'ended';
+      const job = { id: lastId + 1 + index, jobId, owner, project, request, status, acceptedAt };
+      const view = publicJob(job, stageNames(project.hpc));
+      const hasEnded = status.state === 'ended';
       insertUser.run(owner);
       insert.run({
-        ...{ id: facts.id, jobId, owner, projectId: project.id, hpc: project.hpc, project: project.name, acceptedAt },
+        ...{ id: job.id, jobId, owner, projectId: project.id, hpc: project.hpc, project: project.name, acceptedAt },
         ...{ request: JSON.stringify({ ...requestDetails, ...request }), state: status.state },
-        ...{ outcome: ended ? status.outcome : null, reason: ended ? status.reason : null },
-        ...{ startedAt: ended ? acceptedAt : null, endedAt: ended ? status.endedAt : null },
-        ...{ ref: engineJobs?.[index]?.ref ?? String(facts.id), json: view.json, title: view.title, stage: view.stage },
-        ...{ failed: view.isFailure ? 1 : 0, terminal: view.isTerminal ? 1 : 0, version: raise.get(owner) },
+        ...{ outcome: hasEnded ? status.outcome : null, reason: hasEnded ? status.reason : null },
+        ...{ startedAt: hasEnded ? acceptedAt : null, endedAt: hasEnded ? status.endedAt : null },
+        ...{ ref: engineJobs?.[index]?.ref ?? String(job.id), json: view.json, title: view.title, stage: view.stage },
+        ...{ failed: view.isFailure ? 1 : 0, terminal: view.isTerminal ? 1 : 0, version: nextVersion.get(owner) },
       });
       const path = `/jobs/${project.hpc}/${project.name}/${jobId}/`;
-      if (wanted(owner)) stored.push({ id: facts.id, jobId, owner, json: view.json, path });
+      if (isReturned(owner)) stored.push({ id: job.id, jobId, owner, json: view.json, path });
     }
   });
   for (let from = 0; from < jobs; from += jobsPerTransaction)
-    part.immediate(from, Math.min(jobs, from + jobsPerTransaction));
-  books.pragma('wal_checkpoint(TRUNCATE)');
-  books.close();
+    insertRange.immediate(from, Math.min(jobs, from + jobsPerTransaction));
+  database.pragma('wal_checkpoint(TRUNCATE)');
+  database.close();
   return stored;
 }
 
@@ -90,12 +95,12 @@ const requestDetails = {
 };
 
 function endedStatus(index: number, acceptedAt: number): JobStatus {
-  const failed = index % 100 < 3;
+  const hasFailed = index % 100 < 3;
   return {
     state: 'ended',
-    outcome: failed ? 'failed' : 'succeeded',
-    reason: failed ? 'exit code 1' : '',
-    exitCode: failed ? 1 : 0,
+    outcome: hasFailed ? 'failed' : 'succeeded',
+    reason: hasFailed ? 'exit code 1' : '',
+    exitCode: hasFailed ? 1 : 0,
     startedAt: acceptedAt,
     endedAt: acceptedAt + minuteMs / 2,
     elapsedSeconds: 30,

@@ -1,19 +1,19 @@
-/** How much is measured. */
+/** The amount of data and load of each benchmark. */
 export interface Size {
   rounds: number;
-  /** How long one side is put under load in a round; at the smallest size a few requests will do. */
+  /** Duration of the load on one side in a round; null for a few requests only. */
   seconds: number | null;
   storedJobs: number;
   fewStoredJobs: number;
   listedJobs: number;
   fileMb: number;
-  /** In Slurm, beside slurmrestd. */
+  /** Jobs in Slurm for the comparison with slurmrestd. */
   queuedJobs: number;
-  /** In Slurm, for one round of the watcher. */
+  /** Jobs in Slurm for one round of the watcher. */
   activeJobs: number;
   fewReaders: number;
   manyReaders: number;
-  /** How long the commands of the scheduler are counted. */
+  /** Duration over which scheduler commands are counted. */
   commandCountSeconds: number;
   endingJobs: number;
 }
@@ -33,7 +33,7 @@ export const fullSize: Size = {
   endingJobs: 10,
 };
 
-/** Runs through everything in seconds. What it measures means nothing. */
+/** Runs every benchmark in seconds, to check that it works. The figures mean nothing. */
 export const smokeSize: Size = {
   rounds: 1,
   seconds: null,

@@ -5,19 +5,19 @@ import { type ClusterOptions, type SlurmCluster, startCluster } from '../test/su
 import type { Bench } from './benchmark.ts';
 import { unlimitedConfig } from './bursar.ts';
 
-/** A real Slurm, with jobs that wait in its queue for as long as any benchmark takes. */
+/** Starts a real Slurm. */
 export async function startSlurm(bench: Bench, options: ClusterOptions = {}): Promise<SlurmCluster> {
   const cluster = await startCluster({ nodes: 1, ...options });
   bench.defer(cluster.stop);
   return cluster;
 }
 
-/** Puts jobs into the queue, named as Bursar names its own; answers their names and ids. */
+/** Submits jobs that stay queued, with names like Bursar's; returns their names and ids. */
 export function queueJobs(bench: Bench, cluster: SlurmCluster, count: number): { name: string; ref: string }[] {
   bench.log(`queueing ${count.toLocaleString('en')} jobs`);
   const names = join(cluster.folder, 'names');
   writeFileSync(names, Array.from({ length: count }, () => `${randomUUID().toUpperCase()}\n`).join(''));
-  // Not held: those Bursar would release.
+  // Delayed, not held: Bursar would release held jobs.
   const sbatch = 'sbatch -Q --begin=now+10hours -n 1 -t 60 -o /dev/null --wrap true -J';
   cluster.run('bash', '-c', `xargs -P 4 -n 1 ${sbatch} < ${names}`);
   const lines = cluster.run('squeue', '-h', '-t', 'all', '-o', '%i %j').trim().split('\n');
@@ -27,7 +27,7 @@ export function queueJobs(bench: Bench, cluster: SlurmCluster, count: number): {
   });
 }
 
-/** The shipped configuration, with hpc_one on the cluster and one interval for the watcher all the time. */
+/** The shipped configuration, with hpc_one on the cluster and a constant poll interval. */
 export function slurmConfig(cluster: SlurmCluster, watchSeconds: number) {
   const config = unlimitedConfig();
   const engine = { kind: 'slurm', environment: cluster.env, accounting: 'completion' };

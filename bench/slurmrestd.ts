@@ -1,8 +1,8 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir, userInfo } from 'node:os';
+import { openSync, writeFileSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '../test/support/ports.ts';
 import type { SlurmCluster } from '../test/support/slurm-cluster.ts';
@@ -14,14 +14,13 @@ import { startSlurm } from './slurm-queue.ts';
 export interface Slurmrestd {
   cluster: SlurmCluster;
   url: string;
-  /** The headers of a caller. */
+  /** The authentication headers of a caller. */
   auth: Record<string, string>;
 }
 
-/** A real Slurm with its own REST daemon, which takes the tokens that Slurm issues. */
+/** Starts a real Slurm with slurmrestd, authenticated by Slurm's JWTs. */
 export async function startSlurmrestd(bench: Bench): Promise<Slurmrestd> {
-  const folder = mkdtempSync(join(tmpdir(), 'bursar-bench-jwt-'));
-  bench.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = bench.temporaryFolder('jwt');
   const key = join(folder, 'key');
   writeFileSync(key, randomBytes(32), { mode: 0o600 });
   const cluster = await startSlurm(bench, {
@@ -40,13 +39,13 @@ export async function startSlurmrestd(bench: Bench): Promise<Slurmrestd> {
   const url = `http://127.0.0.1:${port}`;
   const token = cluster.run('scontrol', 'token', 'lifespan=7200').trim().replace('SLURM_JWT=', '');
   const auth = { 'x-slurm-user-name': userInfo().username, 'x-slurm-user-token': token };
-  const answers = () => fetch(`${url}/slurm/v0.0.38/ping`, { headers: auth }).then(({ ok }) => ok || undefined);
-  await until('slurmrestd answers', () => answers().catch(() => undefined));
+  const ping = () => fetch(`${url}/slurm/v0.0.38/ping`, { headers: auth }).then(({ ok }) => ok || undefined);
+  await until('slurmrestd answers', () => ping().catch(() => undefined));
   pinToCpu(child.pid, serverCpu);
   return { cluster, url, auth };
 }
 
-/** It refuses to run as root. */
+/** slurmrestd refuses to run as root. */
 function asNobody(command: [string, ...string[]]): [string, ...string[]] {
   if (process.getuid?.() !== 0) return command;
   return ['setpriv', '--reuid=nobody', '--regid=nogroup', '--clear-groups', ...command];

@@ -1,4 +1,4 @@
-/** What several rounds gave: the one in the middle, and how far they lie apart. */
+/** Median and range of the values of several rounds. */
 export interface Summary {
   median: number;
   min: number;
@@ -10,9 +10,9 @@ export function summarize(values: readonly number[]): Summary {
   return { median: quantile(sorted, 0.5), min: sorted.at(0) ?? Number.NaN, max: sorted.at(-1) ?? Number.NaN };
 }
 
-/** Of sorted values; between two of them it is interpolated. */
-export function quantile(sorted: readonly number[], share: number): number {
-  const position = (sorted.length - 1) * share;
+/** A quantile of sorted values, interpolated linearly between two of them. */
+export function quantile(sorted: readonly number[], fraction: number): number {
+  const position = (sorted.length - 1) * fraction;
   const below = sorted[Math.floor(position)] ?? Number.NaN;
   const above = sorted[Math.ceil(position)] ?? Number.NaN;
   return below + (above - below) * (position - Math.floor(position));

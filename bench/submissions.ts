@@ -5,26 +5,25 @@ import { callerOf } from '../test/support/api.ts';
 import { zipOf } from '../test/support/zip.ts';
 import type { Bench } from './benchmark.ts';
 import type { BenchServer } from './bursar.ts';
-import { temporaryFolder } from './folders.ts';
 import type { Load } from './load.ts';
 
 const payload = { command: 'sbatch run.sh', node_number: '1', core_number: '4', runtime: '0.5', title: 'bench' };
 const path = '/jobs/hpc_one/';
 export const clientCount = 16;
-/** A submission goes through much of Bursar: until all of it is compiled, V8 takes a fifth of the processor for that. */
+/** A submission runs so much code that V8 spends a fifth of the CPU on compiling it during the first rounds. */
 export const warmUpRounds = 6;
 
-/** A zip of 10 kB: a script, and what cannot be compressed. */
+/** Writes a zip of 10 kB: a script and incompressible data. */
 export async function smallZip(bench: Bench): Promise<string> {
-  const file = join(temporaryFolder(bench, 'zip'), 'job.zip');
+  const file = join(bench.temporaryFolder('zip'), 'job.zip');
   writeFileSync(file, await zipOf({ 'run.sh': '#!/bin/sh\nsleep 1\n', 'input.dat': randomBytes(9_600) }));
   return file;
 }
 
-/** One submission, as the load consists of. */
+/** Submits one job, the same as in `submissionLoad`. */
 export async function submitOne({ url, userToken }: BenchServer, zip: Uint8Array): Promise<void> {
   const { status, text } = await callerOf(url, userToken).submit(path, payload, zip);
-  if (status !== 201) throw new Error(`a submission was refused: ${text}`);
+  if (status !== 201) throw new Error(`the submission was rejected: ${text}`);
 }
 
 export function submissionLoad(bench: Bench, bursar: BenchServer, zipFile: string): Load {

@@ -6,7 +6,7 @@ import { pinToCpu, serverCpu } from './processes.ts';
 import type { CannedResponse } from './yardstick-processes/bare-http.ts';
 import type { RawSubmissionOptions } from './yardstick-processes/submissions.ts';
 
-/** Starts one of the processes that show what is possible, on the processor that Bursar has while it is measured. */
+/** Starts a yardstick process on the CPU on which Bursar is measured. */
 async function startYardstick(bench: Bench, name: string): Promise<ChildProcess> {
   const child = fork(fileURLToPath(new URL(`./yardstick-processes/${name}.ts`, import.meta.url)));
   bench.defer(async () => {
@@ -17,32 +17,32 @@ async function startYardstick(bench: Bench, name: string): Promise<ChildProcess>
   return child;
 }
 
-async function request<T>(child: ChildProcess, question: object): Promise<T> {
-  child.send(question);
-  const [answer] = (await once(child, 'message')) as [T];
-  return answer;
+async function request<T>(child: ChildProcess, message: object): Promise<T> {
+  child.send(message);
+  const [reply] = (await once(child, 'message')) as [T];
+  return reply;
 }
 
-/** Bare `node:http`, which gives the same answer to everything; its address. */
-export async function startBareHttp(bench: Bench, answer: CannedResponse): Promise<string> {
-  const { port } = await request<{ port: number }>(await startYardstick(bench, 'bare-http'), answer);
+/** Starts a bare `node:http` server that sends the same response to every request; returns its URL. */
+export async function startBareHttp(bench: Bench, response: CannedResponse): Promise<string> {
+  const { port } = await request<{ port: number }>(await startYardstick(bench, 'bare-http'), response);
   return `http://127.0.0.1:${port}`;
 }
 
-/** What Bursar answers to a request, so that a yardstick can answer the same; headers that Node adds itself left out. */
+/** Captures Bursar's response, so that a yardstick can send the same, without the headers that Node adds itself. */
 export async function captureResponse(url: string, headers: Record<string, string>): Promise<CannedResponse> {
   const response = await fetch(url, { headers });
   const body = Buffer.from(await response.arrayBuffer()).toString('base64');
-  const own = [...response.headers].filter(([name]) => !['date', 'connection', 'keep-alive'].includes(name));
-  return { status: response.status, headers: Object.fromEntries(own), body };
+  const captured = [...response.headers].filter(([name]) => !['date', 'connection', 'keep-alive'].includes(name));
+  return { status: response.status, headers: Object.fromEntries(captured), body };
 }
 
-/** Submissions a second by hand: as many as can be made durable one after the other, or by so many at a time. */
+/** Starts a process that inserts the rows of submissions directly; the returned function measures its rate a second. */
 export async function startRawSubmissions(
   bench: Bench,
-  where: RawSubmissionOptions,
+  options: RawSubmissionOptions,
 ): Promise<(seconds: number | null) => Promise<number>> {
   const child = await startYardstick(bench, 'submissions');
-  await request(child, where);
+  await request(child, options);
   return async (seconds) => (await request<{ rate: number }>(child, { seconds })).rate;
 }

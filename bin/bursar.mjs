@@ -1,23 +1,23 @@
 #!/usr/bin/env node
-// Plain JavaScript, so that any Node can say what is wrong. The rest is TypeScript, which Node runs as it is where it
-// was not built.
+// Plain JavaScript, so that an old Node can run it and report that it is too old. Everything else is TypeScript, which
+// Node runs directly if it has not been built.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { builtFrom } from './built.mjs';
+import { buildFolder } from './build-folder.mjs';
 
 const [major, minor] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   console.error(
-    `Bursar needs Node 22.18 or newer, and this is ${process.versions.node}. ` +
-      'Start it with "npm start" or "npm run -s bursar -- …": they bring a Node of their own.',
+    `Bursar needs Node 22.18 or newer; this is Node ${process.versions.node}. ` +
+      'Use "npm start" or "npm run -s bursar -- …", which install a suitable Node.',
   );
   process.exit(1);
 }
-// Compiled code is kept between runs: it halves the time to start.
+// Caching compiled code between runs halves the startup time.
 const { enableCompileCache } = await import('node:module');
 enableCompileCache();
-// The driver of SQLite asks for a report on this process, which would look up the name of every address it is known by.
+// The SQLite driver requests a process report, which would otherwise do a reverse DNS lookup of every network address.
 process.report.excludeNetwork = true;
-const built = join(builtFrom(), 'program.js');
-const { runCommandLine } = await import(existsSync(built) ? built : '../src/cli/program.ts');
+const builtProgram = join(buildFolder(), 'program.js');
+const { runCommandLine } = await import(existsSync(builtProgram) ? builtProgram : '../src/cli/program.ts');
 await runCommandLine(process.argv);

@@ -1,29 +1,29 @@
-// Builds the program from its sources, unless that was done: Node reads a few files faster than a thousand. Where it
-// cannot be built, Bursar runs from its sources.
+// Bundles the program, unless this was already done for the current sources: Node loads a few files faster than a
+// thousand. If the build fails, Bursar runs from its sources.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { builtFolder, builtFrom } from '../bin/built.mjs';
+import { buildFolder, buildRoot } from '../bin/build-folder.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** A server that runs may still load from what it was started with. */
-const mostKept = 5;
+/** Old builds are kept because a running server may still load files of its own. */
+const maxOldBuilds = 5;
 
-/** What is started as a process or thread of its own. */
+/** Modules that start as a process or a thread. */
 const entryPoints = ['src/cli/program.ts', 'src/engines/local/supervisor.ts', 'src/store/ledger/verify-thread.ts'];
-/** What brings native code, or files that it looks for beside its own. */
+/** Packages with native code, or with files that they find relative to their own. */
 const external = ['better-sqlite3', 'pg', '@fastify/swagger-ui'];
 
 export async function build() {
-  const folder = builtFrom();
+  const folder = buildFolder();
   if (existsSync(folder)) return;
   try {
     const { build: bundle } = await import('esbuild');
-    const fresh = `${folder}.${process.pid}`;
+    const temporary = `${folder}.${process.pid}`;
     await bundle({
       absWorkingDir: root,
       entryPoints,
-      outdir: fresh,
+      outdir: temporary,
       entryNames: '[name]',
       bundle: true,
       splitting: true,
@@ -32,26 +32,26 @@ export async function build() {
       target: 'node22',
       external,
       logLevel: 'warning',
-      // Packages in CommonJS ask for what belongs to Node by `require`.
+      // CommonJS packages load Node's modules by `require`.
       banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
     });
-    putInPlace(fresh, folder);
+    install(temporary, folder);
   } catch (error) {
-    console.error(`Not built, so it starts more slowly: ${error.message}`);
+    console.error(`The build failed, so Bursar starts more slowly: ${error.message}`);
   }
 }
 
-function putInPlace(fresh, folder) {
-  mkdirSync(builtFolder, { recursive: true });
+function install(temporary, folder) {
+  mkdirSync(buildRoot, { recursive: true });
   try {
-    renameSync(fresh, folder);
+    renameSync(temporary, folder);
   } catch (error) {
-    // Somebody else was faster.
-    rmSync(fresh, { recursive: true, force: true });
+    // Another process may have installed the same build first.
+    rmSync(temporary, { recursive: true, force: true });
     if (!existsSync(folder)) throw error;
   }
-  const age = (path) => statSync(path).mtimeMs;
-  const others = readdirSync(builtFolder).map((name) => join(builtFolder, name));
-  const oldest = others.filter((path) => path !== folder).sort((one, other) => age(other) - age(one));
-  for (const path of oldest.slice(mostKept)) rmSync(path, { recursive: true, force: true });
+  const modifiedAt = (path) => statSync(path).mtimeMs;
+  const builds = readdirSync(buildRoot).map((name) => join(buildRoot, name));
+  const newestFirst = builds.filter((path) => path !== folder).sort((a, b) => modifiedAt(b) - modifiedAt(a));
+  for (const path of newestFirst.slice(maxOldBuilds)) rmSync(path, { recursive: true, force: true });
 }

@@ -1,5 +1,5 @@
-// Runs before every npm script, on whatever Node the machine has: installs the dependencies where they are missing
-// or out of date, among them the Node that everything else runs on; and builds the program.
+// Runs before every npm script, on the Node of the machine: installs the dependencies if they are missing or out of
+// date (one of them is the Node that runs everything else), and builds the program.
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -8,23 +8,23 @@ import { fileURLToPath } from 'node:url';
 import { build } from './build.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const stamp = join(root, 'node_modules', '.installed-lock');
-const lock = createHash('sha256')
+const stampFile = join(root, 'node_modules', '.installed-lock');
+const lockHash = createHash('sha256')
   .update(readFileSync(join(root, 'package-lock.json')))
   .digest('hex');
 
-if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== lock) {
-  console.error('Installing dependencies (once)…');
-  // No package needs its install script: native code comes prebuilt, and nothing is compiled or downloaded here.
+if (!existsSync(stampFile) || readFileSync(stampFile, 'utf8') !== lockHash) {
+  console.error('Installing dependencies…');
+  // No package needs its install script: native code is prebuilt, so nothing is compiled or downloaded here.
   const options = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error'];
   const npm = process.env.npm_execpath;
   const [command, args] = npm ? [process.execPath, [npm, ...options]] : ['npm', options];
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: ['ignore', 2, 2] });
   if (status !== 0) {
-    console.error(`npm ci failed${error ? `: ${error.message}` : ''}. Is the package registry within reach?`);
+    console.error(`npm ci failed${error ? `: ${error.message}` : ''}. Check that the npm registry is reachable.`);
     process.exit(1);
   }
-  writeFileSync(stamp, lock);
+  writeFileSync(stampFile, lockHash);
 }
 
 await build();

@@ -1,21 +1,21 @@
-// Writes the reference pages that are made from the code. With --check it only compares, and fails when one is stale.
+// Generates the reference pages from the code. With --check it only compares them, and fails if one is out of date.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ConfigSchema } from '../src/config/schema.ts';
 import { engineSchemas } from '../src/config/system-schema.ts';
 import { errorReference } from '../src/http/server/error-reference.ts';
 
-interface Node {
+interface SchemaNode {
   type?: string;
   description?: string;
   default?: unknown;
   const?: string;
   pattern?: string;
-  anyOf?: Node[];
+  anyOf?: SchemaNode[];
   enum?: string[];
-  items?: Node;
-  properties?: Record<string, Node>;
-  patternProperties?: Record<string, Node>;
+  items?: SchemaNode;
+  properties?: Record<string, SchemaNode>;
+  patternProperties?: Record<string, SchemaNode>;
   required?: string[];
 }
 
@@ -34,22 +34,22 @@ process.exitCode = stale.length > 0 ? 1 : 0;
 function configurationReference(): string {
   return `# Configuration
 
-One YAML file, named by \`BURSAR_CONFIG\`; where that is not set, the shipped \`config/bursar.yaml\`. The file is a
-whole: what it leaves out takes the defaults below. Unknown keys are errors. \`BURSAR_HOST\`, \`BURSAR_PORT\`,
-\`BURSAR_DATA\` and \`BURSAR_DATABASE_URL\` win over the file.
+Bursar reads one YAML file: the one named by \`BURSAR_CONFIG\`, or else the shipped \`config/bursar.yaml\`. Keys that the
+file omits have the defaults below. Unknown keys are errors. \`BURSAR_HOST\`, \`BURSAR_PORT\`, \`BURSAR_DATA\` and
+\`BURSAR_DATABASE_URL\` override the file.
 
-\`npm run -s bursar -- config check\` validates it, \`config print\` shows what is in force.
+\`npm run -s bursar -- config check\` validates the configuration, \`config print\` prints the effective one.
 
-This page is made from the schema in \`src/config/schema.ts\` by \`npm run docs\`.
+This page is generated from the schema in \`src/config/schema.ts\` by \`npm run docs\`.
 
 | key | type | default | meaning |
 |---|---|---|---|
-${rowsOf(ConfigSchema as unknown as Node, '').join('\n')}
+${tableRows(ConfigSchema as unknown as SchemaNode, '').join('\n')}
 ${Object.entries(engineSchemas).map(engineReference).join('')}`;
 }
 
 function engineReference([kind, schema]: [string, unknown]): string {
-  const node = schema as Node;
+  const node = schema as SchemaNode;
   return `
 ## \`engine: { kind: ${kind} }\`
 
@@ -57,39 +57,41 @@ ${node.description}
 
 | key | type | default | meaning |
 |---|---|---|---|
-${rowsOf(node, 'engine').join('\n')}
+${tableRows(node, 'engine').join('\n')}
 `;
 }
 
-function rowsOf(node: Node, path: string): string[] {
+function tableRows(node: SchemaNode, path: string): string[] {
   const { required = [] } = node;
   const rows: string[] = [];
   for (const [name, child] of Object.entries(node.properties ?? {})) {
     const key = path === '' ? name : `${path}.${name}`;
     const isGroup = child.properties !== undefined;
     if (!isGroup || child.description) {
-      rows.push(`| \`${key}\` | ${typeOf(child)} | ${defaultOf(child, required.includes(name))} | ${meaning(child)} |`);
+      rows.push(
+        `| \`${key}\` | ${formatType(child)} | ${formatDefault(child, required.includes(name))} | ${formatMeaning(child)} |`,
+      );
     }
-    if (isGroup) rows.push(...rowsOf(child, key));
-    for (const entry of Object.values(child.patternProperties ?? {})) rows.push(...rowsOf(entry, `${key}.<name>`));
-    if (child.items?.properties) rows.push(...rowsOf(child.items, `${key}[]`));
+    if (isGroup) rows.push(...tableRows(child, key));
+    for (const entry of Object.values(child.patternProperties ?? {})) rows.push(...tableRows(entry, `${key}.<name>`));
+    if (child.items?.properties) rows.push(...tableRows(child.items, `${key}[]`));
   }
   return rows;
 }
 
-function typeOf({ anyOf, enum: words, type, patternProperties, items }: Node): string {
-  if (words) return words.map((word) => `\`${word}\``).join(', ');
+function formatType({ anyOf, enum: values, type, patternProperties, items }: SchemaNode): string {
+  if (values) return values.map((value) => `\`${value}\``).join(', ');
   if (anyOf) return anyOf.map((choice) => (choice.const ? `\`${choice.const}\`` : choice.type)).join(', ');
   if (patternProperties) return 'map by name';
   return items?.type ? `list of ${items.type}` : (type ?? '');
 }
 
-function defaultOf(node: Node, required: boolean): string {
+function formatDefault(node: SchemaNode, isRequired: boolean): string {
   if (node.properties || node.patternProperties) return '';
-  if (node.default === undefined) return required ? '**required**' : '';
+  if (node.default === undefined) return isRequired ? '**required**' : '';
   return `\`${JSON.stringify(node.default)}\``;
 }
 
-function meaning({ description = '', pattern }: Node): string {
+function formatMeaning({ description = '', pattern }: SchemaNode): string {
   return [description, pattern ? `Matches \`${pattern.replaceAll('|', '\\|')}\`.` : ''].filter(Boolean).join(' ');
 }

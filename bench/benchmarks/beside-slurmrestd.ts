@@ -12,17 +12,17 @@ export const besideSlurmrestd: Benchmark = {
     const slurmrestd = await startSlurmrestd(bench);
     const queued = queueJobs(bench, slurmrestd.cluster, queuedJobs);
     const bursar = await startBursar(bench, { config: slurmConfig(slurmrestd.cluster, 1) });
-    const filling = { jobs: queued.length, ownerOf: () => readerId, engineJobs: queued };
-    const jobs = seedJobs(bursar.databaseFile, { ...filling, statusOf: () => ({ state: 'queued' }) });
+    const seed = { jobs: queued.length, ownerOf: () => readerId, engineJobs: queued };
+    const jobs = seedJobs(bursar.databaseFile, { ...seed, statusOf: () => ({ state: 'queued' }) });
     const load = { connections: 16, seconds, status: 200 };
     const ours = (paths: string[]) => () =>
       bench.loadGenerator.rate({ ...load, url: bursar.url, headers: bursar.auth, paths });
     const theirs =
-      (paths: string[], more = {}) =>
+      (paths: string[], overrides = {}) =>
       () =>
-        bench.loadGenerator.rate({ ...load, ...more, url: slurmrestd.url, headers: slurmrestd.auth, paths });
-    // It works on one list at a time, for seconds: sixteen at once would all be under way when the round is over.
-    const patience = { connections: 1, seconds: seconds === null ? null : seconds * 3 };
+        bench.loadGenerator.rate({ ...load, ...overrides, url: slurmrestd.url, headers: slurmrestd.auth, paths });
+    // slurmrestd processes one list at a time and takes seconds for it: with 16 connections none would finish in a round.
+    const slowLoad = { connections: 1, seconds: seconds === null ? null : seconds * 3 };
     const count = queuedJobs.toLocaleString('en');
     await bench.compare({
       what: `GET one job, with ${count} in Slurm`,
@@ -38,7 +38,7 @@ export const besideSlurmrestd: Benchmark = {
       unit: 'requests/s',
       bar: { atLeast: 50 },
       ours: ours(['/jobs/']),
-      theirs: theirs(['/slurm/v0.0.38/jobs'], patience),
+      theirs: theirs(['/slurm/v0.0.38/jobs'], slowLoad),
     });
   },
 };

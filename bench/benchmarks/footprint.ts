@@ -5,14 +5,14 @@ import { memoryMb, peakMemoryMb, resetPeakMemory } from '../processes.ts';
 
 async function requireReady({ url }: BenchServer): Promise<void> {
   const { status } = await fetch(`${url}/readyz`);
-  if (status !== 200) throw new Error(`/readyz answered ${status}`);
+  if (status !== 200) throw new Error(`/readyz responded with ${status}`);
 }
 
 async function restart(bench: Bench, data: string): Promise<{ bursar: BenchServer; seconds: number }> {
-  const begunAt = performance.now();
+  const startedAt = performance.now();
   const bursar = await startBursar(bench, { data });
   await requireReady(bursar);
-  return { bursar, seconds: (performance.now() - begunAt) / 1000 };
+  return { bursar, seconds: (performance.now() - startedAt) / 1000 };
 }
 
 export const footprint: Benchmark = {
@@ -28,9 +28,9 @@ export const footprint: Benchmark = {
       bar: { aim: 0.7 },
       async ours() {
         await bursar.stop();
-        const again = await restart(bench, data);
-        bursar = again.bursar;
-        return again.seconds;
+        const restarted = await restart(bench, data);
+        bursar = restarted.bursar;
+        return restarted.seconds;
       },
     });
     await bench.measure({

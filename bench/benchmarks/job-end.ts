@@ -10,7 +10,7 @@ import { slurmConfig, startSlurm } from '../slurm-queue.ts';
 import { quantile } from '../statistics.ts';
 
 const watchSeconds = 1;
-/** Jobs end all over the interval, and write down when. */
+/** The jobs end at random points of the poll interval, and record their end. */
 const script = '#!/bin/bash\nsleep 1.$((RANDOM % 1000 + 1000))\ndate +%s%3N > end\n';
 
 export const jobEnd: Benchmark = {
@@ -23,7 +23,7 @@ export const jobEnd: Benchmark = {
     const stream = await openEventStream(bursar.url, bursar.userToken);
     bench.defer(stream.disconnect);
     const zip = await zipOf({ 'run.sh': script });
-    const endOf = ({ job_id }: { job_id: string }) =>
+    const readEndMs = ({ job_id }: { job_id: string }) =>
       Number(readFileSync(join(bursar.data, 'workspaces', job_id, 'files', 'end'), 'utf8'));
     const delays: number[] = [];
 
@@ -33,20 +33,20 @@ export const jobEnd: Benchmark = {
       unit: 's',
       bar: { atMost: watchSeconds + 0.5 },
       async ours() {
-        const seen = new Map<string, number>();
-        const wanted = new Set<string>();
+        const seenAtMs = new Map<string, number>();
+        const submitted = new Set<string>();
         for (let n = 0; n < bench.size.endingJobs; n++)
-          wanted.add((await me.submit('/jobs/hpc_one/', { command: 'bash run.sh', runtime: 0.1 }, zip)).body.job_id);
+          submitted.add((await me.submit('/jobs/hpc_one/', { command: 'bash run.sh', runtime: 0.1 }, zip)).body.job_id);
         await until('the ends of all jobs', () => {
           for (const { type, job } of stream.events())
-            if (type === 'job.ended' && job && wanted.has(job.job_id) && !seen.has(job.job_id))
-              seen.set(job.job_id, Date.now());
-          return seen.size === wanted.size || undefined;
+            if (type === 'job.ended' && job && submitted.has(job.job_id) && !seenAtMs.has(job.job_id))
+              seenAtMs.set(job.job_id, Date.now());
+          return seenAtMs.size === submitted.size || undefined;
         });
-        const round = [...seen].map(([job_id, at]) => (at - endOf({ job_id })) / 1000);
-        delays.push(...round);
+        const roundDelays = [...seenAtMs].map(([job_id, at]) => (at - readEndMs({ job_id })) / 1000);
+        delays.push(...roundDelays);
         return quantile(
-          round.sort((a, b) => a - b),
+          roundDelays.sort((a, b) => a - b),
           0.95,
         );
       },

@@ -8,15 +8,14 @@ import { callerOf, type Job } from '../../test/support/api.ts';
 import type { Bench, Benchmark } from '../benchmark.ts';
 import { type BenchServer, startBursar } from '../bursar.ts';
 import { download } from '../download.ts';
-import { temporaryFolder } from '../folders.ts';
 import { memoryMb, peakMemoryMb, resetPeakMemory } from '../processes.ts';
 import { startBareHttp } from '../yardsticks.ts';
 
 const payload = { command: 'true', runtime: 1, title: 'large' };
 
-/** A zip with one large file in it, as it is; compressed it would not be large. */
+/** Writes a zip with one large uncompressed file; it would compress to almost nothing. */
 async function largeZip(bench: Bench): Promise<string> {
-  const folder = temporaryFolder(bench, 'large');
+  const folder = bench.temporaryFolder('large');
   const content = join(folder, 'large.dat');
   writeFileSync(content, '');
   truncateSync(content, bench.size.fileMb * 1_000_000);
@@ -35,13 +34,13 @@ async function upload({ url, auth }: BenchServer, file: string): Promise<Job> {
     payload: JSON.stringify(payload),
   };
   const outgoing = request(`${url}/jobs/hpc_one/`, { method: 'POST', headers, agent: false });
-  const answered = new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+  const responded = new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve).once('error', reject);
   });
   await pipeline(createReadStream(file, { highWaterMark: 1_000_000 }), outgoing);
-  const response = await answered;
+  const response = await responded;
   const body = await text(response);
-  if (response.statusCode !== 201) throw new Error(`the upload was refused: ${body}`);
+  if (response.statusCode !== 201) throw new Error(`the upload was rejected: ${body}`);
   return JSON.parse(body) as Job;
 }
 
@@ -52,8 +51,8 @@ export const largeFiles: Benchmark = {
     const zip = await largeZip(bench);
     const bursar = await startBursar(bench);
     const me = callerOf(bursar.url, bursar.userToken);
-    let last: Job | undefined;
-    const filesOf = (job: Job) => `/files/hpc_one/${job.project_name}/${job.job_id}/`;
+    let lastJob: Job | undefined;
+    const filesPath = (job: Job) => `/files/hpc_one/${job.project_name}/${job.job_id}/`;
 
     await bench.measure({
       what: `${gb} GB upload`,
@@ -61,27 +60,27 @@ export const largeFiles: Benchmark = {
       unit: 'MB',
       bar: { atMost: 64 },
       async ours() {
-        // One of them is enough on the disk, and unpacking the last one must not disturb.
-        if (last !== undefined) await me.send('DELETE', `/jobs/hpc_one/${last.project_name}/${last.job_id}/`);
-        const before = memoryMb(bursar.pid);
+        // Saves disk space, and keeps the unpacking of the last job out of the measurement.
+        if (lastJob !== undefined) await me.send('DELETE', `/jobs/hpc_one/${lastJob.project_name}/${lastJob.job_id}/`);
+        const beforeMb = memoryMb(bursar.pid);
         resetPeakMemory(bursar.pid);
-        last = await upload(bursar, zip);
-        const more = peakMemoryMb(bursar.pid) - before;
-        await me.finished(last);
-        return more;
+        lastJob = await upload(bursar, zip);
+        const growthMb = peakMemoryMb(bursar.pid) - beforeMb;
+        await me.finished(lastJob);
+        return growthMb;
       },
     });
-    if (last === undefined) return;
+    if (lastJob === undefined) return;
 
-    const path = `${filesOf(last)}large.dat`;
+    const path = `${filesPath(lastJob)}large.dat`;
     const { pid } = bursar;
     const bare = await startBareHttp(bench, {
-      cat: join(bursar.data, 'workspaces', last.job_id, 'files', 'large.dat'),
+      cat: join(bursar.data, 'workspaces', lastJob.job_id, 'files', 'large.dat'),
     });
     const rate = async (url: string, headers: Record<string, string>) => {
-      const begunAt = performance.now();
+      const startedAt = performance.now();
       const bytes = await download(url, headers);
-      return bytes / 1000 / (performance.now() - begunAt);
+      return bytes / 1000 / (performance.now() - startedAt);
     };
     await bench.compare({
       what: `${gb} GB download`,
@@ -97,10 +96,10 @@ export const largeFiles: Benchmark = {
       unit: 'MB',
       bar: { atMost: 64 },
       async ours() {
-        const before = memoryMb(pid);
+        const beforeMb = memoryMb(pid);
         resetPeakMemory(pid);
         await rate(bursar.url + path, bursar.auth);
-        return peakMemoryMb(pid) - before;
+        return peakMemoryMb(pid) - beforeMb;
       },
     });
   },

@@ -13,10 +13,10 @@ export const longList: Benchmark = {
       unit: 'MB',
       bar: { atMost: 64 },
       async ours() {
-        const before = memoryMb(bursar.pid);
+        const beforeMb = memoryMb(bursar.pid);
         resetPeakMemory(bursar.pid);
         await download(`${bursar.url}/jobs/`, bursar.auth);
-        return peakMemoryMb(bursar.pid) - before;
+        return peakMemoryMb(bursar.pid) - beforeMb;
       },
     });
   },

@@ -6,7 +6,7 @@ import { type StoredJob, seedJobs } from '../seed.ts';
 const readerJobCount = 200;
 const maxPageSize = 100;
 const pageSizes = 20;
-/** Somebody else, whose job changes before each read: so nothing is answered from memory that the books could tell. */
+/** Another user, whose job changes before each read, so that every read goes to the database and not to a cache. */
 const otherOwnerId = '500001';
 
 interface SeededServer {
@@ -15,20 +15,20 @@ interface SeededServer {
   change: JobChanges;
 }
 
-/** The reader's jobs lie scattered among those of a thousand others. */
+/** The reader's jobs are spread evenly among the jobs of a thousand other users. */
 async function startSeeded(bench: Bench, jobs: number): Promise<SeededServer> {
   const bursar = await startBursar(bench);
   const gap = Math.floor(jobs / readerJobCount);
   const ownerOf = (index: number) => (index % gap === 0 ? readerId : String(500_000 + (index % 1000)));
-  bench.log(`storing ${jobs.toLocaleString('en')} jobs`);
+  bench.log(`inserting ${jobs.toLocaleString('en')} jobs`);
   const stored = seedJobs(
     bursar.databaseFile,
     { jobs, ownerOf },
     (owner) => owner === readerId || owner === otherOwnerId,
   );
-  const changing = stored.find(({ owner }) => owner === otherOwnerId);
-  if (changing === undefined) throw new Error('there is nobody else');
-  const { id, json } = changing;
+  const changedJob = stored.find(({ owner }) => owner === otherOwnerId);
+  if (changedJob === undefined) throw new Error('the other user has no job');
+  const { id, json } = changedJob;
   const caller = {
     token: bursar.userToken,
     owner: otherOwnerId,
@@ -42,11 +42,14 @@ async function startSeeded(bench: Bench, jobs: number): Promise<SeededServer> {
   };
 }
 
-/** So many different ones, of 81 to 100 jobs, that the answers to them do not fit into the memory for answers. */
+/** Pages of 81 to 100 jobs, more different ones than the response cache can hold. */
 function pagePaths(jobs: readonly StoredJob[]): string[] {
   return jobs.slice(0, maxPageSize).flatMap(({ id }) => {
     const cursor = Buffer.from(`after:${id - 1}`).toString('base64url');
-    return Array.from({ length: pageSizes }, (_, less) => `/jobs/?limit=${maxPageSize - less}&cursor=${cursor}`);
+    return Array.from(
+      { length: pageSizes },
+      (_, difference) => `/jobs/?limit=${maxPageSize - difference}&cursor=${cursor}`,
+    );
   });
 }
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Benchmark } from '../benchmark.ts';
-import { readerId, startBursar } from '../bursar.ts';
-import { readCounter } from '../metrics.ts';
+import { readCounter, readerId, startBursar } from '../bursar.ts';
 import { seedJobs } from '../seed.ts';
 import { queueJobs, slurmConfig, startSlurm } from '../slurm-queue.ts';
 
@@ -16,18 +15,18 @@ export const schedulerCommands: Benchmark = {
     const cluster = await startSlurm(bench);
     const engineJobs = queueJobs(bench, cluster, jobCount);
     const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
-    const filling = { jobs: engineJobs.length, ownerOf: () => readerId, engineJobs };
-    const stored = seedJobs(bursar.databaseFile, { ...filling, statusOf: () => ({ state: 'queued' }) });
+    const seed = { jobs: engineJobs.length, ownerOf: () => readerId, engineJobs };
+    const stored = seedJobs(bursar.databaseFile, { ...seed, statusOf: () => ({ state: 'queued' }) });
     const paths = ['/jobs/', '/quotas/', '/hpc/', ...stored.map(({ path }) => path)];
 
-    const commands = () => readCounter(bursar, 'bursar_scheduler_commands_total');
+    const readCommandCount = () => readCounter(bursar, 'bursar_scheduler_commands_total');
     const commandsPerMinute = (connections: number) => async () => {
       const load = { paths, headers: bursar.auth, connections, seconds: countingSeconds, status: 200 };
-      const [before, begunAt] = [await commands(), performance.now()];
-      // The load may end a little later than the clock: what counts is the time that really passed.
+      const [before, startedAt] = [await readCommandCount(), performance.now()];
+      // The load may end a little later than the sleep, so the rate uses the time that has really passed.
       await Promise.all([bench.loadGenerator.rate({ ...load, url: bursar.url }), sleep(countingSeconds * 1000)]);
-      const minutes = (performance.now() - begunAt) / 60_000;
-      return ((await commands()) - before) / minutes;
+      const minutes = (performance.now() - startedAt) / 60_000;
+      return ((await readCommandCount()) - before) / minutes;
     };
     await bench.compare({
       what: `scheduler commands a minute with ${manyReaders.toLocaleString('en')} busy readers`,

@@ -1,13 +1,13 @@
-// A bare node:http that sends one answer, whatever it is asked.
+// A bare node:http server that sends the same response to every request.
 import { spawn } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A fixed answer, with its body in base64; or what `cat` reads from a file. */
+/** A fixed response, with its body in base64; or a file, read by `cat`. */
 export type CannedResponse = { status: number; headers: Record<string, string>; body: string } | { cat: string };
 
-process.once('message', (answer: CannedResponse) => {
-  const server = createServer('cat' in answer ? sendFile(answer.cat) : sendFixed(answer));
+process.once('message', (canned: CannedResponse) => {
+  const server = createServer('cat' in canned ? sendFile(canned.cat) : sendFixed(canned));
   server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }));
   process.once('disconnect', () => process.exit());
 });

@@ -1,4 +1,4 @@
-// Submissions by hand: the rows of a real one again and again, by prepared statements, each durable before the next.
+// Inserts the rows of a real submission repeatedly by prepared statements, each durable before the next.
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
@@ -13,30 +13,30 @@ import {
 } from './submission-rows.ts';
 
 export interface RawSubmissionOptions {
-  /** Books with one submission in them: a SQLite file, or the address of a PostgreSQL database. */
+  /** A database with one submission: a SQLite file, or the URL of a PostgreSQL database. */
   database: string;
-  /** What comes with each, and the folder that it is written to; null where it is a row like the others. */
+  /** The zip of each submission and the folder to write it to; null if the zip is stored as a row. */
   zip: { file: string; folder: string } | null;
-  /** How many are under way at a time, each on a connection of its own; on SQLite it is one. */
+  /** Number of concurrent submissions, each on its own connection; 1 on SQLite. */
   concurrency: number;
 }
 
 type Submit = () => Promise<void> | void;
 
-process.once('message', async (where: RawSubmissionOptions) => {
-  const submits = where.database.startsWith('postgres:')
-    ? await openPostgresSubmitters(where)
-    : [await openSqliteSubmitter(where)];
+process.once('message', async (options: RawSubmissionOptions) => {
+  const submitters = options.database.startsWith('postgres:')
+    ? await openPostgresSubmitters(options)
+    : [await openSqliteSubmitter(options)];
   process.on('message', async ({ seconds }: { seconds: number | null }) => {
-    process.send?.({ rate: await measureRate(submits, seconds) });
+    process.send?.({ rate: await measureRate(submitters, seconds) });
   });
   process.once('disconnect', () => process.exit());
   process.send?.({});
 });
 
-async function measureRate(submits: readonly Submit[], seconds: number | null): Promise<number> {
-  const begunAt = performance.now();
-  const isOver = () => seconds === null || performance.now() - begunAt >= seconds * 1000;
+async function measureRate(submitters: readonly Submit[], seconds: number | null): Promise<number> {
+  const startedAt = performance.now();
+  const isOver = () => seconds === null || performance.now() - startedAt >= seconds * 1000;
   let count = 0;
   const loop = async (submit: Submit) => {
     do {
@@ -44,35 +44,35 @@ async function measureRate(submits: readonly Submit[], seconds: number | null): 
       count++;
     } while (!isOver());
   };
-  await Promise.all(submits.map(loop));
-  return (count * 1000) / (performance.now() - begunAt);
+  await Promise.all(submitters.map(loop));
+  return (count * 1000) / (performance.now() - startedAt);
 }
 
-async function openSqliteSubmitter({ database, zip }: RawSubmissionOptions): Promise<Submit> {
-  const books = new Sqlite(database);
-  books.pragma('journal_mode = WAL');
-  books.pragma('synchronous = FULL');
-  const rows = await readRows((text) => books.prepare(text).all() as Row[]);
-  const mark = () => '?';
-  const insertJob = books.prepare(`${insertSql('jobs', rows.job, mark)} returning id`);
-  const hold = books.prepare(holdSql(mark));
-  const insertEntry = books.prepare(insertSql('entries', rows.entries[0], mark));
-  const insertHold = books.prepare(insertSql('holds', rows.hold, mark));
-  const count = books.prepare(incrementCountersSql(mark));
-  const insertEvent = books.prepare(insertSql('events', rows.event, mark));
-  const record = books.transaction((name: string) => {
+async function openSqliteSubmitter({ database: file, zip }: RawSubmissionOptions): Promise<Submit> {
+  const database = new Sqlite(file);
+  database.pragma('journal_mode = WAL');
+  database.pragma('synchronous = FULL');
+  const rows = await readRows((text) => database.prepare(text).all() as Row[]);
+  const placeholder = () => '?';
+  const insertJob = database.prepare(`${insertSql('jobs', rows.job, placeholder)} returning id`);
+  const hold = database.prepare(holdSql(placeholder));
+  const insertEntry = database.prepare(insertSql('entries', rows.entries[0], placeholder));
+  const insertHold = database.prepare(insertSql('holds', rows.hold, placeholder));
+  const incrementCounters = database.prepare(incrementCountersSql(placeholder));
+  const insertEvent = database.prepare(insertSql('events', rows.event, placeholder));
+  const insertRows = database.transaction((name: string) => {
     const { id } = insertJob.get(Object.values({ ...rows.job, job_id: name })) as { id: number };
     for (const { account_id, held } of rows.entries) hold.get(held, account_id, held);
     for (const entry of rows.entries) insertEntry.run(Object.values({ ...entry, job: id }));
     insertHold.run(Object.values({ ...rows.hold, job: id }));
-    const { event_seq: seq } = count.get(rows.owner) as { event_seq: number };
+    const { event_seq: seq } = incrementCounters.get(rows.owner) as { event_seq: number };
     insertEvent.run(Object.values({ ...rows.event, job: id, seq }));
   });
-  const keep = zip && createZipWriter(zip);
+  const writeZip = zip && createZipWriter(zip);
   return () => {
     const name = crypto.randomUUID();
-    keep?.(name);
-    record.immediate(name);
+    writeZip?.(name);
+    insertRows.immediate(name);
   };
 }
 
@@ -80,11 +80,11 @@ async function openPostgresSubmitters({ database, zip, concurrency: atOnce }: Ra
   const clients = Array.from({ length: atOnce }, () => new pg.Client({ connectionString: database }));
   await Promise.all(clients.map((client) => client.connect()));
   const rows = await readRows(async (text) => ((await clients[0]?.query(text))?.rows ?? []) as Row[]);
-  const keep = zip && createZipWriter(zip);
+  const writeZip = zip && createZipWriter(zip);
   return clients.map((client) => async () => {
     const name = crypto.randomUUID();
-    keep?.(name);
-    await insertIntoPostgres(client, rows, name, keep !== null);
+    writeZip?.(name);
+    await insertIntoPostgres(client, rows, name, writeZip !== null);
   });
 }
 
@@ -92,23 +92,24 @@ async function insertIntoPostgres(
   client: pg.Client,
   rows: SubmissionRows,
   name: string,
-  withFile: boolean,
+  isZipInFile: boolean,
 ): Promise<void> {
-  const mark = (place: number) => `$${place}`;
-  // A name has the server prepare the statement once.
+  const placeholder = (position: number) => `$${position}`;
+  // PostgreSQL prepares a named statement once.
   const run = async (text: string, values: unknown[]) =>
     (await client.query({ name: text.slice(0, 60), text, values })).rows[0];
   await client.query('begin');
-  const { event_seq: seq } = await run(incrementCountersSql(mark), [rows.owner]);
+  const { event_seq: seq } = await run(incrementCountersSql(placeholder), [rows.owner]);
   const { id } = await run(
-    `${insertSql('jobs', rows.job, mark)} returning id`,
+    `${insertSql('jobs', rows.job, placeholder)} returning id`,
     Object.values({ ...rows.job, job_id: name }),
   );
-  if (!withFile) await run(insertSql('inputs', rows.input, mark), Object.values({ ...rows.input, job: id }));
-  for (const { account_id, held } of rows.entries) await run(holdSql(mark), [held, account_id, held]);
-  for (const entry of rows.entries) await run(insertSql('entries', entry, mark), Object.values({ ...entry, job: id }));
-  await run(insertSql('holds', rows.hold, mark), Object.values({ ...rows.hold, job: id }));
-  await run(insertSql('events', rows.event, mark), Object.values({ ...rows.event, job: id, seq }));
+  if (!isZipInFile) await run(insertSql('inputs', rows.input, placeholder), Object.values({ ...rows.input, job: id }));
+  for (const { account_id, held } of rows.entries) await run(holdSql(placeholder), [held, account_id, held]);
+  for (const entry of rows.entries)
+    await run(insertSql('entries', entry, placeholder), Object.values({ ...entry, job: id }));
+  await run(insertSql('holds', rows.hold, placeholder), Object.values({ ...rows.hold, job: id }));
+  await run(insertSql('events', rows.event, placeholder), Object.values({ ...rows.event, job: id, seq }));
   await client.query('commit');
 }
 

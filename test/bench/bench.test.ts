@@ -10,7 +10,7 @@ import type { Report } from '../../bench/report.ts';
 
 const program = fileURLToPath(new URL('../../bench/main.ts', import.meta.url));
 
-test('every benchmark runs at its smallest size, without judging, and reports what it measured', async () => {
+test('npm run bench -- --smoke runs every benchmark and reports a figure for each, without judging it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-bench-test-'));
   const out = join(folder, 'results.json');
   const child = spawn(process.execPath, [program, '--smoke', '--out', out], { stdio: ['ignore', 'pipe', 'pipe'] });
@@ -28,6 +28,6 @@ test('every benchmark runs at its smallest size, without judging, and reports wh
   assert.equal(rows.length, 21);
   for (const { what, figure } of rows) {
     assert.ok(Number.isFinite(figure.median), `${what}: ${JSON.stringify(figure)}`);
-    assert.ok(output.includes(`| ${what}`), `the table has no line for ${what}`);
+    assert.ok(output.includes(`| ${what}`), `the table has no row for ${what}`);
   }
 });

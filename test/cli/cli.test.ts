@@ -3,8 +3,6 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { bursar } from '../support/command-line.ts';
 
-// What holds for every command: help, exit codes, and which stream says what.
-
 const commands = [
   [],
   ['serve'],
@@ -18,7 +16,7 @@ const commands = [
 ];
 describe('command line', { concurrency: 3 }, () => {
   for (const command of commands) {
-    test(`${['bursar', ...command].join(' ')} --help explains itself on standard output, and exits 0`, async () => {
+    test(`${['bursar', ...command].join(' ')} --help prints the usage to standard output and exits with 0`, async () => {
       const { code, stdout, stderr } = await bursar([...command, '--help']);
       assert.equal(code, 0, stderr);
       assert.match(stdout, new RegExp(`^Usage: ${['bursar', ...command].join(' ')}\\b`));
@@ -26,41 +24,41 @@ describe('command line', { concurrency: 3 }, () => {
     });
   }
 
-  test('the help of the program tells of every command, the environment and the exit codes', async () => {
+  test('bursar --help lists the commands, the environment variables and the exit codes', async () => {
     const { stdout } = await bursar(['--help']);
-    for (const word of ['serve', 'token', 'config', 'BURSAR_CONFIG', 'BURSAR_HOST', 'BURSAR_PORT', 'BURSAR_DATA']) {
-      assert.ok(stdout.includes(word), word);
+    for (const term of ['serve', 'token', 'config', 'BURSAR_CONFIG', 'BURSAR_HOST', 'BURSAR_PORT', 'BURSAR_DATA']) {
+      assert.ok(stdout.includes(term), term);
     }
     assert.match(stdout, /Exit codes: 0 .*1 .*2 .*3 .*4 .*5 /);
   });
 
-  test('--version prints the version alone', async () => {
+  test('--version prints only the version', async () => {
     const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
     assert.deepEqual(await bursar(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  for (const [what, args, says] of [
+  for (const [mistake, args, message] of [
     ['an unknown command', ['frobnicate'], /unknown command 'frobnicate'/],
     ['an unknown command of token', ['token', 'frobnicate'], /unknown command 'frobnicate'/],
     ['an unknown command of config', ['config', 'frobnicate'], /unknown command 'frobnicate'/],
     ['an unknown option', ['serve', '--frobnicate'], /unknown option '--frobnicate'/],
-    ['an argument too many', ['config', 'check', 'file.yaml'], /too many arguments/],
-    ['no command', [], /Usage: bursar/],
-    ['a group without its command', ['token'], /Usage: bursar token/],
-    ['a required option left out', ['token', 'create'], /--user <number>/],
-    ['an option without its value', ['token', 'create', '--user'], /argument missing/],
-    ['a required argument left out', ['token', 'revoke'], /missing required argument 'id'/],
+    ['an extra argument', ['config', 'check', 'file.yaml'], /too many arguments/],
+    ['a missing command', [], /Usage: bursar/],
+    ['a command group without a command', ['token'], /Usage: bursar token/],
+    ['a missing required option', ['token', 'create'], /--user <number>/],
+    ['an option without a value', ['token', 'create', '--user'], /argument missing/],
+    ['a missing required argument', ['token', 'revoke'], /missing required argument 'id'/],
   ] as const) {
-    test(`wrong usage, ${what}: exit code 2, and the reason on standard error`, async () => {
+    test(`${mistake} exits with 2 and prints the reason to standard error`, async () => {
       const { code, stdout, stderr } = await bursar([...args]);
       assert.equal(code, 2);
-      assert.match(stderr, says);
+      assert.match(stderr, message);
       assert.equal(stdout, '');
       assert.doesNotMatch(stderr, /^\s+at /m, 'a stack trace');
     });
   }
 
-  test('a command that was misspelt is told the nearest one', async () => {
+  test('a misspelt command suggests the nearest one', async () => {
     assert.match((await bursar(['tokne'])).stderr, /Did you mean token\?/);
   });
 });

@@ -6,8 +6,6 @@ import { after, before, describe, test } from 'node:test';
 import { parse, stringify } from 'yaml';
 import { bursar } from '../support/command-line.ts';
 
-// Checking and showing the configuration that is in force.
-
 let folder: string;
 before(() => {
   folder = mkdtempSync(join(tmpdir(), 'bursar-test-'));
@@ -15,58 +13,58 @@ before(() => {
 after(() => rmSync(folder, { recursive: true, force: true }));
 
 const shipped = () => parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
-let files = 0;
+let fileCount = 0;
 
-function fileOf(text: string): string {
-  files += 1;
-  const file = join(folder, `${files}.yaml`);
+function writeConfig(text: string): string {
+  fileCount += 1;
+  const file = join(folder, `${fileCount}.yaml`);
   writeFileSync(file, text);
   return file;
 }
 
-/** What `config check` says of the shipped configuration with something changed. */
+/** Runs `config check` on the shipped configuration after a change. */
 function checkChanged(change: (config: ReturnType<typeof shipped>) => void) {
   const config = shipped();
   change(config);
-  return bursar(['config', 'check'], { BURSAR_CONFIG: fileOf(stringify(config)) });
+  return bursar(['config', 'check'], { BURSAR_CONFIG: writeConfig(stringify(config)) });
 }
 
-/** Asks only once, for all tests that look at the answer. */
-function once<T>(ask: () => Promise<T>): () => Promise<T> {
-  let answer: Promise<T> | undefined;
+/** Runs an asynchronous function at the first call only, and shares its result with all tests. */
+function once<T>(run: () => Promise<T>): () => Promise<T> {
+  let result: Promise<T> | undefined;
   return () => {
-    answer ??= ask();
-    return answer;
+    result ??= run();
+    return result;
   };
 }
 
-describe('config', { concurrency: 3 }, () => {
-  test('check: the shipped configuration is valid, exit code 0', async () => {
+describe('bursar config', { concurrency: 3 }, () => {
+  test('check accepts the shipped configuration', async () => {
     const { code, stdout, stderr } = await bursar(['config', 'check']);
     assert.deepEqual([code, stderr], [0, '']);
     assert.match(stdout, /valid.*hpc_one, hpc_two/);
   });
 
-  test('check: the least that a configuration can say is valid', async () => {
-    const least = { systems: { mine: { kind: 'batch', projects: [{ name: 'p' }] } } };
-    const { code, stderr } = await bursar(['config', 'check'], { BURSAR_CONFIG: fileOf(stringify(least)) });
+  test('check accepts a minimal configuration', async () => {
+    const minimal = { systems: { mine: { kind: 'batch', projects: [{ name: 'p' }] } } };
+    const { code, stderr } = await bursar(['config', 'check'], { BURSAR_CONFIG: writeConfig(stringify(minimal)) });
     assert.equal(code, 0, stderr);
   });
 
-  // What a schema finds is told all at once, and so is what only a look at the whole can find.
-  const faults: [what: string, says: RegExp][] = [
+  // All violations of the schema are reported together, and so are all contradictions between valid values.
+  const schemaErrors: [mistake: string, message: RegExp][] = [
     [
-      'an unknown key suggests the most similar known key',
+      'an unknown key, with the most similar known key,',
       /^ {2}server\.prot: is not a known key; did you mean port\?$/m,
     ],
-    ['an unknown key at the top', /^ {2}sytems: .*\bsystems\?$/m],
-    ['an unknown key deep inside', /^ {2}systems\.hpc_two\.projects\.1\.grant\.timeSecond: .*\btimeSeconds\?$/m],
+    ['an unknown top-level key', /^ {2}sytems: .*\bsystems\?$/m],
+    ['an unknown nested key', /^ {2}systems\.hpc_two\.projects\.1\.grant\.timeSecond: .*\btimeSeconds\?$/m],
     ['a wrong type', /^ {2}server\.port: must be integer$/m],
-    ['a number out of bounds', /^ {2}systems\.hpc_one\.limits\.nodes: must be >= 1$/m],
-    ['a wrong word', /^ {2}systems\.hpc_one\.charge: must be one of core, node, wall$/m],
-    ['something left out', /^ {2}systems\.hpc_one: .*projects/m],
+    ['a number out of range', /^ {2}systems\.hpc_one\.limits\.nodes: must be >= 1$/m],
+    ['a value that is not one of the allowed ones', /^ {2}systems\.hpc_one\.charge: must be one of core, node, wall$/m],
+    ['a missing required key', /^ {2}systems\.hpc_one: .*projects/m],
   ];
-  const withFaults = once(() =>
+  const checkSchemaErrors = once(() =>
     checkChanged((config) => {
       config.sytems = {};
       config.server = { prot: 80, port: 'http' };
@@ -76,14 +74,17 @@ describe('config', { concurrency: 3 }, () => {
       config.systems.hpc_two.projects[1].grant.timeSecond = 1;
     }),
   );
-  const contradictions: [what: string, says: RegExp][] = [
-    ['a default over its limit', /^ {2}systems\.hpc_one\.defaults\.nodes: .*limits\.nodes$/m],
+  const contradictions: [mistake: string, message: RegExp][] = [
+    ['a default above its limit', /^ {2}systems\.hpc_one\.defaults\.nodes: .*limits\.nodes$/m],
     ['a project listed twice', /^ {2}systems\.hpc_two\.projects: proj_hpc_two_01 is listed twice$/m],
     ['tools on a batch system', /^ {2}systems\.hpc_one\.tools: /m],
-    ['a placeholder of no parameter', /^ {2}systems\.hpc_two\.tools\.BASH\.command: \{script\} is not a parameter$/m],
+    [
+      'a placeholder that is not a parameter',
+      /^ {2}systems\.hpc_two\.tools\.BASH\.command: \{script\} is not a parameter$/m,
+    ],
     ['a tool system without tools', /^ {2}systems\.third\.tools: /m],
   ];
-  const withContradictions = once(() =>
+  const checkContradictions = once(() =>
     checkChanged((config) => {
       config.systems.hpc_one.defaults.nodes = 65;
       config.systems.hpc_two.projects[1].name = 'proj_hpc_two_01';
@@ -93,26 +94,26 @@ describe('config', { concurrency: 3 }, () => {
     }),
   );
   for (const [list, check] of [
-    [faults, withFaults],
-    [contradictions, withContradictions],
+    [schemaErrors, checkSchemaErrors],
+    [contradictions, checkContradictions],
   ] as const) {
-    for (const [what, says] of list) {
-      test(`check: ${what} is told where it is, with everything else that is wrong: exit code 3`, async () => {
+    for (const [mistake, message] of list) {
+      test(`check reports ${mistake} at its path, together with all other errors, and exits with 3`, async () => {
         const { code, stdout, stderr } = await check();
         assert.deepEqual([code, stdout], [3, '']);
-        assert.match(stderr, says);
+        assert.match(stderr, message);
         assert.doesNotMatch(stderr, /^\s+at /m, 'a stack trace');
       });
     }
   }
 
-  for (const [what, text] of [
-    ['that is no YAML', 'systems: [\n'],
+  for (const [description, text] of [
+    ['that is not YAML', 'systems: [\n'],
     ['that is empty', ''],
-    ['that is a word', 'systems\n'],
+    ['that is only a string', 'systems\n'],
   ] as const) {
-    test(`check: a file ${what}: exit code 3, and its name`, async () => {
-      const file = fileOf(text);
+    test(`check names a file ${description} and exits with 3`, async () => {
+      const file = writeConfig(text);
       const { code, stdout, stderr } = await bursar(['config', 'check'], { BURSAR_CONFIG: file });
       assert.deepEqual([code, stdout], [3, '']);
       assert.ok(stderr.includes(file), stderr);
@@ -120,13 +121,13 @@ describe('config', { concurrency: 3 }, () => {
     });
   }
 
-  test('check: a file that is not there: exit code 3, and its name', async () => {
+  test('check names a file that does not exist and exits with 3', async () => {
     const { code, stderr } = await bursar(['config', 'check'], { BURSAR_CONFIG: join(folder, 'nowhere.yaml') });
     assert.equal(code, 3);
     assert.match(stderr, /Cannot read the configuration file .*nowhere\.yaml/);
   });
 
-  test('check: the environment is checked too', async () => {
+  test('check validates the environment variables too', async () => {
     for (const port of ['http', '70000']) {
       const { code, stderr } = await bursar(['config', 'check'], { BURSAR_PORT: port });
       assert.equal(code, 3, port);
@@ -134,7 +135,7 @@ describe('config', { concurrency: 3 }, () => {
     }
   });
 
-  test('check: an address other than loopback needs acceptJobsFromTheNetwork, on every local system', async () => {
+  test('check requires acceptJobsFromTheNetwork on every local system if the host is not loopback', async () => {
     for (const host of ['0.0.0.0', 'example.org']) {
       const { code, stderr } = await bursar(['config', 'check'], { BURSAR_HOST: host });
       assert.equal(code, 3, host);
@@ -146,35 +147,35 @@ describe('config', { concurrency: 3 }, () => {
     }
   });
 
-  test('print and print --json show the same, with every default, and the environment laid over it', async () => {
-    const settings = { BURSAR_PORT: '1234', BURSAR_DATA: '/somewhere' };
+  test('print and print --json print the same values, with all defaults and the environment applied', async () => {
+    const env = { BURSAR_PORT: '1234', BURSAR_DATA: '/somewhere' };
     const [yaml, json] = await Promise.all([
-      bursar(['config', 'print'], settings),
-      bursar(['config', 'print', '--json'], settings),
+      bursar(['config', 'print'], env),
+      bursar(['config', 'print', '--json'], env),
     ]);
     assert.deepEqual([yaml.code, json.code, yaml.stderr, json.stderr], [0, 0, '', '']);
-    const shown = JSON.parse(json.stdout);
-    assert.deepEqual(parse(yaml.stdout), shown);
-    assert.deepEqual([shown.server.port, shown.server.host, shown.data], [1234, '127.0.0.1', '/somewhere']);
-    assert.deepEqual([shown.log.level, shown.systems.hpc_one.engine.memoryMb], ['info', 4096]);
-    assert.deepEqual(shown.systems.hpc_two.tools.BASH.command, ['bash', 'main.sh']);
+    const printed = JSON.parse(json.stdout);
+    assert.deepEqual(parse(yaml.stdout), printed);
+    assert.deepEqual([printed.server.port, printed.server.host, printed.data], [1234, '127.0.0.1', '/somewhere']);
+    assert.deepEqual([printed.log.level, printed.systems.hpc_one.engine.memoryMb], ['info', 4096]);
+    assert.deepEqual(printed.systems.hpc_two.tools.BASH.command, ['bash', 'main.sh']);
   });
 
   for (const options of [[], ['--json']]) {
-    test(`print ${options.join(' ')}: what it prints is itself a configuration, and the same one`, async () => {
+    test(`${['print', ...options].join(' ')} prints a valid configuration with the same content`, async () => {
       const { stdout } = await bursar(['config', 'print', ...options]);
-      const settings = { BURSAR_CONFIG: fileOf(stdout) };
-      const [check, again] = await Promise.all([
-        bursar(['config', 'check'], settings),
-        bursar(['config', 'print', ...options], settings),
+      const env = { BURSAR_CONFIG: writeConfig(stdout) };
+      const [check, reprinted] = await Promise.all([
+        bursar(['config', 'check'], env),
+        bursar(['config', 'print', ...options], env),
       ]);
       assert.deepEqual([check.code, check.stderr], [0, '']);
-      assert.equal(again.stdout, stdout);
+      assert.equal(reprinted.stdout, stdout);
     });
   }
 
-  test('print: a configuration that is not valid is not printed: exit code 3', async () => {
-    const { code, stdout } = await bursar(['config', 'print'], { BURSAR_CONFIG: fileOf('sytems: {}\n') });
+  test('print does not print an invalid configuration and exits with 3', async () => {
+    const { code, stdout } = await bursar(['config', 'print'], { BURSAR_CONFIG: writeConfig('sytems: {}\n') });
     assert.deepEqual([code, stdout], [3, '']);
   });
 });

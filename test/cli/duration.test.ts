@@ -7,7 +7,7 @@ import { BursarError } from '../../src/domain/errors.ts';
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000, y: 31_536_000_000 };
 const centuryMs = 100 * unitMs.y;
 
-test('a duration is a number and its unit', () => {
+test('parseDurationMs parses a number with a unit', () => {
   assert.deepEqual(
     ['1m', '90m', '12h', '30d', '52w', '1y', '007d'].map(parseDurationMs),
     [60_000, 5_400_000, 43_200_000, 2_592_000_000, 31_449_600_000, 31_536_000_000, 604_800_000],
@@ -24,8 +24,8 @@ test('a duration is a number and its unit', () => {
   );
 });
 
-test('anything else is refused with what to write', () => {
-  const wrong = [
+test('parseDurationMs rejects everything else and shows the accepted forms', () => {
+  const invalid = [
     '',
     'm',
     '1',
@@ -43,7 +43,17 @@ test('anything else is refused with what to write', () => {
     '1h30m',
     '1e3h',
   ];
-  for (const text of [...wrong, '1000000h', '101y', '999999d', '1month', 'never', '\u0661h', '1h\n', '1constructor']) {
+  for (const text of [
+    ...invalid,
+    '1000000h',
+    '101y',
+    '999999d',
+    '1month',
+    'never',
+    '\u0661h',
+    '1h\n',
+    '1constructor',
+  ]) {
     assert.throws(
       () => parseDurationMs(text),
       (error) =>

@@ -9,8 +9,6 @@ import { bursar } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 
-// Starting and stopping: what is printed, what is refused, and with which exit code.
-
 let server: ServerProcess;
 before(async () => {
   server = await spawnServer();
@@ -23,7 +21,7 @@ function newFolder(t: TestContext): string {
   return folder;
 }
 
-test('the first start prints where it serves, and a token of each of its two users', async () => {
+test('the first start prints the URL and a token for each of its two users', async () => {
   assert.match(server.stdout(), /^Bursar \d+\.\d+\.\d+ serves http:\/\/127\.0\.0\.1:\d+ /);
   const admin = callerOf(server.url, server.adminToken);
   const user = callerOf(server.url, server.userToken);
@@ -32,12 +30,12 @@ test('the first start prints where it serves, and a token of each of its two use
   assert.equal((await user.get('/quotas/')).status, 200);
 });
 
-test('the log goes to standard error, one JSON object a line, and never shows a token', async () => {
+test('the log goes to standard error as one JSON object a line and never contains a token', async () => {
   const caller = callerOf(server.url, server.userToken);
   await caller.get('/jobs/');
   await caller.get(`/jobs/${server.userToken}/?token=${server.userToken}`);
   await caller.submit('/jobs/hpc_one/', { command: `echo ${server.userToken}`, nonsense: server.userToken });
-  const log = await until('the requests in the log', () => {
+  const log = await until('the requests are in the log', () => {
     const text = server.log();
     return (text.match(/"request served"/g) ?? []).length > 2 && text.endsWith('\n') ? text : undefined;
   });
@@ -46,7 +44,7 @@ test('the log goes to standard error, one JSON object a line, and never shows a 
   assert.ok(!log.includes(server.adminToken.slice(7)));
 });
 
-test('a second server on the same data folder is refused with exit code 5, and the first one serves on', async () => {
+test('a second server on the same data folder exits with 5, and the first one keeps running', async () => {
   const settings = { BURSAR_DATA: server.data, BURSAR_PORT: '0' };
   const { code, stdout, stderr } = await bursar(['serve'], settings);
   assert.deepEqual([code, stdout], [5, '']);
@@ -55,7 +53,7 @@ test('a second server on the same data folder is refused with exit code 5, and t
   assert.equal((await callerOf(server.url, server.userToken).get('/jobs/')).status, 200);
 });
 
-test('a port that is taken is told in one line, with what to do, and exit code 3', async (t) => {
+test('a port that is already in use exits with 3 and names BURSAR_PORT in one line', async (t) => {
   const data = newFolder(t);
   const { port } = new URL(server.url);
   const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: port });
@@ -64,7 +62,7 @@ test('a port that is taken is told in one line, with what to do, and exit code 3
   assert.doesNotMatch(stderr, /^\s+at |EADDRINUSE/m, 'a stack trace');
 });
 
-test('after a start that failed, the next one on the same folder is a first start, and prints its tokens', async (t) => {
+test('after a failed start, the next start on the same folder is a first start and prints tokens', async (t) => {
   const data = newFolder(t);
   await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: new URL(server.url).port });
   const later = await spawnServer({ data });
@@ -72,23 +70,23 @@ test('after a start that failed, the next one on the same folder is a first star
   assert.equal((await callerOf(later.url, later.userToken).get('/jobs/')).status, 200);
 });
 
-test('an address that is not of this host is told, with exit code 3', async (t) => {
+test('an address that does not belong to this host exits with 3', async (t) => {
   const config = join(newFolder(t), 'config.json');
-  writeFileSync(config, JSON.stringify(openConfiguration()));
+  writeFileSync(config, JSON.stringify(networkConfig()));
   const settings = { BURSAR_DATA: newFolder(t), BURSAR_HOST: '192.0.2.1', BURSAR_PORT: '0', BURSAR_CONFIG: config };
   const { code, stderr } = await bursar(['serve'], settings);
   assert.equal(code, 3);
   assert.match(stderr, /^Cannot listen on 192\.0\.2\.1/m);
 });
 
-/** The shipped configuration, whose local engines may be reached from the network. */
-function openConfiguration() {
+/** The shipped configuration, with local engines that accept jobs from the network. */
+function networkConfig() {
   const config = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
   for (const name of ['hpc_one', 'hpc_two']) config.systems[name].engine.acceptJobsFromTheNetwork = true;
   return config;
 }
 
-test('a host other than loopback is refused with exit code 3, and nothing is made', async (t) => {
+test('a host other than loopback exits with 3 and creates no database', async (t) => {
   const data = join(newFolder(t), 'new');
   const { code, stdout, stderr } = await bursar(['serve'], {
     BURSAR_DATA: data,
@@ -100,33 +98,33 @@ test('a host other than loopback is refused with exit code 3, and nothing is mad
   assert.throws(() => readFileSync(join(data, 'bursar.db')));
 });
 
-test('a host other than loopback is served where every local engine says acceptJobsFromTheNetwork', async (t) => {
-  const open = await spawnServer({ config: openConfiguration(), env: { BURSAR_HOST: '0.0.0.0' } });
-  t.after(() => open.dispose());
-  assert.equal((await callerOf(open.url, open.userToken).get('/jobs/')).status, 200);
+test('a host other than loopback is accepted if every local engine has acceptJobsFromTheNetwork', async (t) => {
+  const server = await spawnServer({ config: networkConfig(), env: { BURSAR_HOST: '0.0.0.0' } });
+  t.after(() => server.dispose());
+  assert.equal((await callerOf(server.url, server.userToken).get('/jobs/')).status, 200);
 });
 
-test('a configuration that is not valid keeps it from starting: exit code 3', async (t) => {
+test('an invalid configuration exits with 3', async (t) => {
   const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_PORT: 'x' });
   assert.deepEqual([code, stdout], [3, '']);
   assert.match(stderr, /server\.port/);
 });
 
-test('SIGTERM and SIGINT end it with exit code 0; the next start prints no tokens, and knows all it knew', async (t) => {
+test('SIGTERM and SIGINT exit with 0; the next start prints no tokens and serves the same data', async (t) => {
   const first = await spawnServer();
   t.after(() => first.dispose());
   const { adminToken, userToken, data } = first;
   const { body: job } = await callerOf(first.url, userToken).submit('/jobs/hpc_one/', { command: 'true' });
-  const ended = await callerOf(first.url, userToken).finished(job);
+  const endedJob = await callerOf(first.url, userToken).finished(job);
   assert.equal(await first.stop(), 0, first.log());
 
   const second = await spawnServer({ data });
   assert.doesNotMatch(second.stdout(), /bursar_|token/);
   assert.equal(second.stdout().trimEnd().split('\n').length, 1);
   const caller = callerOf(second.url, userToken);
-  assert.deepEqual((await caller.get<Job[]>('/jobs/')).body, [ended]);
+  assert.deepEqual((await caller.get<Job[]>('/jobs/')).body, [endedJob]);
   assert.equal((await callerOf(second.url, adminToken).get('/admin/quotas/301330/')).status, 200);
   second.process.kill('SIGINT');
-  await until('its end', () => second.process.exitCode ?? second.process.signalCode ?? undefined);
+  await until('the server has exited', () => second.process.exitCode ?? second.process.signalCode ?? undefined);
   assert.equal(second.process.exitCode, 0, second.log());
 });

@@ -8,8 +8,6 @@ import { callerOf, type Quota } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
-// Tokens by the command line, while a server is running on the same data folder.
-
 let server: ServerProcess;
 before(async () => {
   server = await spawnServer();
@@ -40,28 +38,28 @@ async function create(...options: string[]): Promise<string> {
   return stdout.trim();
 }
 
-/** Changes the books behind the server's back, for what would take too long to come about by itself. */
-function withBooks<T>(use: (books: Sqlite.Database) => T): T {
-  const books = new Sqlite(join(server.data, 'bursar.db'), { timeout: 10_000 });
+/** Opens the server's database directly, for example to change times that a test cannot wait for. */
+function withSqlite<T>(use: (database: Sqlite.Database) => T): T {
+  const database = new Sqlite(join(server.data, 'bursar.db'), { timeout: 10_000 });
   try {
-    return use(books);
+    return use(database);
   } finally {
-    books.close();
+    database.close();
   }
 }
 
-const statusOf = async (secret: string, path = '/quotas/') => (await callerOf(server.url, secret).get(path)).status;
+const getStatus = async (secret: string, path = '/quotas/') => (await callerOf(server.url, secret).get(path)).status;
 
-// Every test has users of its own, so that they can run side by side.
-describe('token', { concurrency: 3 }, () => {
-  test('create prints the token alone on standard output', async () => {
+// Every test has its own users, so that the tests can run concurrently.
+describe('bursar token', { concurrency: 3 }, () => {
+  test('create prints only the token, to standard output', async () => {
     const { code, stdout, stderr } = await token('create', '--user', '301340');
     assert.equal(code, 0);
     assert.match(stdout, /^bursar_[\w-]{43}\n$/);
     assert.equal(stderr, '');
   });
 
-  test('a token is usable at once, while the server runs, and its new user has all quotas', async () => {
+  test('create makes a token that a running server accepts at once, and gives a new user all quotas', async () => {
     const secret = await create('--user', '301341');
     const { status, body } = await callerOf(server.url, secret).get<Quota[]>('/quotas/');
     assert.equal(status, 200);
@@ -71,7 +69,7 @@ describe('token', { concurrency: 3 }, () => {
     );
   });
 
-  test('tokens of one user that are created at the same time are different and good, and grant once', async () => {
+  test('create run concurrently for one user makes different valid tokens and grants the quotas once', async () => {
     const secrets = await Promise.all([1, 2, 3].map(() => create('--user', '301342')));
     assert.equal(new Set(secrets).size, 3);
     const quotas = await Promise.all(
@@ -81,11 +79,11 @@ describe('token', { concurrency: 3 }, () => {
     assert.match(quotas[0] ?? '', /"time_left":18000000,"user":"301342"/);
   });
 
-  test('create --admin makes an administrator; a token of the same user without it is not one', async () => {
+  test('create --admin gives administrator rights to that token only, not to other tokens of the user', async () => {
     const plain = await create('--user', '301345');
     const admin = await create('--user', '301345', '--admin');
-    assert.equal(await statusOf(admin, '/admin/quotas/301330/'), 200);
-    assert.equal(await statusOf(plain, '/admin/quotas/301330/'), 403);
+    assert.equal(await getStatus(admin, '/admin/quotas/301330/'), 200);
+    assert.equal(await getStatus(plain, '/admin/quotas/301330/'), 403);
     const rows = await list('--user', '301345');
     assert.deepEqual(
       rows.map((row) => row.admin),
@@ -93,7 +91,7 @@ describe('token', { concurrency: 3 }, () => {
     );
   });
 
-  test('create --name gives it a name to recognise it by', async () => {
+  test('create --name stores the name', async () => {
     await create('--user', '301346', '--name', 'laptop of Zoë');
     assert.deepEqual(
       (await list('--user', '301346')).map(({ name, state, expires }) => ({ name, state, expires })),
@@ -101,12 +99,12 @@ describe('token', { concurrency: 3 }, () => {
     );
   });
 
-  test('create --expires: it is valid now, and for so long from its creation', async () => {
+  test('create --expires makes a token that expires after that time', async () => {
     const days = { '30d': 30, '90m': 1.5 / 24, '12h': 0.5, '52w': 364, '1y': 365 };
     await Promise.all(
       Object.keys(days).map(async (duration) => {
         const secret = await create('--user', '301343', '--name', duration, '--expires', duration);
-        assert.equal(await statusOf(secret), 200);
+        assert.equal(await getStatus(secret), 200);
       }),
     );
     const lifetimes = (await list('--user', '301343')).map(({ name, created, expires }) => [
@@ -116,35 +114,37 @@ describe('token', { concurrency: 3 }, () => {
     assert.deepEqual(Object.fromEntries(lifetimes), days);
   });
 
-  test('an expired token is 401, and is listed as expired', async () => {
+  test('an expired token gets 401 and is listed as expired', async () => {
     const secret = await create('--user', '301347', '--expires', '1m');
-    assert.equal(await statusOf(secret), 200);
-    withBooks((books) => books.prepare("update tokens set expires_at = created_at where user_id = '301347'").run());
-    assert.equal(await statusOf(secret), 401);
+    assert.equal(await getStatus(secret), 200);
+    withSqlite((database) =>
+      database.prepare("update tokens set expires_at = created_at where user_id = '301347'").run(),
+    );
+    assert.equal(await getStatus(secret), 401);
     assert.equal((await list('--user', '301347'))[0]?.state, 'expired');
   });
 
-  test('create --expires of what is no duration: exit code 2, and how to write one', async () => {
-    const wrong = ['', '30', '30x', '0d', '-1d', '1234567d'];
-    const refusals = wrong.map((duration) => token('create', '--user', '301348', `--expires=${duration}`));
-    for (const [index, { code, stdout, stderr }] of (await Promise.all(refusals)).entries()) {
-      assert.deepEqual([code, stdout], [2, ''], wrong[index]);
+  test('create --expires with an invalid duration exits with 2 and shows the accepted forms', async () => {
+    const invalid = ['', '30', '30x', '0d', '-1d', '1234567d'];
+    const outcomes = invalid.map((duration) => token('create', '--user', '301348', `--expires=${duration}`));
+    for (const [index, { code, stdout, stderr }] of (await Promise.all(outcomes)).entries()) {
+      assert.deepEqual([code, stdout], [2, ''], invalid[index]);
       assert.match(stderr, /is not a duration.*30d/);
     }
     assert.deepEqual(await list('--user', '301348'), []);
   });
 
-  test('create --user of what is no user identifier: exit code 2, and what one is', async () => {
-    const wrong = ['', 'alice', '-5', '1'.repeat(21)];
-    const refusals = wrong.map((user) => token('create', `--user=${user}`));
-    for (const [index, { code, stdout, stderr }] of (await Promise.all(refusals)).entries()) {
-      assert.deepEqual([code, stdout], [2, ''], wrong[index]);
+  test('create --user with an invalid user identifier exits with 2 and explains the format', async () => {
+    const invalid = ['', 'alice', '-5', '1'.repeat(21)];
+    const outcomes = invalid.map((user) => token('create', `--user=${user}`));
+    for (const [index, { code, stdout, stderr }] of (await Promise.all(outcomes)).entries()) {
+      assert.deepEqual([code, stdout], [2, ''], invalid[index]);
       assert.match(stderr, /user identifier is a number/);
     }
     assert.ok((await list()).every((row) => /^\d{1,20}$/.test(row.user)));
   });
 
-  test('list shows a line for each token, and --user only those of one user', async () => {
+  test('list prints a line for each token; --user selects the tokens of one user', async () => {
     await create('--user', '301350', '--name', 'first');
     await create('--user', '301350', '--admin');
     const { code, stdout } = await token('list', '--user', '301350');
@@ -158,13 +158,13 @@ describe('token', { concurrency: 3 }, () => {
     for (const user of ['300001', '301330', '301350']) assert.ok(users.includes(user));
   });
 
-  test('list --json is JSON with exactly the fields of the table', async () => {
+  test('list --json prints exactly the fields of the table', async () => {
     const [row] = await list('--user', '301330');
     assert.deepEqual(Object.keys(row ?? {}), ['id', 'user', 'name', 'admin', 'created', 'expires', 'state']);
     assert.equal(typeof row?.id, 'number');
   });
 
-  test('list never shows a token, nor anything that it could be made from', async () => {
+  test('list prints neither tokens nor their hashes', async () => {
     for (const options of [[], ['--json']]) {
       const { stdout } = await token('list', ...options);
       for (const secret of [server.userToken, server.adminToken]) assert.ok(!stdout.includes(secret.slice(7, 20)));
@@ -172,33 +172,33 @@ describe('token', { concurrency: 3 }, () => {
     }
   });
 
-  test('the books hold no token, only hashes', () => {
-    const rows = withBooks((books) => JSON.stringify(books.prepare('select * from tokens').all()));
+  test('the database contains only hashes of tokens', () => {
+    const rows = withSqlite((database) => JSON.stringify(database.prepare('select * from tokens').all()));
     for (const secret of [server.userToken, server.adminToken]) assert.ok(!rows.includes(secret.slice(7)));
   });
 
-  test('revoke makes a token invalid at once: 401 afterwards; others of the user stay valid', async () => {
+  test('revoke makes a token invalid at once and leaves the other tokens of the user valid', async () => {
     const [first, second] = [await create('--user', '301354'), await create('--user', '301354')];
     const [row] = await list('--user', '301354');
-    for (const _ of ['once', 'again, which changes nothing']) {
+    for (const _ of ['first', 'repeated, without effect']) {
       const { code, stdout, stderr } = await token('revoke', String(row?.id));
       assert.deepEqual([code, stdout, stderr], [0, `Token ${row?.id} is revoked.\n`, '']);
     }
-    assert.deepEqual([await statusOf(first), await statusOf(second)], [401, 200]);
+    assert.deepEqual([await getStatus(first), await getStatus(second)], [401, 200]);
     assert.deepEqual(
       (await list('--user', '301354')).map(({ state }) => state),
       ['revoked', 'valid'],
     );
   });
 
-  test('revoke of an unknown id: exit code 4', async () => {
+  test('revoke with an unknown id exits with 4', async () => {
     const { code, stdout, stderr } = await token('revoke', '999999');
     assert.deepEqual([code, stdout, stderr], [4, '', 'There is no token 999999.\n']);
   });
 
-  test('revoke of what is no number: exit code 2', async () => {
-    const wrong = ['abc', '1e3', 'bursar_abc'];
-    for (const { code, stdout, stderr } of await Promise.all(wrong.map((id) => token('revoke', id)))) {
+  test('revoke with an id that is not a number exits with 2', async () => {
+    const invalid = ['abc', '1e3', 'bursar_abc'];
+    for (const { code, stdout, stderr } of await Promise.all(invalid.map((id) => token('revoke', id)))) {
       assert.deepEqual([code, stdout], [2, '']);
       assert.match(stderr, /number.*token list/);
     }
@@ -211,7 +211,7 @@ function emptyFolder(t: TestContext): string {
   return join(folder, 'new');
 }
 
-test('token create works before any server has been started, and the server then knows the token', async (t) => {
+test('token create works before the first start, and the server then accepts the token', async (t) => {
   const data = emptyFolder(t);
   const { code, stdout, stderr } = await bursar(['token', 'create', '--user', '301356'], { BURSAR_DATA: data });
   assert.equal(code, 0, stderr);
@@ -220,12 +220,12 @@ test('token create works before any server has been started, and the server then
   assert.equal((await callerOf(later.url, stdout.trim()).get('/jobs/')).status, 200);
 });
 
-test('token list works before any server has been started: there are none', async (t) => {
+test('token list prints an empty list before the first start', async (t) => {
   const { code, stdout } = await bursar(['token', 'list', '--json'], { BURSAR_DATA: emptyFolder(t) });
   assert.deepEqual([code, stdout], [0, '[]\n']);
 });
 
-test('the longest duration that is taken does no harm to token list', async (t) => {
+test('token list still works after token create with a very long duration', async (t) => {
   const settings = { BURSAR_DATA: emptyFolder(t) };
   await bursar(['token', 'list'], settings);
   const { code } = await bursar(['token', 'create', '--user', '301349', '--expires', '999999y'], settings);

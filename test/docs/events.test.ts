@@ -14,13 +14,13 @@ import { sendTestEvent, webhookConfig } from '../support/webhooks.ts';
 
 const page = readFileSync(new URL('../../docs/events.md', import.meta.url), 'utf8');
 
-describe('what is written about events', () => {
+describe('event examples in README.md and docs/events.md', () => {
   let server: TestServer;
-  let to: TestEndpoint;
+  let endpoint: TestEndpoint;
   let me: Caller;
   let env: NodeJS.ProcessEnv;
   before(async () => {
-    to = await startEndpoint();
+    endpoint = await startEndpoint();
     server = await startServer({ config: webhookConfig() });
     me = callerOf(server.url, server.userToken);
     env = { ...process.env, TOKEN: server.userToken };
@@ -28,38 +28,38 @@ describe('what is written about events', () => {
   });
   after(async () => {
     await server.dispose();
-    await to.close();
+    await endpoint.close();
   });
 
-  test('the README shows a stream by curl that tells what has happened', async () => {
+  test('the curl example streams the events of a job', async () => {
     const curl = spawn('bash', ['-c', `exec ${example('sh', '8080/events/ -H', server.url)}`], { env });
     let text = '';
     curl.stdout.setEncoding('utf8').on('data', (part: string) => {
       text += part;
     });
-    await until('the end of the job is told', () => (/^event: job\.ended$/m.test(text) ? true : undefined));
+    await until('the job.ended event arrives', () => (/^event: job\.ended$/m.test(text) ? true : undefined));
     curl.kill();
     assert.match(text, /^id: 1$/m);
   });
 
-  test('the README shows long polling and a timeline by curl', async () => {
+  test('the curl examples of long polling and of a timeline work', async () => {
     const { stdout } = await runFile('bash', ['-euc', example('sh', '&wait=10', server.url)], { env });
     const [events = '', timeline = ''] = stdout.split(/(?<=\})(?=\{"job":)/);
     assert.equal(JSON.parse(events).next, 4);
     assert.equal(JSON.parse(timeline).entries.length, 4);
   });
 
-  test('the README shows how to register a webhook, and the page how to verify what arrives', async () => {
-    const script = example('sh', '/webhooks/', server.url).replace('https://example.org/bursar', to.url);
+  test('the curl example registers a webhook, and the Python example verifies its signature', async () => {
+    const script = example('sh', '/webhooks/', server.url).replace('https://example.org/bursar', endpoint.url);
     const webhook = JSON.parse((await runFile('bash', ['-euc', script], { env })).stdout);
     await sendTestEvent(me, webhook);
-    const [one] = to.requests;
-    assert.ok(one);
+    const [delivery] = endpoint.requests;
+    assert.ok(delivery);
     const verify = example('python', 'def verify', '', page);
     const check = (secret: string) =>
       `${verify}\nimport json, sys\nprint(verify(${JSON.stringify(secret)}, *json.load(sys.stdin)))`;
     const python = async (secret: string) => {
-      const input = JSON.stringify([one.headers, one.body]);
+      const input = JSON.stringify([delivery.headers, delivery.body]);
       const child = spawn('python3', ['-c', check(secret)]);
       let out = '';
       child.stdout.setEncoding('utf8').on('data', (part: string) => {
@@ -73,8 +73,8 @@ describe('what is written about events', () => {
     assert.equal(await python(`whsec_${Buffer.alloc(32).toString('base64')}`), 'False');
   });
 
-  test('the page names every type of event that there is, and no other', () => {
-    const named = [...page.matchAll(/^\| `(\w+\.\w+)` \|/gm)].map(([, type]) => type);
-    assert.deepEqual(named, Object.keys(eventKinds));
+  test('docs/events.md lists exactly the existing event types', () => {
+    const listed = [...page.matchAll(/^\| `(\w+\.\w+)` \|/gm)].map(([, type]) => type);
+    assert.deepEqual(listed, Object.keys(eventKinds));
   });
 });

@@ -14,7 +14,7 @@ import { zipOf } from '../support/zip.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-describe('the README', () => {
+describe('README.md', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-readme-'));
   let server: ServerProcess;
   before(async () => {
@@ -25,7 +25,7 @@ describe('the README', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  test('shows a first job by curl that runs as it stands', async () => {
+  test('the curl example submits a job that succeeds', async () => {
     const script = example('sh', '--data-binary @job.zip', server.url);
     const env = { ...process.env, TOKEN: server.userToken };
     await runFile('bash', ['-euc', script], { cwd: folder, env });
@@ -36,14 +36,14 @@ describe('the README', () => {
     assert.equal(readFileSync(join(server.data, 'workspaces', job.job_id, 'stdout'), 'utf8'), 'hello, world\n');
   });
 
-  test('shows a first job in Python that runs as it stands', async () => {
+  test('the Python example submits a job that succeeds', async () => {
     const script = example('python', 'import io', server.url);
     const env = { ...process.env, TOKEN: server.userToken };
     const { stdout } = await runFile('python3', ['-c', script], { cwd: folder, env });
     assert.match(stdout, /^COMPLETED \d+\n$/);
   });
 
-  test('shows how to page, to ask for changes only and to repeat a submission, as it stands', async () => {
+  test('the example of paging, caching and retries works, and a repeated key creates no second job', async () => {
     const script = example('sh', 'Idempotency-Key', server.url);
     const env = { ...process.env, TOKEN: server.userToken };
     const run = () => runFile('bash', ['-euc', script], { cwd: folder, env });
@@ -63,37 +63,37 @@ describe('the README', () => {
     ['sh', '?archive=zip'],
     ['python', 'iter_content'],
   ] as const) {
-    test(`shows in ${language} how to get the results, as it stands`, async () => {
+    test(`the ${language} example downloads the results`, async () => {
       const me = callerOf(server.url, server.userToken);
-      const zip = await zipOf({ 'run.sh': '#!/bin/sh\necho begun; sleep 1; echo done\n' });
+      const zip = await zipOf({ 'run.sh': '#!/bin/sh\necho started; sleep 1; echo done\n' });
       const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
       const env = { ...process.env, TOKEN: server.userToken, JOB: pathOf(job).replace(/^\/jobs\/|\/$/g, '') };
       const program = language === 'sh' ? ['bash', '-euc'] : ['python3', '-c'];
       const argv = [...program.slice(1), example(language, containing, server.url)];
       const { stdout } = await runFile(program[0] ?? '', argv, { cwd: folder, env });
-      assert.match(stdout, /^begun\ndone\n/);
+      assert.match(stdout, /^started\ndone\n/);
       assert.match(stdout, /run\.sh/);
       if (language === 'python') return;
-      assert.match(readFileSync(join(folder, 'result.sh'), 'utf8'), /echo begun/);
+      assert.match(readFileSync(join(folder, 'result.sh'), 'utf8'), /echo started/);
       assert.ok((await contentsOf(readFileSync(join(folder, 'results.zip')))).has('run.sh'));
     });
   }
 
-  test('shows commands that the command line knows', async () => {
+  test('every bursar command in it runs', async () => {
     const lines = [...readme.matchAll(/^npm run -s bursar -- (.*)$/gm)].map(([, line = '']) => line.split(' '));
     assert.ok(lines.length >= 4);
     for (const line of lines) assert.notEqual((await server.bursar(...line)).stdout, '');
   });
 
-  test('links to files that are there', () => {
+  test('every link points to an existing file', () => {
     for (const [, target = ''] of readme.matchAll(/\]\(([^)#]+)\)/g)) {
       assert.doesNotThrow(() => readFileSync(join(root, target)), target);
     }
   });
 });
 
-describe('the first start', () => {
-  test('prints curl commands that can be pasted: submit, list, quotas', async () => {
+describe('the message of the first start', () => {
+  test('contains working curl commands: submit, list, quotas', async () => {
     const server = await spawnServer();
     try {
       const commands = server

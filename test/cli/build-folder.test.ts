@@ -8,11 +8,11 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
-describe('what was built', () => {
+describe('the built program', () => {
   let folder: string;
   const run = () => execFileSync(process.execPath, [join(folder, 'bin/bursar.mjs'), '--version'], { encoding: 'utf8' });
-  const builtFolder = async () =>
-    ((await import(join(folder, 'bin/built.mjs'))) as typeof import('../../bin/built.mjs')).builtFrom();
+  const findBuildFolder = async () =>
+    ((await import(join(folder, 'bin/build-folder.mjs'))) as typeof import('../../bin/build-folder.mjs')).buildFolder();
 
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'bursar-built-'));
@@ -22,24 +22,24 @@ describe('what was built', () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  test('is what runs, for as long as the sources are those that it was built from', async () => {
+  test('runs only while the sources are unchanged since the build', async () => {
     assert.match(run(), /^\d+\.\d+\.\d+\n$/);
-    const built = await builtFolder();
+    const built = await findBuildFolder();
     mkdirSync(built, { recursive: true });
-    writeFileSync(join(built, 'program.js'), `export const runCommandLine = () => console.log('as it was built');`);
-    assert.equal(run(), 'as it was built\n');
+    writeFileSync(join(built, 'program.js'), `export const runCommandLine = () => console.log('from the build');`);
+    assert.equal(run(), 'from the build\n');
     utimesSync(join(folder, 'src/main.ts'), 1, 1);
     assert.match(run(), /^\d+\.\d+\.\d+\n$/);
   });
 
-  test('is another folder for each file that is added, for other dependencies, and when it is built otherwise', async () => {
-    const before = await builtFolder();
+  test('gets a new folder when a source file, a dependency or the build script changes', async () => {
+    const original = await findBuildFolder();
     writeFileSync(join(folder, 'src/domain/new.ts'), '');
-    const added = await builtFolder();
+    const withNewFile = await findBuildFolder();
     writeFileSync(join(folder, 'package-lock.json'), '{}');
-    const updated = await builtFolder();
+    const withNewDependencies = await findBuildFolder();
     writeFileSync(join(folder, 'scripts/build.mjs'), '');
-    const otherwise = await builtFolder();
-    assert.equal(new Set([before, added, updated, otherwise]).size, 4);
+    const withNewScript = await findBuildFolder();
+    assert.equal(new Set([original, withNewFile, withNewDependencies, withNewScript]).size, 4);
   });
 });
