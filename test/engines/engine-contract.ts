@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type EngineHarness, type EngineTest, withAutomaticRelease } from './engine-harness.ts';
-import { countRuns, letFinish, runOnce, runUntilReleased } from './jobs.ts';
 import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from './observing.ts';
 import { outcomes } from './outcome-contract.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased } from './test-jobs.ts';
 
 /** The guarantees of `Engine`, for any engine: talks through the interface and the job's files alone. */
 export function engineContract(name: string, makeHarness: () => Promise<EngineHarness>): void {

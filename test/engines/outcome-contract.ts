@@ -3,8 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BursarError } from '../../src/domain/errors.ts';
 import type { EngineHarness, EngineTest, JobOverrides } from './engine-harness.ts';
-import { argv, countRuns, script, shellLine, writeInput } from './jobs.ts';
 import { neverAborted, waitUntilFinished } from './observing.ts';
+import { argv, countRuns, script, shellLine, writeInput } from './test-jobs.ts';
 
 /** How jobs end, for any engine: a part of the contract. */
 export function outcomes(check: EngineTest): void {

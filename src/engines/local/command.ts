@@ -3,12 +3,12 @@ import { access, open, realpath, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { assertNever } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
-import { firstLineRefusal, scriptRefusal } from '../script-refusal.ts';
+import { firstLineError, scriptErrors } from '../script-errors.ts';
 
-/** A program to run as it is, or why the job cannot be run and what to do about it. */
+/** A program and its arguments, or the reason why the job cannot run and what to do about it. */
 export type Invocation = { program: string; args: string[] } | { rejected: string };
 
-/** Finds out what to run, with the folders of `path` to look for programs in. Runs nothing. */
+/** Resolves a job's command to a program, which is searched for in the folders of `path`. Runs nothing. */
 export async function prepareCommand(command: JobCommand, directory: string, path: string): Promise<Invocation> {
   if (!(await isFolder(directory))) return { rejected: 'its working directory does not exist' };
   switch (command.kind) {
@@ -32,19 +32,19 @@ async function prepareProgram(argv: string[], directory: string, path: string): 
   return found === null ? { rejected: `${name} cannot be run: ${problem}` } : { program: found, args };
 }
 
-/** A script needs no permission to be executed: it is given to its interpreter, as a batch system would. */
+/** Passes a script to its interpreter, as a batch system does, so that it need not be executable. */
 async function prepareScript(script: string, args: string[], directory: string): Promise<Invocation> {
-  if (isAbsolute(script)) return { rejected: scriptRefusal.absolute(script) };
+  if (isAbsolute(script)) return { rejected: scriptErrors.absolute(script) };
   const file = resolve(directory, script);
-  const [home, target] = await Promise.all([realpath(directory), realpath(file).catch(() => null)]);
-  if (isOutside(directory, file) || (target !== null && isOutside(home, target))) {
-    return { rejected: scriptRefusal.outside(script) };
+  const [realDirectory, target] = await Promise.all([realpath(directory), realpath(file).catch(() => null)]);
+  if (isOutside(directory, file) || (target !== null && isOutside(realDirectory, target))) {
+    return { rejected: scriptErrors.outside(script) };
   }
-  if (target === null || !(await isFile(target))) return { rejected: scriptRefusal.absent(script) };
+  if (target === null || !(await isFile(target))) return { rejected: scriptErrors.absent(script) };
   const firstLine = await readFirstLine(target);
-  const rejected = firstLineRefusal(script, firstLine);
+  const rejected = firstLineError(script, firstLine);
   if (rejected !== null) return { rejected };
-  // As the kernel reads it: the interpreter, and all the rest as one argument.
+  // As in the kernel: the interpreter, and the rest of the line as a single argument.
   const [, interpreter = '', argument] = /^#!\s*(\S*)\s*(.*?)\s*$/.exec(firstLine) ?? [];
   const { found, problem } = await findProgram(resolve(directory, interpreter), directory, '');
   if (found === null) return { rejected: `${script} cannot be run by ${interpreter}: ${problem}` };
@@ -68,8 +68,8 @@ async function findProgram(
 }
 
 function isOutside(folder: string, path: string): boolean {
-  const way = relative(folder, path);
-  return way === '..' || way.startsWith(`..${sep}`) || isAbsolute(way);
+  const relativePath = relative(folder, path);
+  return relativePath === '..' || relativePath.startsWith(`..${sep}`) || isAbsolute(relativePath);
 }
 
 async function readFirstLine(path: string): Promise<string> {
@@ -84,11 +84,11 @@ async function readFirstLine(path: string): Promise<string> {
 
 const isFile = (path: string) =>
   stat(path)
-    .then((found) => found.isFile())
+    .then((stats) => stats.isFile())
     .catch(() => false);
 const isFolder = (path: string) =>
   stat(path)
-    .then((found) => found.isDirectory())
+    .then((stats) => stats.isDirectory())
     .catch(() => false);
 const isExecutable = (path: string) =>
   access(path, constants.X_OK)

@@ -3,147 +3,150 @@ import { join } from 'node:path';
 import { assertNever, BursarError, systemErrorCode } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine } from '../engine.ts';
-import { endCancelledUnstarted, type JobLimits } from './ending.ts';
+import { endCancelledWithoutStart, type JobLimits } from './job-end.ts';
 import { createJobList, type LocalJob } from './job-list.ts';
 import { signalProcess } from './processes.ts';
-import { claim, markCancelled, publishRequest, readStart } from './records.ts';
+import { claimJob, publishRequest, readStart, requestCancellation } from './records.ts';
 import { createScheduler } from './scheduler.ts';
 
 export interface LocalEngineOptions extends JobLimits {
-  /** The engine's own folder, for its records; no other engine may use it at the same time. */
+  /** The folder of the engine's records. No other engine may use it at the same time. */
   directory: string;
-  /** How many cores the jobs that run at one time may ask for together. */
+  /** The number of cores that all running jobs together may use. */
   cores: number;
   now?: () => number;
 }
 
 /**
- * Runs jobs as processes of this machine. All that it knows is in its folder: a new engine on the same folder goes
- * on where an earlier one was stopped or killed. It keeps jobs apart from Bursar's secrets and from each other's
- * cores, but they run as the same user: it is no wall against a hostile one.
+ * Runs jobs as processes of this machine. Its whole state is in its folder: a new engine on the same folder continues
+ * where an earlier one was stopped or killed. Jobs see none of Bursar's environment and share no cores, but all run as
+ * the same user: this is no protection against a malicious job.
  */
 export function createLocalEngine(options: LocalEngineOptions): Engine {
   const { directory, cores, memoryMb, outputKb, killGraceSeconds, now = Date.now } = options;
   const listeners: (() => void)[] = [];
-  let trouble: string | null = null;
-  const onTrouble = (text: string) => {
-    trouble = text;
+  let lastError: string | null = null;
+  const onError = (message: string) => {
+    lastError = message;
   };
-  const list = createJobList({ directory, cores, now, onTrouble });
+  const list = createJobList({ directory, cores, now, onError });
   const scheduler = createScheduler({
     list,
     cores,
     limits: { memoryMb, outputKb, killGraceSeconds },
     cacheFolder: join(directory, '.cache'),
-    onTrouble,
+    onError,
     onChange: () => {
-      for (const wake of listeners) wake();
+      for (const listener of listeners) listener();
     },
   });
 
   return {
     open: (signal) =>
-      guard(signal, async () => {
+      withRecords(signal, async () => {
         await mkdir(directory, { recursive: true, mode: 0o700 });
-        await scheduler.withList(list.readAll);
+        await scheduler.withExclusiveList(list.loadAll);
       }),
 
     submit: (job, signal) =>
-      guard(signal, async () => {
+      withRecords(signal, async () => {
         const { jobId } = job;
-        // The id becomes the name of a folder.
+        // The id becomes a folder name.
         if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(jobId)) {
-          throw new BursarError('job_refused', `The job id ${JSON.stringify(jobId)} cannot be the name of a folder`);
+          throw new BursarError(
+            'job_refused',
+            `The job id ${JSON.stringify(jobId)} cannot be a folder name: use letters, digits, dots, dashes and underscores`,
+          );
         }
         if (list.get(jobId) === undefined) {
-          await publishRequest(list.folderOf(jobId), { sequence: list.nextSequence(), job });
-          await scheduler.withList(async () => {
-            if (list.get(jobId) === undefined) await list.read(jobId);
+          await publishRequest(list.folderFor(jobId), { sequence: list.nextSequence(), job });
+          await scheduler.withExclusiveList(async () => {
+            if (list.get(jobId) === undefined) await list.load(jobId);
           });
         }
-        return ownId(jobId);
+        return toRef(jobId);
       }),
 
     find: (jobIds, signal) =>
-      guard(signal, async () => {
-        const known = jobIds.filter((jobId) => list.get(jobId) !== undefined);
-        return new Map(known.map((jobId) => [jobId, ownId(jobId)]));
+      withRecords(signal, async () => {
+        const found = jobIds.filter((jobId) => list.get(jobId) !== undefined);
+        return new Map(found.map((jobId) => [jobId, toRef(jobId)]));
       }),
 
-    // A supervisor claims its job before it runs it: nothing can run twice, so nothing need be held back.
+    // A supervisor claims its job before it runs it, so that no job can run twice and none needs to be held back.
     release: async () => undefined,
     discard: async () => undefined,
-    // Its records are its memory: it forgets nothing.
+    // The records are durable, so that no job goes missing.
     inspectMissing: async () => new Map(),
 
     observe: (_expected, signal) =>
-      guard(signal, async () => {
-        trouble = null;
-        return (await scheduler.lookAtAll()).map(observationOf);
+      withRecords(signal, async () => {
+        lastError = null;
+        return (await scheduler.refreshAll()).map(toObservation);
       }),
 
     cancel: (jobId, signal) =>
-      guard(signal, async () => {
+      withRecords(signal, async () => {
         const job = list.get(jobId);
-        if (job === undefined || job.standing.kind === 'finished') return;
-        await withdraw(job, now());
-        scheduler.lookAt(job);
+        if (job === undefined || job.state.kind === 'finished') return;
+        await cancelJob(job, now());
+        scheduler.refresh(job);
       }),
 
     forget: (jobIds, signal) =>
-      guard(signal, () =>
-        scheduler.withList(async () => {
+      withRecords(signal, () =>
+        scheduler.withExclusiveList(async () => {
           for (const jobId of jobIds) await list.forget(jobId);
         }),
       ),
 
     health: (signal) =>
-      guard(signal, async () => {
+      withRecords(signal, async () => {
         try {
           await writeFile(join(directory, '.health'), `${now()}\n`);
         } catch (error) {
-          return { ok: false, detail: `its folder cannot be written (${systemErrorCode(error)})` };
+          return { ok: false, detail: `its folder is not writable (${systemErrorCode(error)})` };
         }
-        const counts = `${list.having('running').length} running, ${list.having('queued').length} queued`;
+        const counts = `${list.listByState('running').length} running, ${list.listByState('queued').length} queued`;
         const detail = `${scheduler.coresInUse()} of ${cores} cores in use, ${counts}`;
-        return { ok: true, detail: trouble === null ? detail : `${detail}; last trouble: ${trouble}` };
+        return { ok: true, detail: lastError === null ? detail : `${detail}; last error: ${lastError}` };
       }),
 
-    onChange: (wake) => {
-      listeners.push(wake);
+    onChange: (listener) => {
+      listeners.push(listener);
     },
 
     close: () => scheduler.stop(),
   };
 }
 
-const ownId = (jobId: string) => `local:${jobId}`;
+const toRef = (jobId: string) => `local:${jobId}`;
 
-/** Whoever claims a job decides whether it runs: withdrawn in time, it never does; too late, its supervisor ends it. */
-async function withdraw({ folder }: LocalJob, at: number): Promise<void> {
-  if (await claim(folder, { kind: 'withdrawn', end: endCancelledUnstarted(at) })) return;
+/** Claims the job so that it never runs. If a supervisor has claimed it before, tells the supervisor to end it. */
+async function cancelJob({ folder }: LocalJob, at: number): Promise<void> {
+  if (await claimJob(folder, { kind: 'withdrawn', end: endCancelledWithoutStart(at) })) return;
   const start = await readStart(folder);
   if (typeof start !== 'object' || start.kind !== 'supervised') return;
-  // The mark before the signal: a supervisor that sees the one and not the other still does right.
-  await markCancelled(folder);
+  // Record the request before the signal: the supervisor then knows that the owner cancelled, and acts even without the signal.
+  await requestCancellation(folder);
   await signalProcess(start.supervisor, 'SIGTERM');
 }
 
-function observationOf({ jobId, standing }: LocalJob): Observation {
+function toObservation({ jobId, state: standing }: LocalJob): Observation {
   switch (standing.kind) {
     case 'queued':
-      return { jobId, ref: ownId(jobId), kind: 'queued', held: false };
+      return { jobId, ref: toRef(jobId), kind: 'queued', held: false };
     case 'running':
-      return { jobId, ref: ownId(jobId), kind: 'running', startedAt: standing.startedAt };
+      return { jobId, ref: toRef(jobId), kind: 'running', startedAt: standing.startedAt };
     case 'finished':
-      return { jobId, ref: ownId(jobId), kind: 'finished', ...standing.end };
+      return { jobId, ref: toRef(jobId), kind: 'finished', ...standing.end };
     default:
       return assertNever(standing);
   }
 }
 
-/** The one kind of failure that this engine can have: its records are out of reach for the moment. */
-async function guard<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+/** Turns any failure into the only one that this engine has: its records cannot be read or written at the moment. */
+async function withRecords<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
   try {
     return await work();

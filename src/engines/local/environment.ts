@@ -1,14 +1,14 @@
-import { userInfo } from 'node:os';
 import { delimiter, isAbsolute } from 'node:path';
+import { defaultPath, userName } from '../../shell/base-environment.ts';
 import type { EngineJob } from '../engine.ts';
 
-/** The environment of a job: nothing of Bursar's own, which may hold secrets, but where to look for programs. */
+/** The environment of a job. Of Bursar's own environment, which may contain secrets, only PATH is passed on. */
 export function jobEnvironment(job: EngineJob): { PATH: string; TMPDIR: string } & Record<string, string> {
   const user = userName();
   return {
-    PATH: programPath(process.env.PATH),
+    PATH: jobSearchPath(process.env.PATH),
     HOME: job.workspace.directory,
-    TMPDIR: scratchFolderOf(job),
+    TMPDIR: scratchFolder(job),
     LANG: 'C.UTF-8',
     USER: user,
     LOGNAME: user,
@@ -19,31 +19,21 @@ export function jobEnvironment(job: EngineJob): { PATH: string; TMPDIR: string }
   };
 }
 
-/** A supervisor must not carry a job's id: it would be taken for one of the job's processes. */
+/** The environment of a supervisor. It must not contain a job id, or the supervisor would be taken for a process of the job. */
 export function supervisorEnvironment(cacheFolder: string): Record<string, string> {
-  // The cache halves the time it takes to start.
-  return { PATH: process.env.PATH ?? usualPath, NODE_COMPILE_CACHE: cacheFolder };
+  // The compile cache halves the start-up time.
+  return { PATH: process.env.PATH ?? defaultPath, NODE_COMPILE_CACHE: cacheFolder };
 }
 
-/** The job's own folder for temporary files: beside the workspace, so that it is no part of the results. */
-export function scratchFolderOf(job: EngineJob): string {
+/** The job's folder for temporary files, outside its working directory so that it is not part of the results. */
+export function scratchFolder(job: EngineJob): string {
   return `${job.workspace.directory}.tmp`;
 }
 
-const usualPath = '/usr/local/bin:/usr/bin:/bin';
-
-/** Bursar's PATH without what npm has put in front: a job must not come to depend on Bursar's own tools. */
-export function programPath(path: string | undefined): string {
+/** Bursar's PATH without the folders that npm adds, so that jobs cannot depend on Bursar's own tools. */
+export function jobSearchPath(path: string | undefined): string {
   const folders = (path ?? '')
     .split(delimiter)
     .filter((folder) => isAbsolute(folder) && !/\bnode_modules\b/.test(folder));
-  return folders.join(delimiter) || usualPath;
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return String(process.getuid?.() ?? 'unknown'); // a container may run as a user without a name
-  }
+  return folders.join(delimiter) || defaultPath;
 }

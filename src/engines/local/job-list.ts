@@ -1,32 +1,32 @@
 import { join } from 'node:path';
 import { systemErrorCode } from '../../domain/errors.ts';
-import { examine, type LocalJobState, withdrawDamaged } from './examine.ts';
+import type { EngineJob } from '../engine.ts';
+import { endDamagedRequest, type LocalJobState, readJobState } from './job-state.ts';
 import { hasRecord, listRecords, readRequest, removeRecord } from './records.ts';
-import { coresNeeded } from './slots.ts';
 
 export interface LocalJob {
   jobId: string;
   folder: string;
   sequence: number;
   cores: number;
-  standing: LocalJobState;
+  state: LocalJobState;
 }
 
-/** The engine's jobs as they were when last looked at. The records are the truth; this is a copy to work with. */
+/** An in-memory copy of the job records, as of the last refresh. */
 export interface JobList {
-  /** Reads all records. One that cannot be read is left out, and told in `trouble`. */
-  readAll(): Promise<void>;
-  /** Reads the record of one job, which is there. */
-  read(jobId: string): Promise<void>;
-  /** Looks again. True when the job is not where it was. What cannot be read now changes nothing. */
+  /** Loads all records. Skips a record that cannot be read, and reports it to `onError`. */
+  loadAll(): Promise<void>;
+  /** Loads the record of one job, which must exist. */
+  load(jobId: string): Promise<void>;
+  /** Reads the state of a job again. Returns true if it changed. A record that cannot be read changes nothing. */
   refresh(job: LocalJob): Promise<boolean>;
-  /** Lets go of a job that is finished, and of its record; does nothing to any other. */
+  /** Removes a finished job and its record. Has no effect on any other job. */
   forget(jobId: string): Promise<void>;
   get(jobId: string): LocalJob | undefined;
   all(): LocalJob[];
-  /** In the order of submission. */
-  having(kind: LocalJobState['kind']): LocalJob[];
-  folderOf(jobId: string): string;
+  /** Lists jobs in the order of submission. */
+  listByState(kind: LocalJobState['kind']): LocalJob[];
+  folderFor(jobId: string): string;
   nextSequence(): number;
 }
 
@@ -34,10 +34,10 @@ export interface JobListOptions {
   directory: string;
   cores: number;
   now: () => number;
-  onTrouble(trouble: string): void;
+  onError(message: string): void;
 }
 
-export function createJobList({ directory, cores, now, onTrouble }: JobListOptions): JobList {
+export function createJobList({ directory, cores, now, onError }: JobListOptions): JobList {
   const jobs = new Map<string, LocalJob>();
   const folderOf = (jobId: string) => join(directory, jobId);
   let lastSequence = 0;
@@ -46,51 +46,56 @@ export function createJobList({ directory, cores, now, onTrouble }: JobListOptio
     const folder = folderOf(jobId);
     const request = await readRequest(folder);
     const isReadable = typeof request === 'object';
-    let standing = await examine(folder, jobId, now);
-    if (standing.kind === 'queued' && !isReadable) standing = await withdrawDamaged(folder, jobId, now);
-    // How many cores a job uses whose request is unreadable, nobody knows: it might be all of them.
-    const needed = isReadable ? coresNeeded(request.job, cores) : cores;
+    let standing = await readJobState(folder, jobId, now);
+    if (standing.kind === 'queued' && !isReadable) standing = await endDamagedRequest(folder, jobId, now);
+    // A job with an unreadable request may use any number of cores: assume all of them.
+    const usedCores = isReadable ? coresNeeded(request.job, cores) : cores;
     const sequence = isReadable ? request.sequence : 0;
-    jobs.set(jobId, { jobId, folder, sequence, cores: needed, standing });
+    jobs.set(jobId, { jobId, folder, sequence, cores: usedCores, state: standing });
     lastSequence = Math.max(lastSequence, sequence);
   }
 
   return {
-    read,
+    load: read,
 
-    async readAll() {
+    async loadAll() {
       for (const jobId of await listRecords(directory)) {
         await read(jobId).catch((error) =>
-          onTrouble(`the record of job ${jobId} is unreadable (${systemErrorCode(error)})`),
+          onError(`the record of job ${jobId} is unreadable (${systemErrorCode(error)})`),
         );
       }
     },
 
     async refresh(job) {
-      if (job.standing.kind === 'finished' || jobs.get(job.jobId) !== job) return false;
-      const before = job.standing.kind;
+      if (job.state.kind === 'finished' || jobs.get(job.jobId) !== job) return false;
+      const previousKind = job.state.kind;
       try {
-        job.standing = await examine(job.folder, job.jobId, now);
-        // Somebody has removed the record by hand: the engine does not have this job any more.
-        if (job.standing.kind === 'queued' && !(await hasRecord(job.folder))) jobs.delete(job.jobId);
+        job.state = await readJobState(job.folder, job.jobId, now);
+        // The record was removed by hand: the engine no longer has this job.
+        if (job.state.kind === 'queued' && !(await hasRecord(job.folder))) jobs.delete(job.jobId);
       } catch (error) {
-        onTrouble(`job ${job.jobId} cannot be looked at (${systemErrorCode(error)})`);
+        onError(`job ${job.jobId} cannot be read (${systemErrorCode(error)})`);
       }
-      return job.standing.kind !== before || !jobs.has(job.jobId);
+      return job.state.kind !== previousKind || !jobs.has(job.jobId);
     },
 
     async forget(jobId) {
       const job = jobs.get(jobId);
-      if (job?.standing.kind !== 'finished') return;
+      if (job?.state.kind !== 'finished') return;
       await removeRecord(job.folder);
       jobs.delete(jobId);
     },
 
     get: (jobId) => jobs.get(jobId),
     all: () => [...jobs.values()],
-    having: (kind) =>
-      [...jobs.values()].filter((job) => job.standing.kind === kind).sort((a, b) => a.sequence - b.sequence),
-    folderOf,
+    listByState: (kind) =>
+      [...jobs.values()].filter((job) => job.state.kind === kind).sort((a, b) => a.sequence - b.sequence),
+    folderFor: folderOf,
     nextSequence: () => ++lastSequence,
   };
+}
+
+/** The cores that a job occupies. A job that requests more than exist gets all of them, and runs alone. */
+export function coresNeeded(job: Pick<EngineJob, 'nodes' | 'coresPerNode'>, cores: number): number {
+  return Math.min(job.nodes * job.coresPerNode, cores);
 }

@@ -9,73 +9,72 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 export interface OutputOptions {
-  /** Where the output goes. Anything there is replaced. */
+  /** The file that receives the output. An existing file is replaced. */
   file: string;
-  /** A path for the pipe, which is there only for a moment. */
+  /** A path for the named pipe, which is removed as soon as it is open. */
   pipe: string;
-  /** The file never grows beyond this. */
-  capBytes: number;
-  /** Called once, when the job has written more than fits. What is too much is read and thrown away. */
+  /** The file never grows beyond this size. */
+  maxBytes: number;
+  /** Called once, when the job has written more than `maxBytes`. The excess is read and dropped. */
   onExceeded(): void;
   onFailure(error: Error): void;
 }
 
 export interface Output {
-  /** The end to give to the job. */
+  /** The file descriptor to pass to the job. */
   writeEnd: number;
-  /** Gives up Bursar's own write end, so that the output ends with the job, and starts reading. */
+  /** Starts reading. Closes the write end of this process, so that the output ends with the job. */
   read(): void;
   /**
-   * Resolves when all has been read and is durable; after that many milliseconds even if somebody still holds
-   * the pipe open. Repeating it changes nothing.
+   * Resolves when all output has been read and is durable, or at the timeout if a process still holds the pipe open.
+   * Safe to repeat.
    */
-  finish(patienceMs: number): Promise<void>;
+  finish(timeoutMs: number): Promise<void>;
 }
 
 /**
- * One of a job's output streams, on its way through a named pipe into a file. It is not one of Node's own pipes,
- * because those are sockets: a job that writes to /dev/stdout or /dev/stderr by name, as shell scripts do, would
- * fail on a socket.
+ * Copies an output stream of a job through a named pipe into a file. Node's own pipes are sockets, on which a job that
+ * opens /dev/stdout or /dev/stderr by name, as shell scripts do, would fail.
  */
 export async function openOutput(options: OutputOptions): Promise<Output> {
   await mkdir(dirname(options.file), { recursive: true });
-  // Never written through a link that came with the zip.
+  // Remove any symbolic link from the zip, so that output is never written through it.
   await rm(options.file, { force: true });
   const file = openSync(options.file, 'wx', 0o600);
   const { readEnd, writeEnd } = await openPipe(options.pipe);
   const { promise: ended, resolve: end } = Promise.withResolvers<void>();
   let socket: Socket | null = null;
-  let left = options.capBytes;
+  let bytesLeft = options.maxBytes;
   let isExceeded = false;
   let isFailed = false;
   let finishing: Promise<void> | null = null;
 
-  function keep(chunk: Buffer): void {
-    if (chunk.length > left && !isExceeded) {
+  function write(chunk: Buffer): void {
+    if (chunk.length > bytesLeft && !isExceeded) {
       isExceeded = true;
       options.onExceeded();
     }
-    let part = chunk.subarray(0, left);
-    left -= part.length;
-    // Synchronously: a disk that is slower than the job slows the job down, instead of filling the memory.
+    let part = chunk.subarray(0, bytesLeft);
+    bytesLeft -= part.length;
+    // Write synchronously: a slow disk then slows the job down instead of filling the memory.
     while (part.length > 0) part = part.subarray(writeSync(file, part));
   }
 
   function fail(error: unknown): void {
     if (isFailed) return;
     isFailed = true;
-    left = 0;
+    bytesLeft = 0;
     options.onFailure(error instanceof Error ? error : new Error(String(error)));
   }
 
-  async function finish(patienceMs: number): Promise<void> {
+  async function finish(timeoutMs: number): Promise<void> {
     if (socket === null) {
       closeSync(writeEnd);
       closeSync(readEnd);
     } else {
-      const enough = new AbortController();
-      await Promise.race([ended, sleep(patienceMs, undefined, { signal: enough.signal }).catch(() => {})]);
-      enough.abort();
+      const timer = new AbortController();
+      await Promise.race([ended, sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => {})]);
+      timer.abort();
       socket.destroy();
     }
     try {
@@ -93,7 +92,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
       socket = new Socket({ fd: readEnd, readable: true, writable: false });
       socket.on('data', (chunk) => {
         try {
-          if (!isFailed) keep(chunk);
+          if (!isFailed) write(chunk);
         } catch (error) {
           fail(error);
         }
@@ -101,8 +100,8 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
       socket.on('error', fail);
       socket.on('close', () => end());
     },
-    finish: (patienceMs) => {
-      finishing ??= finish(patienceMs);
+    finish: (timeoutMs) => {
+      finishing ??= finish(timeoutMs);
       return finishing;
     },
   };
@@ -111,7 +110,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
 async function openPipe(path: string): Promise<{ readEnd: number; writeEnd: number }> {
   await rm(path, { force: true });
   await run('mkfifo', ['-m', '600', path], { timeout: 10_000 });
-  // The read end first, and without waiting: opening either end alone would wait for the other one.
+  // Open the read end first and non-blocking: opening one end alone would block until the other one is open.
   const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const writeEnd = openSync(path, constants.O_WRONLY);
   rmSync(path);

@@ -1,26 +1,26 @@
-/** A process for good: the mark tells it from a later one that was given the same number. */
+/** Identifies a process permanently: the mark distinguishes it from a later process with the same pid. */
 export interface ProcessId {
   pid: number;
-  /** Null when it was gone before it could be looked at. */
+  /** Derived from the start time. Null if the process ended before it could be read. */
   mark: string | null;
 }
 
-/** What belongs to a job: the process group (and session) of its leader, and whatever carries its id. */
+/** Selects the processes of a job: the process group and session of its leader, and all processes with its id in their environment. */
 export interface JobProcesses {
   jobId: string;
   leader: ProcessId | null;
 }
 
-/** What a table finds of a job. Processes that have ended but were not yet waited for are left out. */
+/** The processes of a job that were found, without zombies. */
 export interface FoundProcesses {
-  /** The process group, if it is still the job's. */
+  /** The process group, if it still belongs to the job. */
   group: number | null;
   processes: { pid: number; residentKb: number }[];
 }
 
-/** How to look at processes; one for each kind of operating system. */
+/** Reads the process table; one implementation for each kind of operating system. */
 export interface ProcessTable {
-  /** Null when there is no such process; `ended` when it was only not yet waited for. */
-  look(pid: number): Promise<{ mark: string; ended: boolean } | null>;
-  find(job: JobProcesses): Promise<FoundProcesses>;
+  /** Returns null if there is no such process. */
+  read(pid: number): Promise<{ mark: string; isZombie: boolean } | null>;
+  findJobProcesses(job: JobProcesses): Promise<FoundProcesses>;
 }

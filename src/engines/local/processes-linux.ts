@@ -2,42 +2,42 @@ import { readdirSync, readFileSync } from 'node:fs';
 import type { FoundProcesses, ProcessTable } from './process-table.ts';
 
 /*
- * Reading /proc waits for no disk, so it is done synchronously: a scan takes some ten microseconds a process,
- * many times less than through the thread pool.
+ * /proc is read synchronously, because it never waits for a disk: a scan takes about ten microseconds for each process,
+ * many times less than with the thread pool.
  */
 
 export const linuxProcesses: ProcessTable = {
-  async look(pid) {
+  async read(pid) {
     return readStat(pid);
   },
 
-  async find({ jobId, leader }) {
-    const group = leader === null ? null : ownGroup(leader.pid, leader.mark);
+  async findJobProcesses({ jobId, leader }) {
+    const group = leader === null ? null : jobGroup(leader.pid, leader.mark);
     const found: FoundProcesses = { group, processes: [] };
     for (const name of readdirSync('/proc')) {
       const pid = Number(name);
       if (!Number.isInteger(pid)) continue;
       const stat = readStat(pid);
-      if (stat === null || stat.ended) continue;
+      if (stat === null || stat.isZombie) continue;
       const isMember = group !== null && (stat.group === group || stat.session === group);
-      if (isMember || carries(pid, jobId)) found.processes.push({ pid, residentKb: readResidentKb(pid) });
+      if (isMember || hasJobId(pid, jobId)) found.processes.push({ pid, residentKb: readResidentKb(pid) });
     }
     return found;
   },
 };
 
 /**
- * The leader's number as that of its group, unless it names other processes by now: the number is free again
- * only when the whole group is gone, and then a process of that number is not the leader.
+ * Returns the leader's pid, which is also the id of its group, unless it has been reused: the kernel reuses the number
+ * only after the whole group has ended, and then a process with that pid has another mark.
  */
-function ownGroup(pid: number, mark: string | null): number | null {
+function jobGroup(pid: number, mark: string | null): number | null {
   if (mark !== null && !mark.startsWith(bootId)) return null;
   const stat = readStat(pid);
   return stat === null || stat.mark === mark ? pid : null;
 }
 
 interface Stat {
-  ended: boolean;
+  isZombie: boolean;
   group: number;
   session: number;
   mark: string;
@@ -45,24 +45,24 @@ interface Stat {
 
 function readStat(pid: number): Stat | null {
   const text = readOrEmpty(`/proc/${pid}/stat`);
-  // The second field is the program's name in parentheses, which may itself hold spaces and parentheses.
+  // The second field is the program name in parentheses, which may itself contain spaces and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state, , group, session] = fields;
   const startTicks = fields[19];
   if (state === undefined || startTicks === undefined) return null;
   return {
-    ended: state === 'Z' || state === 'X',
+    isZombie: state === 'Z' || state === 'X',
     group: Number(group),
     session: Number(session),
     mark: `${bootId}${startTicks}`,
   };
 }
 
-/** Ticks count from the start of the machine, and start again with it. */
+/** Start times are ticks since boot, so that a mark is unique only together with the boot id. */
 const bootId = `${readOrEmpty('/proc/sys/kernel/random/boot_id').trim()}/`;
 
-/** Strays that have left the group and the session still have the environment they were started with. */
-function carries(pid: number, jobId: string): boolean {
+/** Processes that left the group and the session still have the environment that they were started with. */
+function hasJobId(pid: number, jobId: string): boolean {
   return `\0${readOrEmpty(`/proc/${pid}/environ`)}`.includes(`\0BURSAR_JOB_ID=${jobId}\0`);
 }
 
@@ -70,7 +70,7 @@ function readResidentKb(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readOrEmpty(`/proc/${pid}/status`))?.[1] ?? 0);
 }
 
-/** Empty when the process has ended meanwhile, or is somebody else's. */
+/** Returns an empty string if the process has ended, or belongs to another user. */
 function readOrEmpty(path: string): string {
   try {
     return readFileSync(path, 'latin1');

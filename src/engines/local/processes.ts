@@ -6,18 +6,18 @@ import { psProcesses } from './processes-ps.ts';
 
 const table: ProcessTable = process.platform === 'linux' ? linuxProcesses : psProcesses;
 
-/** To be called while the process is known to be this one and no other. */
-export async function identify(pid: number): Promise<ProcessId> {
-  const seen = await table.look(pid);
-  return { pid, mark: seen?.mark ?? null };
+/** Call this only while the pid cannot have been reused. */
+export async function identifyProcess(pid: number): Promise<ProcessId> {
+  const entry = await table.read(pid);
+  return { pid, mark: entry?.mark ?? null };
 }
 
 export async function isAlive(id: ProcessId): Promise<boolean> {
-  const seen = await table.look(id.pid);
-  return seen !== null && !seen.ended && seen.mark === id.mark;
+  const entry = await table.read(id.pid);
+  return entry !== null && !entry.isZombie && entry.mark === id.mark;
 }
 
-/** True also for an ended process, and for a later one of the same number: for when keeping too much is harmless. */
+/** True also for a zombie, and for a later process with the same pid. */
 export function processExists(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -27,62 +27,62 @@ export function processExists(pid: number): boolean {
   }
 }
 
-/** Does nothing to a process that has ended, or to a later one of the same number. */
+/** Has no effect on a process that has ended, or on a later one with the same pid. */
 export async function signalProcess(id: ProcessId, signal: NodeJS.Signals): Promise<void> {
-  if (await isAlive(id)) send(id.pid, signal);
+  if (await isAlive(id)) sendSignal(id.pid, signal);
 }
 
-/** Memory that the job's processes hold together, in KiB; what they share is counted for each. */
-export async function residentKb(job: JobProcesses): Promise<number> {
-  const { processes } = await table.find(job);
+/** The resident memory of all processes of the job, in KiB. Shared memory is counted once for each process. */
+export async function readResidentKb(job: JobProcesses): Promise<number> {
+  const { processes } = await table.findJobProcesses(job);
   return processes.reduce((sum, { residentKb }) => sum + residentKb, 0);
 }
 
-/** Asks all of the job's processes to end, and waits until they have. False after that many milliseconds. */
-export async function terminateJob(job: JobProcesses, patienceMs: number): Promise<boolean> {
-  // A process that is stopped would not notice that it was asked to end.
+/** Sends SIGTERM to all processes of the job and waits until they have ended. Returns false at the timeout. */
+export async function terminateJob(job: JobProcesses, timeoutMs: number): Promise<boolean> {
+  // A stopped process handles SIGTERM only after SIGCONT.
   await signalJob(job, 'SIGTERM', 'SIGCONT').catch(() => 0);
-  return repeat(patienceMs, async () => (await table.find(job)).processes.length === 0);
+  return retryUntil(timeoutMs, async () => (await table.findJobProcesses(job)).processes.length === 0);
 }
 
 /**
- * Kills all of the job's processes and waits until they are gone. False when some would not go (they hang in the
- * kernel). A job that sets out to hide a process, with a new session and an empty environment, can.
+ * Kills all processes of the job and waits until they have ended. Returns false if some have not (they hang in the
+ * kernel). A job can hide a process deliberately, with a new session and an empty environment.
  */
-export async function killJob(job: JobProcesses, patienceMs = 5_000): Promise<boolean> {
-  let emptyLooks = 0;
-  return repeat(patienceMs, async () => {
-    // A process that is just starting another program has no environment for a moment: one empty look is not enough.
-    emptyLooks = (await signalJob(job, 'SIGKILL')) === 0 ? emptyLooks + 1 : 0;
-    return emptyLooks >= 2;
+export async function killJob(job: JobProcesses, timeoutMs = 5_000): Promise<boolean> {
+  let emptyScans = 0;
+  return retryUntil(timeoutMs, async () => {
+    // A process has no environment for a moment during exec, so that one empty scan is not enough.
+    emptyScans = (await signalJob(job, 'SIGKILL')) === 0 ? emptyScans + 1 : 0;
+    return emptyScans >= 2;
   });
 }
 
-/** Signals all of the job's processes. The answer is how many there were. */
+/** Signals all processes of the job. Returns their number. */
 async function signalJob(job: JobProcesses, ...signals: NodeJS.Signals[]): Promise<number> {
-  const { group, processes } = await table.find(job);
+  const { group, processes } = await table.findJobProcesses(job);
   for (const signal of signals) {
-    // The group at one stroke, so that none of it escapes by forking; the strays one by one.
-    if (group !== null) send(-group, signal);
-    for (const { pid } of processes) send(pid, signal);
+    // Signal the group in one call, so that no process escapes by forking; then those that left the group.
+    if (group !== null) sendSignal(-group, signal);
+    for (const { pid } of processes) sendSignal(pid, signal);
   }
   return processes.length;
 }
 
-async function repeat(patienceMs: number, attempt: () => Promise<boolean>): Promise<boolean> {
-  const deadline = performance.now() + patienceMs;
+async function retryUntil(timeoutMs: number, attempt: () => Promise<boolean>): Promise<boolean> {
+  const deadline = performance.now() + timeoutMs;
   for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 2, 200)) {
     if (await attempt().catch(() => false)) return true;
-    const leftMs = deadline - performance.now();
-    if (leftMs <= 0) return false;
-    await sleep(Math.min(pauseMs, leftMs));
+    const remainingMs = deadline - performance.now();
+    if (remainingMs <= 0) return false;
+    await sleep(Math.min(pauseMs, remainingMs));
   }
 }
 
-function send(target: number, signal: NodeJS.Signals): void {
+function sendSignal(target: number, signal: NodeJS.Signals): void {
   try {
     process.kill(target, signal);
   } catch {
-    // It has ended in the meantime, or (as a group of ended processes on macOS) cannot be signalled any more.
+    // The target has ended, or is a group of zombies, which macOS refuses to signal.
   }
 }

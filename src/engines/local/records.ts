@@ -4,75 +4,77 @@ import { systemErrorCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { syncFolder } from '../../files/sync-folder.ts';
 import type { EngineJob } from '../engine.ts';
-import { isLeftover, publishFolder, retireFolder, writeOnce, writeOver, writerOf } from './durable.ts';
+import { isLeftover, publishFolder, removeFolder, replaceFile, writeOnce, writerPid } from './durable-files.ts';
 import type { ProcessId } from './process-table.ts';
 import { processExists } from './processes.ts';
 
 /**
- * A job is a folder named after it. Its files appear in this order, each complete or not at all, and say what
- * has become of the job; nothing else does:
+ * Each job is a folder named after its id. Its files are the only source of the job's state. They appear in this order,
+ * each one complete or absent:
  *
- *   request.json   the engine has the job (the folder appears together with this file)
- *   start.json     somebody has claimed it: the one supervisor that may run it, or whoever withdrew it
- *   group.json     the processes it runs as
- *   cancel         its owner wants it to end
- *   exit.json      how it ended
+ *   request.json   the engine has accepted the job (the folder appears together with this file)
+ *   start.json     the job is claimed: by the one supervisor that may run it, or by a cancellation
+ *   group.json     the job's process group
+ *   cancel         the owner has requested the end of the job
+ *   exit.json      how the job ended
  *
- * start.json and exit.json are written by whoever comes first and never change: a job runs at most once, and
- * ends in one way, however many processes try.
+ * The first process to write start.json or exit.json wins, and the file never changes: a job runs at most once and has
+ * one end, however many processes try.
  */
 const files = { request: 'request.json', start: 'start.json', group: 'group.json', cancel: 'cancel', end: 'exit.json' };
 
 export interface RequestRecord {
-  /** The order in which jobs were submitted, across restarts. */
+  /** The position in the order of submission, across restarts. */
   sequence: number;
   job: EngineJob;
 }
 
 export type StartRecord =
   | { kind: 'supervised'; supervisor: ProcessId; startedAt: number }
-  /** Claimed in order that it never runs. The end is here too, in case of a crash before exit.json is written. */
+  /** Claimed so that the job never runs. Contains the end too, in case of a crash before exit.json is written. */
   | { kind: 'withdrawn'; end: JobEnd };
 
-/** `damaged`: there is a file, but it is not what the engine writes. */
-export type Reading<T> = T | 'absent' | 'damaged';
+/** `damaged`: the file exists, but the engine did not write it like this. */
+export type RecordOrProblem<T> = T | 'absent' | 'damaged';
 
-export const readRequest = (folder: string): Promise<Reading<RequestRecord>> =>
+export const readRequest = (folder: string): Promise<RecordOrProblem<RequestRecord>> =>
   read(join(folder, files.request), (value): value is RequestRecord => isRequest(value, basename(folder)));
-export const readStart = (folder: string): Promise<Reading<StartRecord>> => read(join(folder, files.start), isStart);
-export const readGroup = (folder: string): Promise<Reading<ProcessId>> => read(join(folder, files.group), isProcessId);
-export const readEnd = (folder: string): Promise<Reading<JobEnd>> => read(join(folder, files.end), isEnd);
+export const readStart = (folder: string): Promise<RecordOrProblem<StartRecord>> =>
+  read(join(folder, files.start), isStart);
+export const readGroup = (folder: string): Promise<RecordOrProblem<ProcessId>> =>
+  read(join(folder, files.group), isProcessId);
+export const readEnd = (folder: string): Promise<RecordOrProblem<JobEnd>> => read(join(folder, files.end), isEnd);
 
-/** Afterwards there is a durable record of the job; one that was there before is left as it was. */
+/** After success a durable record of the job exists. An existing record is not changed. */
 export function publishRequest(folder: string, request: RequestRecord): Promise<void> {
   return publishFolder(folder, files.request, JSON.stringify(request));
 }
 
-/** True for the one caller, ever, who decides whether the job runs. */
-export function claim(folder: string, start: StartRecord): Promise<boolean> {
+/** Returns true for exactly one caller: only that caller may run the job or end it without a run. */
+export function claimJob(folder: string, start: StartRecord): Promise<boolean> {
   return writeOnce(join(folder, files.start), JSON.stringify(start));
 }
 
 export function recordGroup(folder: string, leader: ProcessId): Promise<void> {
-  return writeOver(join(folder, files.group), JSON.stringify(leader));
+  return replaceFile(join(folder, files.group), JSON.stringify(leader));
 }
 
-/** Records how the job ended unless that is known already. The answer is the end that stands, for good. */
+/** Records the end of the job unless one is recorded already. Returns the recorded end, which is final. */
 export async function recordEnd(folder: string, end: JobEnd): Promise<JobEnd> {
   const path = join(folder, files.end);
   if (await writeOnce(path, JSON.stringify(end))) return end;
-  const first = await readEnd(folder);
-  if (typeof first === 'object') return first;
-  await writeOver(path, JSON.stringify(end));
+  const earlierEnd = await readEnd(folder);
+  if (typeof earlierEnd === 'object') return earlierEnd;
+  await replaceFile(path, JSON.stringify(end));
   return end;
 }
 
-/** Afterwards the wish to end the job is durable: its supervisor sees it sooner or later even without a signal. */
-export async function markCancelled(folder: string): Promise<void> {
+/** After success the request is durable: the supervisor polls for it, so that a lost signal only delays the end. */
+export async function requestCancellation(folder: string): Promise<void> {
   await writeOnce(join(folder, files.cancel), '');
 }
 
-export async function isMarkedCancelled(folder: string): Promise<boolean> {
+export async function isCancellationRequested(folder: string): Promise<boolean> {
   return exists(join(folder, files.cancel));
 }
 
@@ -80,35 +82,35 @@ export function hasRecord(folder: string): Promise<boolean> {
   return exists(join(folder, files.request));
 }
 
-/** Removes the record at one stroke, so that no supervisor that comes late finds a request without its claim. */
-export const removeRecord = retireFolder;
+/** Removes the record atomically, so that a late supervisor never finds a request without its claim. */
+export const removeRecord = removeFolder;
 
-/** The names of all records, after removing what crashes have left half-written. */
+/** Lists the ids of all recorded jobs, after removing the incomplete files that crashes left. */
 export async function listRecords(directory: string): Promise<string[]> {
-  // A crash may have come between a record and its being durable.
+  // After a crash, a record may be visible but not durable yet.
   await syncFolder(directory);
   const jobIds: string[] = [];
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
     if (isLeftover(entry.name)) await rm(path, { recursive: true, force: true });
-    else if (entry.isDirectory() && !entry.name.startsWith('.') && (await tidyRecord(path))) jobIds.push(entry.name);
+    else if (entry.isDirectory() && !entry.name.startsWith('.') && (await cleanUpRecord(path))) jobIds.push(entry.name);
   }
   return jobIds;
 }
 
-/** False when there is no record in the folder. What the engine did not write is left alone. */
-async function tidyRecord(folder: string): Promise<boolean> {
+/** Removes leftovers of dead writers. Returns false if the folder contains no record. Keeps files of other programs. */
+async function cleanUpRecord(folder: string): Promise<boolean> {
   for (const name of await readdir(folder)) {
-    const writer = writerOf(name);
-    // A supervisor of an earlier life may be about to publish its file.
-    if (writer !== null && !processExists(writer)) await rm(join(folder, name), { force: true });
+    const pid = writerPid(name);
+    // A supervisor that was started before a restart may still be writing its file.
+    if (pid !== null && !processExists(pid)) await rm(join(folder, name), { force: true });
   }
   if ((await hasRecord(folder)) || (await exists(join(folder, files.start)))) return true;
   await rmdir(folder).catch(() => {});
   return false;
 }
 
-async function read<T>(path: string, isValid: (value: unknown) => value is T): Promise<Reading<T>> {
+async function read<T>(path: string, isValid: (value: unknown) => value is T): Promise<RecordOrProblem<T>> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');
@@ -150,10 +152,10 @@ function isRequest(value: unknown, jobId: string): value is RequestRecord {
 
 function isCommand(value: unknown): boolean {
   if (!isObject(value)) return false;
-  const isWords = (words: unknown) => Array.isArray(words) && words.every((word) => typeof word === 'string');
+  const isStringArray = (items: unknown) => Array.isArray(items) && items.every((item) => typeof item === 'string');
   if (value.kind === 'line') return typeof value.line === 'string';
-  if (value.kind === 'script') return typeof value.script === 'string' && isWords(value.args);
-  return value.kind === 'argv' && isWords(value.argv);
+  if (value.kind === 'script') return typeof value.script === 'string' && isStringArray(value.args);
+  return value.kind === 'argv' && isStringArray(value.argv);
 }
 
 function isStart(value: unknown): value is StartRecord {

@@ -1,7 +1,6 @@
 import pLimit from 'p-limit';
-import type { JobLimits } from './ending.ts';
+import type { JobLimits } from './job-end.ts';
 import type { JobList, LocalJob } from './job-list.ts';
-import { whatFits } from './slots.ts';
 import { startSupervisor } from './start-supervisor.ts';
 
 export interface SchedulerOptions {
@@ -10,44 +9,38 @@ export interface SchedulerOptions {
   limits: JobLimits;
   cacheFolder: string;
   onChange(): void;
-  onTrouble(trouble: string): void;
+  onError(message: string): void;
 }
 
-/** Starts queued jobs when there are cores for them. */
+/** Starts queued jobs when enough cores are free. */
 export interface Scheduler {
-  /** Does some work on the list of jobs while nobody else does, and then starts what fits. */
-  withList<T>(work: () => Promise<T>): Promise<T>;
-  /** Looks at one job, in which something has probably changed. */
-  lookAt(job: LocalJob): void;
-  /** Looks at all jobs: supervisors of an earlier life end without telling, or start late. */
-  lookAtAll(): Promise<LocalJob[]>;
+  /** Runs `work` while no other work on the job list runs, and then starts the jobs that fit. */
+  withExclusiveList<T>(work: () => Promise<T>): Promise<T>;
+  /** Refreshes one job that has probably changed. */
+  refresh(job: LocalJob): void;
+  /** Refreshes all jobs: supervisors that an earlier process started report neither their claim nor their end. */
+  refreshAll(): Promise<LocalJob[]>;
   coresInUse(): number;
-  /** After this nothing is started, and nothing is under way. */
+  /** After this no job is started, and no work on the list is in progress. */
   stop(): Promise<void>;
 }
 
-export function createScheduler({
-  list,
-  cores,
-  limits,
-  cacheFolder,
-  onChange,
-  onTrouble,
-}: SchedulerOptions): Scheduler {
-  /** Jobs with a supervisor of ours that is not known to have claimed them, nor to have ended. */
+export function createScheduler(options: SchedulerOptions): Scheduler {
+  const { list, cores, limits, cacheFolder, onChange, onError } = options;
+  /** Jobs whose supervisor, started by this process, is not known to have claimed the job or to have ended. */
   const starting = new Set<string>();
-  const exclusive = pLimit(1);
+  const exclusively = pLimit(1);
   let isStopped = false;
 
   function coresInUse(): number {
-    const beingStarted = list.having('queued').filter(({ jobId }) => starting.has(jobId));
-    return [...list.having('running'), ...beingStarted].reduce((sum, job) => sum + job.cores, 0);
+    const startingJobs = list.listByState('queued').filter(({ jobId }) => starting.has(jobId));
+    return [...list.listByState('running'), ...startingJobs].reduce((sum, job) => sum + job.cores, 0);
   }
 
-  function startWhatFits(): void {
+  function startJobs(): void {
     if (isStopped) return;
-    const queue = list.having('queued').filter(({ jobId }) => !starting.has(jobId));
-    for (const job of whatFits(queue, cores - coresInUse())) start(job);
+    const queue = list.listByState('queued').filter(({ jobId }) => !starting.has(jobId));
+    for (const job of selectStartable(queue, cores - coresInUse())) start(job);
   }
 
   function start(job: LocalJob): void {
@@ -56,39 +49,39 @@ export function createScheduler({
       folder: job.folder,
       cacheFolder,
       limits,
-      onClaim: () => lookAt(job),
-      onGone: (failure) => {
-        if (failure !== null) onTrouble(`job ${job.jobId}: ${failure}`);
-        // In its turn: until it has been looked at, the job keeps its cores.
-        lookAt(job, () => starting.delete(job.jobId));
+      onClaim: () => refresh(job),
+      onExit: (failure) => {
+        if (failure !== null) onError(`job ${job.jobId}: ${failure}`);
+        // Only together with the refresh: until then the job keeps its cores.
+        refresh(job, () => starting.delete(job.jobId));
       },
     });
   }
 
-  function lookAt(job: LocalJob, before = () => {}): void {
+  function refresh(job: LocalJob, beforeRefresh = () => {}): void {
     if (isStopped) return;
-    void exclusive(async () => {
-      before();
-      // A job that is still queued could not be started. It is tried again with the next look at all, not at once.
+    void exclusively(async () => {
+      beforeRefresh();
+      // A job that is still queued could not be started. `refreshAll` retries it later, not at once.
       if (!(await list.refresh(job))) return;
-      startWhatFits();
+      startJobs();
       onChange();
     });
   }
 
-  function withList<T>(work: () => Promise<T>): Promise<T> {
-    return exclusive(async () => {
+  function withExclusiveList<T>(work: () => Promise<T>): Promise<T> {
+    return exclusively(async () => {
       const result = await work();
-      startWhatFits();
+      startJobs();
       return result;
     });
   }
 
   return {
-    withList,
-    lookAt: (job) => lookAt(job),
-    async lookAtAll() {
-      return withList(async () => {
+    withExclusiveList,
+    refresh: (job) => refresh(job),
+    async refreshAll() {
+      return withExclusiveList(async () => {
         for (const job of list.all()) await list.refresh(job);
         return list.all();
       });
@@ -96,7 +89,20 @@ export function createScheduler({
     coresInUse,
     async stop() {
       isStopped = true;
-      await exclusive(async () => {});
+      await exclusively(async () => {});
     },
   };
+}
+
+/**
+ * Selects the jobs to start now, in the order of the queue. A job that does not fit blocks the jobs behind it, so that
+ * small jobs cannot delay a large one forever.
+ */
+export function selectStartable<T extends { cores: number }>(queue: readonly T[], freeCores: number): T[] {
+  let coresLeft = freeCores;
+  const firstBlocked = queue.findIndex(({ cores }) => {
+    coresLeft -= cores;
+    return coresLeft < 0;
+  });
+  return firstBlocked < 0 ? [...queue] : queue.slice(0, firstBlocked);
 }

@@ -1,19 +1,19 @@
 /**
- * Runs one job, in a process of its own, so that the job outlives Bursar: `supervisor.ts <record folder> <limits>`.
- * It claims the job, runs it, and records how it ended. Any number of supervisors may be started for a job: all but
- * the one that claims it end at once. Told to stop (SIGTERM), it cancels its job.
+ * Runs one job in a separate process, so that the job outlives Bursar: `supervisor.ts <record folder> <limits>`.
+ * Claims the job, runs it, and records its end. Any number of supervisors may be started for a job: only the one that
+ * claims the job runs it, all others exit at once. On SIGTERM the supervisor ends its job.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemErrorCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
-import { endUnstarted, type JobLimits } from './ending.ts';
-import { identify } from './processes.ts';
-import { claim, isMarkedCancelled, readRequest, recordEnd, recordGroup } from './records.ts';
+import { endWithoutStart, type JobLimits } from './job-end.ts';
+import { identifyProcess } from './processes.ts';
+import { claimJob, isCancellationRequested, readRequest, recordEnd, recordGroup } from './records.ts';
 import { runJob } from './run-job.ts';
 
 async function supervise(folder: string, limits: JobLimits): Promise<void> {
-  // Before the claim: whoever reads the claim may send a signal.
+  // Install the handlers before the claim: a process that reads the claim may send a signal at once.
   const stop = new AbortController();
   process.on('SIGTERM', () => stop.abort());
   process.on('SIGINT', () => stop.abort());
@@ -22,11 +22,11 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
 
   const request = await readRequest(folder);
   if (typeof request === 'string') throw new Error(`request.json is ${request}`);
-  const supervisor = await identify(process.pid);
-  if (supervisor.mark === null) throw new Error('this process cannot be told from others');
+  const supervisor = await identifyProcess(process.pid);
+  if (supervisor.mark === null) throw new Error('the start time of this process cannot be read');
   const startedAt = Date.now();
-  if (!(await claim(folder, { kind: 'supervised', supervisor, startedAt }))) return;
-  tellParent();
+  if (!(await claimJob(folder, { kind: 'supervised', supervisor, startedAt }))) return;
+  notifyParent();
 
   const end = await runJob({
     job: request.job,
@@ -34,28 +34,28 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
     folder,
     startedAt,
     stop: stop.signal,
-    isMarkedCancelled: () => isMarkedCancelled(folder),
-    onLeader: (leader) => recordGroup(folder, leader),
+    isCancellationRequested: () => isCancellationRequested(folder),
+    onStarted: (leader) => recordGroup(folder, leader),
   }).catch((error) => {
     console.error(error);
-    return endUnstarted(
+    return endWithoutStart(
       'node_failed',
       `it could not be run (${systemErrorCode(error) ?? 'internal error'})`,
       Date.now(),
     );
   });
-  await keepTrying(folder, end);
+  await recordEndWithRetries(folder, end);
 }
 
-/** Wakes the Bursar that started this supervisor, if it is still there. */
-function tellParent(): void {
+/** Notifies the process that started this supervisor, if it still runs. */
+function notifyParent(): void {
   process.send?.('claimed', undefined, undefined, () => {
     if (process.connected) process.disconnect();
   });
 }
 
-/** A full disk is often not full for long, and an end that is not recorded makes the job a lost one. */
-async function keepTrying(folder: string, end: JobEnd): Promise<void> {
+/** Retries for ten minutes: a full disk is often a short condition, and a job without a recorded end is lost. */
+async function recordEndWithRetries(folder: string, end: JobEnd): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await recordEnd(folder, end);

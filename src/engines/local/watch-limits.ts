@@ -1,34 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Cause } from './ending.ts';
+import type { EndCause } from './job-end.ts';
 
 export interface WatchOptions {
   runtimeSeconds: number;
   memoryMb: number;
-  /** Memory in use now, in KiB. */
-  residentKb(): Promise<number>;
-  isCancelled(): Promise<boolean>;
-  /** Called whenever a limit is found to be passed. */
-  onCause(cause: Cause): void;
-  until: AbortSignal;
+  /** Reads the memory in use, in KiB. */
+  readResidentKb(): Promise<number>;
+  isCancellationRequested(): Promise<boolean>;
+  /** Called for each exceeded limit, at every check. */
+  onCause(cause: EndCause): void;
+  signal: AbortSignal;
 }
 
 const intervalMs = 500;
-/** Looking takes at most one part in so many of a processor, however many processes the machine has. */
-const leastRest = 50;
+/** Pauses last at least this many times as long as a check, so that checks use at most 1/50 of a core on any machine. */
+const minPauseFactor = 50;
 
-/** Looks again and again at what a running job uses, until told to stop. */
+/** Checks the usage of a running job periodically until `signal` aborts. */
 export async function watchLimits(options: WatchOptions): Promise<void> {
   const deadline = performance.now() + options.runtimeSeconds * 1000;
-  while (!options.until.aborted) {
-    const lookedAt = performance.now();
-    if (lookedAt >= deadline) options.onCause({ kind: 'time_is_up' });
-    if (await options.isCancelled()) options.onCause({ kind: 'cancelled', byOwner: true });
-    // Not being able to look is no reason to end a job.
-    const residentKb = await options.residentKb().catch(() => 0);
+  while (!options.signal.aborted) {
+    const checkedAt = performance.now();
+    if (checkedAt >= deadline) options.onCause({ kind: 'time_limit_reached' });
+    if (await options.isCancellationRequested()) options.onCause({ kind: 'cancelled', byOwner: true });
+    // A failed read is no reason to end a job.
+    const residentKb = await options.readResidentKb().catch(() => 0);
     if (residentKb * 1024 > options.memoryMb * 1e6) options.onCause({ kind: 'memory_exceeded' });
-    const rest = Math.max(intervalMs, (performance.now() - lookedAt) * leastRest);
-    // A timer cannot wait for longer than 24 days; a time limit can be longer.
-    const pauseMs = lookedAt < deadline ? Math.min(rest, deadline - performance.now()) : rest;
-    await sleep(Math.max(1, pauseMs), undefined, { signal: options.until }).catch(() => {});
+    const minPauseMs = Math.max(intervalMs, (performance.now() - checkedAt) * minPauseFactor);
+    // A time limit may exceed 24 days, the maximum of a timer; the pause never does.
+    const pauseMs = checkedAt < deadline ? Math.min(minPauseMs, deadline - performance.now()) : minPauseMs;
+    await sleep(Math.max(1, pauseMs), undefined, { signal: options.signal }).catch(() => {});
   }
 }

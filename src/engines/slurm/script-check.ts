@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
-import { firstLineRefusal, scriptRefusal } from '../script-refusal.ts';
+import { firstLineError, scriptErrors } from '../script-errors.ts';
 import type { SlurmCommand } from './commands.ts';
 
 /** Says where a script really is, and how it begins. */
@@ -16,17 +16,17 @@ head -c 1024 -- "$target" | head -n 1 | tr -d '\\000'
 
 /** Looks at a script before it is submitted: in the queue it might take days until it fails. */
 export function scriptCheckCommand(directory: string, script: string): SlurmCommand {
-  if (posix.isAbsolute(script)) throw refused(scriptRefusal.absolute(script));
-  if (posix.normalize(script).startsWith('..')) throw refused(scriptRefusal.outside(script));
+  if (posix.isAbsolute(script)) throw refused(scriptErrors.absolute(script));
+  if (posix.normalize(script).startsWith('..')) throw refused(scriptErrors.outside(script));
   return { argv: ['bash', '-c', look, 'bursar', directory, script] };
 }
 
 /** Throws `job_refused` when the script cannot be run. Whether its interpreter is there only the nodes know. */
 export function requireRunnableScript(script: string, output: string): void {
   const [verdict, firstLine = ''] = output.split('\n');
-  if (verdict === 'outside') throw refused(scriptRefusal.outside(script));
-  if (verdict !== 'file') throw refused(scriptRefusal.absent(script));
-  const refusal = firstLineRefusal(script, firstLine);
+  if (verdict === 'outside') throw refused(scriptErrors.outside(script));
+  if (verdict !== 'file') throw refused(scriptErrors.absent(script));
+  const refusal = firstLineError(script, firstLine);
   if (refusal !== null) throw refused(refusal);
 }
 

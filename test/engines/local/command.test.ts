@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { JobCommand } from '../../../src/domain/jobs/job.ts';
 import { prepareCommand } from '../../../src/engines/local/command.ts';
-import { programPath } from '../../../src/engines/local/environment.ts';
+import { jobSearchPath } from '../../../src/engines/local/environment.ts';
 
 let root = '';
 let workspace = '';
@@ -54,9 +54,9 @@ test('a script that cannot be run is rejected with what to do about it', async (
   const reasons: [string, RegExp][] = [
     ['missing.sh', /^missing\.sh is not in the zip: add it/],
     ['sub', /^sub is not in the zip/],
-    ['../outside.sh', /leaves the job's folder/],
-    ['link.sh', /leaves the job's folder/],
-    ['/bin/true', /not a path inside the zip/],
+    ['../outside.sh', /is outside the job's folder/],
+    ['link.sh', /is outside the job's folder/],
+    ['/bin/true', /is an absolute path/],
     ['data', /such as #!\/bin\/bash/],
     ['windows.sh', /dos2unix/],
     ['strange', /^strange cannot be run by \/no\/such\/interpreter: there is no such program/],
@@ -88,6 +88,6 @@ test('a workspace that is not there is a reason to reject', async () => {
 });
 
 test('jobs look for programs where Bursar does, but not among its own tools', () => {
-  assert.equal(programPath('/x/node_modules/.bin:/opt/bin::.:/bin'), '/opt/bin:/bin');
-  assert.equal(programPath(undefined), '/usr/local/bin:/usr/bin:/bin');
+  assert.equal(jobSearchPath('/x/node_modules/.bin:/opt/bin::.:/bin'), '/opt/bin:/bin');
+  assert.equal(jobSearchPath(undefined), '/usr/local/bin:/usr/bin:/bin');
 });

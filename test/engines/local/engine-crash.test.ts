@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { EngineJob } from '../../../src/engines/engine.ts';
-import { isMarkedCancelled, markCancelled } from '../../../src/engines/local/records.ts';
-import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../jobs.ts';
+import { isCancellationRequested, requestCancellation } from '../../../src/engines/local/records.ts';
 import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
@@ -96,14 +96,14 @@ localTest('the wish to cancel is enough, even if the signal is lost', {}, async 
   const job = await h.newJob(runUntilReleased);
   await h.engine.submit(job, neverAborted);
   await waitUntilRunning(h.engine, job.jobId);
-  await markCancelled(h.recordOf(job));
-  assert.ok(await isMarkedCancelled(h.recordOf(job)));
+  await requestCancellation(h.recordOf(job));
+  assert.ok(await isCancellationRequested(h.recordOf(job)));
   assert.equal((await waitUntilFinished(h.engine, job.jobId)).reason, 'cancelled by its owner');
 });
 
 localTest('a job that is to be cancelled between its claim and its start does not run', {}, async (h) => {
   const { holder, queued } = await queueBehind(h, runOnce);
-  await markCancelled(h.recordOf(queued));
+  await requestCancellation(h.recordOf(queued));
   startSupervisor(h, queued);
   const end = await waitUntilFinished(h.engine, queued.jobId);
   assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);

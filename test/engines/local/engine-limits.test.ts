@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { argv, shellLine, writeInput } from '../jobs.ts';
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../observing.ts';
+import { argv, shellLine, writeInput } from '../test-jobs.ts';
 import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
 
 async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']>[0]) {

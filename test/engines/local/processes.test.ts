@@ -32,31 +32,34 @@ async function withGroup(body: (leader: ChildProcess, pid: number) => Promise<vo
 for (const [name, table] of tables) {
   describe(`processes by ${name}`, () => {
     test('a process keeps its mark, which is not that of another', async () => {
-      const own = await table.look(process.pid);
-      assert.equal((await table.look(process.pid))?.mark, own?.mark);
-      assert.equal(own?.ended, false);
-      assert.notEqual((await table.look(1))?.mark, own?.mark);
-      assert.equal(await table.look(2 ** 22 + 1), null);
+      const own = await table.read(process.pid);
+      assert.equal((await table.read(process.pid))?.mark, own?.mark);
+      assert.equal(own?.isZombie, false);
+      assert.notEqual((await table.read(1))?.mark, own?.mark);
+      assert.equal(await table.read(2 ** 22 + 1), null);
     });
 
     test('a group is found with its leader and without', () =>
       withGroup(async (leader, pid) => {
-        const mark = (await table.look(pid))?.mark ?? '';
+        const mark = (await table.read(pid))?.mark ?? '';
         const job = { jobId: 'nobody', leader: { pid, mark } };
-        await eventually('three processes', async () => (await table.find(job)).processes.length === 3);
-        const { group, processes } = await table.find(job);
+        await eventually('three processes', async () => (await table.findJobProcesses(job)).processes.length === 3);
+        const { group, processes } = await table.findJobProcesses(job);
         assert.equal(group, pid);
         assert.ok(processes.every(({ residentKb }) => residentKb > 0));
         leader.kill('SIGKILL');
         await once(leader, 'exit');
-        assert.equal((await table.find(job)).processes.length, 2);
-        assert.equal((await table.find({ jobId: 'nobody', leader: { pid, mark: null } })).processes.length, 2);
+        assert.equal((await table.findJobProcesses(job)).processes.length, 2);
+        assert.equal(
+          (await table.findJobProcesses({ jobId: 'nobody', leader: { pid, mark: null } })).processes.length,
+          2,
+        );
       }));
 
     test('a group whose number belongs to another leader by now is left alone', () =>
       withGroup(async (_leader, pid) => {
         const leader = { pid, mark: 'another' };
-        assert.deepEqual(await table.find({ jobId: 'nobody', leader }), { group: null, processes: [] });
+        assert.deepEqual(await table.findJobProcesses({ jobId: 'nobody', leader }), { group: null, processes: [] });
       }));
   });
 }

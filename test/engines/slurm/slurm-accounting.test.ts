@@ -3,8 +3,8 @@ import { after, before, describe, test } from 'node:test';
 import type { JobEnd } from '../../../src/domain/jobs/job.ts';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../engine-harness.ts';
-import { countRuns, letFinish, runUntilReleased, shellLine } from '../jobs.ts';
 import { eventually, neverAborted, waitUntilRunning } from '../observing.ts';
+import { countRuns, letFinish, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { type SlurmHarness, slurmHarness } from './slurm-harness.ts';
 
 /** A real slurmdbd tells what has become of jobs that left the queue, which they do soon. */

@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { describe } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../engine-harness.ts';
-import { countRuns, letFinish, runOnce, runUntilReleased } from '../jobs.ts';
 import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased } from '../test-jobs.ts';
 import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 
 const transient = { name: 'BursarError', code: 'unavailable', transient: true };

@@ -3,8 +3,8 @@ import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { describe } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../engine-harness.ts';
-import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../jobs.ts';
 import { eventually, neverAborted, waitUntilFinished } from '../observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 
 /** Nobody tells of jobs that have left the queue, which they do after two seconds. */

@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { describe } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../engine-harness.ts';
-import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../jobs.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { slurmTest } from './slurm-harness.ts';
 
 describe('ends that Slurm gives to jobs', () => {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { coresNeeded, whatFits } from '../../../src/engines/local/slots.ts';
-import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../jobs.ts';
+import { coresNeeded } from '../../../src/engines/local/job-list.ts';
+import { selectStartable } from '../../../src/engines/local/scheduler.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
+import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { localTest } from './harness.ts';
 
 test('a job needs its cores on all its nodes, but never more than there are', () => {
@@ -14,10 +15,10 @@ test('a job needs its cores on all its nodes, but never more than there are', ()
 
 test('jobs start in order, and one that does not fit holds up those behind it', () => {
   const queue = [2, 1, 4, 1].map((cores) => ({ cores }));
-  assert.deepEqual(whatFits(queue, 8), queue);
-  assert.deepEqual(whatFits(queue, 4), queue.slice(0, 2));
-  assert.deepEqual(whatFits(queue, 1), []);
-  assert.deepEqual(whatFits([], 1), []);
+  assert.deepEqual(selectStartable(queue, 8), queue);
+  assert.deepEqual(selectStartable(queue, 4), queue.slice(0, 2));
+  assert.deepEqual(selectStartable(queue, 1), []);
+  assert.deepEqual(selectStartable([], 1), []);
 });
 
 /** Says in a file that all jobs share when it starts and when it ends. */
@@ -98,7 +99,7 @@ localTest('health tells what is going on, and when the folder is gone', { cores:
   await letFinish(running);
   for (const job of [waiting, running]) await waitUntilFinished(h.engine, job.jobId);
   await rm(h.options.directory, { recursive: true });
-  assert.deepEqual(await h.engine.health(neverAborted), { ok: false, detail: 'its folder cannot be written (ENOENT)' });
+  assert.deepEqual(await h.engine.health(neverAborted), { ok: false, detail: 'its folder is not writable (ENOENT)' });
   const refused = { name: 'BursarError', code: 'unavailable', transient: true };
   await assert.rejects(h.engine.submit(await h.newJob(), neverAborted), refused);
 });
