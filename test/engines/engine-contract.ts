@@ -5,7 +5,7 @@ import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, wa
 import { outcomes } from './outcome-contract.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased } from './test-jobs.ts';
 
-/** The guarantees of `Engine`, for any engine: talks through the interface and the job's files alone. */
+/** Tests the guarantees of `Engine` for every engine, through the interface and the jobs' files only. */
 export function engineContract(name: string, makeHarness: () => Promise<EngineHarness>): void {
   const check: EngineTest = (title, body) =>
     void test(title, async () => {
@@ -21,7 +21,7 @@ export function engineContract(name: string, makeHarness: () => Promise<EngineHa
       }
     });
 
-  describe(`${name} keeps the contract of engines`, () => {
+  describe(`${name} meets the Engine contract`, () => {
     describe('submission', () => submission(check));
     describe('outcomes', () => outcomes(check));
     describe('cancellation', () => cancellation(check));
@@ -30,7 +30,7 @@ export function engineContract(name: string, makeHarness: () => Promise<EngineHa
 }
 
 function submission(check: EngineTest): void {
-  check('a job that is submitted five times runs once', async ({ engine, newJob }) => {
+  check('runs a job once that is submitted five times', async ({ engine, newJob }) => {
     const job = await newJob(runOnce);
     const ids = await Promise.all([1, 2, 3].map(() => engine.submit(job, neverAborted)));
     ids.push(await engine.submit(job, neverAborted));
@@ -41,7 +41,7 @@ function submission(check: EngineTest): void {
     assert.equal(await countRuns(job), 1);
   });
 
-  check('it finds the jobs it has, and no others', async ({ engine, newJob }) => {
+  check('finds the jobs that it has, and no others', async ({ engine, newJob }) => {
     const job = await newJob();
     const other = await newJob();
     assert.equal((await engine.find([job.jobId], neverAborted)).size, 0);
@@ -50,13 +50,13 @@ function submission(check: EngineTest): void {
   });
 
   check(
-    'it observes a job on its way, and its end until it is forgotten',
+    'reports a running job, and its end until it is forgotten',
     async ({ engine, newJob, keepsFinishedJobs: keepsForgotten }) => {
       const job = await newJob(runUntilReleased);
       assert.deepEqual(await observeAll(engine), []);
       await engine.submit(job, neverAborted);
       const { startedAt } = await waitUntilRunning(engine, job.jobId);
-      await engine.forget([job.jobId, 'nobody'], neverAborted);
+      await engine.forget([job.jobId, 'unknown'], neverAborted);
       assert.equal((await observeJob(engine, job.jobId))?.kind, 'running');
       await letFinish(job);
       const end = await waitUntilFinished(engine, job.jobId);
@@ -64,38 +64,38 @@ function submission(check: EngineTest): void {
       assert.ok(end.endedAt >= startedAt);
       assert.ok(Number.isInteger(end.elapsedSeconds) && end.elapsedSeconds >= 1);
       assert.deepEqual(await waitUntilFinished(engine, job.jobId), end);
-      await engine.forget([job.jobId, 'nobody'], neverAborted);
+      await engine.forget([job.jobId, 'unknown'], neverAborted);
       assert.deepEqual(await observeAll(engine), []);
       if (!keepsForgotten) assert.equal((await engine.find([job.jobId], neverAborted)).size, 0);
     },
   );
 
-  check('twenty jobs at once all run, once each', async ({ engine, newJob }) => {
+  check('runs twenty concurrently submitted jobs once each', async ({ engine, newJob }) => {
     const jobs = await Promise.all(Array.from({ length: 20 }, () => newJob(runOnce)));
     await Promise.all(jobs.map((job) => engine.submit(job, neverAborted)));
     for (const job of jobs) assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
     assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(20).fill(1));
   });
 
-  check('it is healthy', async ({ engine }) => {
+  check('reports that it is healthy', async ({ engine }) => {
     const { ok, detail } = await engine.health(neverAborted);
     assert.ok(ok, detail);
     assert.notEqual(detail, '');
   });
 
   check(
-    'it wakes the watcher, if anybody wakes it',
+    'calls its change listeners, if it supports change events',
     async ({ engine, newJob, hasNoChangeEvents: isSilent = false }) => {
-      let woken = 0;
-      engine.onChange(() => woken++);
+      let changes = 0;
+      engine.onChange(() => changes++);
       const job = await newJob();
       await engine.submit(job, neverAborted);
       await waitUntilFinished(engine, job.jobId);
-      await eventually('a wake-up', async () => woken > 0 || isSilent);
+      await eventually('a change event', async () => changes > 0 || isSilent);
     },
   );
 
-  check('it does nothing that was given up before', async ({ engine, newJob }) => {
+  check('does not submit a job if the signal is already aborted', async ({ engine, newJob }) => {
     const job = await newJob(runOnce);
     await assert.rejects(engine.submit(job, AbortSignal.abort()));
     assert.equal((await engine.find([job.jobId], neverAborted)).size, 0);
@@ -103,7 +103,7 @@ function submission(check: EngineTest): void {
 }
 
 function cancellation(check: EngineTest): void {
-  check('before the start: it never runs', async ({ engine, newJob, wholeSystem }) => {
+  check('never runs a job that is cancelled before its start', async ({ engine, newJob, wholeSystem }) => {
     const first = await newJob({ ...runUntilReleased, ...wholeSystem });
     const second = await newJob(runOnce);
     await engine.submit(first, neverAborted);
@@ -118,7 +118,7 @@ function cancellation(check: EngineTest): void {
     assert.equal(await countRuns(second), 0);
   });
 
-  check('right after the submission: one end, and at most one run', async ({ engine, newJob }) => {
+  check('ends a job that is cancelled right after its submission, with at most one run', async ({ engine, newJob }) => {
     const jobs = await Promise.all([1, 2, 3, 4].map(() => newJob(runUntilReleased)));
     await Promise.all(
       jobs.map(async (job) => {
@@ -130,7 +130,7 @@ function cancellation(check: EngineTest): void {
     for (const job of jobs) assert.ok((await countRuns(job)) <= 1);
   });
 
-  check('while it runs', async ({ engine, newJob, cancelReason }) => {
+  check('cancels a running job', async ({ engine, newJob, cancelReason }) => {
     const job = await newJob(runUntilReleased);
     await engine.submit(job, neverAborted);
     const { startedAt } = await waitUntilRunning(engine, job.jobId);
@@ -141,18 +141,18 @@ function cancellation(check: EngineTest): void {
     assert.equal(end.startedAt ?? startedAt, startedAt);
   });
 
-  check('after the end, and of a job nobody knows: nothing', async ({ engine, newJob }) => {
+  check('ignores the cancellation of a finished or unknown job', async ({ engine, newJob }) => {
     const job = await newJob();
     await engine.submit(job, neverAborted);
     const end = await waitUntilFinished(engine, job.jobId);
     await engine.cancel(job.jobId, neverAborted);
-    await engine.cancel('nobody', neverAborted);
+    await engine.cancel('unknown', neverAborted);
     assert.deepEqual(await waitUntilFinished(engine, job.jobId), end);
   });
 }
 
 function restarts(check: EngineTest): void {
-  check('jobs are found again: finished, running and queued', async ({ engine, newJob, reopen, wholeSystem }) => {
+  check('finds finished, running and queued jobs again', async ({ engine, newJob, reopen, wholeSystem }) => {
     const [done, holding, waiting] = [
       await newJob(runOnce),
       await newJob({ ...runUntilReleased, ...wholeSystem }),
@@ -164,30 +164,30 @@ function restarts(check: EngineTest): void {
     const { startedAt } = await waitUntilRunning(engine, holding.jobId);
     await engine.submit(waiting, neverAborted);
 
-    const later = await reopen();
-    assert.equal((await later.find([done.jobId], neverAborted)).get(done.jobId), id);
-    assert.deepEqual(await waitUntilFinished(later, done.jobId), end);
-    assert.equal((await waitUntilRunning(later, holding.jobId)).startedAt, startedAt);
-    assert.equal((await observeJob(later, waiting.jobId))?.kind, 'queued');
-    for (const job of [done, holding, waiting]) await later.submit(job, neverAborted);
+    const reopened = await reopen();
+    assert.equal((await reopened.find([done.jobId], neverAborted)).get(done.jobId), id);
+    assert.deepEqual(await waitUntilFinished(reopened, done.jobId), end);
+    assert.equal((await waitUntilRunning(reopened, holding.jobId)).startedAt, startedAt);
+    assert.equal((await observeJob(reopened, waiting.jobId))?.kind, 'queued');
+    for (const job of [done, holding, waiting]) await reopened.submit(job, neverAborted);
 
     await letFinish(holding);
     for (const job of [holding, waiting])
-      assert.equal((await waitUntilFinished(later, job.jobId)).outcome, 'succeeded');
+      assert.equal((await waitUntilFinished(reopened, job.jobId)).outcome, 'succeeded');
     assert.deepEqual(await Promise.all([done, holding, waiting].map(countRuns)), [1, 1, 1]);
   });
 
-  check('a job that runs can be cancelled by the next engine', async ({ engine, newJob, reopen }) => {
+  check('cancels a job that an earlier engine started', async ({ engine, newJob, reopen }) => {
     const job = await newJob(runUntilReleased);
     await engine.submit(job, neverAborted);
     await waitUntilRunning(engine, job.jobId);
-    const later = await reopen();
-    await later.cancel(job.jobId, neverAborted);
-    assert.equal((await waitUntilFinished(later, job.jobId)).outcome, 'cancelled');
+    const reopened = await reopen();
+    await reopened.cancel(job.jobId, neverAborted);
+    assert.equal((await waitUntilFinished(reopened, job.jobId)).outcome, 'cancelled');
   });
 
   check(
-    'what is forgotten stays forgotten, or finished',
+    'does not report a forgotten job again, except as finished',
     async ({ engine, newJob, reopen, keepsFinishedJobs: keepsForgotten }) => {
       const job = await newJob();
       await engine.submit(job, neverAborted);

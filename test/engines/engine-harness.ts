@@ -3,32 +3,32 @@ import type { Engine, EngineJob } from '../../src/engines/engine.ts';
 export type JobOverrides = Partial<Omit<EngineJob, 'workspace'>>;
 
 export interface EngineHarness {
-  /** Opened and empty. */
+  /** An open engine without jobs. */
   engine: Engine;
-  /** A job of one core with an empty workspace that runs `true`, unless told otherwise. */
+  /** Creates a job with an empty workspace. By default it has one core and runs `true`. */
   newJob(overrides?: JobOverrides): Promise<EngineJob>;
-  /** Another engine, opened, over the same state, as after a crash. The one before is not used again. */
+  /** Opens another engine on the same state, as after a crash. The earlier engine must not be used again. */
   reopen(): Promise<Engine>;
-  /** Leaves nothing running and nothing on the disk. */
+  /** Ends all processes and removes all files. */
   close(): Promise<void>;
-  /** What a job asks for that leaves no room for any other. */
+  /** The size of a job that occupies the whole system. */
   wholeSystem: Pick<EngineJob, 'nodes' | 'coresPerNode'>;
-  /** The shortest time limit that the system can enforce. */
+  /** The shortest time limit that the system enforces. */
   minRuntimeSeconds: number;
-  /** True when the system keeps finished jobs for a while, whoever has forgotten them. */
+  /** True if the scheduler keeps finished jobs for a while, even if they are forgotten. */
   keepsFinishedJobs?: boolean;
-  /** True when output goes straight into files: who opens /dev/stderr by name then starts it afresh, as Slurm's users know. */
+  /** True if the job's output is a plain file, as in Slurm: opening /dev/stderr by name then truncates it. */
   outputGoesDirectlyToFiles?: boolean;
-  /** What it says of a job that was cancelled while it ran. By whom, not every system knows. */
+  /** The reason reported for a job that was cancelled while it ran. Not every system knows who cancelled it. */
   cancelReason: string;
-  /** True when the system tells nobody that something has changed, so that the watcher has to ask. */
+  /** True if the engine sends no change events, so that the watcher has to poll. */
   hasNoChangeEvents?: boolean;
 }
 
-/** Makes a test that has a harness of its own. */
+/** Defines a test with a new harness. */
 export type EngineTest = (title: string, body: (harness: EngineHarness) => Promise<void>) => void;
 
-/** Has the engine start what it is given at once, as Bursar does when it has stored the engine's id. */
+/** Releases each job right after its submission, as Bursar does when it has stored the ref. */
 export function withAutomaticRelease(engine: Engine): Engine {
   return {
     ...engine,

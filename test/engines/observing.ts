@@ -6,8 +6,11 @@ import type { Engine } from '../../src/engines/engine.ts';
 /** A signal that never aborts. */
 export const neverAborted = new AbortController().signal;
 
-/** Waits for a condition, however slow the machine is; the limit is only there to end a test that cannot pass. */
-export async function eventually<T>(what: string, check: () => Promise<T | null | undefined | false>): Promise<T> {
+/** Waits for a condition. The timeout is long, for slow machines, and only ends tests that cannot pass. */
+export async function eventually<T>(
+  description: string,
+  check: () => Promise<T | null | undefined | false>,
+): Promise<T> {
   for (
     let pauseMs = 10, waitedMs = 0;
     waitedMs < 180_000;
@@ -17,10 +20,10 @@ export async function eventually<T>(what: string, check: () => Promise<T | null 
     if (result) return result;
     await sleep(pauseMs);
   }
-  throw new Error(`this never happened: ${what}`);
+  throw new Error(`timed out waiting for: ${description}`);
 }
 
-/** One look, as the watcher takes it: with what the engine has of these jobs. */
+/** Observes as the watcher does, with the refs that the engine has for these jobs. */
 export async function observeAll(engine: Engine, jobIds: readonly string[] = []): Promise<Observation[]> {
   return await engine.observe(await engine.find(jobIds, neverAborted), neverAborted);
 }
@@ -31,15 +34,16 @@ export async function observeJob(engine: Engine, jobId: string): Promise<Observa
 
 export async function waitUntilRunning(engine: Engine, jobId: string): Promise<{ startedAt: number }> {
   return eventually(`${jobId} runs`, async () => {
-    const seen = await observeJob(engine, jobId);
-    if (seen?.kind === 'finished') throw new Error(`${jobId} finished before it was seen running: ${seen.reason}`);
-    return seen?.kind === 'running' && seen;
+    const observation = await observeJob(engine, jobId);
+    if (observation?.kind === 'finished')
+      throw new Error(`${jobId} finished before it was seen running: ${observation.reason}`);
+    return observation?.kind === 'running' && observation;
   });
 }
 
 export async function waitUntilFinished(engine: Engine, jobId: string): Promise<JobEnd> {
   return eventually(`${jobId} finishes`, async () => {
-    const seen = await observeJob(engine, jobId);
-    return seen?.kind === 'finished' && seen;
+    const observation = await observeJob(engine, jobId);
+    return observation?.kind === 'finished' && observation;
   });
 }

@@ -6,7 +6,7 @@ import type { EngineHarness, EngineTest, JobOverrides } from './engine-harness.t
 import { neverAborted, waitUntilFinished } from './observing.ts';
 import { argv, countRuns, script, shellLine, writeInput } from './test-jobs.ts';
 
-/** How jobs end, for any engine: a part of the contract. */
+/** The part of the engine contract about how jobs end. */
 export function outcomes(check: EngineTest): void {
   const run = async (
     { engine, newJob }: EngineHarness,
@@ -18,8 +18,12 @@ export function outcomes(check: EngineTest): void {
     await engine.submit(job, neverAborted);
     return { job, end: await waitUntilFinished(engine, job.jobId) };
   };
-  /** An engine may refuse at once, or report the job as rejected: either way the reason is told, and nothing ran. */
-  const refusal = async (harness: EngineHarness, overrides: JobOverrides, files: Record<string, string> = {}) => {
+  /** Returns the reason. An engine may refuse the submission, or report the job as rejected; the job must not run. */
+  const rejectionReason = async (
+    harness: EngineHarness,
+    overrides: JobOverrides,
+    files: Record<string, string> = {},
+  ) => {
     try {
       const { end, job } = await run(harness, overrides, files);
       assert.equal(end.outcome, 'rejected');
@@ -33,62 +37,62 @@ export function outcomes(check: EngineTest): void {
     }
   };
 
-  check('success', async (harness) => {
+  check('reports success', async (harness) => {
     const { end } = await run(harness, shellLine('true'));
     assert.deepEqual([end.outcome, end.exitCode, end.reason], ['succeeded', 0, 'exit code 0']);
   });
 
-  check('an exit code', async (harness) => {
+  check('reports the exit code', async (harness) => {
     const { end } = await run(harness, shellLine('exit 3'));
     assert.deepEqual([end.outcome, end.exitCode, end.reason], ['failed', 3, 'exit code 3']);
   });
 
-  check('a command that does not exist', async (harness) => {
+  check('reports a command that does not exist', async (harness) => {
     const { end, job } = await run(harness, shellLine('no-such-command --help'));
     assert.deepEqual([end.outcome, end.exitCode], ['failed', 127]);
     assert.match(end.reason, /command not found/);
     assert.match(await readFile(job.workspace.stderr, 'utf8'), /no-such-command/);
   });
 
-  check('death by a signal', async (harness) => {
+  check('reports the signal that killed the job', async (harness) => {
     const { end } = await run(harness, shellLine('ulimit -c 0; kill -SEGV $$'));
     assert.deepEqual([end.outcome, end.exitCode], ['failed', null]);
     assert.match(end.reason, /SIGSEGV/);
   });
 
-  check('the time limit', async (harness) => {
+  check('ends a job at its time limit', async (harness) => {
     const { end } = await run(harness, { ...shellLine('sleep 600'), runtimeSeconds: harness.minRuntimeSeconds });
     assert.equal(end.outcome, 'timed_out');
     assert.match(end.reason, /limit/);
     assert.ok(end.elapsedSeconds >= harness.minRuntimeSeconds);
   });
 
-  check('output is kept, each stream in its own file', async (harness) => {
+  check('stores stdout and stderr in separate files', async (harness) => {
     const byName = harness.outputGoesDirectlyToFiles ? '>> /dev/stderr' : '> /dev/stderr';
     const { job } = await run(harness, shellLine(`echo to out; echo to err >&2; echo by name ${byName}`));
     assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'to out\n');
     assert.equal(await readFile(job.workspace.stderr, 'utf8'), 'to err\nby name\n');
   });
 
-  check('it runs in its workspace', async (harness) => {
+  check('runs the job in its workspace', async (harness) => {
     const { job } = await run(harness, argv('cp', 'input', 'output'), { input: 'data' });
     assert.equal(await readFile(join(job.workspace.directory, 'output'), 'utf8'), 'data');
   });
 
-  check('arguments arrive as they were given', async (harness) => {
+  check('passes arguments unchanged', async (harness) => {
     const words = ['two words', '', '$HOME', "it's", '"quoted"', '*', 'ü', 'a\nb'];
     const { job } = await run(harness, script('show.sh', ...words), { 'show.sh': `#!/bin/sh\nprintf '<%s>' "$@"\n` });
     const expected = words.map((word) => `<${word}>`).join('');
     assert.equal(await readFile(job.workspace.stdout, 'utf8'), expected);
-    const { job: other } = await run(harness, argv('printf', '<%s>', ...words));
-    assert.equal(await readFile(other.workspace.stdout, 'utf8'), expected);
+    const { job: argvJob } = await run(harness, argv('printf', '<%s>', ...words));
+    assert.equal(await readFile(argvJob.workspace.stdout, 'utf8'), expected);
   });
 
-  check('a script that is not there', async (harness) => {
-    assert.match(await refusal(harness, script('run.sh')), /run\.sh/);
+  check('rejects a script that does not exist', async (harness) => {
+    assert.match(await rejectionReason(harness, script('run.sh')), /run\.sh/);
   });
 
-  check('a script that does not say what runs it', async (harness) => {
-    assert.match(await refusal(harness, script('run.sh'), { 'run.sh': 'echo ran >> runs\n' }), /run\.sh.*#!/);
+  check('rejects a script without an interpreter line', async (harness) => {
+    assert.match(await rejectionReason(harness, script('run.sh'), { 'run.sh': 'echo ran >> runs\n' }), /run\.sh.*#!/);
   });
 }

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EngineJob } from '../../src/engines/engine.ts';
 
-/** A job that runs until it is told to finish, and says how often it ran. */
+/** Runs until `letFinish` is called. Like `runOnce`, it records each run for `countRuns`. */
 export const runUntilReleased = shellLine('echo ran >> runs; while [ ! -e release ]; do sleep 0.05; done');
 export const runOnce = shellLine('echo ran >> runs');
 

@@ -21,8 +21,8 @@ before(async () => {
     'work/run.sh': '#!/bin/sh\n',
     'work/sub/options.sh': '#! /bin/sh  -e -u \n',
     'work/windows.sh': '#!/bin/sh\r\n',
-    'work/strange': '#!/no/such/interpreter\n',
-    'work/nobody': '#!\n',
+    'work/bad-interpreter': '#!/no/such/interpreter\n',
+    'work/no-interpreter': '#!\n',
     'work/data': 'data',
     'outside.sh': '#!/bin/sh\n',
   };
@@ -32,7 +32,7 @@ before(async () => {
 });
 after(() => rm(root, { recursive: true, force: true }));
 
-test('a line goes to bash, or to sh where there is none', async () => {
+test('runs a command line with bash, or with sh if there is no bash', async () => {
   const command = { kind: 'line' as const, line: 'echo $HOME' };
   assert.deepEqual(await prepare(command), { program: '/usr/bin/bash', args: ['-c', 'echo $HOME'] });
   assert.deepEqual(await prepareCommand(command, workspace, '/nowhere'), {
@@ -41,7 +41,7 @@ test('a line goes to bash, or to sh where there is none', async () => {
   });
 });
 
-test('a script is given to its interpreter, executable or not', async () => {
+test('runs a script with its interpreter, executable or not', async () => {
   assert.deepEqual(await script('run.sh', 'a b'), { program: '/bin/sh', args: [join(workspace, 'run.sh'), 'a b'] });
   assert.deepEqual(await script('sub/options.sh'), {
     program: '/bin/sh',
@@ -50,7 +50,7 @@ test('a script is given to its interpreter, executable or not', async () => {
   assert.deepEqual(await script('inner.sh'), { program: '/bin/sh', args: [join(workspace, 'inner.sh')] });
 });
 
-test('a script that cannot be run is rejected with what to do about it', async () => {
+test('rejects a script that cannot be run and says what to do', async () => {
   const reasons: [string, RegExp][] = [
     ['missing.sh', /^missing\.sh is not in the zip: add it/],
     ['sub', /^sub is not in the zip/],
@@ -59,8 +59,8 @@ test('a script that cannot be run is rejected with what to do about it', async (
     ['/bin/true', /is an absolute path/],
     ['data', /such as #!\/bin\/bash/],
     ['windows.sh', /dos2unix/],
-    ['strange', /^strange cannot be run by \/no\/such\/interpreter: there is no such program/],
-    ['nobody', /names no interpreter/],
+    ['bad-interpreter', /^bad-interpreter cannot be run by \/no\/such\/interpreter: there is no such program/],
+    ['no-interpreter', /names no interpreter/],
   ];
   for (const [name, expected] of reasons) {
     const prepared = await script(name);
@@ -68,7 +68,7 @@ test('a script that cannot be run is rejected with what to do about it', async (
   }
 });
 
-test('an argv names a program on the path, or a file of the workspace', async () => {
+test('resolves the program of an argv on PATH or in the workspace', async () => {
   const program = (...argv: string[]) => prepare({ kind: 'argv', argv });
   assert.deepEqual(await program('sort', '-n'), { program: '/usr/bin/sort', args: ['-n'] });
   assert.deepEqual(await program('no-such', 'x'), {
@@ -81,13 +81,13 @@ test('an argv names a program on the path, or a file of the workspace', async ()
   assert.deepEqual(await program('./data'), { program: join(workspace, 'data'), args: [] });
 });
 
-test('a workspace that is not there is a reason to reject', async () => {
+test('rejects a job whose workspace does not exist', async () => {
   assert.deepEqual(await prepareCommand({ kind: 'line', line: 'true' }, join(root, 'nowhere'), path), {
     rejected: 'its working directory does not exist',
   });
 });
 
-test('jobs look for programs where Bursar does, but not among its own tools', () => {
+test("jobs get Bursar's PATH without node_modules and relative folders", () => {
   assert.equal(jobSearchPath('/x/node_modules/.bin:/opt/bin::.:/bin'), '/opt/bin:/bin');
   assert.equal(jobSearchPath(undefined), '/usr/local/bin:/usr/bin:/bin');
 });

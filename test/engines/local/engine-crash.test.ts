@@ -13,16 +13,16 @@ import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../t
 import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
-const supervisorOf = async (h: LocalHarness, job: EngineJob): Promise<number> =>
+const supervisorPid = async (h: LocalHarness, job: EngineJob): Promise<number> =>
   (await readJson(join(h.recordOf(job), 'start.json'))).supervisor.pid;
 
-/** A supervisor that the engine under test knows nothing of, as an earlier life may have left one. */
+/** Starts a supervisor that the engine under test does not know, as an earlier process may have left one. */
 function startSupervisor(h: LocalHarness, job: EngineJob): ChildProcess {
   const script = fileURLToPath(import.meta.resolve('../../../src/engines/local/supervisor.ts'));
   return spawn(process.execPath, [script, h.recordOf(job), JSON.stringify(h.options)], { stdio: 'ignore', env: {} });
 }
 
-/** A job that is queued behind one that has all the cores. */
+/** Submits a job that occupies all cores, and a second one that waits for it. */
 async function queueBehind(h: LocalHarness, overrides: Pick<EngineJob, 'command'>) {
   const [holder, queued] = [await h.newJob({ ...runUntilReleased, ...h.wholeSystem }), await h.newJob(overrides)];
   for (const job of [holder, queued]) await h.engine.submit(job, neverAborted);
@@ -30,25 +30,29 @@ async function queueBehind(h: LocalHarness, overrides: Pick<EngineJob, 'command'
   return { holder, queued };
 }
 
-localTest('a job whose supervisor is killed is lost, and nothing of it stays', {}, async (h) => {
-  const job = await h.newJob(shellLine('setsid sleep 600 & sleep 601 & touch ready; sleep 602'));
-  await h.engine.submit(job, neverAborted);
-  const { startedAt } = await waitUntilRunning(h.engine, job.jobId);
-  await eventually('it is ready', async () => existsSync(join(job.workspace.directory, 'ready')));
-  process.kill(await supervisorOf(h, job), 'SIGKILL');
-  const end = await waitUntilFinished(h.engine, job.jobId);
-  assert.equal(end.reason, 'its supervisor died (was the machine restarted?)');
-  assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['lost', startedAt, 0]);
-  assert.deepEqual(processesMentioning(job.jobId), []);
-  assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
-  assert.deepEqual(await waitUntilFinished(await h.reopen(), job.jobId), end);
-});
+localTest(
+  'a job whose supervisor is killed is lost, and its processes and temporary files are removed',
+  {},
+  async (h) => {
+    const job = await h.newJob(shellLine('setsid sleep 600 & sleep 601 & touch ready; sleep 602'));
+    await h.engine.submit(job, neverAborted);
+    const { startedAt } = await waitUntilRunning(h.engine, job.jobId);
+    await eventually('the job is ready', async () => existsSync(join(job.workspace.directory, 'ready')));
+    process.kill(await supervisorPid(h, job), 'SIGKILL');
+    const end = await waitUntilFinished(h.engine, job.jobId);
+    assert.equal(end.reason, 'its supervisor died (was the machine restarted?)');
+    assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['lost', startedAt, 0]);
+    assert.deepEqual(processesMentioning(job.jobId), []);
+    assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
+    assert.deepEqual(await waitUntilFinished(await h.reopen(), job.jobId), end);
+  },
+);
 
-localTest('a supervisor that is told to stop ends its job as failed by the node', {}, async (h) => {
+localTest('a supervisor that receives SIGTERM ends its job with outcome node_failed', {}, async (h) => {
   const job = await h.newJob(runUntilReleased);
   await h.engine.submit(job, neverAborted);
   await waitUntilRunning(h.engine, job.jobId);
-  process.kill(await supervisorOf(h, job), 'SIGTERM');
+  process.kill(await supervisorPid(h, job), 'SIGTERM');
   const end = await waitUntilFinished(h.engine, job.jobId);
   assert.deepEqual(
     [end.outcome, end.reason],
@@ -56,11 +60,11 @@ localTest('a supervisor that is told to stop ends its job as failed by the node'
   );
 });
 
-localTest('another process with the number of a dead supervisor is not taken for it', {}, async (h) => {
+localTest('another process with the pid of a dead supervisor is not taken for the supervisor', {}, async (h) => {
   const job = await h.newJob(runUntilReleased);
   await h.engine.submit(job, neverAborted);
   await waitUntilRunning(h.engine, job.jobId);
-  process.kill(await supervisorOf(h, job), 'SIGKILL');
+  process.kill(await supervisorPid(h, job), 'SIGKILL');
   await h.engine.close();
   const path = join(h.recordOf(job), 'start.json');
   const start = await readJson(path);
@@ -68,7 +72,7 @@ localTest('another process with the number of a dead supervisor is not taken for
   assert.equal((await observeJob(await h.reopen(), job.jobId))?.kind, 'finished');
 });
 
-localTest('of several supervisors for one job, one runs it', {}, async (h) => {
+localTest('only one of several supervisors runs the job', {}, async (h) => {
   const { holder, queued } = await queueBehind(h, shellLine('echo ran >> runs; sleep 0.2'));
   const supervisors = [1, 2, 3, 4].map(() => startSupervisor(h, queued));
   await Promise.all(supervisors.map((supervisor) => once(supervisor, 'exit')));
@@ -77,7 +81,7 @@ localTest('of several supervisors for one job, one runs it', {}, async (h) => {
   assert.equal(await countRuns(queued), 1);
 });
 
-localTest('a supervisor of an earlier life that starts late has its cores counted', { cores: 1 }, async (h) => {
+localTest('counts the cores of a job whose supervisor an earlier process started', { cores: 1 }, async (h) => {
   const { holder, queued } = await queueBehind(h, runUntilReleased);
   const last = await h.newJob(runOnce);
   await h.engine.submit(last, neverAborted);
@@ -92,7 +96,7 @@ localTest('a supervisor of an earlier life that starts late has its cores counte
   assert.equal(await countRuns(queued), 1);
 });
 
-localTest('the wish to cancel is enough, even if the signal is lost', {}, async (h) => {
+localTest('a recorded cancellation ends the job even if the signal is lost', {}, async (h) => {
   const job = await h.newJob(runUntilReleased);
   await h.engine.submit(job, neverAborted);
   await waitUntilRunning(h.engine, job.jobId);
@@ -101,7 +105,7 @@ localTest('the wish to cancel is enough, even if the signal is lost', {}, async 
   assert.equal((await waitUntilFinished(h.engine, job.jobId)).reason, 'cancelled by its owner');
 });
 
-localTest('a job that is to be cancelled between its claim and its start does not run', {}, async (h) => {
+localTest('a job that is cancelled between its claim and its start does not run', {}, async (h) => {
   const { holder, queued } = await queueBehind(h, runOnce);
   await requestCancellation(h.recordOf(queued));
   startSupervisor(h, queued);
@@ -111,19 +115,21 @@ localTest('a job that is to be cancelled between its claim and its start does no
   assert.equal(await countRuns(queued), 0);
 });
 
-localTest('a job whose supervisor cannot be started waits, and is tried again', { cores: 1 }, async (h) => {
+localTest('a job whose supervisor cannot be started stays queued and is retried', { cores: 1 }, async (h) => {
   const { holder, queued } = await queueBehind(h, runOnce);
   const obstacle = join(h.recordOf(queued), 'supervisor.log');
   await mkdir(obstacle);
   await letFinish(holder);
   await waitUntilFinished(h.engine, holder.jobId);
-  await eventually('trouble is told', async () => (await h.engine.health(neverAborted)).detail.includes('EISDIR'));
+  await eventually('the error is reported', async () =>
+    (await h.engine.health(neverAborted)).detail.includes('EISDIR'),
+  );
   assert.equal((await observeJob(h.engine, queued.jobId))?.kind, 'queued');
   await rmdir(obstacle);
   assert.equal((await waitUntilFinished(h.engine, queued.jobId)).outcome, 'succeeded');
 });
 
-localTest('damaged records are told as lost, and the engine goes on', { cores: 1 }, async (h) => {
+localTest('jobs with damaged records are reported as lost, and the engine continues', { cores: 1 }, async (h) => {
   const jobs = await Promise.all(Array.from({ length: 3 }, () => h.newJob(runOnce)));
   const [noRequest, noStart, noEnd] = jobs as [EngineJob, EngineJob, EngineJob];
   for (const job of [noStart, noEnd]) await h.engine.submit(job, neverAborted);
@@ -135,8 +141,8 @@ localTest('damaged records are told as lost, and the engine goes on', { cores: 1
   await rm(join(h.recordOf(noStart), 'exit.json'));
   await writeFile(join(h.recordOf(noStart), 'start.json'), '[]');
   await writeFile(join(h.recordOf(noEnd), 'exit.json'), '');
-  const later = await h.reopen();
-  const ends = await Promise.all(jobs.map((job) => waitUntilFinished(later, job.jobId)));
+  const reopened = await h.reopen();
+  const ends = await Promise.all(jobs.map((job) => waitUntilFinished(reopened, job.jobId)));
   assert.deepEqual(
     ends.map(({ outcome, reason }) => [outcome, reason]),
     [
@@ -146,12 +152,12 @@ localTest('damaged records are told as lost, and the engine goes on', { cores: 1
     ],
   );
   assert.equal(await countRuns(noRequest), 0);
-  const again = await h.reopen();
-  assert.deepEqual(await Promise.all(jobs.map((job) => waitUntilFinished(again, job.jobId))), ends);
+  const reopenedAgain = await h.reopen();
+  assert.deepEqual(await Promise.all(jobs.map((job) => waitUntilFinished(reopenedAgain, job.jobId))), ends);
   await letFinish(holder);
 });
 
-localTest('what a crash leaves half-written is cleaned up, and nothing else', {}, async (h) => {
+localTest('incomplete files of a crash are removed, and no other files', {}, async (h) => {
   const job = await h.newJob();
   await h.engine.submit(job, neverAborted);
   await waitUntilFinished(h.engine, job.jobId);
@@ -163,38 +169,38 @@ localTest('what a crash leaves half-written is cleaned up, and nothing else', {}
   await writeFile(join(directory, 'foreign', 'thesis.tex'), '');
   await writeFile(temporary(2 ** 22 + 1), '{');
   await writeFile(temporary(process.pid), '{');
-  const later = await h.reopen();
+  const reopened = await h.reopen();
   assert.deepEqual((await readdir(directory)).filter((name) => !/^\.(cache|health)$/.test(name)).sort(), [
     job.jobId,
     'foreign',
   ]);
   assert.deepEqual([existsSync(temporary(2 ** 22 + 1)), existsSync(temporary(process.pid))], [false, true]);
   assert.deepEqual(
-    (await observeAll(later)).map(({ jobId }) => jobId),
+    (await observeAll(reopened)).map(({ jobId }) => jobId),
     [job.jobId],
   );
 });
 
-localTest('whenever Bursar is killed, every job runs exactly once', { cores: 3 }, async (h) => {
+localTest('every job runs exactly once although Bursar is killed at random times', { cores: 3 }, async (h) => {
   const jobs: EngineJob[] = [];
   const host = fileURLToPath(import.meta.resolve('./engine-host.ts'));
-  const orders = join(h.root, 'orders.json');
+  const input = join(h.root, 'input.json');
   await h.engine.close();
   for (let round = 0; round < 15; round++) {
     for (let n = 0; n < 2; n++) jobs.push(await h.newJob(shellLine(`echo ran >> runs; sleep 0.${round % 4}`)));
-    await writeFile(orders, JSON.stringify({ options: h.options, jobs }));
-    const bursar = spawn(process.execPath, [host, orders], { stdio: ['ignore', 'ignore', 'inherit'] });
+    await writeFile(input, JSON.stringify({ options: h.options, jobs }));
+    const bursar = spawn(process.execPath, [host, input], { stdio: ['ignore', 'ignore', 'inherit'] });
     await sleep(120 + Math.random() * 350);
     bursar.kill('SIGKILL');
     await once(bursar, 'exit');
   }
-  const later = await h.reopen();
-  for (const job of jobs) await later.submit(job, neverAborted);
-  for (const job of jobs) assert.equal((await waitUntilFinished(later, job.jobId)).outcome, 'succeeded');
+  const reopened = await h.reopen();
+  for (const job of jobs) await reopened.submit(job, neverAborted);
+  for (const job of jobs) assert.equal((await waitUntilFinished(reopened, job.jobId)).outcome, 'succeeded');
   assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(jobs.length).fill(1));
 });
 
-localTest('an engine that is closed keeps nothing alive, and its jobs go on', {}, async (h) => {
+localTest('a closed engine does not keep its process alive, and its jobs continue', {}, async (h) => {
   const job = await h.newJob(runUntilReleased);
   await h.engine.close();
   const program = `
@@ -207,8 +213,8 @@ localTest('an engine that is closed keeps nothing alive, and its jobs go on', {}
     await engine.close();`;
   const bursar = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio: 'inherit' });
   assert.deepEqual(await once(bursar, 'exit'), [0, null]);
-  const later = await h.reopen();
-  assert.equal((await observeJob(later, job.jobId))?.kind, 'running');
+  const reopened = await h.reopen();
+  assert.equal((await observeJob(reopened, job.jobId))?.kind, 'running');
   await letFinish(job);
-  assert.equal((await waitUntilFinished(later, job.jobId)).outcome, 'succeeded');
+  assert.equal((await waitUntilFinished(reopened, job.jobId)).outcome, 'succeeded');
 });

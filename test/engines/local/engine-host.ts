@@ -1,4 +1,4 @@
-/** An engine in a process of its own, to be killed: submits the jobs it is told of and looks at them for ever. */
+/** Runs an engine in a separate process that the test kills. Submits the given jobs and then observes them forever. */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLocalEngine } from '../../../src/engines/local/engine.ts';

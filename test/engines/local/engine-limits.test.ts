@@ -12,15 +12,19 @@ async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']
   return { job, end: await waitUntilFinished(h.engine, job.jobId) };
 }
 
-localTest('a flood of output ends the job, and the file keeps exactly what is allowed', { outputKb: 50 }, async (h) => {
-  const { job, end } = await run(h, shellLine('yes'));
-  assert.deepEqual([end.outcome, end.exitCode], ['output_exceeded', null]);
-  assert.match(end.reason, /50 KB to stdout/);
-  assert.equal((await stat(job.workspace.stdout)).size, 50_000);
-  assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'y\n'.repeat(25_000));
-});
+localTest(
+  'ends a job that exceeds the output limit, and keeps its output up to the limit',
+  { outputKb: 50 },
+  async (h) => {
+    const { job, end } = await run(h, shellLine('yes'));
+    assert.deepEqual([end.outcome, end.exitCode], ['output_exceeded', null]);
+    assert.match(end.reason, /50 KB to stdout/);
+    assert.equal((await stat(job.workspace.stdout)).size, 50_000);
+    assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'y\n'.repeat(25_000));
+  },
+);
 
-localTest('output is too much even if the job has ended meanwhile', { outputKb: 1 }, async (h) => {
+localTest('detects excess output of a job that has already exited', { outputKb: 1 }, async (h) => {
   const exactly = await run(h, shellLine('head -c 1000 /dev/zero >&2'));
   assert.equal(exactly.end.outcome, 'succeeded');
   const more = await run(h, shellLine('head -c 1001 /dev/zero >&2'));
@@ -28,8 +32,8 @@ localTest('output is too much even if the job has ended meanwhile', { outputKb: 
   assert.equal((await stat(more.job.workspace.stderr)).size, 1000);
 });
 
-localTest('memory is counted over all processes of the job', { memoryMb: 200 }, async (h) => {
-  const hog = 'const kept = Buffer.alloc(90e6, 1); setInterval(() => kept.fill(2), 1000)';
+localTest('applies the memory limit to all processes of a job together', { memoryMb: 200 }, async (h) => {
+  const hog = 'const buffer = Buffer.alloc(90e6, 1); setInterval(() => buffer.fill(2), 1000)';
   const one = await h.newJob(argv(process.execPath, '-e', hog));
   await h.engine.submit(one, neverAborted);
   const { end } = await run(h, shellLine(`'${process.execPath}' -e '${hog}' & '${process.execPath}' -e '${hog}'`));
@@ -38,21 +42,21 @@ localTest('memory is counted over all processes of the job', { memoryMb: 200 }, 
   await waitUntilRunning(h.engine, one.jobId);
 });
 
-localTest('background children are gone when the job is, and do not hold it up', {}, async (h) => {
+localTest('kills background children at the end of the job, without waiting for them', {}, async (h) => {
   const { job, end } = await run(h, shellLine('sleep 600 & (trap "" TERM HUP; sleep 601) & echo done'));
   assert.equal(end.outcome, 'succeeded');
   assert.deepEqual(processesMentioning(job.jobId), []);
   assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'done\n');
 });
 
-localTest('strays in a session of their own are gone too', {}, async (h) => {
+localTest('kills children that started a new session', {}, async (h) => {
   const stray = 'setsid sh -c "sleep 600 & touch ready; sleep 601"';
   const { job, end } = await run(h, shellLine(`${stray} & until [ -e ready ]; do sleep 0.02; done; exit 4`));
   assert.deepEqual([end.outcome, end.exitCode], ['failed', 4]);
   assert.deepEqual(processesMentioning(job.jobId), []);
 });
 
-localTest('a stray that hides with the pipes in its hands does not hold up the end', {}, async (h) => {
+localTest('does not wait for a hidden process that keeps the output pipes open', {}, async (h) => {
   const hiding = 'echo $$ > stray; exec sleep 602';
   const { job, end } = await run(
     h,
@@ -62,8 +66,8 @@ localTest('a stray that hides with the pipes in its hands does not hold up the e
   process.kill(Number(await readFile(join(job.workspace.directory, 'stray'), 'utf8')), 'SIGKILL');
 });
 
-localTest('a job is asked to end before it is killed, and its children too', { killGraceSeconds: 30 }, async (h) => {
-  // The shell dies of the signal at once; its child has time to put things in order.
+localTest('sends SIGTERM to the job and its children before killing them', { killGraceSeconds: 30 }, async (h) => {
+  // The signal kills the shell at once; its child has time to save its results.
   const child = 'trap "sleep 0.3; echo saved; exit" TERM; touch ready; while :; do sleep 0.05; done';
   const job = await h.newJob(shellLine(`sh -c '${child}'; true`));
   await h.engine.submit(job, neverAborted);
@@ -73,13 +77,13 @@ localTest('a job is asked to end before it is killed, and its children too', { k
   assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'saved\n');
 });
 
-localTest('a job that does not listen is killed', { killGraceSeconds: 0.2 }, async (h) => {
+localTest('kills a job that ignores SIGTERM', { killGraceSeconds: 0.2 }, async (h) => {
   const { job, end } = await run(h, { ...shellLine('trap "" TERM; while :; do sleep 0.05; done'), runtimeSeconds: 1 });
   assert.deepEqual([end.outcome, end.reason], ['timed_out', 'it reached its time limit of 1 s']);
   assert.deepEqual(processesMentioning(job.jobId), []);
 });
 
-localTest('the environment is minimal', {}, async (h) => {
+localTest('gives jobs a minimal environment', {}, async (h) => {
   process.env.BURSAR_TEST_SECRET = 'hunter2';
   try {
     const { job } = await run(h, { ...argv('env', '-0'), nodes: 2, coresPerNode: 3 });
@@ -109,18 +113,22 @@ localTest('the environment is minimal', {}, async (h) => {
   }
 });
 
-localTest('files are private, nothing of the engine is open, and the scratch folder goes', {}, async (h) => {
-  const listing = 'umask; cat; mktemp >/dev/null; ls -l /proc/self/fd';
-  const { job, end } = await run(h, shellLine(listing));
-  assert.equal(end.outcome, 'succeeded');
-  const text = await readFile(job.workspace.stdout, 'utf8');
-  assert.match(text, /^0077\n/);
-  assert.doesNotMatch(text, /socket|supervisor|json/);
-  assert.equal((await stat(job.workspace.stdout)).mode & 0o777, 0o600);
-  assert.deepEqual((await readdir(join(job.workspace.directory, '..'))).sort(), ['stderr', 'stdout', 'work']);
-});
+localTest(
+  'creates private files, passes no file descriptors of the engine, and removes the scratch folder',
+  {},
+  async (h) => {
+    const listing = 'umask; cat; mktemp >/dev/null; ls -l /proc/self/fd';
+    const { job, end } = await run(h, shellLine(listing));
+    assert.equal(end.outcome, 'succeeded');
+    const text = await readFile(job.workspace.stdout, 'utf8');
+    assert.match(text, /^0077\n/);
+    assert.doesNotMatch(text, /socket|supervisor|json/);
+    assert.equal((await stat(job.workspace.stdout)).mode & 0o777, 0o600);
+    assert.deepEqual((await readdir(join(job.workspace.directory, '..'))).sort(), ['stderr', 'stdout', 'work']);
+  },
+);
 
-localTest('output is not written through a link', {}, async (h) => {
+localTest('does not write output through a symbolic link', {}, async (h) => {
   const job = await h.newJob(shellLine('echo mine'));
   await writeInput(job, 'precious', 'precious');
   await symlink(join(job.workspace.directory, 'precious'), job.workspace.stdout);
@@ -130,7 +138,7 @@ localTest('output is not written through a link', {}, async (h) => {
   assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'mine\n');
 });
 
-localTest('a command that the system cannot take is rejected', {}, async (h) => {
+localTest('rejects a command that the operating system cannot start', {}, async (h) => {
   for (const overrides of [shellLine('a\0b'), argv('echo', 'x'.repeat(200_000))]) {
     const { end } = await run(h, overrides);
     assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['rejected', null, 0]);

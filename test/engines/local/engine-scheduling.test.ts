@@ -8,12 +8,12 @@ import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunni
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { localTest } from './harness.ts';
 
-test('a job needs its cores on all its nodes, but never more than there are', () => {
+test('coresNeeded multiplies nodes and cores per node, up to the cores that exist', () => {
   assert.equal(coresNeeded({ nodes: 2, coresPerNode: 3 }, 8), 6);
   assert.equal(coresNeeded({ nodes: 5, coresPerNode: 3 }, 8), 8);
 });
 
-test('jobs start in order, and one that does not fit holds up those behind it', () => {
+test('selectStartable keeps the order: a job that does not fit blocks the jobs behind it', () => {
   const queue = [2, 1, 4, 1].map((cores) => ({ cores }));
   assert.deepEqual(selectStartable(queue, 8), queue);
   assert.deepEqual(selectStartable(queue, 4), queue.slice(0, 2));
@@ -21,7 +21,7 @@ test('jobs start in order, and one that does not fit holds up those behind it', 
   assert.deepEqual(selectStartable([], 1), []);
 });
 
-/** Says in a file that all jobs share when it starts and when it ends. */
+/** Writes its start and its end to a log file that all jobs share. */
 const logged = (name: string, cores: number) =>
   shellLine(`echo "+ ${name} ${cores}" >> ../../../log; sleep 0.1; echo "- ${name} ${cores}" >> ../../../log`);
 
@@ -33,43 +33,39 @@ async function readLog(root: string): Promise<{ sign: string; name: string; core
   });
 }
 
-localTest(
-  'never are more cores in use than there are, and what asks for too many runs alone',
-  { cores: 3 },
-  async (h) => {
-    const sizes = [1, 2, 1, 1, 3, 2, 2, 99, 1, 1, 1];
-    const jobs = [];
-    for (const [index, coresPerNode] of sizes.entries()) {
-      const job = await h.newJob({ coresPerNode, ...logged(`job${index}`, Math.min(coresPerNode, 3)) });
-      await h.engine.submit(job, neverAborted);
-      jobs.push(job);
-    }
-    for (const job of jobs) assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
-    let inUse = 0;
-    for (const { sign, cores } of await readLog(h.root)) {
-      inUse += sign === '+' ? cores : -cores;
-      assert.ok(inUse <= 3);
-    }
-    assert.equal(inUse, 0);
-  },
-);
+localTest('never uses more cores than exist, and runs a job that requests more alone', { cores: 3 }, async (h) => {
+  const sizes = [1, 2, 1, 1, 3, 2, 2, 99, 1, 1, 1];
+  const jobs = [];
+  for (const [index, coresPerNode] of sizes.entries()) {
+    const job = await h.newJob({ coresPerNode, ...logged(`job${index}`, Math.min(coresPerNode, 3)) });
+    await h.engine.submit(job, neverAborted);
+    jobs.push(job);
+  }
+  for (const job of jobs) assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+  let inUse = 0;
+  for (const { sign, cores } of await readLog(h.root)) {
+    inUse += sign === '+' ? cores : -cores;
+    assert.ok(inUse <= 3);
+  }
+  assert.equal(inUse, 0);
+});
 
-localTest('first come, first served, also across a restart', { cores: 1 }, async (h) => {
+localTest('starts jobs in the order of submission, also across a restart', { cores: 1 }, async (h) => {
   const first = await h.newJob(runUntilReleased);
   await h.engine.submit(first, neverAborted);
   await waitUntilRunning(h.engine, first.jobId);
   const names = ['c', 'a', 'd', 'b', 'e'];
   const jobs = await Promise.all(names.map((name) => h.newJob({ jobId: name, ...logged(name, 1) })));
   for (const job of jobs.slice(0, 3)) await h.engine.submit(job, neverAborted);
-  const later = await h.reopen();
-  for (const job of jobs.slice(3)) await later.submit(job, neverAborted);
+  const reopened = await h.reopen();
+  for (const job of jobs.slice(3)) await reopened.submit(job, neverAborted);
   await letFinish(first);
-  for (const job of jobs) await waitUntilFinished(later, job.jobId);
+  for (const job of jobs) await waitUntilFinished(reopened, job.jobId);
   const starts = (await readLog(h.root)).filter(({ sign }) => sign === '+').map(({ name }) => name);
   assert.deepEqual(starts, names);
 });
 
-localTest('jobs that fit run at the same time', { cores: 2 }, async (h) => {
+localTest('runs jobs that fit at the same time', { cores: 2 }, async (h) => {
   // Each of the two ends only when the other one has started.
   const pair = await Promise.all(
     ['left', 'right'].map((name, index) => {
@@ -81,13 +77,15 @@ localTest('jobs that fit run at the same time', { cores: 2 }, async (h) => {
   for (const job of pair) assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
 });
 
-localTest('the next job starts when one ends, without anybody looking', { cores: 1 }, async (h) => {
+localTest('starts the next job when one ends, without a poll', { cores: 1 }, async (h) => {
   const jobs = await Promise.all([1, 2, 3].map(() => h.newJob(runOnce)));
   for (const job of jobs) await h.engine.submit(job, neverAborted);
-  await eventually('all have run', async () => (await Promise.all(jobs.map(countRuns))).every((runs) => runs === 1));
+  await eventually('all jobs have run', async () =>
+    (await Promise.all(jobs.map(countRuns))).every((runs) => runs === 1),
+  );
 });
 
-localTest('health tells what is going on, and when the folder is gone', { cores: 2 }, async (h) => {
+localTest('health reports usage, and a missing folder as an error', { cores: 2 }, async (h) => {
   const [running, waiting] = [await h.newJob({ ...runUntilReleased, coresPerNode: 2 }), await h.newJob()];
   await h.engine.submit(running, neverAborted);
   await waitUntilRunning(h.engine, running.jobId);
@@ -104,7 +102,7 @@ localTest('health tells what is going on, and when the folder is gone', { cores:
   await assert.rejects(h.engine.submit(await h.newJob(), neverAborted), refused);
 });
 
-localTest('a job whose record somebody removed is unknown, and holds up nobody', { cores: 1 }, async (h) => {
+localTest('a job whose record was removed is unknown, and does not block other jobs', { cores: 1 }, async (h) => {
   const [running, removed, next] = [await h.newJob(runUntilReleased), await h.newJob(runOnce), await h.newJob(runOnce)];
   for (const job of [running, removed, next]) await h.engine.submit(job, neverAborted);
   await waitUntilRunning(h.engine, running.jobId);

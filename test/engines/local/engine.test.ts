@@ -1,4 +1,4 @@
 import { engineContract } from '../engine-contract.ts';
 import { localHarness } from './harness.ts';
 
-engineContract('the local engine', () => localHarness());
+engineContract('local engine', () => localHarness());

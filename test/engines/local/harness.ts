@@ -11,13 +11,13 @@ import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll } from '../observing.ts';
 
 export interface LocalHarness extends EngineHarness {
-  /** A folder of the test's own, above the workspaces. */
+  /** The test's folder, which contains the workspaces. */
   root: string;
   options: LocalEngineOptions;
   recordOf(job: EngineJob): string;
 }
 
-/** One for all engines of a test file: with a new one every time, their first supervisors would start slowly. */
+/** The compile cache of all engines of a test file: without it, the first supervisor of each would start slowly. */
 const sharedCache = mkdtempSync(join(tmpdir(), 'bursar-cache-'));
 process.on('exit', () => rmSync(sharedCache, { recursive: true, force: true }));
 
@@ -45,7 +45,7 @@ export async function localHarness(overrides: Partial<LocalEngineOptions> = {}):
     async close() {
       await cancelAllJobs(engine);
       await engine.close();
-      await eventually('no process of the test is left', async () => processesMentioning(root).length === 0);
+      await eventually('all processes of the test have ended', async () => processesMentioning(root).length === 0);
       await rm(root, { recursive: true, force: true });
     },
     wholeSystem: { nodes: 1, coresPerNode: options.cores },
@@ -55,7 +55,7 @@ export async function localHarness(overrides: Partial<LocalEngineOptions> = {}):
   };
 }
 
-/** Runs a test on a local engine of its own, and sees to it that nothing is left of it. */
+/** Runs a test with a new local engine, and ends all of its processes afterwards. */
 export function localTest(
   title: string,
   options: Partial<LocalEngineOptions>,
@@ -92,26 +92,23 @@ export const smallJob = {
 
 export async function cancelAllJobs(engine: Engine): Promise<void> {
   await eventually('all jobs have ended', async () => {
-    const open = (await observeAll(engine)).filter(({ kind }) => kind !== 'finished');
-    for (const { jobId } of open) await engine.cancel(jobId, neverAborted);
-    return open.length === 0;
+    const unfinished = (await observeAll(engine)).filter(({ kind }) => kind !== 'finished');
+    for (const { jobId } of unfinished) await engine.cancel(jobId, neverAborted);
+    return unfinished.length === 0;
   });
 }
 
-/**
- * Living processes that have the text in their command line or (on Linux) in their environment: supervisors, jobs,
- * strays.
- */
+/** Returns the pids of processes with the text in their command line or (on Linux) in their environment. */
 export function processesMentioning(text: string): number[] {
   const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
   return rows.flatMap((row) => {
     const [, pid, stat, command] = /^\s*(\d+)\s+(\S+)\s+(.*)$/.exec(row) ?? [];
     if (pid === undefined || stat?.startsWith('Z') || Number(pid) === process.pid) return [];
-    return `${command} ${environmentOf(pid)}`.includes(text) ? Number(pid) : [];
+    return `${command} ${readEnvironment(pid)}`.includes(text) ? Number(pid) : [];
   });
 }
 
-function environmentOf(pid: string): string {
+function readEnvironment(pid: string): string {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'latin1');
   } catch {

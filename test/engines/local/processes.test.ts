@@ -9,11 +9,11 @@ import { linuxProcesses } from '../../../src/engines/local/processes-linux.ts';
 import { psProcesses } from '../../../src/engines/local/processes-ps.ts';
 import { eventually } from '../observing.ts';
 
-// `ps` is for systems without /proc, but it is there on those that have it too.
+// `ps` is used on systems without /proc, but can be tested everywhere.
 const tables: [string, ProcessTable][] = [['ps', psProcesses]];
 if (existsSync('/proc/self/stat')) tables.push(['/proc', linuxProcesses]);
 
-/** A shell with two children, in a group of their own. */
+/** Starts a shell with two children in a new process group. */
 async function withGroup(body: (leader: ChildProcess, pid: number) => Promise<void>): Promise<void> {
   const leader = spawn('sh', ['-c', 'sleep 600 & sleep 601 & read line'], { detached: true });
   const pid = leader.pid ?? 0;
@@ -24,14 +24,14 @@ async function withGroup(body: (leader: ChildProcess, pid: number) => Promise<vo
     try {
       process.kill(-pid, 'SIGKILL');
     } catch {
-      // all gone
+      // all processes have ended
     }
   }
 }
 
 for (const [name, table] of tables) {
-  describe(`processes by ${name}`, () => {
-    test('a process keeps its mark, which is not that of another', async () => {
+  describe(`process table: ${name}`, () => {
+    test('the mark of a process is stable and unique', async () => {
       const own = await table.read(process.pid);
       assert.equal((await table.read(process.pid))?.mark, own?.mark);
       assert.equal(own?.isZombie, false);
@@ -39,10 +39,10 @@ for (const [name, table] of tables) {
       assert.equal(await table.read(2 ** 22 + 1), null);
     });
 
-    test('a group is found with its leader and without', () =>
+    test('finds a group with and without its leader', () =>
       withGroup(async (leader, pid) => {
         const mark = (await table.read(pid))?.mark ?? '';
-        const job = { jobId: 'nobody', leader: { pid, mark } };
+        const job = { jobId: 'unknown', leader: { pid, mark } };
         await eventually('three processes', async () => (await table.findJobProcesses(job)).processes.length === 3);
         const { group, processes } = await table.findJobProcesses(job);
         assert.equal(group, pid);
@@ -51,20 +51,20 @@ for (const [name, table] of tables) {
         await once(leader, 'exit');
         assert.equal((await table.findJobProcesses(job)).processes.length, 2);
         assert.equal(
-          (await table.findJobProcesses({ jobId: 'nobody', leader: { pid, mark: null } })).processes.length,
+          (await table.findJobProcesses({ jobId: 'unknown', leader: { pid, mark: null } })).processes.length,
           2,
         );
       }));
 
-    test('a group whose number belongs to another leader by now is left alone', () =>
+    test('does not find a group whose leader has another mark', () =>
       withGroup(async (_leader, pid) => {
         const leader = { pid, mark: 'another' };
-        assert.deepEqual(await table.findJobProcesses({ jobId: 'nobody', leader }), { group: null, processes: [] });
+        assert.deepEqual(await table.findJobProcesses({ jobId: 'unknown', leader }), { group: null, processes: [] });
       }));
   });
 }
 
-test('a process is alive only under its own mark', async () => {
+test('isAlive is false for another mark', async () => {
   assert.equal(await isAlive({ pid: process.pid, mark: 'another' }), false);
   assert.equal(await isAlive({ pid: process.pid, mark: null }), false);
 });
