@@ -1,16 +1,14 @@
 import Type from 'typebox';
+import { nullableTimestamp, resource, timestamp } from './fields.ts';
 
-/** What administrators send and see. Amounts are seconds of time, or KB of space. */
 const reason = Type.String({
   maxLength: 500,
   pattern: '\\S\\s*\\S\\s*\\S',
-  description: 'Why; it stands in the ledger for ever.',
+  description: 'Reason, kept in the ledger permanently.',
 });
-const resource = Type.Enum(['time', 'space']);
 const amount = Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds of time, or KB of space.' });
 const kind = Type.Enum(['top_up', 'withdraw']);
 const user = Type.String({ pattern: '^\\d{1,20}$' });
-const moment = Type.String({ format: 'date-time', description: 'ISO 8601.' });
 const strict = { additionalProperties: false };
 
 export const PoolGrantBody = Type.Object({ kind, resource, amount, reason }, strict);
@@ -23,7 +21,8 @@ export const CapGrantBody = Type.Object(
     reason,
     source: Type.Enum(['new', 'pool'], {
       default: 'new',
-      description: '`new`: the pool grows or shrinks with the cap. `pool`: out of, or back into, its reserve.',
+      description:
+        '`new`: the pool changes by the same amount. `pool`: the amount comes from, or returns to, the reserve of the pool.',
     }),
   },
   strict,
@@ -38,10 +37,15 @@ export const RefundBody = Type.Object(
 
 export const PeriodBody = Type.Object(
   {
-    starts: Type.Optional(Type.String({ ...moment, description: 'Left out: now.' })),
-    ends: Type.Optional(Type.String({ ...moment, description: 'Left out: without end.' })),
-    member_seconds: Type.Integer({ minimum: 0, maximum: 1e12, description: 'For each member.' }),
-    reserve_seconds: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'For the pool alone.' }),
+    starts: Type.Optional(Type.String({ format: 'date-time', description: 'ISO 8601. Default: now.' })),
+    ends: Type.Optional(Type.String({ format: 'date-time', description: 'ISO 8601. Default: no end.' })),
+    member_seconds: Type.Integer({ minimum: 0, maximum: 1e12, description: 'Seconds for each member.' }),
+    reserve_seconds: Type.Integer({
+      minimum: 0,
+      maximum: 1e12,
+      default: 0,
+      description: 'Seconds for the reserve of the pool.',
+    }),
     reason,
   },
   strict,
@@ -54,16 +58,18 @@ export const ReasonBody = Type.Object({ reason }, strict);
 export const ProjectBody = Type.Object(
   {
     name: Type.String({ pattern: '^[a-z0-9][a-z0-9_-]{0,63}$' }),
-    auto_join: Type.Boolean({ default: false, description: 'Whether every user becomes a member.' }),
-    grant_time_seconds: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'For each new member.' }),
-    grant_space_kb: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'For each new member.' }),
+    auto_join: Type.Boolean({ default: false, description: 'Whether every user becomes a member automatically.' }),
+    grant_time_seconds: Type.Integer({
+      minimum: 0,
+      maximum: 1e12,
+      default: 0,
+      description: 'Seconds for each new member.',
+    }),
+    grant_space_kb: Type.Integer({ minimum: 0, maximum: 1e12, default: 0, description: 'KB for each new member.' }),
     reason,
   },
   strict,
 );
-
-const instant = Type.String({ description: 'ISO 8601, UTC.' });
-const instantOrNull = Type.Union([instant, Type.Null()]);
 
 export const ProjectSchema = Type.Object(
   {
@@ -73,26 +79,26 @@ export const ProjectSchema = Type.Object(
     auto_join: Type.Boolean(),
     grant_time_seconds: Type.Integer(),
     grant_space_kb: Type.Number(),
-    created_at: instant,
-    closed_at: instantOrNull,
+    created_at: timestamp,
+    closed_at: nullableTimestamp,
   },
   { $id: 'Project', additionalProperties: false },
 );
 
 export const MemberSchema = Type.Object(
-  { user: Type.String(), status: Type.String(), reason: Type.String(), since: instant },
+  { user: Type.String(), status: Type.String(), reason: Type.String(), since: timestamp },
   { $id: 'Member', additionalProperties: false },
 );
 
 export const UserSchema = Type.Object(
-  { user: Type.String(), role: Type.String(), created_at: instant },
+  { user: Type.String(), role: Type.String(), created_at: timestamp },
   { $id: 'User', additionalProperties: false },
 );
 
 export const AuditSchema = Type.Object(
   {
     id: Type.Integer(),
-    at: instant,
+    at: timestamp,
     actor: Type.String(),
     act: Type.String(),
     subject: Type.String(),
@@ -102,6 +108,6 @@ export const AuditSchema = Type.Object(
 );
 
 export const PeriodSchema = Type.Object(
-  { id: Type.Integer(), starts: instant, ends: instantOrNull },
+  { id: Type.Integer(), starts: timestamp, ends: nullableTimestamp },
   { $id: 'Period', additionalProperties: false },
 );

@@ -1,42 +1,46 @@
 import Type from 'typebox';
 import { eventKinds } from '../domain/event.ts';
+import { nullableInteger, nullableString, timestamp } from './fields.ts';
 import { toIsoTime } from './json-format.ts';
 
-const kindList = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
-const whole = (description: string) => Type.Optional(Type.Union([Type.Integer(), Type.Null()], { description }));
-const text = (description: string) => Type.Optional(Type.Union([Type.String(), Type.Null()], { description }));
+const kindDescriptions = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
+const integer = (description: string) => Type.Optional(nullableInteger(description));
+const text = (description: string) => Type.Optional(nullableString(description));
 
-/** What happened to a job or a quota, in streams, lists and webhooks alike. */
+/** An event, as streams, lists and webhooks send it. */
 export const EventSchema = Type.Object(
   {
-    id: Type.Integer({ description: 'Counts your events, without gaps: pass it on as `after`. A test has 0.' }),
-    type: Type.String({ description: `${kindList.join('; ')}.`, examples: ['job.ended'] }),
-    at: Type.String({ description: 'ISO 8601, UTC.', examples: ['2026-01-31T12:00:00.000Z'] }),
-    job: Type.Union([Type.Ref('Job'), Type.Null()], { description: 'The job as it was then.' }),
+    id: Type.Integer({
+      description:
+        'Number of the event among your events, without gaps. Pass it as `after` to get later ones. Test events have 0.',
+    }),
+    type: Type.String({ description: `${kindDescriptions.join('; ')}.`, examples: ['job.ended'] }),
+    at: timestamp,
+    job: Type.Union([Type.Ref('Job'), Type.Null()], { description: 'The job as it was at that time.' }),
     data: Type.Object(
       {
-        hpc: text('The HPC system, as in paths.'),
-        project_name: text('The project.'),
-        job_id: text('The job.'),
-        stage: text('The stage that the job reached.'),
-        engine_id: text('The identifier that the HPC system itself gave the job.'),
-        engine_words: text('What the HPC system itself says of it.'),
-        held_seconds: whole('Seconds held for the job.'),
-        outcome: text('How the job ended.'),
-        reason: text('Why, in a line.'),
-        exit_code: whole('The exit code of the job.'),
-        elapsed_seconds: whole('Wall-clock seconds that the job ran.'),
-        charged_seconds: whole('Seconds charged for it.'),
-        space_bytes: whole('Bytes that its files take.'),
+        hpc: text('The HPC system, as in URL paths.'),
+        project_name: text('Name of the project.'),
+        job_id: text('Identifier of the job.'),
+        stage: text('Stage of the job after the event.'),
+        engine_id: text("The scheduler's own identifier of the job."),
+        engine_words: text("The scheduler's own description of the state."),
+        held_seconds: integer('Charged seconds on hold for the job.'),
+        outcome: text('Outcome of the job.'),
+        reason: text('Reason for the outcome, in one line.'),
+        exit_code: integer('Exit code of the job.'),
+        elapsed_seconds: integer('Wall-clock runtime, in seconds.'),
+        charged_seconds: integer('Charged seconds.'),
+        space_bytes: integer('Size of the files of the job, in bytes.'),
         resource: text('`time` or `space`.'),
-        account: text('`pool` of the project, or your own `cap`.'),
-        percent: whole('The threshold that was crossed.'),
-        ends_at: text('When the grant ends.'),
+        account: text('`pool`: the quota of the project. `cap`: your own quota.'),
+        percent: integer('The threshold that was reached.'),
+        ends_at: text('When the grant expires.'),
         deletes_at: text('When the files of the job will be deleted.'),
-        webhook_id: whole('The webhook.'),
-        url: text('Where it was sent to.'),
+        webhook_id: integer('Number of the webhook.'),
+        url: text('URL of the webhook.'),
       },
-      { additionalProperties: true, description: 'What there is to say, by type.' },
+      { additionalProperties: true, description: 'Details, depending on the type.' },
     ),
   },
   { $id: 'Event', additionalProperties: false },
@@ -44,8 +48,8 @@ export const EventSchema = Type.Object(
 
 export const EventPageSchema = Type.Object(
   {
-    events: Type.Array(Type.Ref('Event'), { description: 'The first one first.' }),
-    next: Type.Integer({ description: 'Pass it on as `after`.' }),
+    events: Type.Array(Type.Ref('Event'), { description: 'Oldest first.' }),
+    next: Type.Integer({ description: 'Pass it as `after` to get the next page.' }),
   },
   { $id: 'EventPage', additionalProperties: false },
 );
@@ -53,18 +57,19 @@ export const EventPageSchema = Type.Object(
 export interface EventFields {
   seq: number;
   kind: string;
-  /** JSON texts, as they are kept. */
+  /** The public job at the time of the event, as JSON; null if the event concerns no job. */
   jobJson: string | null;
+  /** The details as JSON. */
   data: string;
   at: number;
 }
 
-/** The public JSON of an event. The job in it is the text that was stored with the job at that time. */
+/** Formats the public JSON of an event. `jobJson` is the public job as stored with the event. */
 export function toEventJson({ seq, kind, jobJson, data, at }: EventFields): string {
   return `{"id":${seq},"type":${JSON.stringify(kind)},"at":"${toIsoTime(at)}","job":${jobJson ?? 'null'},"data":${data}}`;
 }
 
-/** What names a job in the data of its events. */
+/** The fields that identify a job in the data of its events. */
 export function toJobReference({ jobId, project }: { jobId: string; project: { hpc: string; name: string } }) {
   return { hpc: project.hpc, project_name: project.name, job_id: jobId };
 }

@@ -1,12 +1,15 @@
 import Type, { type Static } from 'typebox';
+import { timestamp } from './fields.ts';
 import { toIsoTime } from './json-format.ts';
 
-/** A file of a job, as its owner sees it. */
 export const FileSchema = Type.Object(
   {
-    path: Type.String({ description: 'From the working directory of the job. It follows the path of the list.' }),
-    size: Type.Integer({ description: 'In bytes.' }),
-    modified: Type.String({ description: 'ISO 8601, UTC.' }),
+    path: Type.String({
+      description:
+        'Path relative to the working directory of the job. Append it to the URL of this list to get the file.',
+    }),
+    size: Type.Integer({ description: 'Size in bytes.' }),
+    modified: timestamp,
   },
   { $id: 'File', additionalProperties: false },
 );

@@ -4,9 +4,12 @@ import { type StageNames, toStage } from '../domain/jobs/stage.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { createJsonWriter } from './json-format.ts';
 
-const timestamp = { pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$', examples: ['2026-01-31T12:00:00Z'] };
+const secondsTimestamp = {
+  pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$',
+  examples: ['2026-01-31T12:00:00Z'],
+};
 
-/** The Job object of the interface (2.2): exactly these fields, whatever else Bursar knows of a job. */
+/** The public Job object. The API contract (2.2) allows exactly these fields. */
 export const JobSchema = Type.Object(
   {
     id: Type.Integer({ description: 'Internal record number of the job.' }),
@@ -17,11 +20,13 @@ export const JobSchema = Type.Object(
     project_name: Type.String(),
     title: Type.String(),
     runtime: Type.Number({ description: 'Hours of wall-clock time granted.' }),
-    stage: Type.String({ description: "Where the job stands, in the system's own words.", examples: ['QUEUED'] }),
+    stage: Type.String({ description: 'Current stage, in the stage names of the HPC system.', examples: ['QUEUED'] }),
     terminal_stage: Type.Boolean({ description: 'True when the stage is final.' }),
-    failed: Type.Boolean({ description: 'True for every end but success and cancellation by the owner.' }),
-    init_date: Type.String({ ...timestamp, description: 'When it was submitted, UTC.' }),
-    end_date: Type.Union([Type.String(timestamp), Type.Null()], { description: 'When it ended, UTC.' }),
+    failed: Type.Boolean({ description: 'True for every outcome except success and cancellation by the owner.' }),
+    init_date: Type.String({ ...secondsTimestamp, description: 'Submission time, UTC.' }),
+    end_date: Type.Union([Type.String(secondsTimestamp), Type.Null()], {
+      description: 'End time, UTC; null until the job has ended.',
+    }),
   },
   { $id: 'Job', additionalProperties: false },
 );
@@ -38,7 +43,7 @@ export interface JobFields {
 
 const writeJob = createJsonWriter(JobSchema);
 
-/** The public JSON of a job, and what of it lists are filtered by. */
+/** The public JSON of a job, and the fields that lists filter by. */
 export interface PublicJob {
   json: string;
   title: string;
@@ -47,18 +52,18 @@ export interface PublicJob {
   isFailure: boolean;
 }
 
-/** What callers see of a job: stored with the job whenever it changes, so that reading it copies bytes. */
-export function publicJob(job: JobFields, words: StageNames): PublicJob {
-  const object = jobObject(job, words);
+/** Every change of a job stores the result in its row, so that reads only copy bytes. */
+export function publicJob(job: JobFields, stageNames: StageNames): PublicJob {
+  const object = toJobObject(job, stageNames);
   const { title, stage, terminal_stage, failed } = object;
   return { json: writeJob(object), title, stage, isTerminal: terminal_stage, isFailure: failed };
 }
 
-export function toJobJson(job: JobFields, words: StageNames): string {
-  return writeJob(jobObject(job, words));
+export function toJobJson(job: JobFields, stageNames: StageNames): string {
+  return writeJob(toJobObject(job, stageNames));
 }
 
-function jobObject(job: JobFields, words: StageNames): Static<typeof JobSchema> {
+function toJobObject(job: JobFields, stageNames: StageNames): Static<typeof JobSchema> {
   const { status } = job;
   const ended = status.state === 'ended' || status.state === 'deleted' ? status : null;
   return {
@@ -70,15 +75,15 @@ function jobObject(job: JobFields, words: StageNames): Static<typeof JobSchema> 
     project_name: job.project.name,
     title: job.request.title,
     runtime: job.request.runtimeHours,
-    stage: toStage(status, words),
+    stage: toStage(status, stageNames),
     terminal_stage: isTerminal(status.state),
     failed: ended !== null && isFailure(ended.outcome),
-    init_date: utcSeconds(job.acceptedAt),
-    end_date: ended === null ? null : utcSeconds(ended.endedAt),
+    init_date: toUtcSeconds(job.acceptedAt),
+    end_date: ended === null ? null : toUtcSeconds(ended.endedAt),
   };
 }
 
-/** `YYYY-MM-DDThh:mm:ssZ`, as the interface writes its times. */
-function utcSeconds(epochMs: number): string {
+/** `YYYY-MM-DDThh:mm:ssZ`, the time format of the Job object. */
+function toUtcSeconds(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, 19)}Z`;
 }

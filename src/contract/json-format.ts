@@ -1,8 +1,8 @@
 import type { Static, TObject, TProperties } from 'typebox';
 
 /**
- * A serialiser made from the schema of a flat object: exactly its fields, in its order. Fields of type `number`
- * always carry a fraction (`2.0`), as the interface shows its floats; JSON.stringify would drop it.
+ * Creates a serializer from the schema of a flat object: exactly its fields, in the order of the schema. Fields of type
+ * `number` always have a fraction (`2.0`), as the API contract requires; JSON.stringify would drop it.
  */
 export function createJsonWriter<Fields extends TProperties>(
   schema: TObject<Fields>,
@@ -10,12 +10,12 @@ export function createJsonWriter<Fields extends TProperties>(
   const writers = Object.entries(schema.properties).map(([name, field]) => {
     const key = `${JSON.stringify(name)}:`;
     const isFloat = 'type' in field && field.type === 'number';
-    return (value: Record<string, unknown>) => key + (isFloat ? floatText(value[name]) : JSON.stringify(value[name]));
+    return (value: Record<string, unknown>) => key + (isFloat ? formatFloat(value[name]) : JSON.stringify(value[name]));
   });
   return (value) => `{${writers.map((write) => write(value as Record<string, unknown>)).join(',')}}`;
 }
 
-function floatText(value: unknown): string {
+function formatFloat(value: unknown): string {
   if (typeof value !== 'number' || !Number.isFinite(value)) throw new Error(`not a finite number: ${String(value)}`);
   const text = String(value);
   return /[.e]/.test(text) ? text : `${text}.0`;

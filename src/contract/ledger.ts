@@ -2,22 +2,19 @@ import Type, { type Static } from 'typebox';
 import { availableBalance } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
+import { nullableString, resource, timestamp } from './fields.ts';
 import { toIsoTime } from './json-format.ts';
-
-const Moment = Type.String({ description: 'ISO 8601, UTC.', examples: ['2026-01-31T12:00:00.000Z'] });
-const Nullable = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
-const Resource = Type.Union([Type.Literal('time'), Type.Literal('space')]);
 
 export const QuoteSchema = Type.Object(
   {
     project_hpc: Type.String(),
     project_name: Type.String(),
-    runtime: Type.Number({ description: 'Hours that would be granted.' }),
-    cost: Type.Integer({ description: 'Seconds that would be held.' }),
-    accepted: Type.Boolean({ description: 'Whether the quota suffices now.' }),
-    reason: Nullable('Why it would not be accepted.'),
-    binding_account: Nullable('The account that is too small: `pool` or `cap`.'),
-    time_left: Type.Integer({ description: 'Seconds that would be left.' }),
+    runtime: Type.Number({ description: 'Runtime that would be granted, in hours.' }),
+    cost: Type.Integer({ description: 'Charged seconds that would be put on hold.' }),
+    accepted: Type.Boolean({ description: 'Whether the job would be accepted now.' }),
+    reason: nullableString('Why the job would not be accepted; null if it would.'),
+    binding_account: nullableString('The account with too little left: `pool` (project) or `cap` (own quota).'),
+    time_left: Type.Integer({ description: 'Charged seconds that would remain.' }),
     longest_runtime: Type.Number({ description: 'The longest runtime, in hours, that would fit now.' }),
   },
   { $id: 'Quote', additionalProperties: false },
@@ -25,14 +22,14 @@ export const QuoteSchema = Type.Object(
 
 const Movement = Type.Object({
   id: Type.Integer(),
-  at: Moment,
+  at: timestamp,
   kind: Type.String({
     description: 'grant, top_up, withdraw, expire, reserve, release, charge, free, refund, transfer',
   }),
-  change: Type.Number({ description: 'By how much the balance changed.' }),
-  balance: Type.Number({ description: 'What was available afterwards.' }),
-  used: Type.Number({ description: 'What was used by it, or (negative) given back.' }),
-  job_id: Nullable('The job that moved it.'),
+  change: Type.Number({ description: 'Change of the balance.' }),
+  balance: Type.Number({ description: 'Available amount after the movement.' }),
+  used: Type.Number({ description: 'Amount that was charged; negative for a refund.' }),
+  job_id: nullableString('The job that caused the movement; null for other causes.'),
   actor: Type.String(),
   reason: Type.String(),
 });
@@ -49,12 +46,12 @@ export const StatementSchema = Type.Object(
     user: Type.String(),
     project_hpc: Type.String(),
     project_name: Type.String(),
-    from: Moment,
-    to: Moment,
+    from: timestamp,
+    to: timestamp,
     time: Type.Object({
       ...accountStatement,
-      burn_rate_per_day: Type.Number({ description: 'Used a day, on average over the statement.' }),
-      runs_out_at: Nullable('When it runs out at that rate.'),
+      burn_rate_per_day: Type.Number({ description: 'Average use per day over the period of the statement.' }),
+      runs_out_at: nullableString('When the balance reaches zero at this rate; null if it does not.'),
     }),
     space: Type.Object(accountStatement),
   },
@@ -68,15 +65,15 @@ export const UsageSchema = Type.Object(
     project_name: Type.String(),
     month: Type.String({ examples: ['2026-01'] }),
     jobs: Type.Integer({ description: 'Jobs that ended.' }),
-    time_seconds: Type.Integer({ description: 'Seconds charged, refunds taken off.' }),
+    time_seconds: Type.Integer({ description: 'Charged seconds, minus refunds.' }),
   },
   { $id: 'Usage', additionalProperties: false },
 );
 
 export const AccountSchema = Type.Object(
   {
-    user: Nullable('Whose cap it is; null for the pool of the project.'),
-    resource: Resource,
+    user: nullableString('The user of a cap; null for the pool of the project.'),
+    resource,
     unit: Type.String(),
     granted: Type.Number(),
     held: Type.Number(),
@@ -89,14 +86,14 @@ export const AccountSchema = Type.Object(
 export const LedgerVerificationSchema = Type.Object(
   {
     balanced: Type.Boolean(),
-    accounts: Type.Integer({ description: 'How many were looked at.' }),
-    entries: Type.Integer({ description: 'How many were added up.' }),
-    problems: Type.Array(Type.String(), { description: 'What does not add up, the first account first.' }),
+    accounts: Type.Integer({ description: 'Number of accounts checked.' }),
+    entries: Type.Integer({ description: 'Number of ledger entries added up.' }),
+    problems: Type.Array(Type.String(), { description: 'Inconsistencies, ordered by account.' }),
   },
   { $id: 'LedgerProof', additionalProperties: false },
 );
 
-interface AccountFacts {
+interface AccountFields {
   holder: string;
   resource: 'time' | 'space';
   granted: number;
@@ -105,7 +102,7 @@ interface AccountFacts {
   overrun: number;
 }
 
-export function publicAccount(account: AccountFacts): Static<typeof AccountSchema> {
+export function publicAccount(account: AccountFields): Static<typeof AccountSchema> {
   const { name: unit, size } = publicUnits[account.resource];
   return {
     user: account.holder === '' ? null : account.holder,
@@ -118,7 +115,7 @@ export function publicAccount(account: AccountFacts): Static<typeof AccountSchem
   };
 }
 
-interface MovementFacts {
+interface MovementFields {
   id: number;
   at: number;
   kind: string;
@@ -130,17 +127,17 @@ interface MovementFacts {
   reason: string;
 }
 
-interface StatementFacts {
+interface StatementFields {
   user: string;
   hpc: string;
   project: string;
   from: number;
   to: number;
-  time: { opening: number; closing: number; movements: MovementFacts[]; perDay: number; runsOutAt: number | null };
-  space: { opening: number; closing: number; movements: MovementFacts[] };
+  time: { opening: number; closing: number; movements: MovementFields[]; perDay: number; runsOutAt: number | null };
+  space: { opening: number; closing: number; movements: MovementFields[] };
 }
 
-export function publicStatement(statement: StatementFacts): Static<typeof StatementSchema> {
+export function publicStatement(statement: StatementFields): Static<typeof StatementSchema> {
   const { time, space } = statement;
   return {
     user: statement.user,
@@ -149,15 +146,18 @@ export function publicStatement(statement: StatementFacts): Static<typeof Statem
     from: toIsoTime(statement.from),
     to: toIsoTime(statement.to),
     time: {
-      ...side(time, 'time'),
+      ...publicAccountStatement(time, 'time'),
       burn_rate_per_day: time.perDay,
       runs_out_at: time.runsOutAt === null ? null : toIsoTime(time.runsOutAt),
     },
-    space: side(space, 'space'),
+    space: publicAccountStatement(space, 'space'),
   };
 }
 
-function side(account: { opening: number; closing: number; movements: MovementFacts[] }, resource: 'time' | 'space') {
+function publicAccountStatement(
+  account: { opening: number; closing: number; movements: MovementFields[] },
+  resource: 'time' | 'space',
+) {
   const { name: unit, size } = publicUnits[resource];
   return {
     unit,

@@ -4,7 +4,7 @@ import { publicSystemName } from '../domain/systems/system.ts';
 import { bytesPerKb } from '../domain/units.ts';
 import { createJsonWriter } from './json-format.ts';
 
-/** The Quota object of the interface (2.3). */
+/** The public Quota object of the API contract (2.3). */
 export const QuotaSchema = Type.Object(
   {
     id: Type.Integer({ description: 'Record number of the quota.' }),
@@ -13,7 +13,7 @@ export const QuotaSchema = Type.Object(
     project_name: Type.String(),
     space_left: Type.Number({ description: 'Remaining space in KB (1,000 bytes).' }),
     time_left: Type.Integer({ description: "Remaining time in whole seconds of the system's charging unit." }),
-    user: Type.String({ pattern: '^\\d+$', description: 'The user that the quota belongs to.' }),
+    user: Type.String({ pattern: '^\\d+$', description: 'User identifier of the owner of the quota.' }),
   },
   { $id: 'Quota', additionalProperties: false },
 );

@@ -1,26 +1,30 @@
 import Type, { type Static } from 'typebox';
 import type { HpcSystem, ToolParameter } from '../domain/systems/system.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
+import { nullableString } from './fields.ts';
 import { toIsoTime } from './json-format.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });
-const instantOrNull = Type.Union([Type.String(), Type.Null()]);
 
-/** An HPC system as its users see it: what it takes, and how it does. */
+/** The public description of an HPC system, with its current health. */
 export const SystemSchema = Type.Object(
   {
-    hpc: Type.String({ description: 'Its name in paths.' }),
-    project_hpc: Type.String({ description: 'Its name in bodies.' }),
-    kind: Type.Enum(['batch', 'tool'], { description: 'Whether a Payload has a `command` or a `tool`.' }),
+    hpc: Type.String({ description: 'Name in URL paths.' }),
+    project_hpc: Type.String({ description: 'Name in JSON bodies.' }),
+    kind: Type.Enum(['batch', 'tool'], {
+      description: '`batch`: the Payload needs a `command`. `tool`: it needs a `tool`.',
+    }),
     default_project: Type.String(),
-    charge: Type.Enum(['core', 'node', 'wall'], { description: 'What `time_left` is counted in.' }),
+    charge: Type.Enum(['core', 'node', 'wall'], {
+      description: 'Unit of `time_left`: core-seconds, node-seconds, or wall-clock seconds.',
+    }),
     limits,
     defaults: limits,
     runtime_policy: Type.Enum(['reject', 'clamp']),
     tools: Type.Array(
       Type.Object({
         name: Type.String(),
-        entry: Type.Union([Type.String(), Type.Null()], { description: 'The file of the zip that it starts from.' }),
+        entry: nullableString('File that the zip must contain, because the tool reads it first.'),
         parameters: Type.Array(
           Type.Object({
             name: Type.String(),
@@ -36,8 +40,8 @@ export const SystemSchema = Type.Object(
     detail: Type.String(),
     queued_jobs: Type.Integer(),
     running_jobs: Type.Integer(),
-    paused_at: Type.Union([Type.String(), Type.Null()], { description: 'Set while it takes no submissions.' }),
-    pause_reason: instantOrNull,
+    paused_at: nullableString('Since when the system accepts no submissions; null if it does.'),
+    pause_reason: nullableString('Why the system accepts no submissions; null if it does.'),
   },
   { $id: 'System', additionalProperties: false },
 );
@@ -54,8 +58,8 @@ export interface SystemFields {
   pauseReason: string | null;
 }
 
-export function publicSystem(facts: SystemFields): Static<typeof SystemSchema> {
-  const { system } = facts;
+export function publicSystem(fields: SystemFields): Static<typeof SystemSchema> {
+  const { system } = fields;
   const publicLimits = ({ nodes, coresPerNode, runtimeHours }: HpcSystem['limits']) => ({
     nodes,
     cores_per_node: coresPerNode,
@@ -65,7 +69,7 @@ export function publicSystem(facts: SystemFields): Static<typeof SystemSchema> {
     hpc: system.name,
     project_hpc: publicSystemName(system.name),
     kind: system.kind,
-    default_project: facts.defaultProject,
+    default_project: fields.defaultProject,
     charge: system.charge,
     limits: publicLimits(system.limits),
     defaults: publicLimits(system.defaults),
@@ -75,13 +79,13 @@ export function publicSystem(facts: SystemFields): Static<typeof SystemSchema> {
       entry: entry ?? null,
       parameters: Object.entries(parameters).map(publicParameter),
     })),
-    status: facts.status,
-    status_since: toIsoTime(facts.since),
-    detail: facts.detail,
-    queued_jobs: facts.queued,
-    running_jobs: facts.running,
-    paused_at: facts.pausedAt === null ? null : toIsoTime(facts.pausedAt),
-    pause_reason: facts.pauseReason,
+    status: fields.status,
+    status_since: toIsoTime(fields.since),
+    detail: fields.detail,
+    queued_jobs: fields.queued,
+    running_jobs: fields.running,
+    paused_at: fields.pausedAt === null ? null : toIsoTime(fields.pausedAt),
+    pause_reason: fields.pauseReason,
   };
 }
 

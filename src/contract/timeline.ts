@@ -1,41 +1,39 @@
 import Type, { type Static } from 'typebox';
-
-const nullableText = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
-const nullableWhole = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });
+import { nullableInteger, nullableString, timestamp } from './fields.ts';
 
 const TimelineEntry = Type.Object(
   {
-    at: Type.String({ description: 'ISO 8601, UTC.', examples: ['2026-01-31T12:00:00.000Z'] }),
-    type: Type.String({ description: 'The type of the event, or `ledger.refund`.', examples: ['job.ended'] }),
-    stage: nullableText('The stage that the job reached.'),
-    outcome: nullableText('How it ended; several outcomes are shown as the same stage.'),
-    reason: nullableText('Why, in a line.'),
-    exit_code: nullableWhole('The exit code of the job.'),
-    engine_id: nullableText('The identifier that the HPC system itself gave the job.'),
-    engine_words: nullableText('What the HPC system itself said.'),
-    asked_seconds: nullableWhole("Seconds of the system's charging unit that were asked for, and held."),
-    used_seconds: nullableWhole('Wall-clock seconds that it ran.'),
-    charged_seconds: nullableWhole("Seconds of the system's charging unit that were charged; negative for a refund."),
-    charge_rule: nullableText('Why it was charged, or not.'),
+    at: timestamp,
+    type: Type.String({ description: 'Type of the event, or `ledger.refund`.', examples: ['job.ended'] }),
+    stage: nullableString('Stage of the job after the event.'),
+    outcome: nullableString('Outcome of the job. Several outcomes share one stage.'),
+    reason: nullableString('Reason for the outcome, in one line.'),
+    exit_code: nullableInteger('Exit code of the job.'),
+    engine_id: nullableString("The scheduler's own identifier of the job."),
+    engine_words: nullableString("The scheduler's own description of the state."),
+    asked_seconds: nullableInteger('Requested time, put on hold, in charged seconds.'),
+    used_seconds: nullableInteger('Wall-clock runtime, in seconds.'),
+    charged_seconds: nullableInteger('Charged seconds; negative for a refund.'),
+    charge_rule: nullableString('Why the job was charged or not.'),
   },
   { additionalProperties: false },
 );
 
-/** What became of a job, step by step. */
+/** The history of one job. */
 export const TimelineSchema = Type.Object(
   {
     job: Type.Ref('Job'),
-    asked_seconds: Type.Integer({ description: "Seconds of the system's charging unit that were asked for." }),
-    used_seconds: nullableWhole('Wall-clock seconds that it ran; null while it has not ended.'),
-    charged_seconds: nullableWhole('Seconds charged, refunds taken off; null while it has not ended.'),
-    entries: Type.Array(TimelineEntry, { description: 'The first one first.' }),
+    asked_seconds: Type.Integer({ description: 'Requested time, in charged seconds.' }),
+    used_seconds: nullableInteger('Wall-clock runtime, in seconds; null until the job has ended.'),
+    charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),
+    entries: Type.Array(TimelineEntry, { description: 'Oldest first.' }),
   },
   { $id: 'Timeline', additionalProperties: false },
 );
 
 export type TimelineEntryJson = Static<typeof TimelineEntry>;
 
-/** The public JSON of a timeline, around that of its job. */
+/** Formats the public JSON of a timeline. `jobJson` is the public JSON of its job. */
 export function toTimelineJson(jobJson: string, rest: Omit<Static<typeof TimelineSchema>, 'job'>): string {
   return `{"job":${jobJson},${JSON.stringify(rest).slice(1)}`;
 }

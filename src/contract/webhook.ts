@@ -1,34 +1,35 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
+import { nullableInteger, nullableString } from './fields.ts';
 import { toIsoTime } from './json-format.ts';
 
-const nullableTime = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
-const url = Type.String({ description: 'Where events are sent to.', examples: ['https://example.org/bursar'] });
+const url = Type.String({ description: 'URL that receives the events.', examples: ['https://example.org/bursar'] });
 const kinds = ['*', ...Object.keys(eventKinds)];
-const events = Type.Array(Type.Enum(kinds), { minItems: 1, maxItems: 50, description: 'Which types; `*` for all.' });
-const description = Type.String({ maxLength: 200, description: 'For yourself.' });
+const events = Type.Array(Type.Enum(kinds), { minItems: 1, maxItems: 50, description: 'Event types; `*` for all.' });
+const description = Type.String({ maxLength: 200, description: 'Free text for your own use.' });
 
 const webhookFields = {
   id: Type.Integer(),
-  user: Type.String({ description: 'Whose it is.' }),
+  user: Type.String({ description: 'User identifier of the owner.' }),
   url,
   description,
-  events: Type.Array(Type.String(), { description: 'Which types of events it gets; `*` for all.' }),
-  active: Type.Boolean({ description: 'False once it has been disabled.' }),
+  events: Type.Array(Type.String(), { description: 'Event types; `*` for all.' }),
+  active: Type.Boolean({ description: 'False if the webhook is disabled.' }),
   created_at: Type.String(),
-  failing_since: nullableTime('Since when nothing has been delivered although it was tried.'),
-  disabled_at: nullableTime('When it was disabled.'),
-  disabled_reason: nullableTime('Why.'),
+  failing_since: nullableString('Since when all attempts have failed; null if the last one succeeded.'),
+  disabled_at: nullableString('When the webhook was disabled.'),
+  disabled_reason: nullableString('Why the webhook was disabled.'),
 };
 
-/** An address that events are sent to. */
 export const WebhookSchema = Type.Object(webhookFields, { $id: 'Webhook', additionalProperties: false });
 
-/** The same at the only moments at which its secret can be seen. */
+/** The response to a request that creates or rotates the secret. No other response contains it. */
 export const WebhookWithSecretSchema = Type.Object(
   {
     ...webhookFields,
-    secret: Type.String({ description: 'Signs deliveries, as in Standard Webhooks. It is shown this once.' }),
+    secret: Type.String({
+      description: 'Signs deliveries as specified by Standard Webhooks. No later response shows it again.',
+    }),
   },
   { $id: 'WebhookWithSecret', additionalProperties: false },
 );
@@ -43,27 +44,25 @@ export const WebhookChangeBody = Type.Object(
     url: Type.Optional(url),
     events: Type.Optional(events),
     description: Type.Optional(description),
-    active: Type.Optional(
-      Type.Literal(true, { description: 'Lets events go to a webhook again that has been disabled.' }),
-    ),
+    active: Type.Optional(Type.Literal(true, { description: 'Enables a disabled webhook again.' })),
   },
   { additionalProperties: false, minProperties: 1 },
 );
 
-/** One event on its way to a webhook, and what became of it. */
+/** The delivery of one event to one webhook. */
 export const DeliverySchema = Type.Object(
   {
     id: Type.Integer(),
-    message_id: Type.String({ description: 'The header `webhook-id`, the same for every attempt.' }),
-    event: Type.Union([Type.Integer(), Type.Null()], { description: 'The id of the event; null for a test.' }),
-    type: Type.String({ description: 'The type of the event, or `webhook.test`.' }),
+    message_id: Type.String({ description: 'Value of the header `webhook-id`, the same in every attempt.' }),
+    event: nullableInteger('Id of the event; null for a test.'),
+    type: Type.String({ description: 'Type of the event, or `webhook.test`.' }),
     state: Type.Enum(['pending', 'delivered', 'failed']),
     created_at: Type.String(),
-    tries: Type.Integer({ description: 'Attempts so far.' }),
-    next_try_at: nullableTime('Not before then; null when there will be no other attempt.'),
-    last_try_at: nullableTime('When it was tried last.'),
-    last_status: Type.Union([Type.Integer(), Type.Null()], { description: 'What the receiver answered last.' }),
-    last_error: nullableTime('What went wrong last.'),
+    tries: Type.Integer({ description: 'Number of attempts.' }),
+    next_try_at: nullableString('Earliest time of the next attempt; null if there is none.'),
+    last_try_at: nullableString('Time of the last attempt.'),
+    last_status: nullableInteger('HTTP status of the last response.'),
+    last_error: nullableString('Error of the last attempt.'),
   },
   { $id: 'Delivery', additionalProperties: false },
 );
@@ -127,12 +126,12 @@ export function publicDelivery(delivery: DeliveryFields): Static<typeof Delivery
   };
 }
 
-/** What a receiver recognises a repeated delivery by. */
+/** The value of `webhook-id`, by which a receiver recognizes repeated deliveries. */
 export function toMessageId(deliveryId: number): string {
   return `msg_${deliveryId}`;
 }
 
-/** An event that never happened. */
+/** The event that a webhook test sends. */
 export function toTestEventJson(webhookId: number, at: number): string {
   return JSON.stringify({ id: 0, type: testType, at: toIsoTime(at), job: null, data: { webhook_id: webhookId } });
 }

@@ -1,11 +1,11 @@
-/** Numbers for whoever watches the service, in the text format of Prometheus. */
+/** A registry of counters and gauges. Names that are not in its list of families throw. */
 export interface Metrics {
-  /** Adds to a number that only grows. */
+  /** Increases a counter. */
   increment(name: string, labels?: Labels, by?: number): void;
-  /** The same for one that is counted again and again, by one each time. */
+  /** Returns a function that increases one counter by 1, without looking up name and labels each time. */
   createCounter(name: string, labels: Labels): () => void;
-  /** Sets a number that goes up and down. */
   setGauge(name: string, labels: Labels, value: number): void;
+  /** All metrics in the Prometheus text format. */
   toPrometheusText(): string;
 }
 
@@ -20,19 +20,18 @@ interface Sample {
   value: number;
 }
 
-/** A registry of the families that are named here; any other name is a mistake. */
 export function createMetrics(families: Readonly<Record<string, Family>>): Metrics {
   const samples = new Map<string, Map<string, Sample>>(Object.keys(families).map((name) => [name, new Map()]));
 
-  function seriesOf(name: string): Map<string, Sample> {
+  function requireSeries(name: string): Map<string, Sample> {
     const series = samples.get(name);
-    if (series === undefined) throw new Error(`no metric is called ${name}`);
+    if (series === undefined) throw new Error(`unknown metric: ${name}`);
     return series;
   }
 
-  function sampleOf(name: string, labels: Labels): Sample {
-    const series = seriesOf(name);
-    const key = labelText(labels);
+  function findOrCreateSample(name: string, labels: Labels): Sample {
+    const series = requireSeries(name);
+    const key = formatLabels(labels);
     const sample = series.get(key) ?? { value: 0 };
     series.set(key, sample);
     return sample;
@@ -40,33 +39,33 @@ export function createMetrics(families: Readonly<Record<string, Family>>): Metri
 
   return {
     increment(name, labels = {}, by = 1) {
-      sampleOf(name, labels).value += by;
+      findOrCreateSample(name, labels).value += by;
     },
     createCounter(name, labels) {
-      const sample = sampleOf(name, labels);
+      const sample = findOrCreateSample(name, labels);
       return () => {
         sample.value += 1;
       };
     },
     setGauge(name, labels, value) {
-      sampleOf(name, labels).value = value;
+      findOrCreateSample(name, labels).value = value;
     },
     toPrometheusText() {
       const lines = Object.entries(families).flatMap(([name, { type, help }]) => [
         `# HELP ${name} ${help}`,
         `# TYPE ${name} ${type}`,
-        ...[...seriesOf(name)].map(([labels, { value }]) => `${name}${labels} ${value}`),
+        ...[...requireSeries(name)].map(([labels, { value }]) => `${name}${labels} ${value}`),
       ]);
       return `${lines.join('\n')}\n`;
     },
   };
 }
 
-function labelText(labels: Labels): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
+function formatLabels(labels: Labels): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeLabelValue(value)}"`);
   return pairs.length === 0 ? '' : `{${pairs.join(',')}}`;
 }
 
-function escaped(value: string): string {
+function escapeLabelValue(value: string): string {
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n');
 }
