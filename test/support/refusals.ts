@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { advice } from './advice.ts';
 import { type Answer, callerOf, type Job, type Quota } from './api.ts';
 import type { Problem } from './contract.ts';
 import type { TestServer } from './server.ts';
@@ -15,10 +16,6 @@ interface Expected {
   /** What the detail has to say about this very case. */
   says?: RegExp;
 }
-
-/** Words by which a detail tells its reader what to do, or what would be accepted. */
-const advice =
-  /\b(send|make|ask|use|see|shorten|try|choose|give|write|close|remove|generate|pack|leave|go in|wait|sign|correct|check|list|lists|get|create|known are|allowed are|must|is required|needs?|takes|starts? from|one of)\b/i;
 
 /** The answer is the documented refusal: stable code, problem details, advice, and nothing of our insides. */
 export function assertProblem(answer: Answer, { status, code, says }: Expected): Refusal {

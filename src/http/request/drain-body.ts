@@ -1,17 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 
 const mostBytes = 256_000_000;
-const mostMs = 30_000;
 
 /**
  * Reads on, and throws away, what a refused request still sends: many clients listen for an answer only when they have
  * sent everything, and a connection that is closed under them loses it. Not for ever, and not any amount.
  */
-export async function drain(request: IncomingMessage): Promise<void> {
+export async function drain(request: IncomingMessage, timeoutMs: number): Promise<void> {
   if (request.complete || request.destroyed) return;
   await new Promise<void>((resolve) => {
     let bytes = 0;
-    const timer = setTimeout(resolve, mostMs);
+    const timer = setTimeout(resolve, timeoutMs);
     const count = (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > mostBytes) resolve();

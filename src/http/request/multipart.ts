@@ -38,6 +38,9 @@ export async function* multipartFile(body: Readable, contentType: string): Async
     throw new BursarError('invalid_body', 'The multipart form is broken, or was cut off. Send it again, whole.', {
       cause,
     });
+  } finally {
+    // A consumer that stops early must not stop the request: its rest is still read, so that the client gets the response.
+    file?.resume();
   }
   if (file === undefined) problem ??= 'The multipart form has no file. Send the zip as one.';
   if (problem !== undefined) throw new BursarError('invalid_body', problem);

@@ -72,7 +72,7 @@ function headerValues(namesAndValues: readonly string[], name: string): string[]
 }
 
 /** Throws unless the header announces a zip file by name, as the interface asks. */
-function checkContentDisposition(header: string | undefined): void {
+export function checkContentDisposition(header: string | undefined): void {
   const example = 'Send "Content-Disposition: attachment; filename=job.zip".';
   const refuse = (problem: string, cause?: unknown) =>
     new BursarError('invalid_content_disposition', `${problem} ${example}`, { cause });

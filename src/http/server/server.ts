@@ -61,6 +61,9 @@ export interface ServerDeps
 
 const answerCacheBytes = 16_000_000;
 
+/** How long the rest of a rejected request is read. Less than the request timeout, which closes the connection without a response. */
+const maxDrainMs = 30_000;
+
 /** The HTTP face of Bursar: routes that each check a request, call one service and send its answer. */
 export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
@@ -127,7 +130,7 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     done(null, payload);
   });
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
-    await drain(request.raw);
+    await drain(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
     const problem = sendProblem(asBursarError(error), request.id, reply);
     if (problem.status >= 500) deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;

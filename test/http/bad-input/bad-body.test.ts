@@ -14,8 +14,9 @@ import {
 import type { TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { type HeaderLine, headOf, openWire } from '../../support/wire.ts';
+import { goodZip } from './good-zip.ts';
 import { form, formType } from './multipart.ts';
-import { bodySender, chunk, goodZip, lastChunk, maxBytes, path, startSmallServer } from './send-body.ts';
+import { bodySender, chunk, lastChunk, maxBytes, path, startSmallServer } from './send-body.ts';
 
 // What a body may not hold, and how large it may be; and bodies that are accepted.
 
@@ -33,19 +34,11 @@ afterEach(() => traces.assertUnchanged());
 const { headers, submit } = bodySender(() => server);
 
 describe('a body that is no zip', () => {
+  // The table is in test/files/zip/not-a-zip.test.ts.
   const cases: [string, () => string | Uint8Array][] = [
     ['text', () => 'hello'],
-    ['JSON', () => '{"command": "true"}'],
-    ['one byte', () => 'P'],
-    ['the first four bytes of a zip', () => 'PK\x03\x04'],
-    ['zeros', () => Buffer.alloc(10_000)],
-    ['a tar file compressed by gzip', () => gzipSync(Buffer.alloc(10_240))],
-    ['a zip compressed by gzip', () => gzipSync(zip)],
-    ['a zip in base64', () => zip.toString('base64')],
-    ['a zip that has become UTF-8', () => zip.toString('latin1').replaceAll('\x07', '\u00e9')],
     ['half a zip', () => zip.subarray(0, zip.length / 2)],
-    ['a zip with a byte more', () => Buffer.concat([zip, Buffer.from('!')])],
-    ['a zip without its first byte', () => zip.subarray(1)],
+    ['a zip with one more byte', () => Buffer.concat([zip, Buffer.from('!')])],
   ];
   for (const [name, body] of cases) {
     test(`${name} is refused`, async () => {
@@ -74,7 +67,9 @@ describe('a body that is no zip', () => {
 });
 
 describe('a hostile zip', () => {
-  for (const { name, bytes, message } of hostileZips) {
+  // One zip for each rule. test/files/zip/unzip.test.ts inspects all of them.
+  const oneForEachRule = new Map(hostileZips.map((hostile) => [String(hostile.message), hostile])).values();
+  for (const { name, bytes, message } of oneForEachRule) {
     test(`${name} is refused`, async () => {
       assertProblem(await submit(bytes), { status: 400, code: 'invalid_zip', says: message });
     });

@@ -3,8 +3,9 @@ import { assertCleanLog } from '../../support/logs.ts';
 import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
 import type { TestServer } from '../../support/server.ts';
 import { type HeaderLine, headOf, openWire } from '../../support/wire.ts';
-import { boundary, form, formType, type Part, partOf } from './multipart.ts';
-import { bodySender, codeIn, endings, goodZip, path, startSmallServer } from './send-body.ts';
+import { goodZip } from './good-zip.ts';
+import { form, formType } from './multipart.ts';
+import { bodySender, codeIn, endings, path, startSmallServer } from './send-body.ts';
 
 // A body that says that it is a form, and is not one with a zip in it.
 
@@ -22,44 +23,15 @@ afterEach(() => traces.assertUnchanged());
 const { headers, submit, sendHalf } = bodySender(() => server);
 
 describe('a multipart form', () => {
+  // One form for each rule. The table is in test/http/request/multipart.test.ts.
   const cases: [string, () => string | Uint8Array, RegExp][] = [
     ['without a file', () => form(), /no file|broken/],
-    ['with a field only', () => form(['title', null, 'x']), /field "title"/],
     ['with a field before the file', () => form(['title', null, 'x'], ['file', 'job.zip', zip]), /field "title"/],
     ['with a field after the file', () => form(['file', 'job.zip', zip], ['title', null, 'x']), /field "title"/],
     ['with two files', () => form(['file', 'job.zip', zip], ['file', 'job.zip', zip]), /more than one file/],
-    ['with thirty files', () => form(...Array<Part>(30).fill(['file', 'job.zip', zip])), /more than one file/],
-    ['with thirty fields', () => form(...Array<Part>(30).fill(['title', null, 'x'])), /field "title"/],
-    ['with a field of 100 kB', () => form(['title', null, 'x'.repeat(100_000)]), /field "title"/],
-    [
-      'with another boundary',
-      () => form(['file', 'job.zip', zip]).toString('latin1').replaceAll(boundary, 'y'),
-      /form/,
-    ],
-    ['with a boundary that is cut short', () => form(['file', 'job.zip', zip]).subarray(5), /form/],
     ['that is cut off in its file', () => form(['file', 'job.zip', zip]).subarray(0, 200), /broken|cut off/],
-    ['that is cut off in its headers', () => form(['file', 'job.zip', zip]).subarray(0, 50), /form/],
-    ['that lacks its end', () => partOf(['file', 'job.zip', zip]), /broken|cut off/],
-    ['that is the zip itself', () => zip, /form/],
     ['that is text', () => 'hello', /form/],
     ['that is empty', () => '', /form/],
-    ['that is its end alone', () => `--${boundary}--\r\n`, /form/],
-    ['with a part without headers', () => `--${boundary}\r\n\r\nhello\r\n--${boundary}--\r\n`, /form/],
-    [
-      'with a part of another disposition',
-      () => `--${boundary}\r\ncontent-disposition: attachment; filename=a.zip\r\n\r\nhello\r\n--${boundary}--\r\n`,
-      /form/,
-    ],
-    [
-      'with part headers of 100 kB',
-      () => `--${boundary}\r\nx: ${'y'.repeat(100_000)}\r\n\r\nhello\r\n--${boundary}--\r\n`,
-      /form/,
-    ],
-    [
-      'with ten thousand part headers',
-      () => `--${boundary}\r\n${'x: y\r\n'.repeat(10_000)}\r\nhello\r\n--${boundary}--\r\n`,
-      /form/,
-    ],
   ];
   for (const [name, body, says] of cases) {
     test(`${name} is refused`, async () => {
@@ -72,24 +44,9 @@ describe('a multipart form', () => {
     assertProblem(answer, { status: 400, code: 'invalid_zip', says: /not a zip/ });
   });
 
-  for (const type of [
-    'multipart/form-data',
-    'multipart/form-data;',
-    'multipart/form-data; boundary',
-    'multipart/form-data; boundary=',
-    'multipart/form-data; boundary=""',
-    'Multipart/Form-Data; charset=utf-8',
-  ]) {
-    test(`of the type ${type} is refused`, async () => {
-      const answer = await submit(form(['file', 'job.zip', zip]), ['content-type', type]);
-      assertProblem(answer, { status: 400, code: 'invalid_body', says: /boundary|broken/ });
-    });
-  }
-
-  test('with a boundary of 10 kB is refused', async () => {
-    const type = `multipart/form-data; boundary=${'b'.repeat(10_000)}`;
-    const answer = await submit(form(['file', 'job.zip', zip]), ['content-type', type]);
-    assertProblem(answer, { status: 400, code: 'invalid_body', says: /form/ });
+  test('without a boundary in its type is refused', async () => {
+    const answer = await submit(form(['file', 'job.zip', zip]), ['content-type', 'multipart/form-data']);
+    assertProblem(answer, { status: 400, code: 'invalid_body', says: /boundary/ });
   });
 
   for (const [name, ending, bodyOf] of endings) {

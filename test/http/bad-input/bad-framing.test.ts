@@ -5,7 +5,8 @@ import { assertCleanLog } from '../../support/logs.ts';
 import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
 import type { TestServer } from '../../support/server.ts';
 import { type HeaderLine, headOf, openWire } from '../../support/wire.ts';
-import { bodySender, chunk, codeIn, endings, goodZip, lastChunk, path, startSmallServer } from './send-body.ts';
+import { goodZip } from './good-zip.ts';
+import { bodySender, chunk, codeIn, endings, lastChunk, path, startSmallServer } from './send-body.ts';
 
 // A body whose length, or whose chunks, are not what they claim to be.
 

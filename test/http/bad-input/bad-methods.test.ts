@@ -50,27 +50,31 @@ const bodies: [string, HeaderLine[], string][] = [
 ];
 
 describe('a method that a path does not support', () => {
+  async function assertNotAllowed(
+    method: string,
+    path: string,
+    supported: string[],
+    headers: HeaderLine[],
+    body: string,
+  ) {
+    const answer = await ask(server.url, { method, path, headers: [bearer(server.adminToken), ...headers], body });
+    assertProblem(answer, { status: 405, code: 'method_not_allowed', says: new RegExp(`^${method} .*use GET`) });
+    assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), [...supported].sort());
+  }
+
   for (const [path, supported] of paths) {
     for (const method of methods.filter((each) => !supported.includes(each))) {
       test(`${method} ${path}`, async () => {
-        for (const [, headers, body] of bodies) {
-          for (const spelling of [path, path.replace(/\/$/, '')]) {
-            const answer = await ask(server.url, {
-              method,
-              path: spelling,
-              headers: [bearer(server.adminToken), ...headers],
-              body,
-            });
-            assertProblem(answer, {
-              status: 405,
-              code: 'method_not_allowed',
-              says: new RegExp(`^${method} .*use GET`),
-            });
-            assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), [...supported].sort());
-          }
-        }
+        await assertNotAllowed(method, path, supported, [], '');
+        await assertNotAllowed(method, path.replace(/\/$/, ''), supported, [], '');
       });
     }
+  }
+
+  for (const [name, headers, body] of bodies) {
+    test(`${methods.join(', ')} /jobs/ ${name}`, async () => {
+      for (const method of methods) await assertNotAllowed(method, '/jobs/', readOnly, headers, body);
+    });
   }
 });
 

@@ -77,34 +77,37 @@ const unknownProjects: [string, string][] = [
 ];
 
 describe('systems', () => {
-  for (const [name, segment] of unknownSystems) {
-    test(`${name} is unknown`, async () => {
-      for (const path of [`/jobs/${segment}/`, `/jobs/${segment}/proj_hpc_one_01/`, `/quotas/${segment}/`]) {
-        assertProblem(await read(path), { status: 404, code: 'system_unknown', says: /hpc_one, hpc_two/ });
-      }
-      const single = await read(`/jobs/${segment}/proj_hpc_one_01/${ownJob.job_id}/`);
-      assertProblem(single, { status: 404, code: 'system_unknown' });
-    });
+  test('an unknown system is unknown on every path', async () => {
+    for (const path of ['/jobs/hpc_six/', '/jobs/hpc_six/proj_hpc_one_01/', '/quotas/hpc_six/']) {
+      assertProblem(await read(path), { status: 404, code: 'system_unknown', says: /hpc_one, hpc_two/ });
+    }
+    const single = await read(`/jobs/hpc_six/proj_hpc_one_01/${ownJob.job_id}/`);
+    assertProblem(single, { status: 404, code: 'system_unknown' });
+    assertProblem(await post('/jobs/hpc_six/proj_hpc_one_01/'), { status: 404, code: 'system_unknown' });
+  });
 
-    test(`${name} takes no jobs`, async () => {
-      assertProblem(await post(`/jobs/${segment}/`), { status: 404, code: 'system_unknown' });
-      assertProblem(await post(`/jobs/${segment}/proj_hpc_one_01/`), { status: 404, code: 'system_unknown' });
+  for (const [name, segment] of unknownSystems) {
+    test(`${name} is unknown, and takes no jobs`, async () => {
+      const refusal = { status: 404, code: 'system_unknown', says: /hpc_one, hpc_two/ };
+      assertProblem(await read(`/quotas/${segment}/`), refusal);
+      assertProblem(await post(`/jobs/${segment}/`), refusal);
     });
   }
 });
 
 describe('projects', () => {
-  for (const [name, segment] of unknownProjects) {
-    test(`${name} is unknown`, async () => {
-      for (const path of [`/jobs/hpc_one/${segment}/`, `/quotas/hpc_one/${segment}/`]) {
-        assertProblem(await read(path), { status: 404, code: 'project_unknown', says: /GET \/quotas\/hpc_one\// });
-      }
-      const single = await read(`/jobs/hpc_one/${segment}/${ownJob.job_id}/`);
-      assertProblem(single, { status: 404, code: 'project_unknown' });
-    });
+  test('an unknown project is unknown on every path', async () => {
+    const refusal = { status: 404, code: 'project_unknown' };
+    for (const path of ['/jobs/hpc_one/none/', '/quotas/hpc_one/none/', `/jobs/hpc_one/none/${ownJob.job_id}/`]) {
+      assertProblem(await read(path), refusal);
+    }
+  });
 
-    test(`${name} takes no jobs`, async () => {
-      assertProblem(await post(`/jobs/hpc_one/${segment}/`), { status: 404, code: 'project_unknown' });
+  for (const [name, segment] of unknownProjects) {
+    test(`${name} is unknown, and takes no jobs`, async () => {
+      const refusal = { status: 404, code: 'project_unknown' };
+      assertProblem(await read(`/jobs/hpc_one/${segment}/`), { ...refusal, says: /GET \/quotas\/hpc_one\// });
+      assertProblem(await post(`/jobs/hpc_one/${segment}/`), refusal);
     });
   }
 });

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
+import type { Job } from '../../support/api.ts';
 import type { Hpc } from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
 import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
+import { ask, bearer } from '../../support/wire.ts';
 import { payloadSender, runs } from './send-payload.ts';
-
-// A Payload that is refused as a whole, or for a field that it should not have.
 
 let server: TestServer;
 let traces: TraceWatch;
@@ -34,55 +34,6 @@ describe('a Payload as a whole', () => {
     const answer = await submit('hpc_one', ...Array<string>(20).fill(JSON.stringify(runs.hpc_one)));
     assertProblem(answer, { status: 400, code: 'invalid_payload', says: /20 times/ });
   });
-
-  const notJson: [string, string][] = [
-    ['empty', ''],
-    ['of spaces', '   '],
-    ['a word', 'hello'],
-    ['a form', 'command=echo&runtime=1'],
-    ['cut off', '{"command": "echo hello"'],
-    ['in single quotes', "{'command': 'echo hello'}"],
-    ['with a comma at its end', '{"command": "echo hello",}'],
-    ['with a comment', '{"command": "echo hello" /* hello */}'],
-    ['with NaN', '{"command": "echo hello", "runtime": NaN}'],
-    ['with Infinity', '{"command": "echo hello", "runtime": Infinity}'],
-    ['with undefined', '{"command": undefined}'],
-    ['with a number in hexadecimal', '{"command": "echo hello", "node_number": 0x10}'],
-    ['of two objects', '{"command": "echo hello"}{"command": "echo hello"}'],
-    ['of two objects in a list', '{"command": "echo hello"}, {"command": "echo hello"}'],
-    ['with a tab in a string', '{"command": "echo\thello"}'],
-    ['nested ten thousand deep', `${'['.repeat(10_000)}`],
-    ['encoded by percents', encodeURIComponent(JSON.stringify(runs.hpc_one))],
-    ['encoded in base64', Buffer.from(JSON.stringify(runs.hpc_one)).toString('base64')],
-  ];
-  for (const [name, payload] of notJson) {
-    test(`that is ${name}`, async () => {
-      for (const hpc of ['hpc_one', 'hpc_two'] as const) {
-        const answer = await submit(hpc, payload);
-        assertProblem(answer, { status: 400, code: 'invalid_payload', says: /not JSON.*JSON object/ });
-      }
-    });
-  }
-
-  const noObject: [string, string][] = [
-    ['an array', '[]'],
-    ['an array of objects', '[{"command": "echo hello"}]'],
-    ['a string', '"echo hello"'],
-    ['a string that is JSON', JSON.stringify(JSON.stringify(runs.hpc_one))],
-    ['null', 'null'],
-    ['true', 'true'],
-    ['a number', '1'],
-    ['a large number', '1e999'],
-    ['an array five thousand deep', `${'['.repeat(5_000)}${']'.repeat(5_000)}`],
-  ];
-  for (const [name, payload] of noObject) {
-    test(`that is ${name}`, async () => {
-      for (const hpc of ['hpc_one', 'hpc_two'] as const) {
-        const answer = await submit(hpc, payload);
-        assertProblem(answer, { status: 400, code: 'invalid_payload', says: /must be a JSON object/ });
-      }
-    });
-  }
 
   test('of 70 kB', async () => {
     const answer = await submit('hpc_one', JSON.stringify({ ...runs.hpc_one, title: 'x'.repeat(70_000) }));
@@ -129,31 +80,6 @@ describe('a Payload as a whole', () => {
 });
 
 describe('a field that does not belong', () => {
-  const cases: [string, Hpc, Record<string, unknown> | string, string, RegExp][] = [
-    ['an unknown field', 'hpc_one', { ...runs.hpc_one, colour: 'blue' }, 'colour', /use one of .*command/],
-    [
-      'an unknown field on the other system',
-      'hpc_two',
-      { ...runs.hpc_two, colour: 'blue' },
-      'colour',
-      /use one of .*tool/,
-    ],
-    ['a field in another case', 'hpc_one', { ...runs.hpc_one, Title: 'x' }, 'Title', /not a known field/],
-    ['a field of the answer', 'hpc_one', { ...runs.hpc_one, owner: '1' }, 'owner', /not a known field/],
-    ['__proto__', 'hpc_one', '{"command": "true", "__proto__": {"title": "x"}}', '__proto__', /not a known field/],
-    ['__proto__ with a tool', 'hpc_two', '{"tool": "BASH", "__proto__": {"admin": true}}', '__proto__', /not a known/],
-    ['constructor', 'hpc_one', '{"command": "true", "constructor": {"prototype": {}}}', 'constructor', /not a known/],
-    ['toString', 'hpc_one', '{"command": "true", "toString": "x"}', 'toString', /not a known field/],
-    ['hasOwnProperty', 'hpc_two', '{"tool": "BASH", "hasOwnProperty": "x"}', 'hasOwnProperty', /not a known field/],
-    ['a command on a tool system', 'hpc_two', { ...runs.hpc_two, command: 'true' }, 'command', /hpc_two.*takes tool/],
-    ['a tool on a batch system', 'hpc_one', { ...runs.hpc_one, tool: 'BASH' }, 'tool', /hpc_one.*takes command/],
-  ];
-  for (const [name, hpc, payload, field, says] of cases) {
-    test(`${name} is refused by name`, async () => {
-      await assertFieldRefused(hpc, typeof payload === 'string' ? payload : JSON.stringify(payload), field, says);
-    });
-  }
-
   test('a field without a name is refused', async () => {
     const problem = assertProblem(await submit('hpc_one', '{"command": "true", "": "x"}'), {
       status: 400,
@@ -191,6 +117,101 @@ describe('a field that does not belong', () => {
       code: 'invalid_payload',
     });
     assert.deepEqual(problem.errors?.map((error) => error.field).sort(), ['command', 'tool']);
+  });
+});
+
+/** One value for each rule. The tables of values are in test/domain/jobs/invalid-payload.test.ts. */
+describe('the rules of a Payload', () => {
+  const wholeRules: [string, string, RegExp][] = [
+    ['that is not JSON', '{"command": "echo hello"', /not JSON.*JSON object/],
+    ['that is not an object', '[{"command": "echo hello"}]', /must be a JSON object/],
+  ];
+  for (const [name, payload, says] of wholeRules) {
+    test(`rejects a Payload ${name}`, async () => {
+      for (const hpc of ['hpc_one', 'hpc_two'] as const) {
+        assertProblem(await submit(hpc, payload), { status: 400, code: 'invalid_payload', says });
+      }
+    });
+  }
+
+  const fieldRules: [string, Hpc, Record<string, unknown>, string, RegExp][] = [
+    ['an unknown field', 'hpc_one', { ...runs.hpc_one, colour: 'blue' }, 'colour', /not a known field.*command/],
+    ['an unknown field', 'hpc_two', { ...runs.hpc_two, colour: 'blue' }, 'colour', /not a known field.*tool/],
+    ['a field of an object prototype', 'hpc_one', { ...runs.hpc_one, constructor: 'x' }, 'constructor', /not a known/],
+    ['a command on a tool system', 'hpc_two', { ...runs.hpc_two, command: 'true' }, 'command', /use tool/],
+    ['a tool on a batch system', 'hpc_one', { ...runs.hpc_one, tool: 'BASH' }, 'tool', /use command/],
+    ['a missing command', 'hpc_one', {}, 'command', /required/],
+    ['an empty command', 'hpc_one', { command: ' ' }, 'command', /empty/],
+    ['a command that is not text', 'hpc_one', { command: ['echo'] }, 'command', /must be a string/],
+    ['a command with control characters', 'hpc_one', { command: 'echo a\necho b' }, 'command', /control characters/],
+    ['a command of 8193 characters', 'hpc_one', { command: 'x'.repeat(8193) }, 'command', /8192 characters/],
+    ['a missing tool', 'hpc_two', {}, 'tool', /required/],
+    ['an unknown tool', 'hpc_two', { tool: 'FORTRAN' }, 'tool', /BASH, PYTHON3, NODE/],
+    ['a tool of 65 characters', 'hpc_two', { tool: 'X'.repeat(65) }, 'tool', /64 characters/],
+    ['no nodes', 'hpc_one', { ...runs.hpc_one, node_number: '0' }, 'node_number', /at least 1/],
+    ['a fraction of a node', 'hpc_two', { ...runs.hpc_two, node_number: '1.5' }, 'node_number', /whole number/],
+    ['more nodes than the limit', 'hpc_one', { ...runs.hpc_one, node_number: '65' }, 'node_number', /at most 64/],
+    ['no cores', 'hpc_two', { ...runs.hpc_two, core_number: 0 }, 'core_number', /at least 1/],
+    ['cores that are no number', 'hpc_one', { ...runs.hpc_one, core_number: 'one' }, 'core_number', /whole number/],
+    ['more cores than the limit', 'hpc_two', { ...runs.hpc_two, core_number: 129 }, 'core_number', /at most 128/],
+    ['no runtime', 'hpc_one', { ...runs.hpc_one, runtime: '0' }, 'runtime', /greater than 0/],
+    ['a runtime that is no number', 'hpc_two', { ...runs.hpc_two, runtime: '1e999' }, 'runtime', /must be a number/],
+    ['a runtime over the limit', 'hpc_one', { ...runs.hpc_one, runtime: '48.1' }, 'runtime', /48 hours on hpc_one/],
+    ['a title that is not text', 'hpc_two', { ...runs.hpc_two, title: 7 }, 'title', /must be a string/],
+    [
+      'a title with control characters',
+      'hpc_one',
+      { ...runs.hpc_one, title: 'a\u2028b' },
+      'title',
+      /control characters/,
+    ],
+    [
+      'a title of 257 characters',
+      'hpc_two',
+      { ...runs.hpc_two, title: '\u00e9'.repeat(257) },
+      'title',
+      /256 characters/,
+    ],
+    ['a forbidden sbatch option', 'hpc_one', { command: 'sbatch --uid=0 run.sh' }, 'command', /--uid is not allowed/],
+    ['an unclosed quote', 'hpc_one', { command: 'sbatch "run.sh' }, 'command', /quote/],
+    ['sbatch without a script', 'hpc_one', { command: 'sbatch --nodes=1' }, 'command', /script/],
+    ['an sbatch option without its value', 'hpc_one', { command: 'sbatch --nodes' }, 'command', /needs a value/],
+    ['a script and --wrap', 'hpc_one', { command: 'sbatch --wrap="true" run.sh' }, 'command', /not both/],
+    ['an empty --wrap', 'hpc_one', { command: 'sbatch --wrap=""' }, 'command', /wrap|empty/],
+  ];
+  for (const [name, hpc, payload, field, says] of fieldRules) {
+    test(`rejects ${name} on ${hpc}`, () => assertFieldRefused(hpc, JSON.stringify(payload), field, says));
+  }
+});
+
+describe('an accepted Payload', () => {
+  test('a runtime over the limit of a system that clamps is cut down', async () => {
+    for (const runtime of ['48.1', '2.0', 0.51, '1e300']) {
+      const answer = await submit('hpc_two', JSON.stringify({ ...runs.hpc_two, runtime }));
+      assert.equal(answer.status, 201, answer.text);
+      assert.equal((answer.body as Job).runtime, 0.5);
+    }
+    await traces.accept();
+  });
+
+  test('a title is kept as it was written, quotes and markup and all', async () => {
+    const titles = [
+      'x'.repeat(256),
+      'na\u00efve \u30b8\u30e7\u30d6 \ud83d\ude80',
+      '"<script>\\\'; drop table jobs --',
+      '\ud800',
+    ];
+    for (const title of titles) {
+      const answer = await submit('hpc_one', JSON.stringify({ command: 'true', title }));
+      assert.equal(answer.status, 201, answer.text);
+      assert.equal((answer.body as Job).title, title);
+    }
+    const { body } = await ask(server.url, { path: '/jobs/hpc_one/', headers: [bearer(server.userToken)] });
+    assert.deepEqual(
+      (body as Job[]).map((job) => job.title),
+      titles,
+    );
+    await traces.accept();
   });
 });
 

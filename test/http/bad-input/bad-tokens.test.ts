@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import Sqlite from 'better-sqlite3';
+import { withDatabase } from '../../support/database.ts';
 import { assertCleanLog, logLines } from '../../support/logs.ts';
 import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -22,7 +21,7 @@ before(async () => {
   tokens.expired = await server.token('301330', { validMs: 60_000, name: 'to expire' });
   tokens.revoked = await server.token('301330', { name: 'to revoke' });
   tokens.unprivileged = await server.token('300001', { name: 'not for administration' });
-  await ageToken('to expire');
+  await expireToken('to expire');
   const { stdout } = await server.bursar('token', 'list', '--json');
   const listed = JSON.parse(stdout) as { id: number; name: string }[];
   await server.bursar('token', 'revoke', String(listed.find((token) => token.name === 'to revoke')?.id));
@@ -31,14 +30,12 @@ before(async () => {
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
 
-/** Puts the end of a token's life into the past, as if its minute had gone by. */
-async function ageToken(name: string) {
-  const books = new Sqlite(join(server.data, 'bursar.db'), { timeout: 60_000 });
-  const { changes } = books
-    .prepare('update tokens set expires_at = created_at - 1 where name = ? and expires_at is not null')
-    .run(name);
-  books.close();
-  assert.equal(changes, 1);
+/** Moves the expiry of a token into the past. */
+async function expireToken(name: string) {
+  const { numUpdatedRows } = await withDatabase(server.data, (db) =>
+    db.updateTable('tokens').set({ expires_at: 1 }).where('name', '=', name).executeTakeFirst(),
+  );
+  assert.equal(numUpdatedRows, 1n);
 }
 
 const paths = ['/jobs/', '/jobs/hpc_one/proj_hpc_one_01/X/', '/quotas/', '/admin/quotas/301330/'];

@@ -36,32 +36,22 @@ const submit = (payload: Record<string, unknown>, zip?: Uint8Array) =>
   callerOf(server.url, server.userToken).submit('/jobs/hpc_two/', payload, zip);
 
 describe('the parameters of a tool', () => {
+  // One value for each rule. The table is in test/domain/jobs/invalid-payload.test.ts.
   const wrong: [string, string, unknown, RegExp][] = [
-    ['a required one that is missing', 'steps', undefined, /required/],
-    ['a number under its bound', 'steps', 0, /at least 1/],
-    ['a number over its bound', 'steps', '101', /at most 100/],
+    ['a required parameter that is missing', 'steps', undefined, /required/],
+    ['a number under its minimum', 'steps', 0, /at least 1/],
+    ['a number over its maximum', 'ratio', '1.01', /at most 1/],
     ['a number that is not whole', 'steps', 1.5, /whole number/],
-    ['a number that is text', 'steps', 'many', /whole number/],
-    ['a number that is empty', 'steps', '', /whole number/],
-    ['a number that is null', 'steps', null, /whole number/],
-    ['a number that is a list', 'steps', [1], /whole number/],
-    ['a number with a command behind it', 'steps', '1; id', /whole number/],
-    ['a fraction over its bound', 'ratio', '1.01', /at most 1/],
-    ['a fraction beyond all numbers', 'ratio', '1e999', /number/],
-    ['a word that is not on the list', 'mode', 'medium', /one of fast, slow/],
-    ['a word that is on the list in another case', 'mode', 'FAST', /one of fast, slow/],
-    ['a word that is empty', 'mode', '', /one of fast, slow/],
+    ['a number with a command after it', 'steps', '1; id', /whole number/],
+    ['a value that is not on the list', 'mode', 'medium', /one of fast, slow/],
     ['a text that matches its pattern in part', 'label', 'abc1', /must match/],
-    ['a text with a command in it', 'label', 'a$(id)', /must match/],
-    ['a text with a NUL', 'label', 'a\0', /control characters/],
-    ['a text with a line feed behind it', 'label', 'abc\n', /control characters/],
-    ['a text that is an object', 'label', { a: 1 }, /text/],
+    ['a text with control characters', 'label', 'abc\n', /control characters/],
+    ['a text that is an object', 'label', { a: 1 }, /must be a string/],
     ['a text of 2 kB', 'label', 'x'.repeat(2000), /1024 characters/],
-    ['a parameter that the tool does not have', 'colour', 'blue', /use one of .*steps, ratio, mode, label/],
-    ['the name of the language', 'constructor', 'x', /not a known field/],
+    ['a parameter that the tool does not have', 'colour', 'blue', /not a known field.*steps, ratio, mode, label/],
   ];
   for (const [name, field, value, says] of wrong) {
-    test(`${name} is refused`, async () => {
+    test(`${name} is rejected`, async () => {
       const answer = await submit({ tool: 'SOLVER', steps: 1, [field]: value });
       const problem = assertProblem(answer, { status: 400, code: 'invalid_payload', says });
       assert.deepEqual(

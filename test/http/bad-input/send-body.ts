@@ -1,32 +1,23 @@
-import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
-import { hostileLimits, makeZip } from '../../files/zip/hostile-zips.ts';
+import { hostileLimits } from '../../files/zip/hostile-zips.ts';
 import type { Answer } from '../../support/api.ts';
 import { filesUnder } from '../../support/refusals.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
 import { ask, bearer, type HeaderLine, type Wire } from '../../support/wire.ts';
+import { goodZip, largeZip } from './good-zip.ts';
 
 const maxBodyKb = 200;
 export const maxBytes = maxBodyKb * 1000;
 
-/** A server that takes small bodies, and small zips, only. */
+/** A server that accepts small bodies and small zips only, and reads the rest of a rejected body for two seconds. */
 export function startSmallServer(): Promise<TestServer> {
   const { maxEntries, maxUnpackedBytes, maxRatio } = hostileLimits;
   const submissions = { maxBodyKb, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000, maxRatio };
-  return startServer({ config: { ...shippedConfig(), submissions } });
-}
-
-/** A zip in which nothing is wrong. */
-export function goodZip(): Promise<Buffer> {
-  return makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': Buffer.alloc(1000, 7) });
-}
-
-/** Another one, of which half is more than is held in memory. */
-export function largeZip(): Promise<Buffer> {
-  return makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': randomBytes(170_000) });
+  const { server, ...config } = shippedConfig();
+  return startServer({ config: { ...config, server: { ...server, requestTimeoutSeconds: 4 }, submissions } });
 }
 
 export const path = '/jobs/hpc_one/';

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { before, describe, test } from 'node:test';
+import { BursarError } from '../../../src/domain/errors.ts';
+import { multipartFile } from '../../../src/http/request/multipart.ts';
+import { goodZip } from '../bad-input/good-zip.ts';
+import { boundary, form, formType, type Part, partOf } from '../bad-input/multipart.ts';
+
+// The tables for multipart forms. test/http/bad-input sends one form for each rule through HTTP.
+
+const [, contentType] = formType;
+let zip: Buffer;
+before(async () => {
+  zip = await goodZip();
+});
+
+/** The form arrives in chunks that do not end where its parts do. */
+async function parse(body: string | Uint8Array, type = contentType): Promise<Buffer> {
+  const bytes = Buffer.from(body);
+  const chunks = Array.from({ length: Math.ceil(bytes.length / 1000) }, (_, i) =>
+    bytes.subarray(i * 1000, i * 1000 + 1000),
+  );
+  return await buffer(multipartFile(Readable.from(chunks, { objectMode: false }), type));
+}
+
+async function assertRejected(body: string | Uint8Array, says: RegExp, type = contentType): Promise<void> {
+  await assert.rejects(parse(body, type), (error) => {
+    assert.ok(error instanceof BursarError, String(error));
+    assert.equal(error.code, 'invalid_body');
+    assert.match(error.message, says);
+    return true;
+  });
+}
+
+describe('multipartFile', () => {
+  test('returns the content of the only file', async () => {
+    assert.deepEqual(await parse(form(['file', 'job.zip', zip])), zip);
+    assert.deepEqual(await parse(form(['other', 'x', 'hello'])), Buffer.from('hello'));
+  });
+
+  const cases: [string, () => string | Uint8Array, RegExp][] = [
+    ['without a file', () => form(), /no file|broken/],
+    ['with a field only', () => form(['title', null, 'x']), /field "title"/],
+    ['with a field before the file', () => form(['title', null, 'x'], ['file', 'job.zip', zip]), /field "title"/],
+    ['with a field after the file', () => form(['file', 'job.zip', zip], ['title', null, 'x']), /field "title"/],
+    ['with two files', () => form(['file', 'job.zip', zip], ['file', 'job.zip', zip]), /more than one file/],
+    ['with thirty files', () => form(...Array<Part>(30).fill(['file', 'job.zip', zip])), /more than one file/],
+    ['with thirty fields', () => form(...Array<Part>(30).fill(['title', null, 'x'])), /field "title"/],
+    ['with a field of 100 kB', () => form(['title', null, 'x'.repeat(100_000)]), /field "title"/],
+    [
+      'with another boundary',
+      () => form(['file', 'job.zip', zip]).toString('latin1').replaceAll(boundary, 'y'),
+      /form/,
+    ],
+    ['with a boundary that is cut short', () => form(['file', 'job.zip', zip]).subarray(5), /form/],
+    ['that is cut off in its file', () => form(['file', 'job.zip', zip]).subarray(0, 200), /broken|cut off/],
+    ['that is cut off in its headers', () => form(['file', 'job.zip', zip]).subarray(0, 50), /form/],
+    ['that lacks its end', () => partOf(['file', 'job.zip', zip]), /broken|cut off/],
+    ['that is the zip itself', () => zip, /form/],
+    ['that is text', () => 'hello', /form/],
+    ['that is empty', () => '', /form/],
+    ['that is its end alone', () => `--${boundary}--\r\n`, /form/],
+    ['with a part without headers', () => `--${boundary}\r\n\r\nhello\r\n--${boundary}--\r\n`, /form/],
+    [
+      'with a part of another disposition',
+      () => `--${boundary}\r\ncontent-disposition: attachment; filename=a.zip\r\n\r\nhello\r\n--${boundary}--\r\n`,
+      /form/,
+    ],
+    [
+      'with part headers of 100 kB',
+      () => `--${boundary}\r\nx: ${'y'.repeat(100_000)}\r\n\r\nhello\r\n--${boundary}--\r\n`,
+      /form/,
+    ],
+    [
+      'with ten thousand part headers',
+      () => `--${boundary}\r\n${'x: y\r\n'.repeat(10_000)}\r\nhello\r\n--${boundary}--\r\n`,
+      /form/,
+    ],
+  ];
+  for (const [name, body, says] of cases) {
+    test(`rejects a form ${name}`, () => assertRejected(body(), says));
+  }
+
+  for (const type of [
+    'multipart/form-data',
+    'multipart/form-data;',
+    'multipart/form-data; boundary',
+    'multipart/form-data; boundary=',
+    'multipart/form-data; boundary=""',
+    'Multipart/Form-Data; charset=utf-8',
+  ]) {
+    test(`rejects the type ${type}`, () => assertRejected(form(['file', 'job.zip', zip]), /boundary|broken/, type));
+  }
+
+  test('rejects a boundary of 10 kB', async () => {
+    await assertRejected(form(['file', 'job.zip', zip]), /form/, `multipart/form-data; boundary=${'b'.repeat(10_000)}`);
+  });
+});
