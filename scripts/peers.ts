@@ -35,7 +35,7 @@ const peers: Peer[] = [
     programs: ['sshd', 'ssh', 'ssh-keygen'],
     packages: ['openssh-server', 'openssh-client'],
     tests:
-      /^test\/(shell\/ssh-|files\/workspaces\/remote-|workers\/ssh-|engines\/slurm\/slurm-ssh|slurm\/ssh|cli\/doctor-slurm|docs\/slurm)/,
+      /^test\/(shell\/ssh-|files\/workspaces\/remote-|workers\/ssh-|engines\/slurm\/slurm-engine|slurm\/ssh|cli\/doctor-slurm|docs\/slurm)/,
   },
   {
     name: 'PostgreSQL',

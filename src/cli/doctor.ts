@@ -20,35 +20,41 @@ export interface DoctorOptions {
   json: boolean;
 }
 
-/** Checks everything from the books to a real job on each system, and prints the fix beside each fault. */
+/** Checks everything from the database to a real job on each system, and prints a fix below each failed check. */
 export async function doctor(config: Config, options: DoctorOptions): Promise<void> {
   const { system } = options;
   if (system !== undefined && config.systems[system] === undefined) {
-    throw new BursarError('system_unknown', `There is no system ${system} in the configuration.`);
+    throw new BursarError(
+      'system_unknown',
+      `There is no system ${system} in the configuration. Use one of: ${Object.keys(config.systems).join(', ')}.`,
+    );
   }
-  const patienceMs = patienceOf(options) * 1000;
-  const report: Record<string, Finding[]> = { bursar: await checkBooks(config) };
+  const timeoutMs = parsePatienceSeconds(options) * 1000;
+  const report: Record<string, Finding[]> = { bursar: await checkDatabase(config) };
   for (const name of Object.keys(config.systems)) {
-    if (system === undefined || system === name) report[name] = await checkSystem(config, name, options, patienceMs);
+    if (system === undefined || system === name) report[name] = await checkSystem(config, name, options, timeoutMs);
   }
   if (options.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-  else process.stdout.write(Object.entries(report).map(section).join('\n'));
-  const isWell = Object.values(report).every((findings) => findings.every(({ ok }) => ok));
-  if (!isWell) process.exitCode = exitCodes.failure;
+  else process.stdout.write(Object.entries(report).map(formatSection).join('\n'));
+  const allPassed = Object.values(report).every((findings) => findings.every(({ ok }) => ok));
+  if (!allPassed) process.exitCode = exitCodes.failure;
 }
 
-function patienceOf({ patience }: DoctorOptions): number {
+function parsePatienceSeconds({ patience }: DoctorOptions): number {
   if (/^[1-9]\d{0,5}$/.test(patience)) return Number(patience);
   throw new BursarError('invalid_argument', '--patience must be a whole number of seconds, such as 120.');
 }
 
-async function checkBooks(config: Config): Promise<Finding[]> {
+async function checkDatabase(config: Config): Promise<Finding[]> {
   const { check, findings } = createChecklist();
-  const fix = 'Give the user that Bursar runs as the right to write to the data folder (BURSAR_DATA).';
-  await check('the books can be opened and written', fix, () => withDatabase(config, async () => resolve(config.data)));
+  const fix = 'Give the user that Bursar runs as write permission on the data folder (BURSAR_DATA).';
+  await check('the database can be opened and written', fix, () =>
+    withDatabase(config, async () => resolve(config.data)),
+  );
   if (parseDatabaseUrl(config.database.url).kind === 'postgres' && findings.every(({ ok }) => ok)) {
-    const share = 'Mount the folder that the other Bursars use, and name it with BURSAR_DATA. See docs/scaling.md.';
-    await check('the data folder is the one that all Bursars share', share, async () => {
+    const sharedFix =
+      'Mount the data folder that the other instances use, and set BURSAR_DATA to it. See docs/scaling.md.';
+    await check('the data folder is shared by all instances', sharedFix, async () => {
       const folder = resolve(config.data);
       await withDatabase(config, (db) => checkDataFolder(db, folder));
       return folder;
@@ -61,28 +67,31 @@ async function checkSystem(
   config: Config,
   name: string,
   { canary }: DoctorOptions,
-  patienceMs: number,
+  timeoutMs: number,
 ): Promise<Finding[]> {
   const settings = config.systems[name];
   if (settings === undefined) return [];
-  const { engine: kind } = settings;
   const { check, findings } = createChecklist();
-  // A server may be running: its local engine's folder, or its ssh connection, is its own.
+  // A temporary folder, because a running server may be using its local engine's folder or its ssh connection.
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
-  const isOwn = kind.kind === 'slurm' && kind.ssh === undefined;
-  const parts = createSystem(name, settings, isOwn ? resolve(config.data) : folder, { increment: () => undefined });
+  const { engine: engineConfig } = settings;
+  const canShareData = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
+  const parts = createSystem(name, settings, canShareData ? resolve(config.data) : folder, {
+    increment: () => undefined,
+  });
   const { shell, workspaces, siteOptions } = parts;
   const engine = parts.createEngine();
   try {
-    if (kind.kind === 'slurm' && shell !== null) {
+    if (engineConfig.kind === 'slurm' && shell !== null) {
       const sites = new Map(settings.projects.map((project) => [project.name, siteOptions(project.name)]));
-      await checkSlurm(check, shell, kind, sites);
+      await checkSlurm(check, shell, engineConfig, sites);
     }
-    const mine = { engine, workspaces, site: siteOptions(settings.projects[0]?.name ?? ''), ...sight(shell) };
-    if (findings[0]?.ok !== false) await checkWorkspace(check, mine);
+    const site = siteOptions(settings.projects[0]?.name ?? '');
+    const target = { engine, workspaces, site, ...createOutputReader(shell) };
+    if (findings[0]?.ok !== false) await checkWorkspace(check, target);
     if (canary && findings.every(({ ok }) => ok)) {
       await engine.open(AbortSignal.timeout(60_000));
-      await runCanaryJob(check, mine, patienceMs);
+      await runCanaryJob(check, target, timeoutMs);
     }
     return findings;
   } finally {
@@ -92,19 +101,19 @@ async function checkSystem(
   }
 }
 
-/** Where the files of jobs are, and how to see the end of one. */
-function sight(shell: Shell | null) {
+/** Reads job output on the host that has the workspaces. */
+function createOutputReader(shell: Shell | null) {
   if (shell === null)
-    return { place: 'this host', readLastLine: async (path: string) => lastLine(await readFile(path, 'utf8')) };
+    return { host: 'this host', readLastLine: async (path: string) => lastLine(await readFile(path, 'utf8')) };
   const limits = { timeoutMs: 20_000, maxOutputBytes: 100_000 };
   const readLastLine = async (path: string) =>
     lastLine((await shell.run(['tail', '-n', '1', path], { ...limits, signal: AbortSignal.timeout(30_000) })).stdout);
-  return { place: shell.hostLabel, readLastLine };
+  return { host: shell.hostLabel, readLastLine };
 }
 
 const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';
 
-function section([name, findings]: [string, Finding[]]): string {
+function formatSection([name, findings]: [string, Finding[]]): string {
   const lines = findings.map(({ check, ok, detail, fix }) =>
     ok ? `  ✔ ${check}: ${detail}` : `  ✖ ${check}: ${detail}\n      → ${fix}`,
   );

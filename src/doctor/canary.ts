@@ -5,27 +5,28 @@ import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { Check } from './finding.ts';
 
 const limits = { maxEntries: 1, maxUnpackedBytes: 0, maxRatio: 1 };
-const stepMs = 60_000;
+const stepTimeoutMs = 60_000;
+const pollIntervalMs = 200;
 
-/** What a canary job goes through. */
+/** The parts of a system that a canary job uses. */
 export interface CanaryTarget {
   engine: Engine;
   workspaces: Workspaces;
   site: SiteOptions;
-  /** Where the workspaces are, for messages. */
-  place: string;
-  /** The end of a file of the job. */
+  /** Name of the host that has the workspaces, for messages. */
+  host: string;
+  /** Reads the last line of an output file of the job. */
   readLastLine(path: string): Promise<string>;
 }
 
-/** Whether the files of jobs can be kept, from this side. */
-export async function checkWorkspace(check: Check, { workspaces, place }: Pick<CanaryTarget, 'workspaces' | 'place'>) {
+/** Checks that a workspace can be created and removed from this side. */
+export async function checkWorkspace(check: Check, { workspaces, host }: Pick<CanaryTarget, 'workspaces' | 'host'>) {
   const jobId = newJobId();
   const { directory } = workspaces.pathsOf(jobId);
   const folder = directory.slice(0, directory.indexOf(jobId) - 1);
   return await check(
-    `a workspace can be made on ${place}`,
-    `Create ${folder} on ${place}, give it to the account that Bursar uses there, and see that there is room.`,
+    `a workspace can be created on ${host}`,
+    `Create ${folder} on ${host}, make the account that Bursar uses there its owner, and check the free disk space.`,
     async () => {
       await workspaces.stage(jobId, null, limits);
       await workspaces.remove(jobId);
@@ -34,55 +35,52 @@ export async function checkWorkspace(check: Check, { workspaces, place }: Pick<C
   );
 }
 
-/** Sends a real job through an engine, from its workspace to its end, and removes what it left. */
-export async function runCanaryJob(check: Check, mine: CanaryTarget, patienceMs: number): Promise<void> {
-  const { engine, workspaces } = mine;
+/** Runs a real job through the engine, from its workspace to its end, and removes its files. */
+export async function runCanaryJob(check: Check, target: CanaryTarget, timeoutMs: number): Promise<void> {
+  const { engine, workspaces } = target;
   const jobId = newJobId();
   const fix =
-    'See what the job printed and what the system says of it ("squeue" tells why a job waits). ' +
-    'On a cluster: do its nodes see the workspace folder under the same path, and may the account write there?';
-  const ran = await check('a canary job runs', fix, async () => {
+    'Read what the job printed, and what the system reports about it ("squeue" shows why a job waits). ' +
+    'On a cluster: check that its nodes see the workspace folder under the same path, and that the account can write there.';
+  const succeeded = await check('a canary job runs', fix, async () => {
     await workspaces.stage(jobId, null, limits);
-    return await follow(mine, jobId, performance.now() + patienceMs);
+    return await runToEnd(target, jobId, performance.now() + timeoutMs);
   });
-  if (!ran) await engine.cancel(jobId, AbortSignal.timeout(stepMs)).catch(() => undefined);
+  if (!succeeded) await engine.cancel(jobId, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
   await workspaces.remove(jobId).catch(() => undefined);
 }
 
-/** As every job's: also a running Bursar sees it in the queue, and knows that it is none of its own. */
+/** Has the form of a job id. A running Bursar sees the job in the queue, and ignores it because it is not in its database. */
 const newJobId = () => `DOCTOR-${randomUUID().replaceAll('-', '').toUpperCase()}`;
 
-async function follow(
-  { engine, workspaces, site, readLastLine: readEnd }: CanaryTarget,
-  jobId: string,
-  deadline: number,
-): Promise<string> {
+async function runToEnd(target: CanaryTarget, jobId: string, deadline: number): Promise<string> {
+  const { engine, workspaces, site, readLastLine } = target;
   const workspace = workspaces.pathsOf(jobId);
   const command = { kind: 'line', line: 'touch canary && echo alive' } as const;
   const job = { jobId, nodes: 1, coresPerNode: 1, runtimeSeconds: 60, command, workspace, site };
-  const expected = new Map([[jobId, await engine.submit(job, AbortSignal.timeout(stepMs))]]);
-  await engine.release(expected, AbortSignal.timeout(stepMs));
+  const expected = new Map([[jobId, await engine.submit(job, AbortSignal.timeout(stepTimeoutMs))]]);
+  await engine.release(expected, AbortSignal.timeout(stepTimeoutMs));
   for (;;) {
-    const seen = (await engine.observe(expected, AbortSignal.timeout(stepMs))).find((one) => one.jobId === jobId);
-    if (seen?.kind === 'finished') {
-      await engine.forget([jobId], AbortSignal.timeout(stepMs));
-      if (seen.outcome === 'succeeded') return await checkOutput(readEnd, workspace.stdout, seen.elapsedSeconds);
-      const said = await readEnd(workspace.stderr).catch(() => '');
-      throw new Error(`it ended as ${seen.outcome}: ${seen.reason}${said && `; it printed: ${said}`}`);
+    const observations = await engine.observe(expected, AbortSignal.timeout(stepTimeoutMs));
+    const observation = observations.find((candidate) => candidate.jobId === jobId);
+    if (observation?.kind === 'finished') {
+      const { outcome, reason, elapsedSeconds } = observation;
+      await engine.forget([jobId], AbortSignal.timeout(stepTimeoutMs));
+      if (outcome === 'succeeded') return await checkOutput(readLastLine, workspace.stdout, elapsedSeconds);
+      const printed = await readLastLine(workspace.stderr).catch(() => '');
+      throw new Error(`the job ended as ${outcome}: ${reason}${printed && `; it printed: ${printed}`}`);
     }
     if (performance.now() > deadline) {
-      const words = seen?.engineMessage ? ` (${seen.engineMessage})` : '';
-      throw new Error(`it was given up while ${seen?.kind ?? 'nobody knew of it'}${words}`);
+      const state = observation?.kind ?? 'unknown to the system';
+      throw new Error(
+        `timed out while the job was ${state}${observation?.engineMessage ? ` (${observation.engineMessage})` : ''}`,
+      );
     }
-    await sleep(200);
+    await sleep(pollIntervalMs);
   }
 }
 
-async function checkOutput(
-  readEnd: CanaryTarget['readLastLine'],
-  stdout: string,
-  elapsedSeconds: number,
-): Promise<string> {
-  if ((await readEnd(stdout)) !== 'alive') throw new Error('what it printed did not come back');
+async function checkOutput(readLastLine: CanaryTarget['readLastLine'], stdout: string, elapsedSeconds: number) {
+  if ((await readLastLine(stdout)) !== 'alive') throw new Error('the output of the job cannot be read back');
   return `it ran for ${elapsedSeconds} s`;
 }

@@ -1,4 +1,4 @@
-/** The result of one check: what was found, and what to do when it is a fault. */
+/** The result of one check, and how to fix it if it failed. */
 export interface Finding {
   check: string;
   ok: boolean;
@@ -6,29 +6,25 @@ export interface Finding {
   fix: string | null;
 }
 
-/** Makes a check and keeps its finding; true when all is well. What `look` throws is a fault, with the given advice. */
-export type Check = (check: string, fix: string, look: () => Promise<string>) => Promise<boolean>;
+/** Runs a check and records its finding. Returns true if `run` succeeded; an error of `run` is recorded with `fix`. */
+export type Check = (name: string, fix: string, run: () => Promise<string>) => Promise<boolean>;
 
 export function createChecklist(): { check: Check; findings: Finding[] } {
   const findings: Finding[] = [];
-  const check: Check = async (name, fix, look) => {
-    const finding = await lookInto(name, fix, look);
-    findings.push(finding);
-    return finding.ok;
+  const check: Check = async (name, fix, run) => {
+    try {
+      findings.push({ check: name, ok: true, detail: await run(), fix: null });
+      return true;
+    } catch (error) {
+      findings.push({ check: name, ok: false, detail: describeError(error), fix });
+      return false;
+    }
   };
   return { check, findings };
 }
 
-async function lookInto(check: string, fix: string, look: () => Promise<string>): Promise<Finding> {
-  try {
-    return { check, ok: true, detail: await look(), fix: null };
-  } catch (error) {
-    return { check, ok: false, detail: wordsOf(error), fix };
-  }
-}
-
-/** With what is behind it: an operator may see what users may not. */
-function wordsOf(error: unknown): string {
+/** Includes the cause, which is hidden from users but not from operators. */
+function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error ? error.cause.message.trim().split('\n').at(-1) : '';
   return cause && !error.message.includes(cause) ? `${error.message} (${cause})` : error.message;

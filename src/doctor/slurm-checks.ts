@@ -6,10 +6,10 @@ import type { Shell } from '../shell/shell.ts';
 import type { Check } from './finding.ts';
 import { checkSite, type RunSlurmCommand, requireStdout } from './site-checks.ts';
 
-const commands = ['sbatch', 'squeue', 'scontrol', 'scancel'];
-const worstSkewSeconds = 5;
+const requiredCommands = ['sbatch', 'squeue', 'scontrol', 'scancel'];
+const maxClockSkewSeconds = 5;
 
-/** Everything that must be true of a Slurm cluster before a job can go there, from the near to the far. */
+/** Checks a Slurm cluster step by step: connection, commands, clocks, munge, controller, and each project's site options. */
 export async function checkSlurm(
   check: Check,
   shell: Shell,
@@ -17,73 +17,73 @@ export async function checkSlurm(
   sites: ReadonlyMap<string, SiteOptions>,
 ): Promise<void> {
   const commandTimeoutMs = settings.commandTimeoutSeconds * 1000;
-  const run = createRunCommand({ shell, commandTimeoutMs, onCommand: () => undefined });
-  const ask: RunSlurmCommand = (...argv) => run({ argv }, AbortSignal.timeout(2 * commandTimeoutMs));
+  const runCommand = createRunCommand({ shell, commandTimeoutMs, onCommand: () => undefined });
+  const run: RunSlurmCommand = (...argv) => runCommand({ argv }, AbortSignal.timeout(2 * commandTimeoutMs));
 
-  const reached = await check(
+  const isReachable = await check(
     `${shell.hostLabel} can be reached`,
-    'Try the same with ssh by hand, as the user that Bursar runs as; pin the host key and allow the public key there.',
-    async () => `as ${requireStdout(await ask('id', '-un'))}`,
+    'Run the same ssh command by hand, as the user that Bursar runs as; pin the host key and authorise the public key there.',
+    async () => `as ${requireStdout(await run('id', '-un'))}`,
   );
-  if (!reached || !(await checkCommands(check, ask, shell.hostLabel, settings))) return;
-  await checkClock(check, `the clock of ${shell.hostLabel} agrees`, async () =>
-    requireStdout(await ask('date', '+%s')),
+  if (!isReachable || !(await checkCommands(check, run, shell.hostLabel, settings))) return;
+  await checkClock(check, `the clock of ${shell.hostLabel} is correct`, async () =>
+    requireStdout(await run('date', '+%s')),
   );
-  if (!(await checkController(check, ask))) return;
-  await checkClock(check, 'the clock of the controller agrees', async () => {
-    const [, seconds] =
-      /^Configuration data as of (\d+)/.exec(requireStdout(await ask('scontrol', 'show', 'config'))) ?? [];
-    return seconds ?? '';
+  if (!(await checkController(check, run))) return;
+  await checkClock(check, 'the clock of the controller is correct', async () => {
+    const config = requireStdout(await run('scontrol', 'show', 'config'));
+    return /^Configuration data as of (\d+)/.exec(config)?.[1] ?? '';
   });
-  for (const [project, site] of sites) await checkSite(check, ask, project, site);
+  for (const [project, site] of sites) await checkSite(check, run, project, site);
 }
 
-async function checkCommands(check: Check, ask: RunSlurmCommand, place: string, { accounting }: SlurmEngineConfig) {
-  let all = true;
-  for (const command of accounting === 'none' ? commands : [...commands, 'sacct']) {
-    const fix = `Install the Slurm clients on ${place}, or put their folder on the PATH in engine.environment.`;
-    const found = await check(`${command} is there`, fix, async () => requireStdout(await ask(command, '--version')));
-    all &&= found;
+async function checkCommands(check: Check, run: RunSlurmCommand, host: string, { accounting }: SlurmEngineConfig) {
+  let allInstalled = true;
+  for (const command of accounting === 'none' ? requiredCommands : [...requiredCommands, 'sacct']) {
+    const fix = `Install the Slurm client commands on ${host}, or add their folder to PATH in engine.environment.`;
+    const name = `${command} is installed`;
+    const isInstalled = await check(name, fix, async () => requireStdout(await run(command, '--version')));
+    allInstalled &&= isInstalled;
   }
-  return all;
+  return allInstalled;
 }
 
-/** Slurm's commands tell apart who did not vouch for them and who did not answer. */
-async function checkController(check: Check, ask: RunSlurmCommand): Promise<boolean> {
-  const listing = await ask('squeue', '--me', '-h', '-o', '%i');
-  const ping = await ask('scontrol', 'ping');
-  const vouched = await check(
-    'munge vouches for the service account',
-    'Start munged there ("systemctl start munge"), with the key of the cluster, and let the service account use its socket.',
+/** Reports a munge failure and a controller failure as separate findings, by squeue's error message. */
+async function checkController(check: Check, run: RunSlurmCommand): Promise<boolean> {
+  const squeue = await run('squeue', '--me', '-h', '-o', '%i');
+  const ping = await run('scontrol', 'ping');
+  const isAuthenticated = await check(
+    'munge authenticates the service account',
+    'Start munged there ("systemctl start munge") with the key of the cluster, and give the service account access to its socket.',
     async () => {
-      const refusal = /^.*(munge .*failed|credential|authentication).*$/im.exec(listing.stderr);
-      if (refusal !== null) throw new Error(refusal[0].replace(/^\w+: error: /, ''));
-      return 'it does';
+      const error = /^.*(munge .*failed|credential|authentication).*$/im.exec(squeue.stderr);
+      if (error !== null) throw new Error(error[0].replace(/^\w+: error: /, ''));
+      return 'authenticated';
     },
   );
   return (
-    vouched &&
+    isAuthenticated &&
     (await check(
       'the controller answers',
-      'See that slurmctld runs, and that slurm.conf names it; set SLURM_CONF in engine.environment if it is not in /etc/slurm.',
+      'Check that slurmctld runs and that slurm.conf names its host; set SLURM_CONF in engine.environment if the file is not in /etc/slurm.',
       async () => {
         const { ok, detail } = parsePing(ping);
         if (!ok) throw new Error(detail);
-        if (listing.code !== 0) throw new Error(lastErrorLine(listing));
+        if (squeue.code !== 0) throw new Error(lastErrorLine(squeue));
         return detail;
       },
     ))
   );
 }
 
-/** Slurm and munge go by the clock, and so does what jobs are charged. */
-function checkClock(check: Check, name: string, secondsThere: () => Promise<string>): Promise<boolean> {
-  return check(name, 'Keep all machines on the time of one NTP server.', async () => {
-    const seconds = await secondsThere();
-    if (!/^\d+$/.test(seconds)) throw new Error('it does not say what time it is');
+/** Munge rejects credentials if clocks differ too much, and jobs are charged by Slurm's times. */
+function checkClock(check: Check, name: string, readSeconds: () => Promise<string>): Promise<boolean> {
+  return check(name, 'Synchronise all machines with the same NTP server.', async () => {
+    const seconds = await readSeconds();
+    if (!/^\d+$/.test(seconds)) throw new Error('its time cannot be read');
     const skew = Math.round(Number(seconds) - Date.now() / 1000);
-    if (Math.abs(skew) > worstSkewSeconds)
+    if (Math.abs(skew) > maxClockSkewSeconds)
       throw new Error(`it is ${Math.abs(skew)} s ${skew > 0 ? 'ahead' : 'behind'}`);
-    return `within ${worstSkewSeconds} s`;
+    return `within ${maxClockSkewSeconds} s`;
   });
 }

@@ -25,7 +25,7 @@ testKilledServer('a server in front of Slurm that is killed again and again, the
   maxLifetimeMs: 1000,
   submitIntervalMs: 300,
   // A controller that is killed can forget that a job has run: it gives it up, or starts it again.
-  acceptedReasons: /^a node that it ran on failed|^Slurm forgot that it had begun/,
+  acceptedReasons: /^a node of the job failed|^Slurm started the job a second time/,
   config: () => slurmConfig(cluster),
   disturb: disturbController,
   before: async () => {

@@ -6,7 +6,11 @@ import { outcomes } from './outcome-contract.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased } from './test-jobs.ts';
 
 /** Tests the guarantees of `Engine` for every engine, through the interface and the jobs' files only. */
-export function engineContract(name: string, makeHarness: () => Promise<EngineHarness>): void {
+export function engineContract(
+  name: string,
+  makeHarness: () => Promise<EngineHarness>,
+  options: { concurrency?: number } = {},
+): void {
   const check: EngineTest = (title, body) =>
     void test(title, async () => {
       const harness = await makeHarness();
@@ -21,7 +25,7 @@ export function engineContract(name: string, makeHarness: () => Promise<EngineHa
       }
     });
 
-  describe(`${name} meets the Engine contract`, () => {
+  describe(`${name} meets the Engine contract`, options, () => {
     describe('submission', () => submission(check));
     describe('outcomes', () => outcomes(check));
     describe('cancellation', () => cancellation(check));

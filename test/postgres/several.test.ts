@@ -102,10 +102,10 @@ describe('several Bursars on one PostgreSQL', () => {
     const other = mkdtempSync(join(tmpdir(), 'bursar-other-'));
     const env = { BURSAR_DATABASE_URL: url };
     const well = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: data });
-    assert.match(well.stdout, /✔ the data folder is the one that all Bursars share/);
+    assert.match(well.stdout, /✔ the data folder is shared by all instances/);
     const { code, stdout } = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: other });
     assert.equal(code, 1);
-    assert.match(stdout, /✖ the data folder is the one that all Bursars share: .*\n {6}→ Mount the folder/);
+    assert.match(stdout, /✖ the data folder is shared by all instances: .*\n {6}→ Mount the data folder/);
     rmSync(other, { recursive: true, force: true });
   });
 

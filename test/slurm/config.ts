@@ -1,6 +1,6 @@
 import type { SlurmCluster } from '../support/slurm-cluster.ts';
 
-/** A configuration like the shipped one, with hpc_one on a private Slurm. */
+/** A configuration with hpc_one on a private Slurm cluster. */
 export function slurmConfig(cluster: Pick<SlurmCluster, 'env'>, engine: Record<string, unknown> = {}) {
   return {
     systems: {

@@ -14,34 +14,34 @@ interface System {
   status_since: string;
 }
 
-describe('a minute without a controller, under load', () => {
+describe('one minute without a controller, under load', () => {
   const accepted: Job[] = [];
-  const refusals: string[] = [];
+  const failures: string[] = [];
   let cluster: SlurmCluster;
   let server: ServerProcess;
   let me: Caller;
-  let marks: string;
+  let outputFolder: string;
 
-  /** A user who never stops submitting, and looks at the jobs meanwhile. */
-  async function submitUntil(over: AbortSignal, name: string): Promise<void> {
-    for (let n = 0; !over.aborted; n++) {
-      const command = `echo ran >> ${marks}/ran-${name}-${n}`;
+  /** Submits a job and reads the job list every second, until the signal aborts. */
+  async function submitUntil(stop: AbortSignal, name: string): Promise<void> {
+    for (let n = 0; !stop.aborted; n++) {
+      const command = `echo ran >> ${outputFolder}/ran-${name}-${n}`;
       const { status, body, text } = await me.submit('/jobs/hpc_one/', { command, title: `ran-${name}-${n}` });
       if (status === 201) accepted.push(body);
-      else refusals.push(text);
-      const { status: read } = await me.get('/jobs/');
-      if (read !== 200) refusals.push(`GET /jobs/ was answered with ${read}`);
+      else failures.push(text);
+      const { status: listStatus } = await me.get('/jobs/');
+      if (listStatus !== 200) failures.push(`GET /jobs/ answered ${listStatus}`);
       await sleep(1000);
     }
   }
-  const shownAs = (status: string) => async () => {
+  const systemWithStatus = (status: string) => async () => {
     const { body } = await me.get<System>('/hpc/hpc_one/');
     return body.status === status ? body : undefined;
   };
 
   before(async () => {
     cluster = await startCluster({ nodes: 2 });
-    marks = cluster.folder;
+    outputFolder = cluster.folder;
     server = await spawnServer({ config: slurmConfig(cluster) });
     me = callerOf(server.url, server.userToken);
   });
@@ -50,31 +50,31 @@ describe('a minute without a controller, under load', () => {
     await cluster.stop();
   });
 
-  test('every submission is accepted all the while, and the system is shown to be down', async () => {
-    const over = new AbortController();
-    const users = ['a', 'b', 'c'].map((name) => submitUntil(over.signal, name));
+  test('accepts every submission, and shows the system as down', async () => {
+    const stop = new AbortController();
+    const users = ['a', 'b', 'c'].map((name) => submitUntil(stop.signal, name));
     await until('a first job', () => accepted[0]);
     await cluster.killController();
     const before = accepted.length;
     const minute = sleep(60_000);
-    const down = await until('the system is shown to be down', shownAs('down'));
+    const down = await until('the system is shown as down', systemWithStatus('down'));
     assert.ok(Date.parse(down.status_since) > 0);
     await minute;
     assert.ok(accepted.length > before, 'nothing was accepted during the outage');
     await cluster.startController();
-    over.abort();
+    stop.abort();
     await Promise.all(users);
-    assert.deepEqual(refusals, []);
+    assert.deepEqual(failures, []);
   });
 
-  test('all of them run afterwards, once each', async () => {
+  test('runs every accepted job exactly once afterwards', async () => {
     for (const job of accepted) assert.equal((await me.finished(job)).stage, 'SUCCESSFUL', job.title);
-    const runs = accepted.map(({ title }) => readFileSync(join(marks, title), 'utf8'));
+    const runs = accepted.map(({ title }) => readFileSync(join(outputFolder, title), 'utf8'));
     assert.deepEqual(new Set(runs), new Set(['ran\n']));
-    await until('the system is shown to be up again', shownAs('up'));
+    await until('the system is shown as up', systemWithStatus('up'));
   });
 
-  test('the books balance', async () => {
+  test('leaves a consistent ledger', async () => {
     assert.match((await server.bursar('ledger', 'verify')).stdout, /\d/);
   });
 });

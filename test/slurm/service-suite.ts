@@ -11,11 +11,11 @@ import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
 
-/** A way of reaching Slurm. */
+/** How Bursar reaches the cluster. */
 export interface ClusterAccess {
-  /** Further settings of the engine. */
+  /** Further engine settings. */
   engine: Record<string, unknown>;
-  /** Drops what it is reached through, where that can be dropped. */
+  /** Drops the connection to the cluster; absent if there is none. */
   dropConnection?(server: ServerProcess): Promise<void>;
   close(): Promise<void>;
 }
@@ -28,36 +28,36 @@ const hpcTwo = {
   tools: { BASH: { command: ['bash', 'main.sh', '{word}'], entry: 'main.sh', parameters: { word: {} } } },
 };
 
-/** What users see of a real Slurm, the same however Bursar reaches it. */
-export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Promise<ClusterAccess>): void {
-  describe(`the service in front of a real Slurm, ${name}`, () => {
+/** Tests the HTTP service with jobs on a real Slurm cluster; the behaviour is the same for every kind of access. */
+export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>): void {
+  describe(`jobs on Slurm, ${name}`, { concurrency: 1 }, () => {
     let cluster: SlurmCluster;
-    let way: ClusterAccess;
+    let access: ClusterAccess;
     let server: ServerProcess;
     let me: Caller;
     before(async () => {
       cluster = await startCluster({ nodes: 2 });
-      way = await reach(cluster);
-      const { systems } = slurmConfig(cluster, { workspaceFolder: join(cluster.folder, 'work'), ...way.engine });
+      access = await connect();
+      const { systems } = slurmConfig(cluster, { workspaceFolder: join(cluster.folder, 'work'), ...access.engine });
       const { projects: _, ...common } = systems.hpc_one;
       server = await spawnServer({ config: { systems: { ...systems, hpc_two: { ...common, ...hpcTwo } } } });
       me = callerOf(server.url, server.userToken);
     });
     after(async () => {
       await server.dispose();
-      await way.close();
+      await access.close();
       await cluster.stop();
     });
 
-    const homeOf = (job: Job) => join(cluster.folder, 'work', job.job_id);
-    const outputOf = (job: Job) => readFileSync(join(homeOf(job), 'stdout'), 'utf8');
+    const workspaceOf = (job: Job) => join(cluster.folder, 'work', job.job_id);
+    const outputOf = (job: Job) => readFileSync(join(workspaceOf(job), 'stdout'), 'utf8');
     const timeLeft = async () => (await me.quota('hpc_one', 'proj_hpc_one_01')).time_left;
     const endOf = async ({ job_id }: Job) =>
       (await logLines(server)).find(
         ({ msg, jobId, state }) => msg === 'job state changed' && jobId === job_id && state === 'ended',
       );
 
-    test('a script of the zip runs on nodes and cores as asked, and is charged for what Slurm gave it', async () => {
+    test('runs a script from the zip on the requested nodes and cores, and charges for the allocation', async () => {
       const zip = await makeZip({ 'run.sh': '#!/bin/sh\n#SBATCH --nodes=1\necho "$SLURM_NNODES $1"\nsleep 1\n' });
       const payload = {
         command: 'sbatch run.sh hello',
@@ -76,28 +76,28 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
       assert.ok(used > 0 && used % 6 === 0, `${used} seconds are not those of six cores`);
     });
 
-    test('a tool runs from its file of the zip, and not without it', async () => {
+    test('runs a tool from its entry file in the zip, and fails the job if the file is missing', async () => {
       const zip = await makeZip({ 'main.sh': 'echo "$1 $(cat data/in)"\n', 'data/in': 'there' });
       const job = await me.finished((await me.submit('/jobs/hpc_two/', { tool: 'BASH', word: "it's" }, zip)).body);
       assert.equal(job.stage, 'COMPLETED');
       assert.equal(outputOf(job), "it's there\n");
-      const without = await me.submit('/jobs/hpc_two/', { tool: 'BASH', word: 'x' }, await makeZip({ other: '' }));
-      assert.equal((await me.finished(without.body)).stage, 'FAILED');
-      await until('nothing of it is left', () => !existsSync(homeOf(without.body)) || undefined);
+      const withoutEntry = await me.submit('/jobs/hpc_two/', { tool: 'BASH', word: 'x' }, await makeZip({ other: '' }));
+      assert.equal((await me.finished(withoutEntry.body)).stage, 'FAILED');
+      await until('the workspace is removed', () => !existsSync(workspaceOf(withoutEntry.body)) || undefined);
     });
 
-    test('a failing job, a missing script and a refused option are told apart', async () => {
+    test('distinguishes a failing job, a missing script and a rejected option', async () => {
       const failing = (await me.submit('/jobs/hpc_one/', { command: 'exit 3' })).body;
       assert.equal((await me.finished(failing)).stage, 'FAILED');
       const missing = (await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' })).body;
       assert.equal((await me.finished(missing)).failed, true);
       const zip = await makeZip({ 'run.sh': '#!/bin/sh\n#SBATCH --uid=0\ntrue\n' });
-      const refused = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
-      assert.equal(refused.status, 400);
-      assert.match(refused.text, /--uid/);
+      const rejected = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
+      assert.equal(rejected.status, 400);
+      assert.match(rejected.text, /--uid/);
     });
 
-    test('a running job is cancelled by DELETE, and its files are deleted by another', async () => {
+    test('cancels a running job by DELETE, and deletes its files by a second DELETE', async () => {
       const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 600' });
       await inStage(me, body, 'RUNNING');
       const { status } = await me.send('DELETE', pathOf(body));
@@ -106,10 +106,10 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
       assert.deepEqual([job.stage, job.failed], ['CANCELED', false]);
       assert.match(String((await endOf(job))?.reason), /^cancelled by its owner/);
       assert.equal((await me.send('DELETE', pathOf(body))).status, 200);
-      assert.equal(existsSync(homeOf(job)), false);
+      assert.equal(existsSync(workspaceOf(job)), false);
     });
 
-    test('a job that was accepted a moment ago is cancelled by DELETE, and pays for no more than it used', async () => {
+    test('cancels a job right after its submission, and charges only the time used', async () => {
       const before = await timeLeft();
       const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 600', core_number: '3' });
       const { status } = await me.send('DELETE', pathOf(body));
@@ -120,7 +120,7 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
       assert.ok(used < 600 && used % 3 === 0, `${used} seconds were charged`);
     });
 
-    test('what an administrator of the cluster cancels has failed, and pays for what it used', async () => {
+    test('fails a job that a cluster administrator cancels, and charges the time used', async () => {
       const whole = { node_number: '2', core_number: '16', runtime: '0.1' };
       const before = await timeLeft();
       const running = (await me.submit('/jobs/hpc_one/', { command: 'sleep 600', ...whole })).body;
@@ -143,49 +143,49 @@ export function serviceSuite(name: string, reach: (cluster: SlurmCluster) => Pro
       assert.ok(used >= 32 && used % 32 === 0, `${used} seconds are not those of one job on 32 cores`);
     });
 
-    test('while the controller is down jobs are accepted, and they run when it is back', async () => {
+    test('accepts jobs while the controller is down, and runs them when it is back', async () => {
       await cluster.stopController();
-      const answers = [];
-      for (let n = 0; n < 5; n++) answers.push(await me.submit('/jobs/hpc_one/', { command: `echo ${n}` }));
+      const responses = [];
+      for (let n = 0; n < 5; n++) responses.push(await me.submit('/jobs/hpc_one/', { command: `echo ${n}` }));
       assert.deepEqual(
-        answers.map(({ status }) => status),
+        responses.map(({ status }) => status),
         [201, 201, 201, 201, 201],
       );
       await cluster.startController();
-      for (const { body } of answers) assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
+      for (const { body } of responses) assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
     });
 
-    test('many jobs while the connection drops again and again: none is lost, none runs twice', async () => {
+    test('runs every job exactly once while the connection drops repeatedly', async () => {
       const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho ran >> runs\nsleep 2\n' });
       const jobs: Job[] = [];
       for (let n = 0; n < 8; n++) {
         const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
         assert.equal(status, 201);
         jobs.push(body);
-        await way.dropConnection?.(server);
+        await access.dropConnection?.(server);
       }
       for (const job of jobs) {
         assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
-        assert.equal(readFileSync(join(homeOf(job), 'files', 'runs'), 'utf8'), 'ran\n');
+        assert.equal(readFileSync(join(workspaceOf(job), 'files', 'runs'), 'utf8'), 'ran\n');
       }
     });
 
-    test('a system is shown with its health, and can be paused and resumed by administrators', async () => {
+    test('shows the system status, and lets administrators pause and resume the system', async () => {
       const admin = callerOf(server.url, server.adminToken);
       const json = { 'content-type': 'application/json' };
-      const act = (name: string) =>
+      const postAction = (name: string) =>
         admin.send('POST', `/admin/systems/hpc_one/${name}/`, json, '{"reason": "maintenance"}');
-      assert.equal((await act('pause')).status, 200);
-      const refused = await me.submit('/jobs/hpc_one/', { command: 'true' });
-      assert.equal(refused.status, 503);
-      assert.ok(refused.headers.get('retry-after'));
-      assert.equal((await act('resume')).status, 200);
+      assert.equal((await postAction('pause')).status, 200);
+      const paused = await me.submit('/jobs/hpc_one/', { command: 'true' });
+      assert.equal(paused.status, 503);
+      assert.ok(paused.headers.get('retry-after'));
+      assert.equal((await postAction('resume')).status, 200);
       assert.equal((await me.submit('/jobs/hpc_one/', { command: 'true' })).status, 201);
       const [system] = (await me.get<{ hpc: string; status: string }[]>('/hpc/')).body;
       assert.equal(system?.hpc, 'hpc_one');
     });
 
-    test('every command that the scheduler gets is counted, and nothing else', async () => {
+    test('counts every scheduler command in the metrics, and no other command', async () => {
       const text = await (await fetch(`${server.url}/metrics`)).text();
       assert.match(text, /bursar_scheduler_commands_total\{hpc="hpc_one",command="squeue"\} \d+/);
       const counted = [...text.matchAll(/bursar_scheduler_commands_total\{hpc="hpc_one",command="(.+?)"\}/g)];

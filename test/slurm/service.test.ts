@@ -1,3 +1,13 @@
+import { describe } from 'node:test';
+import { eventsSuite } from './events-suite.ts';
+import { filesSuite } from './files-suite.ts';
 import { serviceSuite } from './service-suite.ts';
 
-serviceSuite('on this host', async () => ({ engine: {}, close: async () => undefined }));
+const useLocalCommands = async () => ({ engine: {}, close: async () => undefined });
+
+// The suites mostly wait for Slurm. Each has its own cluster and server, so that they can run at the same time.
+describe('Bursar with Slurm on this host', { concurrency: true }, () => {
+  serviceSuite('on this host', useLocalCommands);
+  filesSuite('on this host', useLocalCommands);
+  eventsSuite();
+});

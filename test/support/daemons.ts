@@ -5,31 +5,31 @@ import { join } from 'node:path';
 import { killAll } from './attempt.ts';
 import { until } from './until.ts';
 
-/** The daemons of one test, each with a log of its own in the same folder. */
+/** The daemons of one test. Each has its own log file in the same folder. */
 export interface Daemons {
   start(name: string, program: string, args: string[]): void;
-  /** Resolves when it is gone, and does nothing when it is not there. */
+  /** Resolves when the daemon has exited; does nothing if it is not running. */
   end(name: string, signal: NodeJS.Signals): Promise<void>;
   signal(name: string, signal: NodeJS.Signals): void;
-  /** For a process that is just ending itself. */
+  /** Kills all daemons synchronously, for an exit handler. */
   killAll(): void;
-  /** Runs a command to its end; throws where it fails. */
+  /** Runs a command and returns its stdout; throws if it fails. */
   run(program: string, ...args: string[]): string;
-  /** Gives up with what the daemons have written. */
+  /** Waits for a condition. After 30 s throws an error that contains the logs of the daemons. */
   until(what: string, check: () => boolean): Promise<void>;
 }
 
 const path = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** In `cwd`, with `variables` and hardly anything else in their environment. */
+/** Daemons run in `cwd`; their environment is `variables` and PATH only. */
 export function createDaemons(cwd: string, logFolder: string, variables: Record<string, string>): Daemons {
-  endOnSignals();
+  exitOnSignals();
   const env = { ...variables, PATH: path };
   const running = new Map<string, ChildProcess>();
   return {
     start(name, program, args) {
       const log = openSync(join(logFolder, `${name}.out`), 'a');
-      // Dies with the process that started it, even if that is killed.
+      // The kernel kills the daemon when this process dies, even by SIGKILL.
       const argv = ['--pdeathsig', 'KILL', program, ...args];
       running.set(name, spawn('setpriv', argv, { cwd, env, stdio: ['ignore', log, log] }));
       closeSync(log);
@@ -42,9 +42,9 @@ export function createDaemons(cwd: string, logFolder: string, variables: Record<
       const ended = once(child, 'exit');
       child.kill('SIGCONT');
       child.kill(signal);
-      const straggler = setTimeout(() => child.kill('SIGKILL'), 5_000);
+      const killTimer = setTimeout(() => child.kill('SIGKILL'), 5_000);
       await ended;
-      clearTimeout(straggler);
+      clearTimeout(killTimer);
     },
 
     signal: (name, signal) => void running.get(name)?.kill(signal),
@@ -63,8 +63,8 @@ export function createDaemons(cwd: string, logFolder: string, variables: Record<
   };
 }
 
-/** A run of tests that takes too long is told to end: it must leave no job behind either. */
-function endOnSignals(): void {
+/** Makes SIGTERM and SIGINT run the exit handlers, so that an aborted test run leaves no processes behind. */
+function exitOnSignals(): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     if (process.listenerCount(signal) === 0) process.once(signal, () => process.exit(1));
   }

@@ -12,42 +12,48 @@ import { findClusterProcesses, findNodeProcesses, removeCgroups } from './slurm-
 
 export interface ClusterOptions {
   nodes?: number;
-  /** Seconds that finished jobs stay in the queue. */
+  /** Seconds that squeue lists finished jobs. slurmctld removes them every 10 s, so they may stay longer. */
   minJobAge?: number;
-  /** Further lines of slurm.conf; a setting that is here replaces the usual one. */
+  /** Further lines of slurm.conf. A setting replaces the default one. */
   extraConf?: string[];
-  /** cgroup.conf; without it there are no cgroups. */
+  /** Lines of cgroup.conf. Without them Slurm uses no cgroups. */
   cgroupConf?: string[];
-  /** Whether there is a slurmdbd, with a MariaDB of its own. */
+  /** Starts slurmdbd with a private MariaDB. */
   database?: boolean;
 }
 
 export interface SlurmCluster {
-  /** What a Slurm command needs to find this cluster. */
+  /** The environment that makes Slurm's commands use this cluster. */
   env: { SLURM_CONF: string };
-  /** Everything of the cluster is below it; what a test puts here goes with it. */
+  /** Contains all files of the cluster. `stop` removes it, with the files that a test adds. */
   folder: string;
-  /** Runs a command as an administrator of the cluster, and gives what it prints. */
+  /** Runs a command as an administrator of the cluster, and returns its stdout. */
   run(program: string, ...args: string[]): string;
   stop(): Promise<void>;
   stopController(): Promise<void>;
   startController(): Promise<void>;
-  /** From one moment to the next, with nothing saved. */
+  /** SIGKILL: slurmctld saves nothing. */
   killController(): Promise<void>;
-  /** Killed, and started again with nothing of what it knew. */
+  /** SIGKILL, then a start with an empty state folder. */
   wipeController(): Promise<void>;
   pauseController(): void;
   resumeController(): void;
-  /** The node and all that runs on it are gone from one moment to the next. */
+  /** SIGKILL to the slurmd of the node and to everything that runs on it. */
   stopNode(name: string): Promise<void>;
   startNode(name: string): Promise<void>;
   stopMunge(): Promise<void>;
   startMunge(): Promise<void>;
 }
 
+/** The clusters that this process has not stopped. */
+const running = new Set<() => void>();
+process.on('exit', () => {
+  for (const killEverything of running) killEverything();
+});
+
 /**
- * A real Slurm of one's own, which touches nothing outside its folder: munged, slurmctld, and as many slurmd as nodes
- * (`n1`, `n2`… of 16 cores each). Stop it, whatever happens; a process that dies without takes the daemons with it.
+ * Starts a private Slurm that touches nothing outside its folder: munged, slurmctld, and one slurmd a node (`n1`, `n2`…
+ * of 16 cores each). The caller must stop it. If this process dies first, the daemons are killed.
  */
 export async function startCluster(options: ClusterOptions = {}): Promise<SlurmCluster> {
   const { nodes: nodeCount = 2, minJobAge = 300, extraConf = [], cgroupConf = [], database = false } = options;
@@ -68,8 +74,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
   const daemons = createDaemons(folder, at('log'), { ...env, MYSQL_UNIX_PORT: databaseSocketPath(folder) });
   const { start, end, run, until } = daemons;
   const startMunge = async () => {
-    const own = [`--pid-file=${at('munge/pid')}`, `--log-file=${at('munge/log')}`, `--seed-file=${at('munge/seed')}`];
-    start('munged', 'munged', ['-F', `--socket=${at('sock/munge')}`, `--key-file=${at('munge/key')}`, ...own]);
+    const files = [`--pid-file=${at('munge/pid')}`, `--log-file=${at('munge/log')}`, `--seed-file=${at('munge/seed')}`];
+    start('munged', 'munged', ['-F', `--socket=${at('sock/munge')}`, `--key-file=${at('munge/key')}`, ...files]);
     await until('munged listens', () => existsSync(at('sock/munge')));
   };
   const startController = async () => {
@@ -87,7 +93,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     if (cgroupConf.length > 0) for (const name of nodes) removeCgroups(name);
     rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
   };
-  process.on('exit', killEverything);
+  running.add(killEverything);
 
   const cluster: SlurmCluster = {
     env,
@@ -112,10 +118,10 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
       killAll(findNodeProcesses(folder, name));
     },
     async stop() {
-      process.off('exit', killEverything);
+      running.delete(killEverything);
       await Promise.all(nodes.map((name) => end(name, 'SIGTERM')));
       for (const name of ['slurmctld', 'slurmdbd', 'munged']) await end(name, 'SIGTERM');
-      // Nobody will read what is in it.
+      // Its data is not needed any more.
       await end('mariadbd', 'SIGKILL');
       killEverything();
     },

@@ -1,16 +1,16 @@
 import { hostname, userInfo } from 'node:os';
 
 export interface SlurmConf {
-  /** Of the cluster; everything is below it. */
+  /** Contains all files of the cluster. */
   folder: string;
   nodes: readonly string[];
-  /** One for the controller, one for slurmdbd, and one for each node. */
+  /** The ports of the controller, of slurmdbd and of each node. */
   ports: readonly number[];
-  /** Seconds that finished jobs stay in the queue. */
+  /** Seconds that squeue lists finished jobs. */
   minJobAge: number;
-  /** Whether there is a slurmdbd. */
+  /** Whether the cluster has a slurmdbd. */
   database: boolean;
-  /** Further lines; a setting that is here replaces the usual one. */
+  /** Further lines. A setting replaces the default one. */
   extra: readonly string[];
 }
 
@@ -46,8 +46,8 @@ export function slurmConf({ folder, nodes, ports, minJobAge, database, extra }: 
     'JobCompType=jobcomp/filetxt',
     `JobCompLoc=${folder}/jobcomp`,
     ...nodes.map((name, index) => {
-      const place = `NodeHostname=${hostname()} NodeAddr=127.0.0.1 Port=${nodePorts[index]}`;
-      return `NodeName=${name} ${place} CPUs=16 RealMemory=2000 State=UNKNOWN`;
+      const address = `NodeHostname=${hostname()} NodeAddr=127.0.0.1 Port=${nodePorts[index]}`;
+      return `NodeName=${name} ${address} CPUs=16 RealMemory=2000 State=UNKNOWN`;
     }),
     'PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP',
   ];
@@ -61,7 +61,7 @@ function databaseLines(folder: string, port: number | undefined): string[] {
     'AccountingStorageType=accounting_storage/slurmdbd',
     'AccountingStorageHost=127.0.0.1',
     `AccountingStoragePort=${port}`,
-    // So it is called, but it is the socket of munge.
+    // Despite its name, this is the path of the munge socket.
     `AccountingStoragePass=${folder}/sock/munge`,
   ];
 }

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { attempt } from './attempt.ts';
 import type { Daemons } from './daemons.ts';
 
-/** Where slurmdbd finds its MariaDB: a socket in a folder that is nobody else's. */
+/** The socket of the private MariaDB, in a folder that only its owner can enter. */
 export const databaseSocketPath = (folder: string) => join(folder, 'mariadb', 'socket');
 
-/** Starts MariaDB and slurmdbd, and makes the cluster known to them. munged must be running. */
+/** Starts MariaDB and slurmdbd, and registers the cluster. munged must be running. */
 export async function startDatabase(folder: string, daemons: Daemons): Promise<void> {
   const home = join(folder, 'mariadb');
   const data = join(home, 'data');
@@ -16,9 +16,13 @@ export async function startDatabase(folder: string, daemons: Daemons): Promise<v
   const common = ['--no-defaults', `--user=${userInfo().username}`, `--datadir=${data}`];
   daemons.run('mariadb-install-db', ...common, '--auth-root-authentication-method=normal', '--skip-test-db');
   const socket = databaseSocketPath(folder);
-  // What it wrote need not outlive the machine it runs on.
-  const quick = ['--innodb-flush-log-at-trx-commit=0', '--innodb-buffer-pool-size=16M', '--innodb-log-file-size=8M'];
-  daemons.start('mariadbd', 'mariadbd', [...common, '--skip-networking', `--socket=${socket}`, ...quick]);
+  // No durability: the data is removed after the test.
+  const fastOptions = [
+    '--innodb-flush-log-at-trx-commit=0',
+    '--innodb-buffer-pool-size=16M',
+    '--innodb-log-file-size=8M',
+  ];
+  daemons.start('mariadbd', 'mariadbd', [...common, '--skip-networking', `--socket=${socket}`, ...fastOptions]);
   await daemons.until('mariadbd listens', () => existsSync(socket));
   daemons.start('slurmdbd', 'slurmdbd', ['-D']);
   const register = () => daemons.run('sacctmgr', '-i', 'add', 'cluster', 'bursar').includes('bursar');

@@ -10,18 +10,18 @@ import { freePorts } from './ports.ts';
 import { until } from './until.ts';
 
 export interface TestSshd {
-  /** What `createSshShell` needs to log in as the user that runs the tests. */
+  /** Options for `createSshShell` to log in as the user that runs the tests. */
   options: SshShellOptions;
   folder: string;
-  /** Ends it with all of its connections. */
+  /** Kills the server and all of its connections. */
   stop(): Promise<void>;
-  /** The same host key at the same port; all connections are lost. */
+  /** Keeps the host key and the port; all connections are lost. */
   restart(): Promise<void>;
-  /** Stops it, and removes its folder. */
+  /** Stops the server and removes its folder. */
   close(): Promise<void>;
 }
 
-/** A real OpenSSH server on a loopback port of its own, with nothing of the host's configuration. */
+/** Starts a real OpenSSH server on a free loopback port, without the configuration of the host. */
 export async function startSshd(): Promise<TestSshd> {
   const program = findSshd();
   const folder = await mkdtemp(join(tmpdir(), 'bursar-sshd-'));
@@ -41,14 +41,14 @@ export async function startSshd(): Promise<TestSshd> {
     'PermitRootLogin yes',
     'PasswordAuthentication no',
     'KbdInteractiveAuthentication no',
-    // By this bash knows not to read the account's .bashrc, which may be slow, and is none of the tests' business.
+    // With SHLVL set, bash does not read the account's .bashrc, which may be slow.
     'SetEnv SHLVL=1',
   ];
   await writeFile(at('sshd_config'), `${lines.join('\n')}\n`);
   await writeFile(at('ssh_config'), '');
   const [type, key] = (await readFile(at('host_key.pub'), 'utf8')).split(' ');
   await writeFile(at('known_hosts'), `[127.0.0.1]:${port} ${type} ${key}\n`);
-  // As root it wants its folder for the separation of privileges, which a host without a running sshd lacks.
+  // As root, sshd requires this folder for privilege separation. A host without a running sshd lacks it.
   if (process.getuid?.() === 0) mkdirSync('/run/sshd', { recursive: true, mode: 0o755 });
 
   let server: ChildProcess | null = null;
@@ -100,7 +100,7 @@ export async function startSshd(): Promise<TestSshd> {
   };
 }
 
-/** Absolute, as sshd insists on it. */
+/** Returns an absolute path, which sshd requires. */
 function findSshd(): string {
   const found = ['/usr/sbin/sshd', '/usr/local/sbin/sshd', '/usr/bin/sshd', '/sbin/sshd'].find(existsSync);
   if (found === undefined) throw new Error('sshd is missing: apt-get install openssh-server');
@@ -128,7 +128,7 @@ function descendantsOf(pid: number): number[] {
     .split('\n')
     .map((line) => line.trim().split(/\s+/).map(Number));
   const childrenOf = (parent: number): number[] =>
-    pairs.flatMap(([child = 0, itsParent]) => (itsParent === parent ? [child, ...childrenOf(child)] : []));
+    pairs.flatMap(([child = 0, ppid]) => (ppid === parent ? [child, ...childrenOf(child)] : []));
   return childrenOf(pid);
 }
 
@@ -136,11 +136,11 @@ function kill(pid: number) {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // The process has already ended.
   }
 }
 
-/** The processes that keep shared connections open: an ssh that has put itself into the background. */
+/** Finds the background ssh processes (ControlMaster) that hold shared connections. */
 export function findControlMasters(controlFolder: string): number[] {
   const lines = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
   const found = lines.filter((line) => line.includes(`ssh: ${controlFolder}/`) && !/^\s*\d+\s+Z/.test(line));

@@ -4,30 +4,30 @@ import type { EngineJob, SiteOptions } from '../engine.ts';
 import { lastErrorLine, type SlurmCommand, unavailableError } from './commands.ts';
 import { buildWrapperScript } from './wrapper.ts';
 
-/** Submits a job, held: it runs when it is released. Throws `job_refused` when its command cannot be run anywhere. */
+/** Submits a job held, so that it starts only when released. Throws `job_refused` if the command can never run. */
 export function sbatchCommand(job: EngineJob): SlurmCommand {
   const { jobId, site, workspace } = job;
   const options = [
-    // The operator's first: of an option that is given twice the last counts.
+    // Site options come first: sbatch uses the last value of a repeated option.
     ...siteArguments(site),
     '--hold',
     '--no-requeue',
     '--parsable',
     `--job-name=${jobId}`,
     `--chdir=${workspace.directory}`,
-    `--output=${literal(workspace.stdout)}`,
-    `--error=${literal(workspace.stderr)}`,
-    // So that nothing, not even a second run, can empty what is there.
+    `--output=${escapePattern(workspace.stdout)}`,
+    `--error=${escapePattern(workspace.stderr)}`,
+    // Append, so that not even a second start can truncate the output.
     '--open-mode=append',
     `--nodes=${job.nodes}`,
-    // Not --ntasks: that may spread them unevenly.
+    // Not --ntasks, which may distribute the tasks unevenly.
     `--ntasks-per-node=${job.coresPerNode}`,
     `--time=${Math.max(1, Math.ceil(job.runtimeSeconds / 60))}`,
   ];
   return { argv: ['sbatch', ...options], stdin: buildWrapperScript(job) };
 }
 
-/** Where the operator wants a job to go. */
+/** Converts the operator's site settings to sbatch options. */
 export function siteArguments({ extraOptions = [], partition, account, qos, constraint }: SiteOptions): string[] {
   return [
     ...extraOptions,
@@ -40,32 +40,33 @@ export function siteArguments({ extraOptions = [], partition, account, qos, cons
 
 const option = (name: string, value: string | undefined) => (value === undefined ? [] : [`${name}=${value}`]);
 
-/** The names of output files are patterns: `%j` is the job's number, `%%` is a %. */
-const literal = (path: string) => path.replaceAll('%', '%%');
+/** sbatch treats output file names as patterns: `%j` is the job id, `%%` is a percent sign. */
+const escapePattern = (path: string) => path.replaceAll('%', '%%');
 
 /**
- * The job's id. Only what Slurm says no to in so many words is refused for good; after anything else the job may be
- * there or not.
+ * Returns the Slurm job id. Throws `job_refused` only if Slurm explicitly rejected the submission. After any other failure
+ * the job may or may not exist, and the error is transient.
  */
 export function parseSubmittedJobId(result: RunResult): string {
   const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(result.stdout) ?? [];
   if (result.code === 0 && ref !== undefined) return ref;
-  if (result.code === null || result.code === 0 || !isRefusal(result.stderr)) throw unavailableError('sbatch', result);
-  throw new BursarError('job_refused', `Slurm refuses it: ${refusalIn(result)}`);
+  if (result.code === null || result.code === 0 || !isRejection(result.stderr))
+    throw unavailableError('sbatch', result);
+  throw new BursarError('job_refused', `Slurm rejected the job: ${rejectionMessage(result)}`);
 }
 
-const refusal = /Batch job submission failed: (.+)|error: (invalid .+)|(unrecognized option .+|invalid option .+)/i;
+const rejection = /Batch job submission failed: (.+)|error: (invalid .+)|(unrecognized option .+|invalid option .+)/i;
 
-/** What passes by itself, though sbatch calls it a failed submission. */
-const passing =
+/** Temporary conditions that sbatch also reports as a failed submission. */
+const temporaryFailure =
   /timed out|unable to contact|connect|communication|transmit|transport|unexpected message|temporarily|try again|authenti|munge|credential|controller|database|MaxSubmit|MaxJobCount|job submit limit|in maintenance|not responding|I\/O error|internal error/i;
 
-function isRefusal(stderr: string): boolean {
-  return refusal.test(stderr) && !passing.test(stderr);
+function isRejection(stderr: string): boolean {
+  return rejection.test(stderr) && !temporaryFailure.test(stderr);
 }
 
-function refusalIn(result: RunResult): string {
-  const [, failed, invalid, unknown] = refusal.exec(result.stderr) ?? [];
+function rejectionMessage(result: RunResult): string {
+  const [, failed, invalid, unknown] = rejection.exec(result.stderr) ?? [];
   const failure = /Batch job submission failed: (.+)/.exec(result.stderr)?.[1];
   const detail = /error: (invalid .+)/i.exec(result.stderr)?.[1];
   if (failure !== undefined && detail !== undefined) return `${failure} (${detail})`;

@@ -3,8 +3,8 @@ import { BursarError } from '../../domain/errors.ts';
 import { firstLineError, scriptErrors } from '../script-errors.ts';
 import type { SlurmCommand } from './commands.ts';
 
-/** Says where a script really is, and how it begins. */
-const look = `
+/** Prints `absent`, `outside`, or `file` and the first line of the script. Follows symbolic links before it decides. */
+const inspectScript = `
 cd -- "$1" 2>/dev/null || { echo absent; exit 0; }
 home=$(pwd -P)
 target=$(realpath -e -- "$2" 2>/dev/null) || { echo absent; exit 0; }
@@ -14,20 +14,20 @@ echo file
 head -c 1024 -- "$target" | head -n 1 | tr -d '\\000'
 `;
 
-/** Looks at a script before it is submitted: in the queue it might take days until it fails. */
+/** Checks a script before submission: otherwise it could wait in the queue for days before it fails. */
 export function scriptCheckCommand(directory: string, script: string): SlurmCommand {
   if (posix.isAbsolute(script)) throw refused(scriptErrors.absolute(script));
   if (posix.normalize(script).startsWith('..')) throw refused(scriptErrors.outside(script));
-  return { argv: ['bash', '-c', look, 'bursar', directory, script] };
+  return { argv: ['bash', '-c', inspectScript, 'bursar', directory, script] };
 }
 
-/** Throws `job_refused` when the script cannot be run. Whether its interpreter is there only the nodes know. */
+/** Throws `job_refused` if the script cannot run. Does not check the interpreter, which only the nodes can find. */
 export function requireRunnableScript(script: string, output: string): void {
-  const [verdict, firstLine = ''] = output.split('\n');
-  if (verdict === 'outside') throw refused(scriptErrors.outside(script));
-  if (verdict !== 'file') throw refused(scriptErrors.absent(script));
-  const refusal = firstLineError(script, firstLine);
-  if (refusal !== null) throw refused(refusal);
+  const [location, firstLine = ''] = output.split('\n');
+  if (location === 'outside') throw refused(scriptErrors.outside(script));
+  if (location !== 'file') throw refused(scriptErrors.absent(script));
+  const message = firstLineError(script, firstLine);
+  if (message !== null) throw refused(message);
 }
 
 const refused = (message: string) => new BursarError('job_refused', message);

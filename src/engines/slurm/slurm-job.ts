@@ -1,35 +1,35 @@
 import { secondsPerHour } from '../../domain/units.ts';
 
-/** How a job's batch script ended. `unstarted`: Slurm could not even start it. `again`: it had been started before. */
-export type SlurmExit = { code: number; signal: number } | 'unstarted' | 'again';
+/** How a job's batch script ended: `launch_failed` never ran, `duplicate_start` stopped because the job ran before. */
+export type SlurmExit = { code: number; signal: number } | 'launch_failed' | 'duplicate_start';
 
-/** The signal that a job ends by when it is started again: one of the real-time signals, which kill no ordinary program. */
+/** The wrapper kills itself by this signal when the job was started before: a real-time signal, which programs do not use. */
 export const duplicateStartSignal = 47;
 
-/** A job, as squeue or sacct tells of it. Times are epoch milliseconds; null where there is none (yet). */
+/** A job as reported by squeue or sacct. Times are epoch milliseconds, null if not set yet. */
 export interface SlurmJob {
   ref: string;
   name: string;
-  /** In Slurm's own words, such as `NODE_FAIL`, and `CANCELLED by 1000` in accounting. */
+  /** Slurm's state, such as `NODE_FAIL`; sacct also prints `CANCELLED by 1000`. */
   state: string;
-  /** Why it waits, or why it ended; empty where Slurm does not say. */
+  /** Slurm's reason for waiting or ending; empty if there is none. */
   reason: string;
   exit: SlurmExit;
   startedAt: number | null;
   endedAt: number | null;
   elapsedSeconds: number;
-  /** Empty when it never got a node. */
+  /** Empty if the job never got a node. */
   nodeList: string;
   nodes: number;
   cores: number;
 }
 
-/** `1794712926`; `N/A`, `NONE` and `Unknown` where there is none. */
+/** Parses epoch seconds. `N/A`, `NONE`, `Unknown` and `0` become null. */
 export function parseTime(text: string): number | null {
   return /^\d+$/.test(text) && text !== '0' ? Number(text) * 1000 : null;
 }
 
-/** `0:02`, `1:02:03`, `4-01:02:03`. */
+/** Parses `0:02`, `1:02:03` or `4-01:02:03` to seconds. */
 export function parseElapsed(text: string): number {
   const [, days, hours, minutes, seconds] = /^(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)$/.exec(text) ?? [];
   return (
@@ -40,27 +40,27 @@ export function parseElapsed(text: string): number {
   );
 }
 
-/** Slurm writes `(null)` and `None` where there is nothing. */
+/** Converts Slurm's placeholders for an absent value to ''. */
 export function parseText(text: string): string {
   return text === '(null)' || text === 'None' || text === 'None assigned' ? '' : text;
 }
 
 /**
- * squeue's `exit_code` is what wait(2) gave, unless the job could not be started: then it is the number of one of
- * Slurm's errors, which looks like a code and a signal at once. A process has either.
+ * Decodes squeue's `exit_code`, which is a wait(2) status. For a job that could not be started it is a Slurm error number
+ * instead, which decodes to both a code and a signal; a real process has only one of them.
  */
 export function decodeWaitStatus(status: number): SlurmExit {
   const [code, signal] = [status >> 8, status & 0x7f];
-  if (code === 0 && signal === duplicateStartSignal) return 'again';
-  return code > 0 && signal > 0 ? 'unstarted' : { code, signal };
+  if (code === 0 && signal === duplicateStartSignal) return 'duplicate_start';
+  return code > 0 && signal > 0 ? 'launch_failed' : { code, signal };
 }
 
 /**
- * sacct's `ExitCode` is `code:signal`. Of the number of an error only the low bits are left, which look like one of the
- * real-time signals: they kill no ordinary program.
+ * Parses sacct's `ExitCode`, which is `code:signal`. Of a Slurm error number only the low bits are left, which look like a
+ * real-time signal; programs do not use those.
  */
 export function parseSacctExitCode(text: string): SlurmExit {
   const [code = 0, signal = 0] = text.split(':').map(Number);
-  if (code === 0 && signal === duplicateStartSignal) return 'again';
-  return signal >= 32 && signal < 65 ? 'unstarted' : { code, signal };
+  if (code === 0 && signal === duplicateStartSignal) return 'duplicate_start';
+  return signal >= 32 && signal < 65 ? 'launch_failed' : { code, signal };
 }

@@ -3,7 +3,7 @@ import { requireOutput, type SlurmCommand } from './commands.ts';
 import { decodeWaitStatus, parseElapsed, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 const fields = [
-  // The first one: it changes from look to look, and nothing else of a line does while a job waits or runs.
+  // First, so that it can be cut off: the only field that changes while a job waits or runs.
   'TimeUsed',
   'JobID',
   'State',
@@ -14,23 +14,23 @@ const fields = [
   'NodeList',
   'NumNodes',
   'NumCPUs',
-  // The last one: other people's names may hold anything.
+  // Last: the names of other users' jobs may contain the separator.
   'Name',
 ];
 
-/** Lists the jobs of the service account, those that have ended a short while ago too. */
+/** Lists the jobs of the service account, including those that ended less than MinJobAge ago. */
 export function squeueCommand(): SlurmCommand {
   const format = fields.map((field) => `${field}:|`).join(',');
   return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format] };
 }
 
-/** The jobs that have these ids now, whosever they are. */
+/** Lists the jobs that have these ids now, of any user. */
 export function squeueByIdCommand(refs: readonly string[]): SlurmCommand {
   const format = fields.map((field) => `${field}:|`).join(',');
   return { argv: ['squeue', '-h', '-t', 'all', '-O', format, '-j', refs.join(',')] };
 }
 
-/** Asked for one job alone, squeue calls it an error that there is none. */
+/** squeue fails with `Invalid job id` if the only requested job does not exist. */
 export function parseSqueueById(result: RunResult): SlurmJob[] {
   if (result.code === 1 && /invalid job id/i.test(result.stderr)) return [];
   return parseSqueue(requireOutput('squeue', result));
@@ -40,7 +40,7 @@ export function parseSqueue(output: string): SlurmJob[] {
   return output.split('\n').flatMap((line) => parseSqueueLine(line) ?? []);
 }
 
-/** A line that is not understood tells nothing. */
+/** Returns null for a line that is not a job. */
 export function parseSqueueLine(line: string): SlurmJob | null {
   const [used, ref, state, reason, status, start, end, nodeList, nodes, cores, ...name] = line.split('|');
   if (ref === undefined || !/^\d+$/.test(ref) || state === undefined || cores === undefined) return null;
@@ -59,5 +59,5 @@ export function parseSqueueLine(line: string): SlurmJob | null {
   };
 }
 
-/** What a line says, but for the time that its job has used so far: that is of interest only when the job is over. */
+/** Cuts off the elapsed time, which matters only once the job has finished. */
 export const withoutTimeUsed = (line: string) => line.slice(line.indexOf('|'));

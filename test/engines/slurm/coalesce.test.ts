@@ -2,50 +2,50 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { coalesce } from '../../../src/engines/slurm/coalesce.ts';
 
-describe('work that is gathered', () => {
+describe('coalesce', () => {
   const { signal } = new AbortController();
 
-  /** Work that ends when it is told to, and what it was asked for each time. */
-  function controlled() {
-    const runs: { asked: number[]; end: (error?: Error) => void }[] = [];
-    const ask = coalesce(
-      (asked: number[]) =>
+  /** Records the requests of each run; a run ends when the test calls `finish`. */
+  function createControlledWork() {
+    const runs: { requests: number[]; finish: (error?: Error) => void }[] = [];
+    const call = coalesce(
+      (requests: number[]) =>
         new Promise<number>((resolve, reject) => {
-          const answer = runs.length;
-          runs.push({ asked, end: (error) => (error ? reject(error) : resolve(answer)) });
+          const result = runs.length;
+          runs.push({ requests, finish: (error) => (error ? reject(error) : resolve(result)) });
         }),
     );
-    return { runs, ask: (n: number) => ask(n, signal) };
+    return { runs, call: (request: number) => call(request, signal) };
   }
-  const settled = () => new Promise((resolve) => setImmediate(resolve));
+  const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-  test('who asks while it is under way is served by the next run, together with all others', async () => {
-    const { runs, ask } = controlled();
-    const first = ask(1);
-    await settled();
-    const others = [ask(2), ask(3), ask(4)];
-    await settled();
+  test('serves all calls made during a run by one following run', async () => {
+    const { runs, call } = createControlledWork();
+    const first = call(1);
+    await nextTurn();
+    const later = [call(2), call(3), call(4)];
+    await nextTurn();
     assert.deepEqual(
-      runs.map(({ asked }) => asked),
+      runs.map(({ requests }) => requests),
       [[1]],
     );
-    runs[0]?.end();
+    runs[0]?.finish();
     assert.equal(await first, 0);
-    await settled();
-    assert.deepEqual(runs[1]?.asked, [2, 3, 4]);
-    runs[1]?.end();
-    assert.deepEqual(await Promise.all(others), [1, 1, 1]);
+    await nextTurn();
+    assert.deepEqual(runs[1]?.requests, [2, 3, 4]);
+    runs[1]?.finish();
+    assert.deepEqual(await Promise.all(later), [1, 1, 1]);
   });
 
-  test('a failure is told to those who asked for it, and the next run goes on', async () => {
-    const { runs, ask } = controlled();
-    const failing = ask(1);
-    await settled();
-    const next = ask(2);
-    runs[0]?.end(new Error('no answer'));
+  test('rejects only the calls of a failed run, and continues with the next run', async () => {
+    const { runs, call } = createControlledWork();
+    const failing = call(1);
+    await nextTurn();
+    const next = call(2);
+    runs[0]?.finish(new Error('no answer'));
     await assert.rejects(failing, /no answer/);
-    await settled();
-    runs[1]?.end();
+    await nextTurn();
+    runs[1]?.finish();
     assert.equal(await next, 1);
   });
 });

@@ -12,53 +12,53 @@ import { quoteForBash } from '../../../src/shell/quote.ts';
 const id = '6B2D1F1E-8C65-4A0B-9A0E-1C5A0E6A7B11';
 const at = 1_794_712_926;
 
-/** As Slurm 22.05.8 prints it: `State|Reason|exit_code|StartTime|EndTime|NodeList|NumNodes|NumCPUs`. */
-function seen(row: string, used = '0:00') {
+/** Observes a row of Slurm 22.05.8: `State|Reason|exit_code|StartTime|EndTime|NodeList|NumNodes|NumCPUs`. */
+function observeRow(row: string, used = '0:00') {
   const [job] = parseSqueue(`${used}|7|${row}|${id}|\n`);
   assert.ok(job !== undefined);
-  const none = { jobId: id, ref: '7', engineMessage: '', kind: null };
-  const { jobId: _jobId, ref: _ref, engineMessage: _words, ...rest } = toObservation(job, 1) ?? none;
+  const unknown = { jobId: id, ref: '7', engineMessage: '', kind: null };
+  const { jobId: _jobId, ref: _ref, engineMessage: _engineMessage, ...rest } = toObservation(job, 1) ?? unknown;
   return rest;
 }
 
-describe('what squeue says', () => {
-  test('of jobs that are not over', () => {
-    assert.deepEqual(seen('PENDING|JobHeldUser|0|N/A|N/A||1|1'), { kind: 'queued', held: true });
-    assert.deepEqual(seen('PENDING|JobHeldAdmin|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
-    assert.deepEqual(seen('PENDING|Resources|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
-    assert.deepEqual(seen(`CONFIGURING|None|0|${at}|NONE|n1|1|1`), { kind: 'queued', held: false });
+describe('parseSqueue and toObservation', () => {
+  test('map pending and running states, and ignore unknown ones', () => {
+    assert.deepEqual(observeRow('PENDING|JobHeldUser|0|N/A|N/A||1|1'), { kind: 'queued', held: true });
+    assert.deepEqual(observeRow('PENDING|JobHeldAdmin|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
+    assert.deepEqual(observeRow('PENDING|Resources|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
+    assert.deepEqual(observeRow(`CONFIGURING|None|0|${at}|NONE|n1|1|1`), { kind: 'queued', held: false });
     for (const state of ['RUNNING', 'COMPLETING', 'SUSPENDED'])
-      assert.deepEqual(seen(`${state}|None|0|${at}|NONE|n1|1|1`), { kind: 'running', startedAt: at * 1000 });
-    assert.deepEqual(seen(`EXPEDITING|None|0|${at}|NONE|n1|1|1`), { kind: null });
+      assert.deepEqual(observeRow(`${state}|None|0|${at}|NONE|n1|1|1`), { kind: 'running', startedAt: at * 1000 });
+    assert.deepEqual(observeRow(`EXPEDITING|None|0|${at}|NONE|n1|1|1`), { kind: null });
   });
 
-  test('is kept in its own words', () => {
-    const words = (row: string) =>
+  test('report the state and reason of Slurm', () => {
+    const messages = (row: string) =>
       parseSqueue(`0:02|7|${row}|${id}|\n`).map((job) => toObservation(job, 1)?.engineMessage);
-    assert.deepEqual(words('PENDING|Resources|0|N/A|N/A||1|1'), ['PENDING, Resources']);
-    assert.deepEqual(words(`RUNNING|None|0|${at}|NONE|n1|1|1`), ['RUNNING']);
-    assert.deepEqual(words(`TIMEOUT|TimeLimit|15|${at}|${at}|n1|1|1`), ['TIMEOUT, TimeLimit']);
+    assert.deepEqual(messages('PENDING|Resources|0|N/A|N/A||1|1'), ['PENDING, Resources']);
+    assert.deepEqual(messages(`RUNNING|None|0|${at}|NONE|n1|1|1`), ['RUNNING']);
+    assert.deepEqual(messages(`TIMEOUT|TimeLimit|15|${at}|${at}|n1|1|1`), ['TIMEOUT, TimeLimit']);
   });
 
-  test('of jobs that ran', () => {
+  test('map the final states of jobs that ran', () => {
     const rows: [string, string, string, number | null][] = [
       ['COMPLETED|None|0', 'succeeded', 'exit code 0', 0],
       ['FAILED|NonZeroExitCode|768', 'failed', 'exit code 3', 3],
       ['FAILED|NonZeroExitCode|32512', 'failed', 'command not found (exit code 127): stderr says which', 127],
       ['FAILED|JobLaunchFailure|11', 'failed', 'killed by SIGSEGV', null],
       ['FAILED|JobLaunchFailure|139', 'failed', 'killed by SIGSEGV', null],
-      ['TIMEOUT|TimeLimit|15', 'timed_out', 'it reached its time limit (TIMEOUT, TimeLimit)', null],
-      ['DEADLINE|None|0', 'timed_out', 'it reached its deadline, a limit of the site (DEADLINE)', null],
+      ['TIMEOUT|TimeLimit|15', 'timed_out', 'time limit reached (TIMEOUT, TimeLimit)', null],
+      ['DEADLINE|None|0', 'timed_out', 'deadline reached, a limit set by the site (DEADLINE)', null],
       ['CANCELLED|None|15', 'cancelled', 'cancelled (CANCELLED)', null],
-      ['NODE_FAIL|NodeDown|0', 'node_failed', 'a node that it ran on failed (NODE_FAIL, NodeDown)', null],
+      ['NODE_FAIL|NodeDown|0', 'node_failed', 'a node of the job failed (NODE_FAIL, NodeDown)', null],
       [
         'OUT_OF_MEMORY|OutOfMemory|253',
         'out_of_memory',
-        'it used more memory than it was given (OUT_OF_MEMORY, OutOfMemory)',
+        'more memory used than allocated (OUT_OF_MEMORY, OutOfMemory)',
         null,
       ],
-      ['PREEMPTED|None|15', 'preempted', 'it had to make room for another job (PREEMPTED)', null],
-      ['REVOKED|None|0', 'lost', 'Slurm gave it away (REVOKED)', null],
+      ['PREEMPTED|None|15', 'preempted', 'preempted by another job (PREEMPTED)', null],
+      ['REVOKED|None|0', 'lost', 'revoked: another cluster of the federation runs the job (REVOKED)', null],
     ];
     const usage = {
       startedAt: at * 1000,
@@ -67,28 +67,28 @@ describe('what squeue says', () => {
       allocation: { nodes: 2, cores: 6 },
     };
     for (const [row, outcome, reason, exitCode] of rows) {
-      const end = seen(`${row}|${at}|${at + 3723}|n[1-2]|2|6`, '1:02:03');
+      const end = observeRow(`${row}|${at}|${at + 3723}|n[1-2]|2|6`, '1:02:03');
       assert.deepEqual(end, { kind: 'finished', outcome, reason, exitCode, ...usage });
     }
   });
 
-  test('of jobs that never ran', () => {
+  test('report no usage for jobs that never ran', () => {
     const unused = { exitCode: null, startedAt: null, endedAt: at * 1000, elapsedSeconds: 0 };
-    assert.deepEqual(seen(`CANCELLED|JobHeldUser|0|${at}|${at}||1|1`), {
+    assert.deepEqual(observeRow(`CANCELLED|JobHeldUser|0|${at}|${at}||1|1`), {
       kind: 'finished',
       outcome: 'cancelled',
       reason: 'cancelled (CANCELLED, JobHeldUser)',
       ...unused,
     });
-    assert.deepEqual(seen(`FAILED|JobLaunchFailure|4021|${at}|${at}|n1|1|1`), {
+    assert.deepEqual(observeRow(`FAILED|JobLaunchFailure|4021|${at}|${at}|n1|1|1`), {
       kind: 'finished',
       outcome: 'node_failed',
-      reason: 'Slurm could not start it (FAILED, JobLaunchFailure)',
+      reason: 'Slurm could not start the job (FAILED, JobLaunchFailure)',
       ...unused,
     });
   });
 
-  test('of jobs with odd names, and what is no job at all', () => {
+  test('accept job names with separators, and skip lines that are not jobs', () => {
     const row = `FAILED|None|0|${at}|${at}|n1|1|1`;
     const names = parseSqueue(`0:00|3|${row}|a|b,c|\nslurm_load_jobs: hm\n\n0:00|5_2|${row}|array|\n0:00|4|${row}|d|`);
     assert.deepEqual(
@@ -100,12 +100,12 @@ describe('what squeue says', () => {
     );
   });
 
-  test('of times', () => {
+  test('parseElapsed reads minutes, hours and days', () => {
     assert.deepEqual(['0:02', '1:02:03', '4-01:02:03', 'INVALID'].map(parseElapsed), [2, 3723, 349_323, 0]);
   });
 });
 
-test('what sacct says', () => {
+test('parseSacct reads outcomes, reasons and elapsed times', () => {
   const rows = [
     `1|FAILED|3:0|${at}|${at + 2}|2|n1|1|1|${id}`,
     `2|CANCELLED by 0|0:0|${at}|${at}|0|None assigned|1|0|${id}`,
@@ -113,39 +113,39 @@ test('what sacct says', () => {
     `6|OUT_OF_MEMORY|0:125|${at}|${at + 2}|2|n1|1|1|${id}`,
   ];
   const ends = parseSacct(rows.join('\n')).map((job) => toObservation(job, 1));
-  const told = ends.map((end) => end?.kind === 'finished' && [end.outcome, end.reason, end.elapsedSeconds]);
-  assert.deepEqual(told, [
+  const summaries = ends.map((end) => end?.kind === 'finished' && [end.outcome, end.reason, end.elapsedSeconds]);
+  assert.deepEqual(summaries, [
     ['failed', 'exit code 3', 2],
     ['cancelled', 'cancelled (CANCELLED by 0)', 0],
-    ['node_failed', 'Slurm could not start it (FAILED)', 0],
-    ['out_of_memory', 'it used more memory than it was given (OUT_OF_MEMORY)', 2],
+    ['node_failed', 'Slurm could not start the job (FAILED)', 0],
+    ['out_of_memory', 'more memory used than allocated (OUT_OF_MEMORY)', 2],
   ]);
   assert.ok(sacctCommand(['1', '2'], 'sacct').argv.includes('1,2'));
 });
 
-describe('what sbatch says', () => {
+describe('parseSubmittedJobId', () => {
   const failing =
     (text: string, code: number | null = 1) =>
     () =>
       parseSubmittedJobId({ code, stdout: '', stderr: `sbatch: error: ${text}\n` });
 
-  test('an id, alone or with its cluster', () => {
+  test('reads the job id, with and without a cluster name', () => {
     assert.equal(parseSubmittedJobId({ code: 0, stdout: '17\n', stderr: '' }), '17');
     assert.equal(parseSubmittedJobId({ code: 0, stdout: 'a notice of the site\n17;alps\n', stderr: '' }), '17');
   });
 
-  test('no', () => {
-    const refusals = [
+  test('throws job_refused for a rejected job', () => {
+    const rejections = [
       'Batch job submission failed: Invalid account or account/partition combination specified',
       'Batch job submission failed: Requested node configuration is not available',
       'Batch job submission failed: Invalid qos specification',
       'invalid partition specified: nope',
     ];
-    for (const text of refusals) assert.throws(failing(text), { code: 'job_refused', transient: false }, text);
+    for (const text of rejections) assert.throws(failing(text), { code: 'job_refused', transient: false }, text);
   });
 
-  test('not now', () => {
-    const troubles = [
+  test('throws a transient error for every other failure', () => {
+    const failures = [
       'Batch job submission failed: Socket timed out on send/recv operation',
       'Batch job submission failed: Unable to contact slurm controller (connect failure)',
       'Batch job submission failed: Zero Bytes were transmitted or received',
@@ -154,12 +154,12 @@ describe('what sbatch says', () => {
       'AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy',
       'something that nobody has ever seen',
     ];
-    for (const text of troubles) assert.throws(failing(text), { code: 'unavailable', transient: true }, text);
+    for (const text of failures) assert.throws(failing(text), { code: 'unavailable', transient: true }, text);
     assert.throws(failing('', null), { code: 'unavailable' });
   });
 });
 
-test('what scontrol ping says', () => {
+test('parsePing reports the first controller that is up', () => {
   const ping = (stdout: string, code = 0) => parsePing({ code, stdout, stderr: '' });
   assert.deepEqual(ping('Slurmctld(primary) at vm is UP\n'), { ok: true, detail: 'slurmctld on vm (primary) is up' });
   const backup = 'Slurmctld(primary) at a is DOWN\nSlurmctld(backup) at b is UP\n';
@@ -168,7 +168,7 @@ test('what scontrol ping says', () => {
   assert.deepEqual(ping('', 1), { ok: false, detail: 'exit code 1' });
 });
 
-test('words reach bash as they are, on one line', () => {
+test('quoteForBash keeps every character, on one line', () => {
   const words = [
     'two words',
     '',
@@ -185,7 +185,7 @@ test('words reach bash as they are, on one line', () => {
   ];
   const quoted = words.map(quoteForBash).join(' ');
   assert.doesNotMatch(quoted, /[\r\n]/);
-  const shown = execFileSync('bash', ['-c', `printf '%s\\0' ${quoted}`], { encoding: 'utf8' });
-  assert.deepEqual(shown.split('\0').slice(0, -1), words);
+  const printed = execFileSync('bash', ['-c', `printf '%s\\0' ${quoted}`], { encoding: 'utf8' });
+  assert.deepEqual(printed.split('\0').slice(0, -1), words);
   assert.throws(() => quoteForBash('a\0b'), { code: 'job_refused' });
 });

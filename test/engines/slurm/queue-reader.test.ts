@@ -11,18 +11,18 @@ const completed = (ref: number, name: string, used: string) =>
   `${used}|${ref}|COMPLETED|None|0|${at}|${at + 9}|n1|1|1|${name}|`;
 const output = (...lines: string[]) => lines.map((line) => `${line}\n`).join('');
 
-describe('what squeue prints, look after look', () => {
-  test('a line that is the same is understood once, wherever it stands', () => {
+describe('createQueueReader', () => {
+  test('returns the cached entry of an unchanged line, at any position', () => {
     const read = createQueueReader(() => 1);
     const [first, second] = read(output(waiting(1, one), waiting(2, two)));
-    const again = read(output('slurm_load_jobs: hm', waiting(2, two), waiting(1, one)));
+    const reordered = read(output('slurm_load_jobs: hm', waiting(2, two), waiting(1, one)));
     assert.deepEqual([first?.observation?.kind, second?.job.name], ['queued', two]);
-    assert.equal(again.length, 2);
-    assert.equal(again[0], second);
-    assert.equal(again[1], first);
+    assert.equal(reordered.length, 2);
+    assert.equal(reordered[0], second);
+    assert.equal(reordered[1], first);
   });
 
-  test('so is one of a job that has merely run on', () => {
+  test('returns the cached entry if only the elapsed time has changed', () => {
     const read = createQueueReader(() => 1);
     const [first] = read(output(running(1, one, '0:01')));
     const [later] = read(output(running(1, one, '1-02:03:04')));
@@ -30,7 +30,7 @@ describe('what squeue prints, look after look', () => {
     assert.equal(later, first);
   });
 
-  test('one that is another one is understood anew, with the time used until then', () => {
+  test('parses a changed line again, with its elapsed time', () => {
     const read = createQueueReader(() => 1);
     read(output(waiting(1, one)));
     assert.equal(read(output(running(1, one, '0:01')))[0]?.observation?.kind, 'running');
@@ -39,7 +39,7 @@ describe('what squeue prints, look after look', () => {
     assert.deepEqual([observation.outcome, observation.elapsedSeconds], ['succeeded', 9]);
   });
 
-  test('what is not there any more is not told of, and what comes back is', () => {
+  test('reports exactly the jobs of the current output', () => {
     const read = createQueueReader(() => 1);
     const names = (text: string) => read(text).map(({ job }) => job.name);
     assert.deepEqual(names(output(waiting(1, one), waiting(2, two))), [one, two]);
@@ -48,15 +48,15 @@ describe('what squeue prints, look after look', () => {
     assert.deepEqual(names(output(waiting(1, one))), [one]);
   });
 
-  test('an id that is another job’s by now is that job’s', () => {
+  test('reports the new job if an id is reused', () => {
     const read = createQueueReader(() => 1);
     read(output(waiting(1, one)));
-    const told = read(output(waiting(1, two))).map(({ observation }) => observation?.jobId);
-    assert.deepEqual(told, [two]);
+    const jobIds = read(output(waiting(1, two))).map(({ observation }) => observation?.jobId);
+    assert.deepEqual(jobIds, [two]);
   });
 
-  test('jobs that are not Bursar’s are left out, time after time', () => {
+  test('omits jobs of other users, cached or not', () => {
     const read = createQueueReader(() => 1);
-    for (let look = 0; look < 3; look++) assert.deepEqual(read(output(waiting(1, 'somebody|else'))), []);
+    for (let poll = 0; poll < 3; poll++) assert.deepEqual(read(output(waiting(1, 'somebody|else'))), []);
   });
 });

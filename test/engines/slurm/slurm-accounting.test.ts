@@ -7,48 +7,58 @@ import { eventually, neverAborted, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { type SlurmHarness, slurmHarness } from './slurm-harness.ts';
 
-/** A real slurmdbd tells what has become of jobs that left the queue, which they do soon. */
-describe('jobs that have left the queue, by sacct', () => {
+/**
+ * slurmctld removes finished jobs from the queue every 10 s, and enforces a time limit after 60 to 90 s. The tests wait for
+ * that at the same time: slurmdbd is shared, because it takes 4 s to start, and each test has its own nodes.
+ */
+describe('ends of jobs that have left the queue, read by sacct', { concurrency: true }, () => {
   let harness: SlurmHarness;
   before(async () => {
     const extraConf = [
       'SlurmdTimeout=4',
       'PreemptType=preempt/partition_prio',
       'PreemptMode=CANCEL',
-      'PartitionName=low Nodes=n2 MaxTime=INFINITE State=UP',
-      'PartitionName=high Nodes=n2 PriorityTier=10 MaxTime=INFINITE State=UP',
+      'PartitionName=shared Nodes=n1 MaxTime=INFINITE State=UP',
+      'PartitionName=pair Nodes=n2,n3 MaxTime=INFINITE State=UP',
+      'PartitionName=low Nodes=n4 MaxTime=INFINITE State=UP',
+      'PartitionName=high Nodes=n4 PriorityTier=10 MaxTime=INFINITE State=UP',
+      'PartitionName=failing Nodes=n5 MaxTime=INFINITE State=UP',
     ];
-    harness = await slurmHarness({ database: true, minJobAge: 2, accounting: 'sacct', extraConf });
+    harness = await slurmHarness({ nodes: 5, database: true, minJobAge: 2, accounting: 'sacct', extraConf });
   });
   after(() => harness.close());
 
-  /** Slurm has let go of it before anybody looks, as when Bursar was away. */
-  async function endOf(job: EngineJob, ref: string): Promise<JobEnd> {
+  const shared = { site: { partition: 'shared' } };
+
+  /** Waits until the job has left the queue, then reads its end with a new engine, like a restarted Bursar. */
+  async function readEnd(job: EngineJob, ref: string): Promise<JobEnd> {
     const { cluster, reopen } = harness;
     const refs = () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%i').split('\n');
     await eventually(`${ref} has left the queue`, async () => !refs().includes(ref));
     const engine = await reopen();
     const expected = new Map([[job.jobId, ref]]);
-    return await eventually(`sacct tells of ${ref}`, async () => {
-      const seen = (await engine.observe(expected, neverAborted)).find(({ jobId }) => jobId === job.jobId);
-      return seen?.kind === 'finished' && seen;
+    return await eventually(`sacct reports ${ref}`, async () => {
+      const observation = (await engine.observe(expected, neverAborted)).find(({ jobId }) => jobId === job.jobId);
+      return observation?.kind === 'finished' && observation;
     });
   }
 
-  const submitted = async (overrides: Parameters<SlurmHarness['newJob']>[0]) => {
+  const submit = async (overrides: Parameters<SlurmHarness['newJob']>[0]) => {
     const job = await harness.newJob(overrides);
     return { job, ref: await withAutomaticRelease(harness.engine).submit(job, neverAborted) };
   };
 
-  test('success, an exit code and a signal, with what they used', async () => {
+  test('reads success, an exit code and a signal, with the resources used', async () => {
     const cases = [
       { command: 'sleep 2', end: ['succeeded', 'exit code 0', 0] },
       { command: 'sleep 2; exit 3', end: ['failed', 'exit code 3', 3] },
       { command: 'sleep 2; ulimit -c 0; kill -SEGV $$', end: ['failed', 'killed by SIGSEGV', null] },
     ];
-    const jobs = await Promise.all(cases.map(({ command }) => submitted({ ...shellLine(command), coresPerNode: 3 })));
+    const jobs = await Promise.all(
+      cases.map(({ command }) => submit({ ...shellLine(command), ...shared, coresPerNode: 3 })),
+    );
     for (const [index, { job, ref }] of jobs.entries()) {
-      const { outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds, allocation } = await endOf(job, ref);
+      const { outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds, allocation } = await readEnd(job, ref);
       assert.deepEqual([outcome, reason, exitCode], cases[index]?.end);
       assert.ok(startedAt !== null && endedAt - startedAt === elapsedSeconds * 1000, `${startedAt} ${endedAt}`);
       assert.ok(elapsedSeconds >= 2);
@@ -56,79 +66,80 @@ describe('jobs that have left the queue, by sacct', () => {
     }
   });
 
-  test('cancelled while held, while pending and while running, and by whom', async () => {
-    const { engine, newJob, wholeSystem, cluster } = harness;
+  test('reads cancellations of a held, a pending and a running job, and who cancelled them', async () => {
+    const { engine, newJob, cluster } = harness;
+    const pair = { site: { partition: 'pair' } };
     const held = await newJob();
     const first = await engine.submit(held, neverAborted);
-    const running = await submitted({ ...runUntilReleased, ...wholeSystem });
+    const running = await submit({ ...runUntilReleased, ...pair, nodes: 2, coresPerNode: 16 });
     await waitUntilRunning(engine, running.job.jobId);
-    const pending = await submitted(runUntilReleased);
+    const pending = await submit({ ...runUntilReleased, ...pair });
     cluster.run('scancel', first, pending.ref, running.ref);
     for (const [job, ref] of [
       [held, first],
       [pending.job, pending.ref],
     ] as const) {
-      const end = await endOf(job, ref);
+      const end = await readEnd(job, ref);
       assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['cancelled', null, 0]);
       assert.equal(end.reason, `cancelled (CANCELLED by ${process.getuid?.()})`);
       assert.equal(await countRuns(job), 0);
     }
-    const end = await endOf(running.job, running.ref);
+    const end = await readEnd(running.job, running.ref);
     assert.deepEqual([end.outcome, end.reason], ['cancelled', `cancelled (CANCELLED by ${process.getuid?.()})`]);
     assert.deepEqual(end.allocation, { nodes: 2, cores: 32 });
     assert.ok(end.startedAt !== null && end.elapsedSeconds >= 1);
   });
 
-  test('a job that Slurm could not start, and one that had to make room', async () => {
+  test('reads a launch failure and a preemption', async () => {
     const { engine, newJob } = harness;
-    const job = await newJob();
+    const job = await newJob(shared);
     const unstarted = { ...job, workspace: { ...job.workspace, stdout: '/proc/nowhere/stdout' } };
     const ref = await withAutomaticRelease(engine).submit(unstarted, neverAborted);
-    const first = await submitted({ ...runUntilReleased, coresPerNode: 16, site: { partition: 'low' } });
+    const first = await submit({ ...runUntilReleased, coresPerNode: 16, site: { partition: 'low' } });
     await waitUntilRunning(engine, first.job.jobId);
-    const second = await submitted({ ...shellLine('true'), coresPerNode: 16, site: { partition: 'high' } });
+    const second = await submit({ ...shellLine('true'), coresPerNode: 16, site: { partition: 'high' } });
     const [launch, preempted, winner] = [
-      await endOf(job, ref),
-      await endOf(first.job, first.ref),
-      await endOf(second.job, second.ref),
+      await readEnd(job, ref),
+      await readEnd(first.job, first.ref),
+      await readEnd(second.job, second.ref),
     ];
     assert.deepEqual([launch.outcome, launch.startedAt, launch.elapsedSeconds], ['node_failed', null, 0]);
     assert.deepEqual([preempted.outcome, preempted.reason.includes('PREEMPTED')], ['preempted', true]);
     assert.equal(winner.outcome, 'succeeded');
   });
 
-  test('a job that is started again while it runs, and one that has ended', async () => {
+  test('reads the end of a second start, during and after the first one', async () => {
     const { engine, newJob } = harness;
-    const first = await submitted(runUntilReleased);
+    const first = await submit({ ...runUntilReleased, ...shared });
     await waitUntilRunning(engine, first.job.jobId);
     const startAgain = async () => {
-      const again = { ...(await newJob()), workspace: first.job.workspace };
-      return await endOf(again, await withAutomaticRelease(engine).submit(again, neverAborted));
+      const second = { ...(await newJob(shared)), workspace: first.job.workspace };
+      return await readEnd(second, await withAutomaticRelease(engine).submit(second, neverAborted));
     };
-    await eventually('it runs', async () => (await countRuns(first.job)) === 1);
+    await eventually('the job runs', async () => (await countRuns(first.job)) === 1);
     const early = await startAgain();
     assert.deepEqual([early.outcome, early.startedAt, early.elapsedSeconds], ['node_failed', null, 0]);
-    assert.match(early.reason, /^Slurm forgot that it had begun and started it again/);
+    assert.match(early.reason, /^Slurm started the job a second time, which was prevented/);
     await letFinish(first.job);
-    assert.equal((await endOf(first.job, first.ref)).outcome, 'succeeded');
+    assert.equal((await readEnd(first.job, first.ref)).outcome, 'succeeded');
     assert.equal((await startAgain()).outcome, 'succeeded');
     assert.equal(await countRuns(first.job), 1);
   });
 
-  test('out of time', async () => {
-    const { job, ref } = await submitted({ ...shellLine('sleep 600'), runtimeSeconds: 60 });
-    const end = await endOf(job, ref);
+  test('reads a time limit that was reached', async () => {
+    const { job, ref } = await submit({ ...shellLine('sleep 600'), ...shared, runtimeSeconds: 60 });
+    const end = await readEnd(job, ref);
     assert.equal(end.outcome, 'timed_out');
     assert.match(end.reason, /TIMEOUT/);
     assert.ok(end.elapsedSeconds >= 60);
   });
 
-  test('a job whose node is gone', async () => {
+  test('reads the failure of a node', async () => {
     const { engine, cluster } = harness;
-    const { job, ref } = await submitted({ ...runUntilReleased, site: { extraOptions: ['--nodelist=n1'] } });
+    const { job, ref } = await submit({ ...runUntilReleased, site: { partition: 'failing' } });
     await waitUntilRunning(engine, job.jobId);
-    await cluster.stopNode('n1');
-    const end = await endOf(job, ref);
+    await cluster.stopNode('n5');
+    const end = await readEnd(job, ref);
     assert.equal(end.outcome, 'node_failed');
     assert.match(end.reason, /NODE_FAIL/);
   });

@@ -13,23 +13,23 @@ import { newJobId, newLocalJob, smallJob } from '../local/harness.ts';
 export interface SlurmHarness extends EngineHarness {
   cluster: SlurmCluster;
   shell: Shell;
-  /** The names of all commands so far. */
+  /** The names of all Slurm commands so far. */
   commands: string[];
 }
 
 export type SlurmHarnessOptions = ClusterOptions &
   Partial<SlurmEngineOptions> & {
-    /** What reaches the cluster; the local shell where it is left out. */
-    shellOf?(environment: Record<string, string>): Shell;
+    /** Creates the shell that reaches the cluster; a local shell by default. */
+    createShell?(environment: Record<string, string>): Shell;
   };
 
-/** An engine on a cluster of its own, of two nodes with 16 cores each. */
+/** Starts a private cluster, by default of two nodes with 16 cores each, and creates an engine for it. */
 export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<SlurmHarness> {
-  const { shellOf = (environment) => createLocalShell({ environment }) } = options;
+  const { createShell = (environment) => createLocalShell({ environment }) } = options;
   const cluster = await startCluster(options);
-  const shell = shellOf(cluster.env);
+  const shell = createShell(cluster.env);
   const commands: string[] = [];
-  const create = () =>
+  const createEngine = () =>
     createSlurmEngine({
       shell,
       accounting: 'completion',
@@ -44,15 +44,15 @@ export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<S
     cluster,
     shell,
     commands,
-    engine: create(),
+    engine: createEngine(),
     newJob: (overrides) => newLocalJob(join(cluster.folder, 'work'), overrides),
-    reopen: async () => create(),
+    reopen: async () => createEngine(),
     async close() {
       await shell.close();
       await cluster.stop();
     },
     wholeSystem: { nodes: options.nodes ?? 2, coresPerNode: 16 },
-    // Slurm counts time limits in minutes.
+    // Slurm's time limits are whole minutes.
     minRuntimeSeconds: 60,
     cancelReason: 'cancelled (CANCELLED)',
     keepsFinishedJobs: true,
@@ -61,10 +61,12 @@ export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<S
   };
 }
 
-/** The same cluster, reached only by ssh: commands and workspaces go over one connection. */
+/** The same, but reached only by ssh: commands and workspaces use one connection. */
 export async function slurmSshHarness(): Promise<SlurmHarness> {
   const sshd = await startSshd();
-  const harness = await slurmHarness({ shellOf: (environment) => createSshShell({ ...sshd.options, environment }) });
+  const harness = await slurmHarness({
+    createShell: (environment) => createSshShell({ ...sshd.options, environment }),
+  });
   const staging = join(sshd.folder, 'staging');
   const root = join(harness.cluster.folder, 'workspaces');
   const workspaces = createRemoteWorkspaces({ shell: harness.shell, root, staging });
@@ -82,7 +84,7 @@ export async function slurmSshHarness(): Promise<SlurmHarness> {
   };
 }
 
-/** Runs a test on a cluster of its own, and sees to it that nothing is left of it. */
+/** Runs a test on a private cluster, and stops the cluster afterwards. */
 export function slurmTest(
   title: string,
   options: SlurmHarnessOptions,

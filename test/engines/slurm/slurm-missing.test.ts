@@ -7,77 +7,86 @@ import { eventually, neverAborted, waitUntilFinished } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 
-/** Nobody tells of jobs that have left the queue, which they do after two seconds. */
-const silent = { accounting: 'none', minJobAge: 2 } as const;
+/** No accounting; slurmctld removes finished jobs from the queue within 12 s. */
+const withoutAccounting = { accounting: 'none', minJobAge: 2 } as const;
 
-const traceOf = async (engine: Engine, job: EngineJob, ref: string) =>
+const inspect = async (engine: Engine, job: EngineJob, ref: string) =>
   (await engine.inspectMissing(new Map([[job.jobId, { ref, workspace: job.workspace }]]), neverAborted)).get(job.jobId);
 
-const untilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
+const waitUntilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
   eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job.jobId], neverAborted)).size === 0);
 
-describe('a job that Slurm does not mention any more', () => {
-  slurmTest('cancelled on the cluster before it began: it was not forgotten', silent, async (harness) => {
-    const { engine, newJob, wholeSystem, cluster, reopen } = harness;
-    const [held, running, pending] = [
-      await newJob(runOnce),
-      await newJob({ ...runUntilReleased, ...wholeSystem }),
-      await newJob(runOnce),
-    ];
-    const first = await engine.submit(held, neverAborted);
-    await withAutomaticRelease(engine).submit(running, neverAborted);
-    const second = await withAutomaticRelease(engine).submit(pending, neverAborted);
-    cluster.run('scancel', first, second);
-    for (const job of [held, pending]) await untilGone(harness, job);
-    for (const one of [engine, await reopen()]) {
-      assert.equal(await traceOf(one, held, first), 'never_started');
-      assert.equal(await traceOf(one, pending, second), 'never_started');
-    }
-    assert.deepEqual(await Promise.all([held, pending].map(countRuns)), [0, 0]);
-  });
+// Each test has its own cluster, so that they all wait for slurmctld at the same time.
+describe('inspectMissing', { concurrency: true }, () => {
+  slurmTest(
+    'reports a job that was cancelled before its start as never started, not as lost',
+    withoutAccounting,
+    async (harness) => {
+      const { engine, newJob, wholeSystem, cluster, reopen } = harness;
+      const [held, running, pending] = [
+        await newJob(runOnce),
+        await newJob({ ...runUntilReleased, ...wholeSystem }),
+        await newJob(runOnce),
+      ];
+      const first = await engine.submit(held, neverAborted);
+      await withAutomaticRelease(engine).submit(running, neverAborted);
+      const second = await withAutomaticRelease(engine).submit(pending, neverAborted);
+      cluster.run('scancel', first, second);
+      for (const job of [held, pending]) await waitUntilGone(harness, job);
+      for (const candidate of [engine, await reopen()]) {
+        assert.equal(await inspect(candidate, held, first), 'never_started');
+        assert.equal(await inspect(candidate, pending, second), 'never_started');
+      }
+      assert.deepEqual(await Promise.all([held, pending].map(countRuns)), [0, 0]);
+    },
+  );
 
   slurmTest(
-    'it ran: it left its end, and nothing is known where its workspace is out of reach',
-    silent,
+    'reads the end record of a job that ran, and reports nothing if the workspace is unreachable',
+    withoutAccounting,
     async (harness) => {
       const { engine, newJob, cluster } = harness;
       const [ran, lost] = [await newJob(runOnce), await newJob(runOnce)];
       const first = await withAutomaticRelease(engine).submit(ran, neverAborted);
       const second = await engine.submit(lost, neverAborted);
       await waitUntilFinished(engine, ran.jobId);
-      await untilGone(harness, ran);
+      await waitUntilGone(harness, ran);
       await cluster.wipeController();
-      const end = await traceOf(engine, ran, first);
+      const end = await inspect(engine, ran, first);
       assert.ok(typeof end === 'object');
       assert.deepEqual([end.outcome, end.exitCode], ['succeeded', 0]);
       assert.ok(end.startedAt !== null && end.endedAt >= end.startedAt && end.elapsedSeconds >= 1);
-      assert.equal(await traceOf(engine, lost, second), 'lost_by_system');
+      assert.equal(await inspect(engine, lost, second), 'lost_by_system');
       const unreachable = { ...lost, workspace: { ...lost.workspace, directory: '/nowhere/files' } };
-      assert.equal(await traceOf(engine, unreachable, second), undefined);
+      assert.equal(await inspect(engine, unreachable, second), undefined);
     },
   );
 
-  slurmTest('it leaves its end when it comes to it, also by a signal', silent, async (harness) => {
-    const { engine, newJob, cluster } = harness;
-    const [held, killed] = [await newJob(runUntilReleased), await newJob(shellLine('sleep 1; kill -SEGV $$'))];
-    const refs = [
-      await withAutomaticRelease(engine).submit(held, neverAborted),
-      await withAutomaticRelease(engine).submit(killed, neverAborted),
-    ] as const;
-    await eventually('it runs', async () => (await countRuns(held)) === 1);
-    await waitUntilFinished(engine, killed.jobId);
-    await untilGone(harness, killed);
-    assert.equal(await traceOf(engine, held, refs[0]), undefined);
-    const end = await traceOf(engine, killed, refs[1]);
-    assert.ok(typeof end === 'object');
-    assert.deepEqual([end.outcome, end.reason], ['failed', 'killed by SIGSEGV']);
-    await letFinish(held);
-    await waitUntilFinished(engine, held.jobId);
-    await cluster.wipeController();
-    assert.equal(((await traceOf(engine, held, refs[0])) as { outcome: string }).outcome, 'succeeded');
-  });
+  slurmTest(
+    'reads an end record only after the job has ended, including death by a signal',
+    withoutAccounting,
+    async (harness) => {
+      const { engine, newJob, cluster } = harness;
+      const [held, killed] = [await newJob(runUntilReleased), await newJob(shellLine('sleep 1; kill -SEGV $$'))];
+      const refs = [
+        await withAutomaticRelease(engine).submit(held, neverAborted),
+        await withAutomaticRelease(engine).submit(killed, neverAborted),
+      ] as const;
+      await eventually('the job runs', async () => (await countRuns(held)) === 1);
+      await waitUntilFinished(engine, killed.jobId);
+      await waitUntilGone(harness, killed);
+      assert.equal(await inspect(engine, held, refs[0]), undefined);
+      const end = await inspect(engine, killed, refs[1]);
+      assert.ok(typeof end === 'object');
+      assert.deepEqual([end.outcome, end.reason], ['failed', 'killed by SIGSEGV']);
+      await letFinish(held);
+      await waitUntilFinished(engine, held.jobId);
+      await cluster.wipeController();
+      assert.equal(((await inspect(engine, held, refs[0])) as { outcome: string }).outcome, 'succeeded');
+    },
+  );
 
-  slurmTest('what it left is not whole: that tells nothing, and of no other job', silent, async (harness) => {
+  slurmTest('ignores an incomplete or malformed end record', withoutAccounting, async (harness) => {
     const { engine, newJob } = harness;
     const [ran, other] = [await newJob(runOnce), await newJob(runOnce)];
     const refs = [
@@ -85,7 +94,7 @@ describe('a job that Slurm does not mention any more', () => {
       await withAutomaticRelease(engine).submit(other, neverAborted),
     ] as const;
     for (const job of [ran, other]) await waitUntilFinished(engine, job.jobId);
-    for (const job of [ran, other]) await untilGone(harness, job);
+    for (const job of [ran, other]) await waitUntilGone(harness, job);
     await rm(`${other.workspace.directory}.started/end`);
     const missing = new Map([
       [ran.jobId, { ref: refs[0], workspace: ran.workspace }],
@@ -112,15 +121,19 @@ describe('a job that Slurm does not mention any more', () => {
     assert.equal((found.get(ran.jobId) as { reason: string }).reason, 'exit code 3');
   });
 
-  slurmTest('the controller has yet to give its id to anybody: it was forgotten', silent, async (harness) => {
-    const { engine, newJob, cluster, reopen } = harness;
-    const lost = await newJob(runOnce);
-    const ref = await engine.submit(lost, neverAborted);
-    await cluster.wipeController();
-    assert.equal(await traceOf(await reopen(), lost, ref), 'lost_by_system');
-  });
+  slurmTest(
+    'reports a job as lost if the controller has not assigned its id yet',
+    withoutAccounting,
+    async (harness) => {
+      const { engine, newJob, cluster, reopen } = harness;
+      const lost = await newJob(runOnce);
+      const ref = await engine.submit(lost, neverAborted);
+      await cluster.wipeController();
+      assert.equal(await inspect(await reopen(), lost, ref), 'lost_by_system');
+    },
+  );
 
-  slurmTest('its id is another job now, whosever that is: it was forgotten', silent, async (harness) => {
+  slurmTest('reports a job as lost if its id belongs to another job', withoutAccounting, async (harness) => {
     const { engine, newJob, cluster, reopen } = harness;
     const lost = await newJob(runOnce);
     const ref = await engine.submit(lost, neverAborted);
@@ -130,18 +143,18 @@ describe('a job that Slurm does not mention any more', () => {
       .trim();
     cluster.run('sbatch', '--hold', '-J', 'next', '-o', '/dev/null', '--wrap', 'true');
     assert.equal(other, ref);
-    assert.equal(await traceOf(await reopen(), lost, ref), 'lost_by_system');
+    assert.equal(await inspect(await reopen(), lost, ref), 'lost_by_system');
   });
 
-  slurmTest('it was there a moment ago, and what is over stays longer: it was forgotten', {}, async (harness) => {
+  slurmTest('reports a job as lost if it was in the queue less than MinJobAge ago', {}, async (harness) => {
     const { engine, newJob, cluster, reopen } = harness;
     const lost = await newJob(runOnce);
     const ref = await engine.submit(lost, neverAborted);
     await engine.find([lost.jobId], neverAborted);
     await appendFile(cluster.env.SLURM_CONF, 'FirstJobId=1000\n');
     await cluster.wipeController();
-    assert.equal(await traceOf(engine, lost, ref), 'lost_by_system');
-    // Who did not see it there cannot tell: it may have been cancelled long ago.
-    assert.equal(await traceOf(await reopen(), lost, ref), 'never_started');
+    assert.equal(await inspect(engine, lost, ref), 'lost_by_system');
+    // An engine that did not see the job in the queue cannot tell: it may have been cancelled long ago.
+    assert.equal(await inspect(await reopen(), lost, ref), 'never_started');
   });
 });
