@@ -95,7 +95,7 @@ function readKind({ path, isFolder }: EntryName, mode: number): ParsedZipEntry['
         'Create the zip with another tool.',
       );
     case 0o120000:
-      throw invalidEntry(path, 'is a symbolic link', 'Replace the link with the file it points to.');
+      throw invalidEntry(path, 'is a symbolic link', 'Create the zip with the file that the link points to.');
     default:
       throw invalidEntry(path, 'is neither a file nor a folder', 'Leave it out of the zip.');
   }
