@@ -8,17 +8,17 @@ import { BursarError } from '../domain/errors.ts';
 import { checkServer } from '../store/database/check-server.ts';
 import { connectDatabase, type DatabaseSettings } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
-import { migrate, schemaOf } from '../store/database/migrations.ts';
+import { getSchemaStatus, migrate } from '../store/database/migrations.ts';
 import { countRows } from '../store/maintenance/copy-tables.ts';
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
-import { fillFrom, type Snapshot, takeSnapshot } from '../store/maintenance/snapshot.ts';
+import { restoreSnapshot, type Snapshot, takeSnapshot } from '../store/maintenance/snapshot.ts';
 import { exitCodes } from './exit-codes.ts';
 import { formatVerification } from './ledger.ts';
 
 /** Applies the pending migrations, as the next start of a server would. */
 export async function migrateDatabase(config: Config): Promise<void> {
   const applied = await withConnection(config, config.database.url, async (db) => {
-    const { pending } = await schemaOf(db);
+    const { pending } = await getSchemaStatus(db);
     await migrate(db);
     return pending;
   });
@@ -31,7 +31,7 @@ export async function printStatus(config: Config, options: { json: boolean }): P
   const exists = file === null || existsSync(file);
   const state = exists
     ? await withConnection(config, url, async (db) => {
-        const schema = await schemaOf(db);
+        const schema = await getSchemaStatus(db);
         return { ...schema, rows: schema.applied.length === 0 ? {} : Object.fromEntries(await countRows(db)) };
       })
     : { applied: [], pending: [], rows: {} };
@@ -56,7 +56,7 @@ export async function restore(config: Config, file: string): Promise<void> {
   const snapshot = await withServerExcluded(config, url, () =>
     withConnection(config, url, async (db) => {
       await migrate(db);
-      return await fillFrom(resolve(file), db, resolve(config.data));
+      return await restoreSnapshot(resolve(file), db, resolve(config.data));
     }),
   );
   printSnapshot(`Restored from ${file}`, snapshot);
@@ -75,7 +75,7 @@ export async function copyDatabase(config: Config, { from, to }: { from: string;
       await withConnection(config, from, (db) => takeSnapshot(db, file));
       return await withConnection(config, to, async (db) => {
         await migrate(db);
-        return await fillFrom(file, db, folder);
+        return await restoreSnapshot(file, db, folder);
       });
     });
     printSnapshot(`Copied to ${hidePassword(to)}`, snapshot);
@@ -116,9 +116,9 @@ function sqliteFile(config: Config, url: string): string | null {
   return address.kind === 'sqlite' ? resolve(config.data, address.file) : null;
 }
 
-function printSnapshot(title: string, { rows, proof }: Snapshot): void {
-  process.stdout.write(`${title}: ${rows} rows.\n${formatVerification(proof)}`);
-  if (!proof.balanced) process.exitCode = exitCodes.failure;
+function printSnapshot(title: string, { rows, verification }: Snapshot): void {
+  process.stdout.write(`${title}: ${rows} rows.\n${formatVerification(verification)}`);
+  if (!verification.balanced) process.exitCode = exitCodes.failure;
 }
 
 function print(line: string): void {

@@ -5,7 +5,7 @@ import { BursarError } from '../domain/errors.ts';
 import { type Bursar, startBursar } from '../main.ts';
 import { enrolUser } from '../services/identity/enrolment.ts';
 import { issueToken } from '../services/identity/tokens.ts';
-import { userIds } from '../store/identity/users.ts';
+import { listUserIds } from '../store/identity/users.ts';
 import { openLog } from './log.ts';
 import { readyMessage } from './ready-message.ts';
 
@@ -52,7 +52,7 @@ function baseUrl({ app }: Bursar): string {
 
 /** Creates an administrator and an ordinary user if the database has no users; returns null otherwise. */
 async function createFirstUsers({ db }: Bursar, config: Config) {
-  if ((await userIds(db)).length > 0) return null;
+  if ((await listUserIds(db)).length > 0) return null;
   const now = Date.now();
   const create = async (userId: string, admin: boolean) => {
     await enrolUser(db, userId, admin ? 'admin' : 'user', now);

@@ -31,7 +31,7 @@ import { updateGauges } from '../services/systems/measure.ts';
 import { pauseSystem } from '../services/systems/pause-system.ts';
 import { readSystems } from '../services/systems/read-systems.ts';
 import type { Db } from '../store/database/handle.ts';
-import { tokenByHash } from '../store/identity/tokens.ts';
+import { findTokenByHash } from '../store/identity/tokens.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
 
@@ -108,7 +108,7 @@ function answerCounter(metrics: Metrics): (method: string, status: number) => vo
 
 /** How tokens are found: on books that others share too, with a short memory. */
 function tokensOf({ db, books, now }: Dependencies): FindToken {
-  const find: FindToken = (hash) => tokenByHash(db, hash);
+  const find: FindToken = (hash) => findTokenByHash(db, hash);
   if (books.pgNotify === undefined) return find;
   const tokens = rememberTokens(find, now);
   createTopic('token', books.pgNotify).subscribe((id) => tokens.forget(Number(id)));

@@ -6,8 +6,8 @@ import {
   acquireKey,
   extendKey,
   findKey,
-  type KeyHolder,
   type KeyRecord,
+  type OwnedKey,
   releaseKey,
   storeResponse,
 } from '../store/jobs/idempotency-keys.ts';
@@ -128,7 +128,7 @@ function inUse(): BursarError {
   );
 }
 
-function holderOf({ userId, key }: IdempotentRequest): KeyHolder {
+function holderOf({ userId, key }: IdempotentRequest): OwnedKey {
   return { userId, key, holder: randomUUID() };
 }
 

@@ -4,7 +4,7 @@ import { calculateSettlement } from '../domain/accounting/settlement.ts';
 import type { ObservedStatus } from '../domain/jobs/transition.ts';
 import type { HpcSystem } from '../domain/systems/system.ts';
 import { insertEvent } from '../store/events/events.ts';
-import { removeInput } from '../store/jobs/inputs.ts';
+import { deleteInput } from '../store/jobs/inputs.ts';
 import { type JobRecord, updateStatus } from '../store/jobs/jobs.ts';
 import { settle } from '../store/ledger/ledger.ts';
 import type { HeldLease } from './hold-lease.ts';
@@ -35,7 +35,7 @@ export async function advanceJob(
     const updatedJob = publicJob({ ...job, status: next }, stages);
     if (!(await updateStatus(tx, job, next, updatedJob, engineRef))) return false;
     // The zip is not needed any more: the engine has all files of the job, or the job has ended without being submitted.
-    if (job.hasInput && job.status.state === 'submitting') await removeInput(tx, job.id);
+    if (job.hasInput && job.status.state === 'submitting') await deleteInput(tx, job.id);
     const data: Record<string, unknown> = {
       ...toJobReference(job),
       stage: updatedJob.stage,

@@ -1,4 +1,4 @@
-import { jobsToCancel } from '../store/jobs/job-queue.ts';
+import { listJobsToCancel } from '../store/jobs/job-queue.ts';
 import { idleIntervalMs, type Loop, startLoop } from './loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
@@ -10,7 +10,7 @@ const minRetryMs = 2000;
  */
 export function startCanceller({ db, system, engine, maxPollMs, log }: LeasedSystemDeps): Loop {
   return startLoop(async (signal) => {
-    const jobIds = await jobsToCancel(db, system.name).catch((error) => {
+    const jobIds = await listJobsToCancel(db, system.name).catch((error) => {
       log.error({ err: error, hpc: system.name }, 'reading jobs to cancel failed, will retry');
       return null;
     });

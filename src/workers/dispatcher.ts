@@ -6,7 +6,7 @@ import { inspectZipAndReadStart } from '../files/zip/unzip.ts';
 import type { ZipLimits } from '../files/zip/zip-directory.ts';
 import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
-import { claimDueJobs, nextDueAt, postponeJob } from '../store/jobs/job-queue.ts';
+import { claimDueJobs, findNextDueAt, postponeJob } from '../store/jobs/job-queue.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
 import { idleIntervalMs, type Loop, maxTimerMs, startLoop } from './loop.ts';
@@ -29,9 +29,8 @@ export function startDispatcher(deps: LeasedSystemDeps, onSubmitted: () => void)
     try {
       // Jobs are claimed only when they can be dispatched at once: a claim counts as a try.
       if (inProgress.size >= concurrency) return maxTimerMs;
-      const inHand = [...inProgress.keys()];
-      const most = concurrency - inProgress.size;
-      const jobs = await lease.transaction((tx) => claimDueJobs(tx, system.name, { now: now(), most, inHand }));
+      const claim = { now: now(), limit: concurrency - inProgress.size, excludedIds: [...inProgress.keys()] };
+      const jobs = await lease.transaction((tx) => claimDueJobs(tx, system.name, claim));
       for (const job of jobs) {
         const dispatched = dispatch(deps, job, signal).finally(() => {
           inProgress.delete(job.id);
@@ -40,7 +39,7 @@ export function startDispatcher(deps: LeasedSystemDeps, onSubmitted: () => void)
         });
         inProgress.set(job.id, dispatched);
       }
-      const nextAt = await nextDueAt(db, system.name, [...inProgress.keys()]);
+      const nextAt = await findNextDueAt(db, system.name, [...inProgress.keys()]);
       return nextAt === undefined ? idleIntervalMs : Math.min(idleIntervalMs, Math.max(10, nextAt - now()));
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'claiming jobs failed, will retry');
@@ -104,7 +103,7 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: Abor
     const engineRef = (await engine.find([jobId], signal)).get(jobId);
     if (engineRef !== undefined) return engineRef;
   }
-  if (job.isToBeCancelled) return null;
+  if (job.isCancelRequested) return null;
   // The zip is removed once the engine has had the job: then the workspace is complete, and nothing has run in it.
   const zip = await findZip(deps, job);
   if (zip !== null || !job.hasInput) {

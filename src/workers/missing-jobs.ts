@@ -1,6 +1,6 @@
 import type { JobEnd } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
-import { jobsToCancel, returnToDispatcher } from '../store/jobs/job-queue.ts';
+import { listJobsToCancel, requeueJob } from '../store/jobs/job-queue.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 /** A job is investigated after this many polls in a row, and this much time, without a report of it. */
@@ -48,7 +48,7 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onReturned: () =
         continue;
       }
       if (finding !== 'lost_by_system' && !toCancel.has(jobId)) continue;
-      if (!(await lease.transaction((tx) => returnToDispatcher(tx, jobId, ref, now())))) continue;
+      if (!(await lease.transaction((tx) => requeueJob(tx, jobId, ref, now())))) continue;
       log.warn({ hpc: system.name, jobId, ref, finding }, 'job lost by its system before it started');
       onReturned();
     }
@@ -83,7 +83,7 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onReturned: () =
         missing.delete(jobId);
         alarmed.delete(jobId);
       }
-      const toCancel = new Set(absent.size > 0 ? await jobsToCancel(db, system.name) : []);
+      const toCancel = new Set(absent.size > 0 ? await listJobsToCancel(db, system.name) : []);
       const toInvestigate = new Map<string, string>();
       for (const [jobId, ref] of absent) {
         const entry = missing.get(jobId) ?? { since: now(), missedPolls: 0, investigatedAt: 0, wasToBeCancelled: null };

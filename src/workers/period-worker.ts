@@ -4,8 +4,8 @@ import { deleteTestDeliveries } from '../store/events/deliveries.ts';
 import { expireEvents, insertEvents } from '../store/events/events.ts';
 import { listMembers } from '../store/identity/members.ts';
 import { getProject } from '../store/identity/projects.ts';
-import { expireEnded } from '../store/ledger/grants.ts';
-import { markNotified, periodsToNotify } from '../store/ledger/periods.ts';
+import { expireEndedPeriods } from '../store/ledger/grants.ts';
+import { listPeriodsToNotify, markPeriodNotified } from '../store/ledger/periods.ts';
 import type { HeldLease } from './hold-lease.ts';
 import { type Logger, type Loop, startLoop } from './loop.ts';
 
@@ -27,7 +27,7 @@ export function startPeriodWorker(deps: PeriodWorkerDeps): Loop {
   return startLoop(async () => {
     try {
       await notifyPeriodEnds(deps);
-      const expired = await lease.transaction((tx) => expireEnded(tx, now()));
+      const expired = await lease.transaction((tx) => expireEndedPeriods(tx, now()));
       if (expired > 0) log.info({ accounts: expired }, 'grants expired');
       const before = now() - deps.eventRetentionDays * msPerDay;
       await lease.transaction((tx) => deleteTestDeliveries(tx, before));
@@ -42,9 +42,9 @@ export function startPeriodWorker(deps: PeriodWorkerDeps): Loop {
 /** Notifies every member once a period: the period is marked in the transaction that writes the events. */
 async function notifyPeriodEnds({ lease, db, noticeDays, now }: PeriodWorkerDeps): Promise<void> {
   const at = now();
-  for (const period of await periodsToNotify(db, at, at + noticeDays * msPerDay)) {
+  for (const period of await listPeriodsToNotify(db, at, at + noticeDays * msPerDay)) {
     await lease.transaction(async (tx) => {
-      if (!(await markNotified(tx, period.id, at))) return;
+      if (!(await markPeriodNotified(tx, period.id, at))) return;
       const project = await getProject(tx, period.projectId);
       const members = (await listMembers(tx, period.projectId)).filter((member) => member.status === 'active');
       const endsAt = new Date(period.endsAt ?? at).toISOString();

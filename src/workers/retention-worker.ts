@@ -5,7 +5,7 @@ import { inTransaction } from '../store/database/transaction.ts';
 import { insertEvent } from '../store/events/events.ts';
 import { listProjects } from '../store/identity/projects.ts';
 import { deleteOldKeys } from '../store/jobs/idempotency-keys.ts';
-import { expiredJobs, jobsToNotify, setExpiry, withdrawExpiries } from '../store/jobs/job-retention.ts';
+import { clearExpiries, listExpiredJobs, listJobsToNotify, setExpiry } from '../store/jobs/job-retention.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
 import { type Logger, type Loop, startLoop } from './loop.ts';
 
@@ -39,7 +39,7 @@ export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
       await deleteJobs(deps, undeleted, [...undeleted.values()], signal);
       for (const { id, hpc, name } of await listProjects(db)) {
         const days = retentionDays(hpc, name);
-        if (days === undefined) await withdrawExpiries(db, id);
+        if (days === undefined) await clearExpiries(db, id);
         else await deleteJobs(deps, undeleted, await notifyAndListExpired(deps, id, days), signal);
       }
     } catch (error) {
@@ -53,11 +53,11 @@ export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
 async function notifyAndListExpired(deps: RetentionWorkerDeps, projectId: number, days: number): Promise<JobRecord[]> {
   const { db, noticeDays, now } = deps;
   const [retentionMs, noticeMs] = [days * msPerDay, noticeDays * msPerDay];
-  for (const job of await jobsToNotify(db, projectId, now() - retentionMs + noticeMs, maxJobsPerProject)) {
+  for (const job of await listJobsToNotify(db, projectId, now() - retentionMs + noticeMs, maxJobsPerProject)) {
     await notifyOwner(db, job, { retentionMs, noticeMs, now: now() });
     deps.publish(job.owner);
   }
-  return await expiredJobs(db, projectId, { now: now(), endedBefore: now() - retentionMs }, maxJobsPerProject);
+  return await listExpiredJobs(db, projectId, { now: now(), endedBefore: now() - retentionMs }, maxJobsPerProject);
 }
 
 /** Stores the expiry date with the event: the files are deleted no earlier, and the owner is notified only once. */

@@ -1,4 +1,4 @@
-import { openSystem, setSystemStatus } from '../store/systems/systems.ts';
+import { ensureSystem, setSystemStatus } from '../store/systems/systems.ts';
 import { startCanceller } from './canceller.ts';
 import { cleanUpSpool, cleanUpWorkspaces } from './cleanup.ts';
 import { startDispatcher } from './dispatcher.ts';
@@ -17,7 +17,7 @@ export interface SystemWorkers {
 /** For each system, waits for its lease and then runs a dispatcher, a watcher and a canceller. */
 export async function startSystemWorkers(systems: readonly SystemDeps[], deps: LeaseDeps): Promise<SystemWorkers> {
   const running = new Map<string, RunningSystem>();
-  for (const { db, system, now } of systems) await openSystem(db, system.name, now());
+  for (const { db, system, now } of systems) await ensureSystem(db, system.name, now());
   const leases = systems.map((systemDeps) =>
     holdLease(deps, `system ${systemDeps.system.name}`, async (lease) => {
       const workers = await startSystem(systemDeps, lease);

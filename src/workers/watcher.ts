@@ -1,6 +1,6 @@
 import { isStateChange, type Observation, transition } from '../domain/jobs/transition.ts';
 import { type PollResult, statusAfterPoll } from '../domain/systems/health.ts';
-import { type UnfinishedJob, unfinishedAmong, unfinishedJobs } from '../store/jobs/job-queue.ts';
+import { findUnfinishedJobs, listUnfinishedJobs, type UnfinishedJob } from '../store/jobs/job-queue.ts';
 import { findJob } from '../store/jobs/jobs.ts';
 import { setSystemStatus } from '../store/systems/systems.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
@@ -20,7 +20,7 @@ export function startWatcher(deps: LeasedSystemDeps, onReturned: () => void): Lo
   const { db, lease, engine, system, minPollMs, maxPollMs, metrics, now, log } = deps;
   const missingJobs = createMissingJobTracker(deps, onReturned);
   const readUnfinishedJobs = async () => {
-    const unfinished = await unfinishedJobs(db, system.name);
+    const unfinished = await listUnfinishedJobs(db, system.name);
     return { unfinished, expected: jobsInEngine(unfinished) };
   };
   const recentPollMs: number[] = [];
@@ -123,7 +123,7 @@ async function applyObservations(
   if (relevant.length === 0) return false;
   const jobIds = relevant.map(({ jobId }) => jobId);
   // Read after the poll of the engine: a job that is missing here has ended.
-  const unfinished = await unfinishedAmong(db, system.name, jobIds);
+  const unfinished = await findUnfinishedJobs(db, system.name, jobIds);
   const endedJobIds: string[] = [];
   const heldRefs = new Map<string, string>();
   const strayRefs: string[] = [];
@@ -169,9 +169,9 @@ async function applyObservation(
   if (!isStateChange(storedJob.state, observation)) return 'unchanged';
   const job = await findJob(db, observation.jobId);
   if (job === undefined) return 'unchanged';
-  const { isToBeCancelled } = job;
-  const effective = isToBeCancelled ? observation : await preferEndRecord(deps, observation, signal);
-  const next = transition(job.status, effective, isToBeCancelled);
+  const { isCancelRequested } = job;
+  const effective = isCancelRequested ? observation : await preferEndRecord(deps, observation, signal);
+  const next = transition(job.status, effective, isCancelRequested);
   if (!next) return 'unchanged';
   const hasEnded = next.state === 'ended';
   const spaceBytes = hasEnded ? await workspaces.measureBytes(job.jobId) : 0;

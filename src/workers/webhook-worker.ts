@@ -4,13 +4,13 @@ import type { Metrics } from '../metrics/registry.ts';
 import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import {
-  deliveryQueues,
   type LeasedDelivery,
   leaseDelivery,
+  listDeliveryQueues,
   pauseWebhook,
   recordAttempt,
-  recordFailure,
-  recordSuccess,
+  recordWebhookFailure,
+  resetWebhookFailures,
 } from '../store/events/delivery-queue.ts';
 import { insertEvent } from '../store/events/events.ts';
 import { disableWebhook } from '../store/events/webhooks.ts';
@@ -52,7 +52,7 @@ export function startWebhookWorker(deps: WebhookWorkerDeps): Loop {
 
   const loop = startLoop(async () => {
     try {
-      const queues = (await deliveryQueues(db)).filter(({ webhookId }) => !inProgress.has(webhookId));
+      const queues = (await listDeliveryQueues(db)).filter(({ webhookId }) => !inProgress.has(webhookId));
       const earliestFirst = queues.toSorted((a, b) => a.readyAt - b.readyAt);
       for (const { webhookId, readyAt } of earliestFirst) {
         if (readyAt > now()) return Math.min(pollMs, readyAt - now());
@@ -111,7 +111,7 @@ async function storeResult(deps: WebhookWorkerDeps, delivery: LeasedDelivery, re
   return await inTransaction(db, async (tx) => {
     if (!(await recordAttempt(tx, delivery.id, { leaseOwner, status, error, retryAt, now }))) return false;
     if (!result.ok) return await pauseOrDisable(tx, deps, delivery, result);
-    await recordSuccess(tx, delivery.webhook.id);
+    await resetWebhookFailures(tx, delivery.webhook.id);
     return false;
   });
 }
@@ -124,7 +124,7 @@ async function pauseOrDisable(
   { status, error }: AttemptResult,
 ): Promise<boolean> {
   const now = deps.now();
-  const failing = await recordFailure(tx, webhook.id, now);
+  const failing = await recordWebhookFailure(tx, webhook.id, now);
   if (failing === undefined) return false;
   if (status !== httpGone && now - failing.since < deps.disableAfterMs) {
     await pauseWebhook(tx, webhook.id, now + endpointPauseMs(failing.failures, deps.retrySeconds));

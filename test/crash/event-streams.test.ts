@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toEventJson } from '../../src/contract/event.ts';
-import { eventsAfter } from '../../src/store/events/events.ts';
+import { listEventsAfter } from '../../src/store/events/events.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
 import { openEventStream } from '../support/event-stream.ts';
@@ -45,7 +45,7 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
     for (const job of jobs) await me.finished(job);
     await polling;
     const { owner = '' } = jobs[0] ?? {};
-    stored = await withDatabase(data, async (db) => (await eventsAfter(db, owner, 0, 100_000)).map(toEventJson));
+    stored = await withDatabase(data, async (db) => (await listEventsAfter(db, owner, 0, 100_000)).map(toEventJson));
     await hearTheRest();
     assert.equal(await server.stop(), 0);
   });

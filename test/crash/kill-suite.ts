@@ -11,7 +11,7 @@ import { validateConfig } from '../../src/config/validate.ts';
 import { publicJob } from '../../src/contract/job.ts';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { connectDatabase } from '../../src/store/database/database.ts';
-import { jobRecord } from '../../src/store/jobs/jobs.ts';
+import { toJobRecord } from '../../src/store/jobs/jobs.ts';
 import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { makeZip } from '../files/zip/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
@@ -181,7 +181,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
           assert.ok(words);
           const { public_json: json, title, stage, terminal, failed } = row;
           const shown = { json, title, stage, isTerminal: terminal === 1, isFailure: failed === 1 };
-          assert.deepEqual(shown, publicJob(jobRecord(row), words));
+          assert.deepEqual(shown, publicJob(toJobRecord(row), words));
         }
       } finally {
         await db.destroy();

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Migrator } from 'kysely/migration';
 import { connectDatabase } from '../../src/store/database/database.ts';
-import { ground } from '../../src/store/database/migrations/0001-initial-schema.ts';
+import { initialSchema } from '../../src/store/database/migrations/0001-initial-schema.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -158,7 +158,7 @@ describe('what backup and restore refuse', () => {
   test('a backup of an older Bursar is brought up to date on the way', async () => {
     const old = join(folder, 'old.backup');
     const books = connectDatabase({ ...limits, url: `sqlite:${old}` }, folder);
-    const migrations = { '0001-ground': ground(books.backend.dialect) };
+    const migrations = { '0001-ground': initialSchema(books.backend.dialect) };
     await new Migrator({ db: books, provider: { getMigrations: async () => migrations } }).migrateToLatest();
     await books.executeQuery(
       (await import('kysely')).CompiledQuery.raw("insert into users (id, role, created_at) values ('7', 'user', 1)"),

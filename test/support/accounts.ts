@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import type { Db } from '../../src/store/database/handle.ts';
 import { type AccountSet, findAccounts } from '../../src/store/ledger/accounts.ts';
-import { currentPeriod } from '../../src/store/ledger/periods.ts';
+import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
 
 /** The accounts that a job of the user would be held against, soon after the beginning of time. */
 export async function accountsOf(db: Db, project: { id: number }, user: string): Promise<AccountSet> {
-  const accounts = await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, user);
+  const accounts = await findAccounts(db, project.id, (await findCurrentPeriodId(db, project.id, 2)) ?? 0, user);
   assert.ok(accounts);
   return accounts;
 }

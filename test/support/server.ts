@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { loadConfig } from '../../src/config/load.ts';
 import { startBursar } from '../../src/main.ts';
-import { userIds } from '../../src/store/identity/users.ts';
+import { listUserIds } from '../../src/store/identity/users.ts';
 import { runBursar } from './command-line.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { registerDatabase, unregisterDatabase, withDatabase } from './database.ts';
@@ -52,7 +52,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const logger = pino({ level: config.log.level, base: null }, destination);
   const bursar = await startBursar(config, 'all', logger, 'test');
   registerDatabase(data, bursar.db);
-  const isFirstStart = (await userIds(bursar.db)).length === 0;
+  const isFirstStart = (await listUserIds(bursar.db)).length === 0;
   const firstToken = async (user: string, admin: boolean) =>
     isFirstStart ? await createToken(bursar.db, user, { admin, name: 'first start' }) : '';
   const adminToken = await firstToken(firstUsers.admin, true);

@@ -12,7 +12,7 @@ import { findProject } from '../../src/store/identity/projects.ts';
 import { findJob, insertJob, updateStatus } from '../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../src/store/ledger/ledger.ts';
-import { currentPeriod } from '../../src/store/ledger/periods.ts';
+import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
 import { startRetentionWorker } from '../../src/workers/retention-worker.ts';
 import { hostileLimits } from '../files/zip/hostile-zips.ts';
 import { openTestDatabase, shownAs } from '../support/database-settings.ts';
@@ -26,7 +26,7 @@ const silentLog = { info: () => undefined, warn: () => undefined, error: () => u
 async function insertEndedJob(db: Db): Promise<void> {
   const project = await findProject(db, 'sys', 'proj');
   assert.ok(project);
-  const accounts = await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, '1');
+  const accounts = await findAccounts(db, project.id, (await findCurrentPeriodId(db, project.id, 2)) ?? 0, '1');
   assert.ok(accounts);
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };

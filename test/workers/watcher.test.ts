@@ -10,8 +10,8 @@ import { findProject } from '../../src/store/identity/projects.ts';
 import { findJob, insertJob } from '../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../src/store/ledger/accounts.ts';
 import { reserve } from '../../src/store/ledger/ledger.ts';
-import { currentPeriod } from '../../src/store/ledger/periods.ts';
-import { openSystem } from '../../src/store/systems/systems.ts';
+import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
+import { ensureSystem } from '../../src/store/systems/systems.ts';
 import type { Loop } from '../../src/workers/loop.ts';
 import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
 import { startWatcher } from '../../src/workers/watcher.ts';
@@ -43,7 +43,7 @@ describe('watcher', () => {
 
   beforeEach(async () => {
     database = await openTestDatabase(['1'], 10_000, 1000);
-    await openSystem(database.db, 'sys', 1);
+    await ensureSystem(database.db, 'sys', 1);
     [reported, duringPoll, pollCount, engineCalls, endRecord] = [[], async () => undefined, 0, [], null];
   });
   afterEach(async () => {
@@ -57,7 +57,7 @@ describe('watcher', () => {
     const { db } = database;
     const project = await findProject(db, 'sys', 'proj');
     const accounts =
-      project && (await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, '1'));
+      project && (await findAccounts(db, project.id, (await findCurrentPeriodId(db, project.id, 2)) ?? 0, '1'));
     assert.ok(project && accounts);
     const command = { kind: 'line', line: 'true' } as const;
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };

@@ -3,7 +3,7 @@ import type { Db, Tx } from '../../store/database/handle.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { findMember, type MemberStatus, setMemberStatus } from '../../store/identity/members.ts';
 import { closeProject, findProject, type NewProject, type ProjectRecord } from '../../store/identity/projects.ts';
-import { userExists, userIds } from '../../store/identity/users.ts';
+import { listUserIds, userExists } from '../../store/identity/users.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import { joinProject, openProject } from '../identity/enrolment.ts';
@@ -96,7 +96,7 @@ export function newProjectAct(actor: Actor, project: NewProject, details: Detail
       }
       const created = { ...project, id: await openProject(tx, project), closedAt: null };
       if (project.autoJoin) {
-        for (const userId of await userIds(tx)) await joinProject(tx, created, userId, actor.userId, now);
+        for (const userId of await listUserIds(tx)) await joinProject(tx, created, userId, actor.userId, now);
       }
       return created;
     },

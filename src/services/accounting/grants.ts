@@ -9,14 +9,14 @@ import { findJob } from '../../store/jobs/jobs.ts';
 import { type Account, type AccountSet, findAccounts, lockAccount } from '../../store/ledger/accounts.ts';
 import {
   addGrant,
-  chargedSeconds,
   ensurePool,
-  expireEnded,
+  expireEndedPeriods,
+  getChargedSeconds,
+  getUnallocatedAmount,
   refundTime,
-  reserveOf,
   withdrawGrant,
 } from '../../store/ledger/grants.ts';
-import { currentPeriod } from '../../store/ledger/periods.ts';
+import { findCurrentPeriodId } from '../../store/ledger/periods.ts';
 
 /** Amounts are seconds of time, or bytes of space. */
 export type GrantAct = { reason: string } & (
@@ -56,7 +56,7 @@ async function changePool(tx: Tx, project: ProjectRecord, { kind, resource, amou
   const poolId = await poolOf(tx, project, resource, note.at);
   if (kind === 'top_up') await addGrant(tx, poolId, amount, kind, note);
   else {
-    const free = await reserveOf(tx, poolId);
+    const free = await getUnallocatedAmount(tx, poolId);
     if (free < amount || !(await withdrawGrant(tx, poolId, amount, kind, note))) {
       throw tooMuch(resource, amount, free, 'the part of the pool that is promised to nobody');
     }
@@ -75,8 +75,13 @@ async function changeCap(
   const { pool, cap } = await sides(tx, project, user, resource, note.at);
   if (kind === 'top_up') {
     if (source === 'new') await addGrant(tx, pool.id, amount, kind, note);
-    else if ((await reserveOf(tx, pool.id)) < amount) {
-      throw tooMuch(resource, amount, await reserveOf(tx, pool.id), 'the part of the pool that is promised to nobody');
+    else if ((await getUnallocatedAmount(tx, pool.id)) < amount) {
+      throw tooMuch(
+        resource,
+        amount,
+        await getUnallocatedAmount(tx, pool.id),
+        'the part of the pool that is promised to nobody',
+      );
     }
     await addGrant(tx, cap.id, amount, kind, note);
   } else {
@@ -116,18 +121,18 @@ async function refund(
   if (job === undefined || job.project.id !== project.id) {
     throw new BursarError('job_unknown', `${project.name} has no job ${jobId}.`);
   }
-  const { charged, refunded } = await chargedSeconds(tx, job);
+  const { charged, refunded } = await getChargedSeconds(tx, job);
   if (amount > charged - refunded) {
     throw tooMuch('time', amount, charged - refunded, `what ${jobId} was charged and has not been given back`);
   }
   const accounts = await refundTime(tx, job, amount, note);
   // What comes back into a period that has ended is gone with it.
-  await expireEnded(tx, note.at);
+  await expireEndedPeriods(tx, note.at);
   return await Promise.all(accounts.map(({ id }) => lockAccount(tx, id)));
 }
 
 async function sides(tx: Tx, project: ProjectRecord, user: string, resource: Resource, now: number) {
-  const period = await currentPeriod(tx, project.id, now);
+  const period = await findCurrentPeriodId(tx, project.id, now);
   const member = await findMember(tx, user, project.id);
   const accounts: AccountSet | undefined = await findAccounts(tx, project.id, period ?? 0, user);
   if (member === undefined || accounts === undefined) {
@@ -140,7 +145,7 @@ async function sides(tx: Tx, project: ProjectRecord, user: string, resource: Res
 
 async function poolOf(tx: Tx, project: ProjectRecord, resource: Resource, now: number): Promise<number> {
   if (resource === 'space') return await ensurePool(tx, project.id, 'space');
-  const period = await currentPeriod(tx, project.id, now);
+  const period = await findCurrentPeriodId(tx, project.id, now);
   if (period === undefined) {
     throw new BursarError('conflict', `${project.name} has no period now. Open one first.`);
   }

@@ -3,7 +3,7 @@ import type { Tx } from '../../store/database/handle.ts';
 import { listMembers } from '../../store/identity/members.ts';
 import { lockProject, type ProjectRecord } from '../../store/identity/projects.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
-import { endPeriod, insertPeriod, openPeriods } from '../../store/ledger/periods.ts';
+import { endPeriod, insertPeriod, listOpenPeriods } from '../../store/ledger/periods.ts';
 import { openCap } from '../identity/enrolment.ts';
 
 export interface NewPeriod {
@@ -28,7 +28,7 @@ export async function openGrantPeriod(tx: Tx, project: ProjectRecord, period: Ne
   if (startsAt < now) throw new BursarError('conflict', 'A period cannot start in the past.');
   if (endsAt !== null && endsAt <= startsAt) throw new BursarError('conflict', 'A period must end after its start.');
   await lockProject(tx, project.id);
-  for (const other of await openPeriods(tx, project.id, now)) {
+  for (const other of await listOpenPeriods(tx, project.id, now)) {
     if (other.endsAt === null && other.startsAt < startsAt) await endPeriod(tx, other.id, startsAt);
     else if ((other.endsAt ?? Number.POSITIVE_INFINITY) > startsAt && (endsAt === null || other.startsAt < endsAt)) {
       const until = other.endsAt === null ? 'on' : `to ${new Date(other.endsAt).toISOString()}`;

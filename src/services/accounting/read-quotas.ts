@@ -2,8 +2,14 @@ import { toQuotaJson } from '../../contract/quota.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { userExists } from '../../store/identity/users.ts';
-import { quotasVersion } from '../../store/jobs/versions.ts';
-import { findQuotas, type QuotaRow, quotaRows, quotasOf, versionOf } from '../../store/ledger/quotas.ts';
+import {
+  findQuotas,
+  getQuotasVersion,
+  type QuotaRow,
+  readQuotaRows,
+  toQuotas,
+  toQuotasVersion,
+} from '../../store/ledger/quotas.ts';
 import type { Actor } from '../identity/actor.ts';
 import { type PathScope, requireScope, requireScopeSystem, type Systems } from '../scope.ts';
 import type { VersionedJson } from '../versioned.ts';
@@ -20,7 +26,7 @@ export async function listQuotas(
 ): Promise<VersionedJson> {
   if (userId === undefined) return await listAll(db, systems, place, now, knownVersion);
   requireScopeSystem(systems, place);
-  const found = await quotaRows(db, { userId, ...place }, now);
+  const found = await readQuotaRows(db, { userId, ...place }, now);
   // Where there are quotas, there is a project.
   if (found.rows.length === 0) await requireScope(db, systems, place);
   return versioned(found, knownVersion, (jsons) => `[${jsons}]`);
@@ -35,7 +41,7 @@ async function listAll(
   knownVersion: string | undefined,
 ): Promise<VersionedJson> {
   await requireScope(db, systems, place);
-  const version = await quotasVersion(db, now);
+  const version = await getQuotasVersion(db, now);
   // When the next period begins or ends would take another look.
   const goodUntil = 0;
   if (version === knownVersion) return { version, goodUntil, answer: null };
@@ -52,7 +58,7 @@ export async function readQuota(
   knownVersion: string | undefined,
 ): Promise<VersionedJson> {
   requireScopeSystem(systems, place);
-  const found = await quotaRows(db, { userId, ...place }, now);
+  const found = await readQuotaRows(db, { userId, ...place }, now);
   if (found.rows.length === 0) {
     await requireScope(db, systems, place);
     throw new BursarError(
@@ -68,9 +74,9 @@ function versioned(
   knownVersion: string | undefined,
   jsonOf: (jsons: string) => string,
 ): VersionedJson {
-  const version = versionOf(rows);
+  const version = toQuotasVersion(rows);
   if (version === knownVersion) return { version, goodUntil, answer: null };
-  return { version, goodUntil, answer: { json: jsonOf(quotasOf(rows).map(toQuotaJson).join(',')) } };
+  return { version, goodUntil, answer: { json: jsonOf(toQuotas(rows).map(toQuotaJson).join(',')) } };
 }
 
 /** Lets administrators through to a user who exists. */

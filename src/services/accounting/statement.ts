@@ -3,7 +3,12 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { Resource } from '../../store/database/tables.ts';
 import { findMember } from '../../store/identity/members.ts';
-import { balanceBefore, type MovementRecord, movementsOf, type StatementRange } from '../../store/ledger/statements.ts';
+import {
+  getBalanceBefore,
+  listMovements,
+  type MovementRecord,
+  type StatementRange,
+} from '../../store/ledger/statements.ts';
 import { type PathScope, requireProject, type Systems } from '../scope.ts';
 
 export interface AccountStatement {
@@ -62,9 +67,9 @@ async function statementOf(
   holder: { projectId: number; userId: string; resource: Resource },
   range: StatementRange,
 ): Promise<AccountStatement> {
-  const opening = await balanceBefore(db, holder, range.from);
+  const opening = await getBalanceBefore(db, holder, range.from);
   let balance = opening;
-  const movements = (await movementsOf(db, holder, range)).map((movement) => {
+  const movements = (await listMovements(db, holder, range)).map((movement) => {
     balance += movement.change;
     return { ...movement, balance };
   });

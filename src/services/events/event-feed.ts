@@ -1,6 +1,6 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { lastEvents } from '../../store/events/events.ts';
+import { getLastEventNumbers } from '../../store/events/events.ts';
 import type { Topic } from './publish.ts';
 
 export interface EventFeedDeps {
@@ -48,7 +48,7 @@ export function createEventFeed({ db, announcements, checkMs, listenersPerUser, 
 
   async function look(): Promise<void> {
     try {
-      for (const [userId, last] of await lastEvents(db, [...audiences.keys()])) {
+      for (const [userId, last] of await getLastEventNumbers(db, [...audiences.keys()])) {
         const audience = audiences.get(userId);
         if (audience === undefined || last <= audience.last) continue;
         audience.last = last;

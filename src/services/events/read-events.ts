@@ -1,7 +1,7 @@
 import { toEventJson } from '../../contract/event.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { type EventRecord, eventRange, eventsAfter } from '../../store/events/events.ts';
+import { type EventRecord, getEventRange, listEventsAfter } from '../../store/events/events.ts';
 import type { EventFeed } from './event-feed.ts';
 
 export interface EventReading {
@@ -28,10 +28,10 @@ export async function startingPoint(
   position: EventPosition,
 ): Promise<number> {
   feed.checkRoom(userId);
-  const { last, forgotten } = await eventRange(db, userId);
-  if (position === 'oldest') return forgotten;
+  const { last, lastExpired } = await getEventRange(db, userId);
+  if (position === 'oldest') return lastExpired;
   if (position === 'latest') return last;
-  if (position < forgotten) throw expired(forgotten);
+  if (position < lastExpired) throw expired(lastExpired);
   if (position <= last) return position;
   throw new BursarError(
     'bad_request',
@@ -97,9 +97,9 @@ export async function pollEvents(
   }
 }
 
-/** Numbers have no gaps, so a gap is what has been forgotten since. */
+/** Numbers have no gaps, so a gap consists of events that have expired since. */
 async function nextEvents(db: Db, userId: string, seen: number, most: number): Promise<EventRecord[]> {
-  const events = await eventsAfter(db, userId, seen, most);
+  const events = await listEventsAfter(db, userId, seen, most);
   const [first] = events;
   if (first !== undefined && first.seq !== seen + 1) throw expired(first.seq - 1);
   return events;

@@ -15,11 +15,11 @@ import { inTransaction } from '../../store/database/transaction.ts';
 import { findDelivery, insertTestDelivery, listDeliveries, requeueDelivery } from '../../store/events/deliveries.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import {
-  countWebhook,
   deleteWebhook,
   disableWebhook,
   enableWebhook,
   findWebhook,
+  incrementWebhookCount,
   insertWebhook,
   listWebhooks,
   replaceSecret,
@@ -85,7 +85,7 @@ export function webhookService(deps: WebhookDeps) {
       const secret = generateSecret();
       const { events: kinds, description = '' } = body;
       return await runOnce(db, request, now(), async (tx) => {
-        if (!(await countWebhook(tx, userId, deps.mostPerUser))) {
+        if (!(await incrementWebhookCount(tx, userId, deps.mostPerUser))) {
           const message = `You have ${deps.mostPerUser} webhooks, which is the most that one may have. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
         }

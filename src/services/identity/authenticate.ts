@@ -1,7 +1,7 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
-import { insertIdentity, insertUser, unusedUserId, userOfIdentity } from '../../store/identity/users.ts';
+import { findUserByIdentity, insertIdentity, insertUser, nextUserId } from '../../store/identity/users.ts';
 import type { Caller } from './actor.ts';
 import { enrolInTransaction } from './enrolment.ts';
 import type { Identity, OidcVerifier } from './oidc.ts';
@@ -54,7 +54,7 @@ async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefin
       'This token is not known here. Send one that Bursar or its OpenID provider has issued.',
     );
   const { issuer, subject, admin } = identity;
-  const known = await userOfIdentity(deps.db, issuer, subject);
+  const known = await findUserByIdentity(deps.db, issuer, subject);
   return { userId: known ?? (await atFirstSight(deps, identity)), admin, goodUntil: 0 };
 }
 
@@ -62,7 +62,7 @@ async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefin
 async function atFirstSight({ db, now }: AuthenticationDeps, identity: Identity): Promise<string> {
   const { issuer, subject } = identity;
   return await inTransaction(db, async (tx) => {
-    const known = await userOfIdentity(tx, issuer, subject);
+    const known = await findUserByIdentity(tx, issuer, subject);
     if (known !== undefined) return known;
     const userId = identity.userId ?? (await newUser(tx, now()));
     await enrolInTransaction(tx, userId, 'user', now());
@@ -73,7 +73,7 @@ async function atFirstSight({ db, now }: AuthenticationDeps, identity: Identity)
 
 /** Two at once may find the same identifier unused: for one of them this fails, and it looks again. */
 async function newUser(tx: Tx, now: number): Promise<string> {
-  const userId = await unusedUserId(tx);
+  const userId = await nextUserId(tx);
   await insertUser(tx, userId, 'user', now);
   return userId;
 }

@@ -3,7 +3,7 @@ import { BursarError } from '../../domain/errors.ts';
 import { bytesPerKb } from '../../domain/units.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
-import { insertMember, membersToCome } from '../../store/identity/members.ts';
+import { insertMember, listPendingAutoJoins } from '../../store/identity/members.ts';
 import {
   findProject,
   insertProject,
@@ -14,9 +14,9 @@ import {
   updateProject,
 } from '../../store/identity/projects.ts';
 import { type Role, upsertUser } from '../../store/identity/users.ts';
-import { openAccount } from '../../store/ledger/accounts.ts';
+import { ensureAccount } from '../../store/ledger/accounts.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
-import { insertPeriod, openPeriods } from '../../store/ledger/periods.ts';
+import { insertPeriod, listOpenPeriods } from '../../store/ledger/periods.ts';
 
 const bursar = 'bursar';
 
@@ -55,7 +55,7 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
       }
     }
     const projects = new Map((await listProjects(tx)).map((project) => [project.id, project]));
-    for (const { userId, projectId } of await membersToCome(tx)) {
+    for (const { userId, projectId } of await listPendingAutoJoins(tx)) {
       const project = projects.get(projectId);
       if (project !== undefined) await joinProject(tx, project, userId, bursar, now);
     }
@@ -86,7 +86,7 @@ export async function joinProject(tx: Tx, project: ProjectRecord, userId: string
   if (!(await insertMember(tx, userId, project.id, now))) return false;
   await lockProject(tx, project.id);
   const note = { actor, reason: `default grant on joining ${project.name}`, at: now };
-  for (const { id: periodId } of await openPeriods(tx, project.id, now)) {
+  for (const { id: periodId } of await listOpenPeriods(tx, project.id, now)) {
     await openCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, project.grant.timeSeconds, note);
   }
   await openCap(tx, { projectId: project.id, userId, resource: 'space' }, project.grant.spaceBytes, note);
@@ -109,5 +109,5 @@ export async function openCap(
 ): Promise<void> {
   await addGrant(tx, await ensurePool(tx, projectId, resource, periodId), amount, 'grant', note);
   const cap = { projectId, holder: userId, resource, ...(periodId === undefined ? {} : { periodId }) };
-  await addGrant(tx, await openAccount(tx, cap), amount, 'grant', note);
+  await addGrant(tx, await ensureAccount(tx, cap), amount, 'grant', note);
 }

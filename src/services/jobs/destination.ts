@@ -3,7 +3,7 @@ import type { HpcSystem } from '../../domain/systems/system.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findEligibility, type SubmissionEligibility } from '../../store/jobs/submission-eligibility.ts';
-import { type AccountSet, currentAccounts } from '../../store/ledger/accounts.ts';
+import { type AccountSet, findCurrentAccounts } from '../../store/ledger/accounts.ts';
 import type { Actor } from '../identity/actor.ts';
 import { type PathScope, projectNotFound, requireSystem, type Systems } from '../scope.ts';
 
@@ -32,13 +32,13 @@ export async function findDestination(
   const system = requireSystem(systems, hpc);
   const standing = await findEligibility(db, actor.userId, hpc, projectName ?? deps.defaultProject(hpc));
   if (standing === undefined) throw projectNotFound(hpc);
-  const { project, pause } = standing;
+  const { project, pauseReason: pause } = standing;
   refuseNonMembers(standing);
   if (pause !== null) {
     const message = `${hpc} takes no jobs for now: ${pause}. Try again later.`;
     throw new BursarError('system_paused', message, { transient: true });
   }
-  const accounts = await currentAccounts(db, project.id, actor.userId, now());
+  const accounts = await findCurrentAccounts(db, project.id, actor.userId, now());
   if (accounts === undefined)
     throw new BursarError('no_grant', `${project.name} has no grant of time for now. Ask an administrator for one.`);
   return { system, project, accounts };

@@ -1,6 +1,6 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { type JobFilter, type JobPage, nextJobs, singleJobJson } from '../../store/jobs/job-lists.ts';
+import { findJobJson, type JobFilter, type JobPage, readJobPage } from '../../store/jobs/job-lists.ts';
 import {
   type Owner,
   type PathScope,
@@ -41,8 +41,8 @@ export async function listJobs(
   const canBeKept = owner !== undefined && Object.keys(query).length === 0;
   const page = canBeKept
     ? await keptLists.next(db, { owner, ...place }, after, most, knownVersion)
-    : await nextJobs(db, filter, after, most, knownVersion);
-  const { version, ids, texts, more } = page;
+    : await readJobPage(db, filter, after, most, knownVersion);
+  const { version, ids, publicJson: texts, hasMore: more } = page;
   if (version === knownVersion) return { version, answer: null };
   // Where there are jobs, there is a project.
   if (ids.length === 0) await requireScope(db, systems, place);
@@ -53,10 +53,10 @@ export async function listJobs(
 
 /** Reads on only when what it has read is taken, so that a slow reader of a long list costs no memory. */
 async function* allJobs(db: Db, filter: JobFilter, first: JobPage): AsyncGenerator<string> {
-  yield `[${first.texts.join(',')}`;
-  for (let page = first; page.more; ) {
-    page = await nextJobs(db, filter, lastOf(page), jobsInPiece);
-    if (page.texts.length > 0) yield `,${page.texts.join(',')}`;
+  yield `[${first.publicJson.join(',')}`;
+  for (let page = first; page.hasMore; ) {
+    page = await readJobPage(db, filter, lastOf(page), jobsInPiece);
+    if (page.publicJson.length > 0) yield `,${page.publicJson.join(',')}`;
   }
   yield ']';
 }
@@ -82,7 +82,7 @@ export async function readJob(
   jobId: string,
 ): Promise<string> {
   requireSystem(systems, place.hpc);
-  const json = await singleJobJson(db, { ...(owner === undefined ? {} : { owner }), ...place }, jobId);
+  const json = await findJobJson(db, { ...(owner === undefined ? {} : { owner }), ...place }, jobId);
   if (json !== undefined) return json;
   // Whether there is such a project matters only for what to say.
   await requireProject(db, systems, place.hpc, place.project);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
-import { singleJobJson } from '../../store/jobs/job-lists.ts';
+import { findJobJson } from '../../store/jobs/job-lists.ts';
 import { type AccountSet, lockAccount } from '../../store/ledger/accounts.ts';
 
 const looks = 10;
@@ -26,7 +26,7 @@ export async function storedAfterAll(
       return await inTransaction(db, async (tx) => {
         // A submission holds its pool until it is decided. Who has the pool knows that it is.
         await lockAccount(tx, accounts.timePool.id);
-        return await singleJobJson(tx, {}, jobId);
+        return await findJobJson(tx, {}, jobId);
       });
     } catch {
       await sleep(pauseMs);

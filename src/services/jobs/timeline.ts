@@ -1,9 +1,9 @@
 import { toIsoTime } from '../../contract/json-format.ts';
 import { type TimelineEntryJson, toTimelineJson } from '../../contract/timeline.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { type EventRecord, eventsOfJob } from '../../store/events/events.ts';
+import { type EventRecord, listJobEvents } from '../../store/events/events.ts';
 import type { JobRecord } from '../../store/jobs/jobs.ts';
-import { accountOfJob, type JobAccount } from '../../store/ledger/job-account.ts';
+import { getJobCharges, type JobCharges } from '../../store/ledger/job-charges.ts';
 import type { Owner, PathScope, Systems } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 
@@ -16,8 +16,8 @@ export async function readTimeline(
   jobId: string,
 ): Promise<string> {
   const job = await requireJob(db, systems, owner, place, jobId);
-  const account = await accountOfJob(db, job);
-  const events = await eventsOfJob(db, job.id);
+  const account = await getJobCharges(db, job);
+  const events = await listJobEvents(db, job.id);
   const refunded = account.refunds.reduce((total, { seconds }) => total + seconds, 0);
   const entries = [...events.map((event) => stepOf(event, account)), ...account.refunds.map(refundStep)];
   return toTimelineJson(job.publicJson, {
@@ -45,7 +45,7 @@ const nothing: Omit<TimelineEntryJson, 'at' | 'type'> = {
   charge_rule: null,
 };
 
-function stepOf({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobAccount): TimelineEntryJson {
+function stepOf({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobCharges): TimelineEntryJson {
   const told = JSON.parse(data) as Partial<TimelineEntryJson> & { elapsed_seconds?: number };
   const ended = kind === 'job.ended';
   return {
@@ -65,6 +65,6 @@ function stepOf({ at, kind, data }: EventRecord, { heldSeconds, resolution }: Jo
   };
 }
 
-function refundStep({ at, seconds, reason }: JobAccount['refunds'][number]): TimelineEntryJson {
+function refundStep({ at, seconds, reason }: JobCharges['refunds'][number]): TimelineEntryJson {
   return { ...nothing, at: toIsoTime(at), type: 'ledger.refund', reason, charged_seconds: -seconds };
 }

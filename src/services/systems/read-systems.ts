@@ -1,6 +1,6 @@
 import { publicSystem } from '../../contract/system.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { countJobs, listSystems } from '../../store/systems/systems.ts';
+import { countUnfinishedJobs, listSystems } from '../../store/systems/systems.ts';
 import { requireSystem, type Systems } from '../scope.ts';
 
 export interface ReadSystemsDeps {
@@ -13,7 +13,7 @@ export interface ReadSystemsDeps {
 export async function readSystems({ db, systems, defaultProject }: ReadSystemsDeps, hpc?: string) {
   if (hpc !== undefined) requireSystem(systems, hpc);
   const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));
-  const counts = await countJobs(db);
+  const counts = await countUnfinishedJobs(db);
   return [...systems.values()].flatMap((system) => {
     const record = records.get(system.name);
     if (record === undefined || (hpc !== undefined && hpc !== system.name)) return [];

@@ -12,53 +12,54 @@ type RowOf<Table extends keyof Tables, Column> = Pick<
 let placesNamed = 0;
 
 /** Some columns of a table, under a short name of their own. */
-interface InsertTarget {
+interface TableColumns {
   table: keyof Tables;
   columns: readonly string[];
   name: string;
 }
 
 /** A few rows for one table. */
-export interface Rows {
-  into: InsertTarget;
+export interface TableRows {
+  target: TableColumns;
   rows: readonly Row[];
 }
 
 /** For a table of which always the same columns are written. */
-export function rowsFor<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
+export function rowBuilder<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
   table: Table,
   columns: readonly Column[],
-): (rows: readonly RowOf<Table, Column>[]) => Rows {
+): (rows: readonly RowOf<Table, Column>[]) => TableRows {
   const into = { table, columns, name: String(++placesNamed) };
-  return (rows) => ({ into, rows: rows as readonly Row[] });
+  return (rows) => ({ target: into, rows: rows as readonly Row[] });
 }
 
 /** Inserts rows that belong together, into all tables by one statement where the database can do so. */
-export async function insert(tx: Tx, ...all: readonly Rows[]): Promise<void> {
-  const statements = tx.backend.dialect.writesTablesTogether ? [all] : all.map((rows) => [rows]);
+export async function insertRows(tx: Tx, ...all: readonly TableRows[]): Promise<void> {
+  const statements = tx.backend.dialect.canInsertIntoSeveralTables ? [all] : all.map((rows) => [rows]);
   for (const one of statements) await statementFor(one)(tx, valuesOf(one));
 }
 
 /** All values in the order in which they are written. */
-function valuesOf(all: readonly Rows[]): unknown[] {
+function valuesOf(all: readonly TableRows[]): unknown[] {
   const values: unknown[] = [];
-  for (const { into, rows } of all) for (const row of rows) for (const column of into.columns) values.push(row[column]);
+  for (const { target: into, rows } of all)
+    for (const row of rows) for (const column of into.columns) values.push(row[column]);
   return values;
 }
 
 const known = new Map<string, PreparedQuery<readonly unknown[], unknown>>();
 
-function statementFor(all: readonly Rows[]): PreparedQuery<readonly unknown[], unknown> {
-  const shape = all.map(({ into, rows }) => `${rows.length} ${into.name}`).join();
+function statementFor(all: readonly TableRows[]): PreparedQuery<readonly unknown[], unknown> {
+  const shape = all.map(({ target: into, rows }) => `${rows.length} ${into.name}`).join();
   const statement = known.get(shape) ?? prepareInsert(all);
   known.set(shape, statement);
   return statement;
 }
 
 /** `with a as (insert …), b as (insert …) insert …` */
-function prepareInsert(all: readonly Rows[]): PreparedQuery<readonly unknown[], unknown> {
+function prepareInsert(all: readonly TableRows[]): PreparedQuery<readonly unknown[], unknown> {
   // Without the rows themselves, which would be kept for ever.
-  const shapes = all.map(({ into, rows }) => ({ into, count: rows.length }));
+  const shapes = all.map(({ target: into, rows }) => ({ into, count: rows.length }));
   return prepared((db, _value, found) => {
     let places = 0;
     const place = () => {

@@ -1,7 +1,7 @@
 import { Migrator } from 'kysely/migration';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from './handle.ts';
-import { ground } from './migrations/0001-initial-schema.ts';
+import { initialSchema } from './migrations/0001-initial-schema.ts';
 import { systems } from './migrations/0002-systems.ts';
 import { eventsAndWebhooks } from './migrations/0003-events-and-webhooks.ts';
 import { lists } from './migrations/0004-lists.ts';
@@ -10,10 +10,10 @@ import { jobVersions } from './migrations/0006-job-versions.ts';
 import { inputs } from './migrations/0007-inputs.ts';
 
 /** Numbered, and never changed once they are released. */
-function migratorOf(db: Db): Migrator {
+function createMigrator(db: Db): Migrator {
   const dialect = db.backend.dialect;
   const migrations = {
-    '0001-ground': ground(dialect),
+    '0001-ground': initialSchema(dialect),
     '0002-systems': systems,
     '0003-events-and-webhooks': eventsAndWebhooks(dialect),
     '0004-lists': lists,
@@ -25,8 +25,8 @@ function migratorOf(db: Db): Migrator {
 }
 
 /** The migrations that the database has, and those that it still needs. */
-export async function schemaOf(db: Db): Promise<{ applied: string[]; pending: string[] }> {
-  const known = await migratorOf(db).getMigrations();
+export async function getSchemaStatus(db: Db): Promise<{ applied: string[]; pending: string[] }> {
+  const known = await createMigrator(db).getMigrations();
   const names = (isApplied: boolean) =>
     known.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
   return { applied: names(true), pending: names(false) };
@@ -34,7 +34,7 @@ export async function schemaOf(db: Db): Promise<{ applied: string[]; pending: st
 
 /** Brings the schema up to date. Whoever starts at the same time waits, and finds it done. */
 export async function migrate(db: Db): Promise<void> {
-  const migrator = migratorOf(db);
+  const migrator = createMigrator(db);
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return;
   if (String(error).includes('is missing')) {

@@ -9,7 +9,7 @@ export interface DeliveryQueue {
 }
 
 /** Every webhook has a queue of its own, so that none waits for another. */
-export async function deliveryQueues(db: Db): Promise<DeliveryQueue[]> {
+export async function listDeliveryQueues(db: Db): Promise<DeliveryQueue[]> {
   const rows = await allQueues(db, {});
   return rows.flatMap(({ id, pauseUntil, dueAt, leaseUntil }) =>
     dueAt === null ? [] : [{ webhookId: id, readyAt: Math.max(dueAt, pauseUntil, leaseUntil ?? 0) }],
@@ -131,7 +131,7 @@ async function leasedDelivery(db: Db, id: number, now: number): Promise<LeasedDe
 }
 
 /** What became of an attempt, and what follows from it. */
-export interface AttemptNote {
+export interface DeliveryAttempt {
   leaseOwner: string;
   status: number | null;
   /** Null when it was delivered. */
@@ -142,7 +142,7 @@ export interface AttemptNote {
 }
 
 /** False, and nothing written, when the lease was no longer the caller's. */
-export async function recordAttempt(tx: Tx, id: number, note: AttemptNote): Promise<boolean> {
+export async function recordAttempt(tx: Tx, id: number, note: DeliveryAttempt): Promise<boolean> {
   const { error, retryAt, now } = note;
   const row = await tx
     .updateTable('deliveries')
@@ -164,7 +164,7 @@ export async function recordAttempt(tx: Tx, id: number, note: AttemptNote): Prom
 }
 
 /** The receiver is there. */
-export async function recordSuccess(tx: Tx, webhookId: number): Promise<void> {
+export async function resetWebhookFailures(tx: Tx, webhookId: number): Promise<void> {
   await tx
     .updateTable('webhooks')
     .set({ failures: 0, failing_since: null, pause_until: 0 })
@@ -174,7 +174,7 @@ export async function recordSuccess(tx: Tx, webhookId: number): Promise<void> {
 }
 
 /** How often in a row it has failed now, and since when. */
-export async function recordFailure(
+export async function recordWebhookFailure(
   tx: Tx,
   webhookId: number,
   now: number,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { EventKind } from '../../domain/event.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { insert, type Rows, rowsFor } from '../database/inserts.ts';
+import { insertRows, rowBuilder, type TableRows } from '../database/inserts.ts';
 
 export interface NewEvent {
   userId: string;
@@ -13,7 +13,7 @@ export interface NewEvent {
   at: number;
 }
 
-type UnaddressedEvent = Omit<NewEvent, 'userId'>;
+type EventContent = Omit<NewEvent, 'userId'>;
 
 /**
  * An event as it is kept. Its number counts the events of its user: it is taken from the user's row, which stays locked
@@ -34,32 +34,32 @@ export async function insertEvent(tx: Tx, { userId, ...event }: NewEvent): Promi
 }
 
 /** The same event for several users. */
-export async function insertEvents(tx: Tx, userIds: readonly string[], event: UnaddressedEvent): Promise<void> {
+export async function insertEvents(tx: Tx, userIds: readonly string[], event: EventContent): Promise<void> {
   // A statement binds a limited number of values; a project can have more members than that.
   for (let first = 0; first < userIds.length; first += 1000) {
     const numbered = await tx
       .updateTable('users')
       .set((eb) => ({ event_seq: eb('event_seq', '+', 1) }))
       .where('id', 'in', userIds.slice(first, first + 1000))
-      .returning(numberedColumns)
+      .returning(recipientColumns)
       .execute();
     if (numbered.length > 0) await insertNumbered(tx, numbered, event);
   }
 }
 
 /** A user whose next event has its number. */
-interface NumberedUser {
+interface EventRecipient {
   id: string;
   seq: number;
   webhooks: number;
 }
 
-export const numberedColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
+export const recipientColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
 
 /** The same, where the numbers are taken. */
-async function insertNumbered(tx: Tx, users: readonly NumberedUser[], event: UnaddressedEvent): Promise<void> {
+async function insertNumbered(tx: Tx, users: readonly EventRecipient[], event: EventContent): Promise<void> {
   const [user] = users;
-  if (user !== undefined && users.length === 1) await insert(tx, eventFor(user, event));
+  if (user !== undefined && users.length === 1) await insertRows(tx, toEventRows(user, event));
   else
     await tx
       .insertInto('events')
@@ -69,21 +69,21 @@ async function insertNumbered(tx: Tx, users: readonly NumberedUser[], event: Una
 }
 
 /** The row of an event whose number is taken. Its deliveries are queued once it is in the books. */
-export function eventFor(user: NumberedUser, event: UnaddressedEvent): Rows {
-  return eventRows([eventRow(user, event)]);
+export function toEventRows(user: EventRecipient, event: EventContent): TableRows {
+  return buildEventRows([eventRow(user, event)]);
 }
 
-function eventRow({ id, seq }: NumberedUser, { job, jobJson, kind, data, at }: UnaddressedEvent) {
+function eventRow({ id, seq }: EventRecipient, { job, jobJson, kind, data, at }: EventContent) {
   return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, forgotten: 0 };
 }
 
-const eventRows = rowsFor('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'forgotten']);
+const buildEventRows = rowBuilder('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'forgotten']);
 
 /**
  * The last event of each of these users goes to those of their webhooks that want it: part of the same transaction, so
  * that none is left out.
  */
-export async function queueDeliveries(tx: Tx, users: readonly NumberedUser[]): Promise<void> {
+export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promise<void> {
   const userIds = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
   if (userIds.length === 0) return;
   await tx
@@ -119,7 +119,7 @@ export async function queueDeliveries(tx: Tx, users: readonly NumberedUser[]): P
 const columns = ['seq', 'kind', 'job_json as jobJson', 'data', 'at'] as const;
 
 /** The events of a user after one that has been seen, the first one first. */
-export async function eventsAfter(db: Db, userId: string, seq: number, most: number): Promise<EventRecord[]> {
+export async function listEventsAfter(db: Db, userId: string, seq: number, most: number): Promise<EventRecord[]> {
   return await db
     .selectFrom('events')
     .select(columns)
@@ -132,26 +132,26 @@ export async function eventsAfter(db: Db, userId: string, seq: number, most: num
 }
 
 /** What became of a job, from the first to the last. */
-export async function eventsOfJob(db: Db, job: number): Promise<EventRecord[]> {
+export async function listJobEvents(db: Db, job: number): Promise<EventRecord[]> {
   return await db.selectFrom('events').select(columns).where('job', '=', job).orderBy('id').execute();
 }
 
 /** How far the events of a user reach: the last one, and the last one that has been forgotten. */
 export interface EventRange {
   last: number;
-  forgotten: number;
+  lastExpired: number;
 }
 
-export async function eventRange(db: Db, userId: string): Promise<EventRange> {
+export async function getEventRange(db: Db, userId: string): Promise<EventRange> {
   return await db
     .selectFrom('users')
-    .select(['event_seq as last', 'events_forgotten as forgotten'])
+    .select(['event_seq as last', 'events_forgotten as lastExpired'])
     .where('id', '=', userId)
     .executeTakeFirstOrThrow();
 }
 
 /** The number of the last event of each of these users: one look for all of them. */
-export async function lastEvents(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
+export async function getLastEventNumbers(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
   const last = new Map<string, number>();
   for (let first = 0; first < userIds.length; first += 10_000) {
     const rows = await db

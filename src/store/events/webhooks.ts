@@ -28,7 +28,7 @@ export interface NewWebhook {
  * Counts one more webhook of a user, if that is not too many; false and no change otherwise. The count spares events of
  * users without any the search for them.
  */
-export async function countWebhook(db: Db, userId: string, most: number): Promise<boolean> {
+export async function incrementWebhookCount(db: Db, userId: string, most: number): Promise<boolean> {
   const row = await db
     .updateTable('users')
     .set((eb) => ({ webhooks: eb('webhooks', '+', 1) }))

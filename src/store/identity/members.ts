@@ -31,7 +31,7 @@ export async function listMembers(db: Db, projectId: number): Promise<MemberReco
 }
 
 /** Who is to join which project: every user each open one that is joined automatically. */
-export async function membersToCome(db: Db): Promise<{ userId: string; projectId: number }[]> {
+export async function listPendingAutoJoins(db: Db): Promise<{ userId: string; projectId: number }[]> {
   return await db
     .selectFrom('users')
     .innerJoin('projects', (join) => join.on('projects.auto_join', '=', 1).on('projects.closed_at', 'is', null))

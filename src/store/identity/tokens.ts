@@ -41,7 +41,7 @@ export async function insertToken(db: Db, token: NewToken): Promise<number> {
 
 const byHash = prepared((db, value: Value<{ hash: string }>) => selectTokens(db).where('hash', '=', value('hash')));
 
-export async function tokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {
+export async function findTokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {
   const [row] = await byHash(db, { hash });
   return row && tokenRecord(row);
 }

@@ -17,7 +17,7 @@ export async function userExists(db: Db, id: string): Promise<boolean> {
   return (await db.selectFrom('users').select('id').where('id', '=', id).executeTakeFirst()) !== undefined;
 }
 
-export async function userIds(db: Db): Promise<string[]> {
+export async function listUserIds(db: Db): Promise<string[]> {
   return (await db.selectFrom('users').select('id').orderBy('id').execute()).map((user) => user.id);
 }
 
@@ -26,7 +26,7 @@ export async function listUsers(db: Db): Promise<{ id: string; role: Role; creat
 }
 
 /** The user that a provider of identities means by a subject, if that has been seen before. */
-export async function userOfIdentity(db: Db, issuer: string, subject: string): Promise<string | undefined> {
+export async function findUserByIdentity(db: Db, issuer: string, subject: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('identities')
     .select('user_id')
@@ -46,7 +46,7 @@ export async function insertUser(tx: Tx, id: string, role: Role, now: number): P
 }
 
 /** A user identifier that nobody has yet: one more than the largest, but never fewer than six digits. */
-export async function unusedUserId(tx: Tx): Promise<string> {
+export async function nextUserId(tx: Tx): Promise<string> {
   const { largest } = await tx
     .selectFrom('users')
     .select(sql<number | null>`max(cast(id as bigint))`.as('largest'))

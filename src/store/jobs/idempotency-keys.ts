@@ -1,13 +1,13 @@
 import type { Db, Tx } from '../database/handle.ts';
 
 /** A key belongs to a user: that of another one is another key. */
-export interface Key {
+export interface IdempotencyKey {
   userId: string;
   key: string;
 }
 
 /** Whoever works on a request holds its key, until a moment that can be put off. */
-export interface KeyHolder extends Key {
+export interface OwnedKey extends IdempotencyKey {
   holder: string;
 }
 
@@ -22,7 +22,7 @@ export interface KeyRecord {
 /** True when the key is free, or its holder has let its time run out: then it is the caller's. */
 export async function acquireKey(
   db: Db,
-  { userId, key, holder }: KeyHolder,
+  { userId, key, holder }: OwnedKey,
   requestHash: string,
   { now, until }: { now: number; until: number },
 ): Promise<boolean> {
@@ -42,7 +42,7 @@ export async function acquireKey(
   return row !== undefined;
 }
 
-export async function findKey(db: Db, { userId, key }: Key): Promise<KeyRecord | undefined> {
+export async function findKey(db: Db, { userId, key }: IdempotencyKey): Promise<KeyRecord | undefined> {
   const row = await db
     .selectFrom('idempotency')
     .select(['request_hash as requestHash', 'response', 'body_sha256 as bodySha256', 'claimed_by'])
@@ -57,7 +57,7 @@ export async function findKey(db: Db, { userId, key }: Key): Promise<KeyRecord |
 /** Stores the answer for every repetition. False, and nothing stored, when the key is no longer the caller's. */
 export async function storeResponse(
   tx: Tx,
-  holder: KeyHolder,
+  holder: OwnedKey,
   answer: { response: string; bodySha256: string | null; at: number },
 ): Promise<boolean> {
   const { response, bodySha256, at } = answer;
@@ -71,7 +71,7 @@ export async function storeResponse(
   return result.numUpdatedRows === 1n;
 }
 
-export async function extendKey(db: Db, { userId, key, holder }: KeyHolder, until: number): Promise<void> {
+export async function extendKey(db: Db, { userId, key, holder }: OwnedKey, until: number): Promise<void> {
   await db
     .updateTable('idempotency')
     .set({ claimed_until: until })
@@ -82,7 +82,7 @@ export async function extendKey(db: Db, { userId, key, holder }: KeyHolder, unti
 }
 
 /** Frees a key whose request came to nothing. One that is answered stays. */
-export async function releaseKey(db: Db, { userId, key, holder }: KeyHolder): Promise<void> {
+export async function releaseKey(db: Db, { userId, key, holder }: OwnedKey): Promise<void> {
   await db
     .deleteFrom('idempotency')
     .where('user_id', '=', userId)

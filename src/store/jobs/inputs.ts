@@ -1,11 +1,11 @@
 import type { Db, Tx } from '../database/handle.ts';
-import { rowsFor } from '../database/inserts.ts';
+import { rowBuilder } from '../database/inserts.ts';
 
 /**
  * The zips of jobs that are waiting for their engine, as far as they are small: they come with the row of their job, and go
  * when the engine has it, in the same transaction. Others are files of the spool.
  */
-export const inputRows = rowsFor('inputs', ['job', 'content']);
+export const toInputRows = rowBuilder('inputs', ['job', 'content']);
 
 /** Undefined for a job that came without one, whose zip is a file, or who has been with an engine. */
 export async function findInput(db: Db, job: number): Promise<Buffer | undefined> {
@@ -13,6 +13,6 @@ export async function findInput(db: Db, job: number): Promise<Buffer | undefined
   return row?.content;
 }
 
-export async function removeInput(tx: Tx, job: number): Promise<void> {
+export async function deleteInput(tx: Tx, job: number): Promise<void> {
   await tx.deleteFrom('inputs').where('job', '=', job).execute();
 }

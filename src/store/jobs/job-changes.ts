@@ -20,7 +20,7 @@ export interface JobChanges {
 const mostChanges = 100;
 
 /** The version of somebody's jobs and what has changed since another one, in one look. */
-export async function changedJobs(db: Db, owner: string, knownVersion: string): Promise<JobChanges> {
+export async function listChangedJobs(db: Db, owner: string, knownVersion: string): Promise<JobChanges> {
   const known = Number(knownVersion);
   const rows = await changesSince(db, { owner, known, most: known + mostChanges });
   const version = rows[0]?.version ?? 0;

@@ -26,9 +26,9 @@ export interface JobPage {
   version: string;
   /** Their record numbers, and their public JSON. */
   ids: readonly number[];
-  texts: readonly string[];
+  publicJson: readonly string[];
   /** Whether there are more of them. */
-  more: boolean;
+  hasMore: boolean;
 }
 
 /** A job that got its number before another one was accepted by so much later at the most, by the clocks of all hosts. */
@@ -39,7 +39,7 @@ const clockSlackMs = 60_000;
  * Each kind of list has an index that is in this order, so that a page costs the same however many jobs are stored.
  * A page of the version that is known already comes without jobs.
  */
-export async function nextJobs(
+export async function readJobPage(
   db: Db,
   filter: JobFilter,
   after: number,
@@ -52,8 +52,8 @@ export async function nextJobs(
   return {
     version: String(row.version ?? 0),
     ids: row.ids === null ? [] : row.ids.split(',').map(Number),
-    texts: row.json === null ? [] : row.json.split('\n'),
-    more: row.next !== null,
+    publicJson: row.json === null ? [] : row.json.split('\n'),
+    hasMore: row.next !== null,
   };
 }
 
@@ -137,7 +137,7 @@ const byJobId = prepared((db, value: Value<{ jobId: string }>) =>
 );
 
 /** Undefined for a job that is not in the scope, as if there were none. */
-export async function singleJobJson(db: Db, scope: JobScope, jobId: string): Promise<string | undefined> {
+export async function findJobJson(db: Db, scope: JobScope, jobId: string): Promise<string | undefined> {
   const [job] = await byJobId(db, { jobId });
   if (job === undefined) return undefined;
   const { owner = job.owner, hpc = job.hpc, project = job.project } = scope;

@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
-import { type JobRecord, jobRecord } from './jobs.ts';
-import { takeJobsVersion } from './versions.ts';
+import { type JobRecord, lockJobsVersion, toJobRecord } from './jobs.ts';
 
 /** Jobs whose files are still there. Written out, not bound, so that the planner takes the index of these jobs only. */
 function finishedJobs(db: Db, projectId: number) {
@@ -9,7 +8,12 @@ function finishedJobs(db: Db, projectId: number) {
 }
 
 /** Jobs of a project that ended before a moment, and whose owners have not been told that their files will go. */
-export async function jobsToNotify(db: Db, projectId: number, endedBefore: number, most: number): Promise<JobRecord[]> {
+export async function listJobsToNotify(
+  db: Db,
+  projectId: number,
+  endedBefore: number,
+  most: number,
+): Promise<JobRecord[]> {
   const rows = await finishedJobs(db, projectId)
     .selectAll()
     .where('expires_at', 'is', null)
@@ -17,7 +21,7 @@ export async function jobsToNotify(db: Db, projectId: number, endedBefore: numbe
     .orderBy('ended_at')
     .limit(most)
     .execute();
-  return rows.map(jobRecord);
+  return rows.map(toJobRecord);
 }
 
 /** True for the one who is to tell the owner, whose row is locked before the job's, as by all who write jobs. */
@@ -26,7 +30,7 @@ export async function setExpiry(
   { id, owner }: Pick<JobRecord, 'id' | 'owner'>,
   expiresAt: number,
 ): Promise<boolean> {
-  await takeJobsVersion(tx, owner, false);
+  await lockJobsVersion(tx, owner, { increment: false });
   const result = await tx
     .updateTable('jobs')
     .set({ expires_at: expiresAt })
@@ -38,7 +42,7 @@ export async function setExpiry(
 }
 
 /** Jobs of a project that ended before a moment, and whose files are to go by now, as was announced. */
-export async function expiredJobs(
+export async function listExpiredJobs(
   db: Db,
   projectId: number,
   { now, endedBefore }: { now: number; endedBefore: number },
@@ -51,11 +55,11 @@ export async function expiredJobs(
     .orderBy('expires_at')
     .limit(most)
     .execute();
-  return rows.map(jobRecord);
+  return rows.map(toJobRecord);
 }
 
 /** Takes announcements back, in a project that keeps its files: should that change, they are made anew. */
-export async function withdrawExpiries(db: Db, projectId: number): Promise<void> {
+export async function clearExpiries(db: Db, projectId: number): Promise<void> {
   await db
     .updateTable('jobs')
     .set({ expires_at: null })

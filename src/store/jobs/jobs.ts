@@ -1,12 +1,11 @@
 import { sql } from 'kysely';
 import type { JobEnd, JobRequest, JobState, JobStatus } from '../../domain/jobs/job.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { insert, rowsFor } from '../database/inserts.ts';
+import { insertRows, rowBuilder } from '../database/inserts.ts';
 import { prepared, type Value } from '../database/prepared.ts';
 import type { Tables } from '../database/tables.ts';
-import { eventFor, type NewEvent, numberedColumns, queueDeliveries } from '../events/events.ts';
-import { inputRows } from './inputs.ts';
-import { takeJobsVersion } from './versions.ts';
+import { type NewEvent, queueDeliveries, recipientColumns, toEventRows } from '../events/events.ts';
+import { toInputRows } from './inputs.ts';
 
 /** A job as the lifecycle knows it. */
 export interface JobRecord {
@@ -26,7 +25,7 @@ export interface JobRecord {
   /** The engine's own id of it, once that is stored. */
   engineRef: string | null;
   /** Whether its owner has asked for its end. */
-  isToBeCancelled: boolean;
+  isCancelRequested: boolean;
   publicJson: string;
 }
 
@@ -86,8 +85,8 @@ export async function insertJob(
   };
   const event = { job: id, jobJson: view.json, kind: 'job.accepted' as const, data: eventData, at: job.acceptedAt };
   const content = job.input?.content ?? null;
-  const zip = content === null ? [] : [inputRows([{ job: id, content }])];
-  await insert(tx, acceptedRows([row]), ...zip, eventFor(owner, event));
+  const zip = content === null ? [] : [toInputRows([{ job: id, content }])];
+  await insertRows(tx, acceptedRows([row]), ...zip, toEventRows(owner, event));
   await queueDeliveries(tx, [owner]);
   return { id, json: view.json };
 }
@@ -101,11 +100,11 @@ const takeNumbers = prepared((db, value: Value<{ owner: string }>) =>
     .updateTable('users')
     .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1), event_seq: eb('event_seq', '+', 1) }))
     .where('id', '=', value('owner'))
-    .returning([...numberedColumns, 'jobs_version as version'])
+    .returning([...recipientColumns, 'jobs_version as version'])
     .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('jobNumber')),
 );
 
-const acceptedRows = rowsFor('jobs', [
+const acceptedRows = rowBuilder('jobs', [
   'id',
   'job_id',
   'owner',
@@ -137,7 +136,7 @@ function shownColumns({ json, title, stage, isTerminal, isFailure }: PublicJobCo
 /** A job by its public identifier, whosever it is. */
 export async function findJob(db: Db, jobId: string): Promise<JobRecord | undefined> {
   const row = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
-  return row && jobRecord(row);
+  return row && toJobRecord(row);
 }
 
 export async function findJobState(db: Db, id: number): Promise<JobState | undefined> {
@@ -156,14 +155,14 @@ export async function updateStatus(
   shown: PublicJobColumns,
   engineRef?: string,
 ): Promise<boolean> {
-  const changes = shown.json !== job.publicJson;
-  const version = await takeJobsVersion(tx, job.owner, changes);
+  const isChanged = shown.json !== job.publicJson;
+  const version = await lockJobsVersion(tx, job.owner, { increment: isChanged });
   const result = await tx
     .updateTable('jobs')
     .set({
       state: next.state,
       ...shownColumns(shown),
-      ...(changes ? { version } : {}),
+      ...(isChanged ? { version } : {}),
       ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),
       ...(engineRef === undefined ? {} : { engine_ref: engineRef }),
@@ -173,6 +172,26 @@ export async function updateStatus(
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
+
+/**
+ * Locks the version of a user's jobs, and increments it if the public JSON of one of them is about to change. As long as
+ * the version stays the same, on any instance, so do the user's jobs. Call it before writing a job: the user's row stays
+ * locked until the commit, so a version becomes visible together with the job that carries it, and after all smaller
+ * versions. A reader who has seen a version has therefore seen all earlier changes.
+ */
+export async function lockJobsVersion(tx: Tx, owner: string, { increment }: { increment: boolean }): Promise<number> {
+  const [user] = await updateJobsVersion(tx, { owner, by: increment ? 1 : 0 });
+  if (user === undefined) throw new Error(`there is no user ${owner}`);
+  return user.version;
+}
+
+const updateJobsVersion = prepared((db, value: Value<{ owner: string; by: number }>) =>
+  db
+    .updateTable('users')
+    .set((eb) => ({ jobs_version: eb('jobs_version', '+', value('by')) }))
+    .where('id', '=', value('owner'))
+    .returning('jobs_version as version'),
+);
 
 function endColumns(end: JobEnd) {
   return {
@@ -187,7 +206,7 @@ function endColumns(end: JobEnd) {
 
 type JobRow = Omit<Tables['jobs'], 'id'> & { id: number };
 
-export function jobRecord(row: JobRow): JobRecord {
+export function toJobRecord(row: JobRow): JobRecord {
   return {
     id: row.id,
     jobId: row.job_id,
@@ -201,7 +220,7 @@ export function jobRecord(row: JobRow): JobRecord {
     attempt: row.attempt,
     tries: row.tries,
     engineRef: row.engine_ref,
-    isToBeCancelled: row.cancel_requested_at !== null,
+    isCancelRequested: row.cancel_requested_at !== null,
     publicJson: row.public_json,
   };
 }

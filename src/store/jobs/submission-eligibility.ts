@@ -8,7 +8,7 @@ export interface SubmissionEligibility {
   /** Null for who never was a member. */
   member: { status: MemberStatus; reason: string } | null;
   /** Why the system takes no submissions; null when it does. */
-  pause: string | null;
+  pauseReason: string | null;
 }
 
 /** Undefined when there is no such project. */
@@ -18,13 +18,13 @@ export async function findEligibility(
   hpc: string,
   name: string,
 ): Promise<SubmissionEligibility | undefined> {
-  const [row] = await standingOf(db, { userId, hpc, name });
+  const [row] = await selectEligibility(db, { userId, hpc, name });
   if (row === undefined) return undefined;
   const { status, reason, pause, ...project } = row;
-  return { project, member: status === null ? null : { status, reason: reason ?? '' }, pause };
+  return { project, member: status === null ? null : { status, reason: reason ?? '' }, pauseReason: pause };
 }
 
-const standingOf = prepared((db, value: Value<{ userId: string; hpc: string; name: string }>) =>
+const selectEligibility = prepared((db, value: Value<{ userId: string; hpc: string; name: string }>) =>
   db
     .selectFrom('projects')
     .leftJoin('systems', 'systems.hpc', 'projects.hpc')

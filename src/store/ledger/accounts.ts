@@ -6,7 +6,7 @@ import {
   zeroMovement,
 } from '../../domain/accounting/settlement.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { insert, type Rows, rowsFor } from '../database/inserts.ts';
+import { insertRows, rowBuilder, type TableRows } from '../database/inserts.ts';
 import { prepared, type Value } from '../database/prepared.ts';
 import type { EntryKind, Resource, Tables } from '../database/tables.ts';
 
@@ -29,7 +29,7 @@ export interface AccountSet {
 }
 
 /** Who moved something, and why. */
-export interface EntryNote {
+export interface EntryDetails {
   kind: EntryKind;
   job: number | null;
   actor: string;
@@ -54,7 +54,7 @@ const columns = [
 ] as const;
 
 /** Opens an empty account; the one that is there already stays as it is. A space account takes no period. */
-export async function openAccount(
+export async function ensureAccount(
   tx: Tx,
   account: { projectId: number; holder: string; resource: Resource; periodId?: number },
 ): Promise<number> {
@@ -77,7 +77,7 @@ export async function openAccount(
 }
 
 const accountsIn = prepared((db, value: Value<{ projectId: number; periodId: number; userId: string }>) =>
-  accountsOf(db, value('projectId'), value('userId')).where('period_id', 'in', [noPeriod, value('periodId')]),
+  selectAccounts(db, value('projectId'), value('userId')).where('period_id', 'in', [noPeriod, value('periodId')]),
 );
 
 /** The accounts of a user in a period of a project; undefined for who is no member. */
@@ -87,27 +87,27 @@ export async function findAccounts(
   periodId: number,
   userId: string,
 ): Promise<AccountSet | undefined> {
-  return accountSet(await accountsIn(db, { projectId, periodId, userId }));
+  return toAccountSet(await accountsIn(db, { projectId, periodId, userId }));
 }
 
 const accountsAt = prepared((db, value: Value<{ projectId: number; userId: string; now: number }>) =>
-  accountsOf(db, value('projectId'), value('userId'))
+  selectAccounts(db, value('projectId'), value('userId'))
     .leftJoin('periods', 'periods.id', 'accounts.period_id')
     .where((eb) => eb.or([eb('periods.starts_at', 'is', null), eb('periods.starts_at', '<=', value('now'))]))
     .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('now'))])),
 );
 
 /** The same for the period that it is now; undefined also when there is none. */
-export async function currentAccounts(
+export async function findCurrentAccounts(
   db: Db,
   projectId: number,
   userId: string,
   now: number,
 ): Promise<AccountSet | undefined> {
-  return accountSet(await accountsAt(db, { projectId, userId, now }));
+  return toAccountSet(await accountsAt(db, { projectId, userId, now }));
 }
 
-function accountsOf(db: Db, projectId: number, userId: string) {
+function selectAccounts(db: Db, projectId: number, userId: string) {
   return db
     .selectFrom('accounts')
     .select(columns)
@@ -115,7 +115,7 @@ function accountsOf(db: Db, projectId: number, userId: string) {
     .where('accounts.holder', 'in', [poolHolder, userId]);
 }
 
-function accountSet(accounts: readonly Account[]): AccountSet | undefined {
+function toAccountSet(accounts: readonly Account[]): AccountSet | undefined {
   const pick = (resource: Resource, isPool: boolean) =>
     accounts.find((account) => account.resource === resource && (account.holder === poolHolder) === isPool);
   const timePool = pick('time', true);
@@ -225,13 +225,13 @@ function movement(db: Db, by: Value<Movement & { accountId: number }>) {
 }
 
 /** A movement that is in an account's figures already, and the account as it is after it. */
-export interface Moved {
+export interface AppliedMovement {
   movement: Partial<Movement>;
   after: Account;
 }
 
 /** What is appended to the history of accounts. */
-export function entriesOf(moved: readonly Moved[], note: EntryNote): Rows {
+export function toEntryRows(moved: readonly AppliedMovement[], note: EntryDetails): TableRows {
   const rows = moved.map(({ movement, after }) => ({
     account_id: after.id,
     ...zeroMovement,
@@ -239,10 +239,10 @@ export function entriesOf(moved: readonly Moved[], note: EntryNote): Rows {
     available_after: availableBalance(after),
     ...note,
   }));
-  return entryRows(rows);
+  return buildEntryRows(rows);
 }
 
-const entryRows = rowsFor('entries', [
+const buildEntryRows = rowBuilder('entries', [
   'account_id',
   'kind',
   'granted',
@@ -257,6 +257,11 @@ const entryRows = rowsFor('entries', [
 ]);
 
 /** Appends one to the history of its account. */
-export async function insertEntry(tx: Tx, movement: Partial<Movement>, after: Account, note: EntryNote): Promise<void> {
-  await insert(tx, entriesOf([{ movement, after }], note));
+export async function insertEntry(
+  tx: Tx,
+  movement: Partial<Movement>,
+  after: Account,
+  note: EntryDetails,
+): Promise<void> {
+  await insertRows(tx, toEntryRows([{ movement, after }], note));
 }

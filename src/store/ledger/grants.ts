@@ -6,24 +6,24 @@ import {
   type Account,
   applyMovement,
   applyMovementIfAvailable,
-  type EntryNote,
+  type EntryDetails,
+  ensureAccount,
   insertEntry,
   lockAccount,
-  openAccount,
   poolHolder,
 } from './accounts.ts';
-import { giveBack, holdOf } from './ledger.ts';
+import { getHold, reverseUsage } from './ledger.ts';
 import { publishThreshold } from './thresholds.ts';
 
 /**
  * What administrators do to accounts, each change with its entry, inside the caller's transaction. The caps of a
  * project never promise more than its pool: `reserveOf` is what of the pool is promised to nobody.
  */
-type Note = Omit<EntryNote, 'kind' | 'job'>;
+type Note = Omit<EntryDetails, 'kind' | 'job'>;
 
 /** Opens a pool: of space for good, of time for a period. */
 export async function ensurePool(tx: Tx, projectId: number, resource: 'time' | 'space', periodId?: number) {
-  return await openAccount(tx, { projectId, holder: poolHolder, resource, ...(periodId ? { periodId } : {}) });
+  return await ensureAccount(tx, { projectId, holder: poolHolder, resource, ...(periodId ? { periodId } : {}) });
 }
 
 /** Adds to what is granted. */
@@ -50,7 +50,7 @@ async function record(tx: Tx, after: Account, granted: number, kind: EntryKind, 
 }
 
 /** What of a pool is promised to no member. It stays so until the commit: nobody else can promise of it. */
-export async function reserveOf(tx: Tx, poolId: number): Promise<number> {
+export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<number> {
   await lockAccount(tx, poolId);
   const pool = await tx.selectFrom('accounts').selectAll().where('id', '=', poolId).executeTakeFirstOrThrow();
   const { promised } = await tx
@@ -65,8 +65,8 @@ export async function reserveOf(tx: Tx, poolId: number): Promise<number> {
 }
 
 /** What a settled job was charged and what of it has been given back, in seconds. It stays so until the commit. */
-export async function chargedSeconds(tx: Tx, job: { id: number; attempt: number }) {
-  const hold = await holdOf(tx, job);
+export async function getChargedSeconds(tx: Tx, job: { id: number; attempt: number }) {
+  const hold = await getHold(tx, job);
   await lockAccount(tx, hold.time_pool);
   const rows = await tx
     .selectFrom('entries')
@@ -82,10 +82,10 @@ export async function chargedSeconds(tx: Tx, job: { id: number; attempt: number 
 
 /** Gives charged time back, on both sides, and answers with these accounts. The caller has checked that it is not more than was charged. */
 export async function refundTime(tx: Tx, job: { id: number; attempt: number }, seconds: number, note: Note) {
-  const hold = await holdOf(tx, job);
+  const hold = await getHold(tx, job);
   const accounts: Account[] = [];
   for (const accountId of [hold.time_pool, hold.time_cap]) {
-    accounts.push(await giveBack(tx, accountId, seconds, { ...note, job: job.id, kind: 'refund' }));
+    accounts.push(await reverseUsage(tx, accountId, seconds, { ...note, job: job.id, kind: 'refund' }));
   }
   return accounts;
 }
@@ -94,7 +94,7 @@ export async function refundTime(tx: Tx, job: { id: number; attempt: number }, s
  * Lets what is free in periods that have ended expire. What is held stays, and settles against the period that held
  * it; what that sets free expires in a later round. Answers how many accounts were touched.
  */
-export async function expireEnded(tx: Tx, now: number): Promise<number> {
+export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
   const rows = await tx
     .selectFrom('accounts')
     .innerJoin('periods', 'periods.id', 'accounts.period_id')

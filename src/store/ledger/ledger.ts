@@ -1,19 +1,19 @@
 import { availableBalance, splitUsage } from '../../domain/accounting/settlement.ts';
 import type { Shortfall } from '../../domain/accounting/shortfall.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { insert, rowsFor } from '../database/inserts.ts';
+import { insertRows, rowBuilder } from '../database/inserts.ts';
 import type { Resource } from '../database/tables.ts';
 import {
   type Account,
   type AccountSet,
   type Amounts,
+  type AppliedMovement,
   applyMovement,
-  type EntryNote,
-  entriesOf,
+  type EntryDetails,
   holdIfAvailable,
   insertEntry,
   lockAccount,
-  type Moved,
+  toEntryRows,
 } from './accounts.ts';
 import { publishThreshold } from './thresholds.ts';
 
@@ -22,7 +22,7 @@ import { publishThreshold } from './thresholds.ts';
  * Every change comes with the entry that explains it. All of it runs inside the caller's transaction: half of it never
  * happened.
  */
-type Note = Omit<EntryNote, 'kind' | 'job'>;
+type Note = Omit<EntryDetails, 'kind' | 'job'>;
 
 /**
  * Holds what a job may use at the most. When it answers with a shortage the caller must roll back: what the other
@@ -42,10 +42,10 @@ export async function reserve(
     [accounts.spaceCap, amounts.spaceBytes, 'cap'],
   ] as const;
   const changed = await holdIfAvailable(tx, accounts, amounts);
-  const moved: Moved[] = [];
+  const moved: AppliedMovement[] = [];
   for (const [{ id, resource }, held, account] of sides) {
     const after = changed.find((one) => one.id === id);
-    if (after === undefined) return await lackOf(tx, accounts, resource, held, account);
+    if (after === undefined) return await getShortfall(tx, accounts, resource, held, account);
     moved.push({ movement: { held }, after });
   }
   const hold = {
@@ -59,12 +59,12 @@ export async function reserve(
     space_bytes: amounts.spaceBytes,
     created_at: note.at,
   };
-  const entries = entriesOf(moved, { ...note, job: job.id, kind: 'reserve' });
-  await insert(tx, entries, holdRows([hold]));
+  const entries = toEntryRows(moved, { ...note, job: job.id, kind: 'reserve' });
+  await insertRows(tx, entries, toHoldRows([hold]));
   return null;
 }
 
-const holdRows = rowsFor('holds', [
+const toHoldRows = rowBuilder('holds', [
   'job',
   'attempt',
   'time_pool',
@@ -77,7 +77,7 @@ const holdRows = rowsFor('holds', [
 ]);
 
 /** What there is of the smaller of pool and cap: of the larger one the caller has no use. */
-async function lackOf(
+async function getShortfall(
   tx: Tx,
   { timePool, timeCap, spacePool, spaceCap }: AccountSet,
   resource: Resource,
@@ -102,7 +102,7 @@ export async function settle(
   used: Amounts & { kind: 'settled' | 'voided'; rule: string },
   note: Omit<Note, 'reason'>,
 ): Promise<boolean> {
-  const hold = await holdOf(tx, job);
+  const hold = await getHold(tx, job);
   const resolution = await tx
     .insertInto('resolutions')
     .values({
@@ -141,7 +141,7 @@ export async function settle(
 
 /** Gives back the space that the files of a finished job took. The caller makes sure that it happens once. */
 export async function freeSpace(tx: Tx, job: { id: number; attempt: number }, note: Note): Promise<void> {
-  const hold = await holdOf(tx, job);
+  const hold = await getHold(tx, job);
   const { space_bytes: used } = await tx
     .selectFrom('resolutions')
     .select('space_bytes')
@@ -149,11 +149,11 @@ export async function freeSpace(tx: Tx, job: { id: number; attempt: number }, no
     .executeTakeFirstOrThrow();
   if (used === 0) return;
   for (const accountId of [hold.space_pool, hold.space_cap])
-    await giveBack(tx, accountId, used, { ...note, job: job.id, kind: 'free' });
+    await reverseUsage(tx, accountId, used, { ...note, job: job.id, kind: 'free' });
 }
 
 /** Takes use off an account: what stands beyond its cover first, because that is what blocks new jobs. */
-export async function giveBack(tx: Tx, accountId: number, amount: number, note: EntryNote): Promise<Account> {
+export async function reverseUsage(tx: Tx, accountId: number, amount: number, note: EntryDetails): Promise<Account> {
   const before = await lockAccount(tx, accountId);
   const overrun = -Math.min(before.overrun, amount);
   const movement = { overrun, posted: -(amount + overrun) };
@@ -163,7 +163,7 @@ export async function giveBack(tx: Tx, accountId: number, amount: number, note: 
   return after;
 }
 
-export async function holdOf(db: Db, job: { id: number; attempt: number }) {
+export async function getHold(db: Db, job: { id: number; attempt: number }) {
   return await db
     .selectFrom('holds')
     .selectAll()

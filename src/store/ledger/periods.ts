@@ -31,7 +31,7 @@ export async function endPeriod(tx: Tx, id: number, endsAt: number): Promise<voi
 }
 
 /** The periods of a project that have not ended, the first one first. */
-export async function openPeriods(db: Db, projectId: number, now: number): Promise<PeriodRecord[]> {
+export async function listOpenPeriods(db: Db, projectId: number, now: number): Promise<PeriodRecord[]> {
   const rows = await db
     .selectFrom('periods')
     .selectAll()
@@ -43,12 +43,15 @@ export async function openPeriods(db: Db, projectId: number, now: number): Promi
 }
 
 /** The period that new holds are taken from. */
-export async function currentPeriod(db: Db, projectId: number, now: number): Promise<number | undefined> {
+export async function findCurrentPeriodId(db: Db, projectId: number, now: number): Promise<number | undefined> {
   return (await periodsAt(db, projectId, now).select('id').executeTakeFirst())?.id;
 }
 
 /** Whether a period includes a time. Accounts that belong to no period have neither start nor end. */
-export function isCurrent({ starts_at, ends_at }: { starts_at: number | null; ends_at: number | null }, now: number) {
+export function isCurrentPeriod(
+  { starts_at, ends_at }: { starts_at: number | null; ends_at: number | null },
+  now: number,
+) {
   return (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
 }
 
@@ -62,7 +65,7 @@ function periodsAt(db: Db, projectId: number, now: number) {
 }
 
 /** Periods that end before a moment and whose members have not been told. */
-export async function periodsToNotify(db: Db, now: number, before: number): Promise<PeriodRecord[]> {
+export async function listPeriodsToNotify(db: Db, now: number, before: number): Promise<PeriodRecord[]> {
   const rows = await db
     .selectFrom('periods')
     .selectAll()
@@ -74,7 +77,7 @@ export async function periodsToNotify(db: Db, now: number, before: number): Prom
 }
 
 /** True for the one who is to tell the members. */
-export async function markNotified(tx: Tx, id: number, now: number): Promise<boolean> {
+export async function markPeriodNotified(tx: Tx, id: number, now: number): Promise<boolean> {
   const row = await tx
     .updateTable('periods')
     .set({ announced_at: now })

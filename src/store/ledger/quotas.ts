@@ -3,7 +3,7 @@ import type { Db } from '../database/handle.ts';
 import { prepared, preparedByShape, type Value } from '../database/prepared.ts';
 import type { Resource } from '../database/tables.ts';
 import { poolHolder } from './accounts.ts';
-import { isCurrent } from './periods.ts';
+import { isCurrentPeriod } from './periods.ts';
 
 export interface QuotaRecord {
   id: number;
@@ -22,7 +22,7 @@ export interface QuotaFilter {
 
 /** Quotas, one a membership, by descending project and then by user. */
 export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRecord[]> {
-  return quotasOf((await quotaRows(db, filter, now)).rows);
+  return toQuotas((await readQuotaRows(db, filter, now)).rows);
 }
 
 /** What an account contributes to a quota. */
@@ -42,7 +42,7 @@ export interface QuotaRow extends AccountBalance {
 }
 
 /** What the quotas are made of at a moment, in one look; and when the next period begins or ends. */
-export async function quotaRows(
+export async function readQuotaRows(
   db: Db,
   filter: QuotaFilter,
   now: number,
@@ -52,15 +52,15 @@ export async function quotaRows(
   let goodUntil = Number.POSITIVE_INFINITY;
   for (const { starts_at, ends_at } of rows)
     for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) goodUntil = Math.min(goodUntil, at);
-  return { rows: rows.filter((row) => isCurrent(row, now)), goodUntil };
+  return { rows: rows.filter((row) => isCurrentPeriod(row, now)), goodUntil };
 }
 
 /** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */
-export function versionOf(rows: readonly QuotaRow[]): string {
+export function toQuotasVersion(rows: readonly QuotaRow[]): string {
   return rows.map(({ account, version }) => `${account}.${version}`).join(' ');
 }
 
-export function quotasOf(rows: readonly QuotaRow[]): QuotaRecord[] {
+export function toQuotas(rows: readonly QuotaRow[]): QuotaRecord[] {
   const quotas = new Map<number, QuotaRecord>();
   for (const row of rows) {
     const quota = quotas.get(row.id) ?? emptyQuota(row);
@@ -111,4 +111,31 @@ function emptyQuota(row: QuotaRow): QuotaRecord {
   };
   const project = { id: row.project_id, hpc: row.hpc, name: row.name };
   return { id: row.id, userId: row.user_id, project, ...side };
+}
+
+/**
+ * Returns a version of all quotas: it differs whenever any quota may have changed, on any instance. Each account has its
+ * own version, so that a change of a pool updates no row of its members; a new member adds accounts, and accounts are
+ * never deleted. The periods are counted because quotas also change, without a write, when a period begins or ends.
+ */
+export async function getQuotasVersion(db: Db, now: number): Promise<string> {
+  const { accounts, begun, ended } = await db
+    .selectNoFrom((eb) => [
+      eb
+        .selectFrom('accounts')
+        .select((of) => of.fn.sum('version').as('version'))
+        .as('accounts'),
+      eb
+        .selectFrom('periods')
+        .select((of) => of.fn.countAll().as('begun'))
+        .where('starts_at', '<=', now)
+        .as('begun'),
+      eb
+        .selectFrom('periods')
+        .select((of) => of.fn.countAll().as('ended'))
+        .where('ends_at', '<=', now)
+        .as('ended'),
+    ])
+    .executeTakeFirstOrThrow();
+  return [accounts ?? 0, begun, ended].join('-');
 }

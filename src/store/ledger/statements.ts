@@ -28,12 +28,12 @@ const effectiveAt = sql<number>`
   case when periods.starts_at > entries.at then periods.starts_at else entries.at end`;
 
 /** The movements of a user's caps in a project, of all its periods, in their order. */
-export async function movementsOf(
+export async function listMovements(
   db: Db,
   holder: { projectId: number; userId: string; resource: Resource },
   { from, to }: StatementRange,
 ): Promise<MovementRecord[]> {
-  return await entriesOf(db, holder)
+  return await selectEntries(db, holder)
     .leftJoin('jobs', 'jobs.id', 'entries.job')
     .select([
       'entries.id',
@@ -52,19 +52,22 @@ export async function movementsOf(
 }
 
 /** What was available before a moment. */
-export async function balanceBefore(
+export async function getBalanceBefore(
   db: Db,
   holder: { projectId: number; userId: string; resource: Resource },
   moment: number,
 ): Promise<number> {
-  const { balance } = await entriesOf(db, holder)
+  const { balance } = await selectEntries(db, holder)
     .select(sql<number | null>`sum(${change})`.as('balance'))
     .where(effectiveAt, '<', moment)
     .executeTakeFirstOrThrow();
   return Number(balance ?? 0);
 }
 
-function entriesOf(db: Db, { projectId, userId, resource }: { projectId: number; userId: string; resource: Resource }) {
+function selectEntries(
+  db: Db,
+  { projectId, userId, resource }: { projectId: number; userId: string; resource: Resource },
+) {
   return db
     .selectFrom('entries')
     .innerJoin('accounts', 'accounts.id', 'entries.account_id')
@@ -86,7 +89,7 @@ export interface UsageRecord {
 
 /** Time used, by user, project and month, refunds taken off; of everybody, or of one user. */
 export async function usageByMonth(db: Db, userId?: string): Promise<UsageRecord[]> {
-  const month = sql<string>`${sql.raw(db.backend.dialect.monthOf('entries.at'))}`;
+  const month = sql<string>`${sql.raw(db.backend.dialect.toMonth('entries.at'))}`;
   let query = db
     .selectFrom('entries')
     .innerJoin('accounts', 'accounts.id', 'entries.account_id')

@@ -25,11 +25,11 @@ export async function publishThreshold(tx: Tx, account: Account, now: number): P
     account: account.holder === poolHolder ? 'pool' : 'cap',
     percent: reached,
   };
-  await insertEvents(tx, await concerned(tx, account), { job: null, kind: 'quota.threshold', data, at: now });
+  await insertEvents(tx, await listAffectedUsers(tx, account), { job: null, kind: 'quota.threshold', data, at: now });
 }
 
 /** The holder of a cap; of a pool, everybody who shares it. */
-async function concerned(tx: Tx, account: Account): Promise<string[]> {
+async function listAffectedUsers(tx: Tx, account: Account): Promise<string[]> {
   if (account.holder !== poolHolder) return [account.holder];
   const members = await listMembers(tx, account.projectId);
   return members.filter((member) => member.status === 'active').map((member) => member.userId);

@@ -32,7 +32,7 @@ export async function checkDataFolder(db: Db, dataFolder: string): Promise<void>
 }
 
 /** Lets the next Bursar that starts on these books bring a folder of its own. */
-export async function forgetDataFolder(db: Db): Promise<void> {
+export async function clearDataFolderId(db: Db): Promise<void> {
   await db.deleteFrom('facts').where('name', '=', fact).execute();
 }
 

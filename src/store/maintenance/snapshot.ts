@@ -4,12 +4,12 @@ import { sql } from 'kysely';
 import { BursarError } from '../../domain/errors.ts';
 import { connectDatabase, openDatabase } from '../database/database.ts';
 import type { Db } from '../database/handle.ts';
-import { schemaOf } from '../database/migrations.ts';
+import { getSchemaStatus } from '../database/migrations.ts';
 import { inTransaction, runWithoutRetry } from '../database/transaction.ts';
 import { type LedgerVerification, verifyLedger } from '../ledger/verify-ledger.ts';
 import { releaseAllLeases } from '../systems/leases.ts';
 import { copyTables, countRows } from './copy-tables.ts';
-import { forgetDataFolder } from './data-folder.ts';
+import { clearDataFolderId } from './data-folder.ts';
 
 /**
  * The whole books at one moment, as one SQLite file, whichever database they are in: so a backup of the one can be
@@ -18,7 +18,7 @@ import { forgetDataFolder } from './data-folder.ts';
 export interface Snapshot {
   /** Rows, of all tables together. */
   rows: number;
-  proof: LedgerVerification;
+  verification: LedgerVerification;
 }
 
 const noLimits = { connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
@@ -47,7 +47,7 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
 
 /** Whoever starts from a snapshot has a data folder of their own, and nobody holds anything in it. */
 async function forgetSurroundings(db: Db): Promise<void> {
-  await forgetDataFolder(db);
+  await clearDataFolderId(db);
   await releaseAllLeases(db);
 }
 
@@ -63,7 +63,7 @@ async function copyToFile(db: Db, file: string): Promise<void> {
  * Fills an empty database from a snapshot, in one transaction: after a failure it is as empty as before. A snapshot of
  * an older Bursar is brought up to date on the way, in a copy; the file itself is only read. The folder has room for it.
  */
-export async function fillFrom(file: string, db: Db, folder: string): Promise<Snapshot> {
+export async function restoreSnapshot(file: string, db: Db, folder: string): Promise<Snapshot> {
   const work = await mkdtemp(join(folder, 'restoring-'));
   const copy = join(work, 'snapshot.db');
   try {
@@ -91,7 +91,7 @@ export async function fillFrom(file: string, db: Db, folder: string): Promise<Sn
 async function summarize(db: Db): Promise<Snapshot> {
   const counts = await countRows(db);
   const rows = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  return { rows, proof: await verifyLedger(db) };
+  return { rows, verification: await verifyLedger(db) };
 }
 
 async function withFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T> {
@@ -104,7 +104,7 @@ async function withFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T
 }
 
 async function refuseOldSchema(db: Db): Promise<void> {
-  const { pending } = await schemaOf(db);
+  const { pending } = await getSchemaStatus(db);
   if (pending.length === 0) return;
   throw new BursarError('conflict', 'The schema of the database is not up to date. Run "bursar db migrate" first.');
 }
@@ -123,7 +123,7 @@ async function refuseStrangers(copy: string, file: string): Promise<void> {
   let applied = 0;
   try {
     const db = connectDatabase(settingsOf(copy), '.');
-    applied = (await schemaOf(db).finally(() => db.destroy())).applied.length;
+    applied = (await getSchemaStatus(db).finally(() => db.destroy())).applied.length;
   } catch {
     // Then it is none.
   }

@@ -67,5 +67,5 @@ export async function requireLease(tx: Tx, { name, fencingToken: term }: Lease):
 
 /** The clock of the database, which is the same for all who share it. */
 function clockOf(db: Db): RawBuilder<number> {
-  return sql<number>`${sql.raw(db.backend.dialect.clock)}`;
+  return sql<number>`${sql.raw(db.backend.dialect.currentTimeMs)}`;
 }

@@ -1,6 +1,6 @@
 import type { SystemStatus } from '../../domain/systems/health.ts';
 import type { Db } from '../database/handle.ts';
-import { unfinished } from '../jobs/job-queue.ts';
+import { isUnfinished } from '../jobs/job-queue.ts';
 
 export interface SystemRecord {
   hpc: string;
@@ -20,7 +20,7 @@ export async function listSystems(db: Db): Promise<SystemRecord[]> {
 }
 
 /** Makes sure that a system is in the books; what is known of it stays. */
-export async function openSystem(db: Db, hpc: string, now: number): Promise<void> {
+export async function ensureSystem(db: Db, hpc: string, now: number): Promise<void> {
   await db
     .insertInto('systems')
     .values({ hpc, status: 'up', since: now, detail: 'not looked at yet', paused_at: null, pause_reason: null })
@@ -48,11 +48,11 @@ export async function setSystemPause(db: Db, hpc: string, pause: { at: number; r
 }
 
 /** How many jobs wait and run on each system. */
-export async function countJobs(db: Db): Promise<Map<string, { queued: number; running: number }>> {
+export async function countUnfinishedJobs(db: Db): Promise<Map<string, { queued: number; running: number }>> {
   const rows = await db
     .selectFrom('jobs')
     .select(['hpc', 'state', (eb) => eb.fn.countAll().as('jobs')])
-    .where(unfinished)
+    .where(isUnfinished)
     .groupBy(['hpc', 'state'])
     .execute();
   const counts = new Map<string, { queued: number; running: number }>();

@@ -6,7 +6,7 @@ import { createJobListCache, type JobListCache } from '../../../src/services/job
 import type { Db, Tx } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
-import { nextJobs } from '../../../src/store/jobs/job-lists.ts';
+import { readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 import { watchStatements } from '../../support/statements.ts';
@@ -67,7 +67,7 @@ async function assertRight(db: Db, lists: JobListCache): Promise<void> {
     for (const scope of scopes)
       for (const { from, most } of pages) {
         const found = await lists.next(db, { owner, ...scope }, from, most, undefined);
-        assert.deepEqual(found, await nextJobs(db, { owner, ...scope }, from, most));
+        assert.deepEqual(found, await readJobPage(db, { owner, ...scope }, from, most));
       }
 }
 
@@ -123,7 +123,7 @@ describe('lists that are kept', () => {
     let writing = true;
     const read = async () => {
       const kept = await lists.next(db, { owner: '1' }, 0, 1000, undefined);
-      const whole = await nextJobs(db, { owner: '1' }, 0, 1000);
+      const whole = await readJobPage(db, { owner: '1' }, 0, 1000);
       if (kept.version === whole.version) assert.deepEqual(kept, whole);
     };
     const reader = (async () => {
@@ -150,7 +150,7 @@ describe('lists that are kept', () => {
     await reader;
     assert.deepEqual(
       await lists.next(db, { owner: '1' }, 0, 1000, undefined),
-      await nextJobs(db, { owner: '1' }, 0, 1000),
+      await readJobPage(db, { owner: '1' }, 0, 1000),
     );
   });
 
@@ -162,7 +162,7 @@ describe('lists that are kept', () => {
       const before = statements.length;
       const page = await lists.next(db, { owner: '1' }, 0, 1000, knownVersion);
       const count = statements.length - before;
-      if (page.version !== knownVersion) assert.deepEqual(page, await nextJobs(books.db, { owner: '1' }, 0, 1000));
+      if (page.version !== knownVersion) assert.deepEqual(page, await readJobPage(books.db, { owner: '1' }, 0, 1000));
       return { count, version: page.version };
     };
     const { count, version } = await looks();
@@ -179,7 +179,7 @@ describe('lists that are kept', () => {
 
   test('what is known already is not kept as a list without jobs', async () => {
     const lists = createJobListCache(1_000_000);
-    const whole = await nextJobs(books.db, { owner: '1' }, 0, 1000);
+    const whole = await readJobPage(books.db, { owner: '1' }, 0, 1000);
     const known = await lists.next(books.db, { owner: '1' }, 0, 1000, whole.version);
     assert.equal(known.version, whole.version);
     assert.deepEqual(await lists.next(books.db, { owner: '1' }, 0, 1000, undefined), whole);
@@ -190,7 +190,7 @@ describe('lists that are kept', () => {
     const lists = createJobListCache(1);
     for (let n = 0; n < 2; n++) {
       const page = await lists.next(db, { owner: '1' }, 0, 1000, undefined);
-      assert.deepEqual(page, await nextJobs(books.db, { owner: '1' }, 0, 1000));
+      assert.deepEqual(page, await readJobPage(books.db, { owner: '1' }, 0, 1000));
     }
     assert.ok(statements.every((statement) => statement.includes('string_agg')));
   });
@@ -202,7 +202,7 @@ describe('lists that are kept', () => {
     await books.db.updateTable('users').set({ jobs_version: before }).where('id', '=', '1').execute();
     await books.db.updateTable('jobs').set({ public_json: '{"id":0}' }).where('owner', '=', '1').execute();
     const page = await lists.next(books.db, { owner: '1' }, 0, 1000, undefined);
-    assert.deepEqual(page, await nextJobs(books.db, { owner: '1' }, 0, 1000));
+    assert.deepEqual(page, await readJobPage(books.db, { owner: '1' }, 0, 1000));
     assert.equal(page.version, String(before));
   });
 });

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { sql } from 'kysely';
 import { createJobListCache } from '../../../src/services/jobs/job-list-cache.ts';
-import { migrate, schemaOf } from '../../../src/store/database/migrations.ts';
+import { getSchemaStatus, migrate } from '../../../src/store/database/migrations.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
-import { nextJobs } from '../../../src/store/jobs/job-lists.ts';
+import { readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
 import { openTestDatabase, shownAs } from '../../support/database-settings.ts';
 
@@ -27,12 +27,12 @@ test('lists of jobs from before jobs had a version are kept up to date like any 
     await sql`alter table jobs drop column version`.execute(db);
     await sql`delete from kysely_migration where name >= '0006'`.execute(db);
     await migrate(db);
-    assert.deepEqual((await schemaOf(db)).pending, []);
+    assert.deepEqual((await getSchemaStatus(db)).pending, []);
 
     const lists = createJobListCache(1_000_000);
     const assertRight = async (version: string) => {
       const page = await lists.next(db, { owner: '1' }, 0, 1000, undefined);
-      assert.deepEqual(page, await nextJobs(db, { owner: '1' }, 0, 1000));
+      assert.deepEqual(page, await readJobPage(db, { owner: '1' }, 0, 1000));
       assert.equal(page.version, version);
     };
     await assertRight('3');

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
-import { deliveryQueues, leaseDelivery, recordAttempt } from '../../../src/store/events/delivery-queue.ts';
-import { eventRange, eventsAfter, insertEvent, insertEvents } from '../../../src/store/events/events.ts';
-import { countWebhook, disableWebhook, insertWebhook } from '../../../src/store/events/webhooks.ts';
+import { leaseDelivery, listDeliveryQueues, recordAttempt } from '../../../src/store/events/delivery-queue.ts';
+import { getEventRange, insertEvent, insertEvents, listEventsAfter } from '../../../src/store/events/events.ts';
+import { disableWebhook, incrementWebhookCount, insertWebhook } from '../../../src/store/events/webhooks.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 
 // Events are numbered in the order of their commits, and deliveries are one sender's at a time: on both databases.
@@ -26,7 +26,7 @@ describe('the numbers of events', () => {
     const reading = (async () => {
       for (;;) {
         const last = !writing;
-        const events = await eventsAfter(books.db, me, seen.at(-1) ?? 0, 7);
+        const events = await listEventsAfter(books.db, me, seen.at(-1) ?? 0, 7);
         seen.push(...events.map(({ seq }) => seq));
         if (last && events.length === 0) return;
         await sleep(1);
@@ -48,19 +48,19 @@ describe('the numbers of events', () => {
       seen,
       Array.from({ length: 120 }, (_, index) => index + 1),
     );
-    assert.deepEqual(await eventRange(books.db, mate), { last: 60, forgotten: 0 });
-    assert.deepEqual(await eventRange(books.db, other), { last: 0, forgotten: 0 });
+    assert.deepEqual(await getEventRange(books.db, mate), { last: 60, lastExpired: 0 });
+    assert.deepEqual(await getEventRange(books.db, other), { last: 0, lastExpired: 0 });
   });
 
   test('are not used up by what is rolled back', async () => {
-    const { last } = await eventRange(books.db, other);
+    const { last } = await getEventRange(books.db, other);
     const failing = inTransaction(books.db, async (tx) => {
       await insertEvent(tx, { userId: other, ...event(1) });
       throw new Error('no');
     });
     await assert.rejects(failing, /no/);
     await inTransaction(books.db, (tx) => insertEvent(tx, { userId: other, ...event(2) }));
-    const events = await eventsAfter(books.db, other, last, 10);
+    const events = await listEventsAfter(books.db, other, last, 10);
     assert.deepEqual(
       events.map(({ seq, data }) => [seq, data]),
       [[last + 1, '{"n":2}']],
@@ -72,7 +72,7 @@ describe('deliveries', () => {
   const lease = (owner: string, now: number) => ({ owner, now, until: now + 100 });
   const webhook = (userId: string, url: string, kinds: string[]) =>
     inTransaction(books.db, async (tx) => {
-      assert.ok(await countWebhook(tx, userId, 10));
+      assert.ok(await incrementWebhookCount(tx, userId, 10));
       return await insertWebhook(tx, { userId, url, description: '', kinds, secret: 'whsec_', createdAt: 1 });
     });
 
@@ -87,7 +87,7 @@ describe('deliveries', () => {
     await disableWebhook(books.db, disabled, 'for a test', 1);
     assert.equal(await webhook(me, 'https://a.test/', ['*']), undefined, 'one of each address');
     for (const n of [10, 11, 12]) await inTransaction(books.db, (tx) => insertEvents(tx, [me, mate], event(n)));
-    const queues = await deliveryQueues(books.db);
+    const queues = await listDeliveryQueues(books.db);
     assert.deepEqual(
       queues.toSorted((a, b) => a.webhookId - b.webhookId),
       [all, some].map((webhookId) => ({ webhookId, readyAt: 10 })),
@@ -95,7 +95,7 @@ describe('deliveries', () => {
   });
 
   test('are one sender’s at a time, the oldest first, and another’s when the lease has run out', async () => {
-    const [first] = await deliveryQueues(books.db);
+    const [first] = await listDeliveryQueues(books.db);
     assert.ok(first);
     const { webhookId } = first;
     const claims = await Promise.all(
@@ -118,7 +118,7 @@ describe('deliveries', () => {
   });
 
   test('that have to wait let the next one go first', async () => {
-    const queue = (await deliveryQueues(books.db)).find(({ readyAt }) => readyAt === 10);
+    const queue = (await listDeliveryQueues(books.db)).find(({ readyAt }) => readyAt === 10);
     assert.ok(queue);
     const first = await leaseDelivery(books.db, queue.webhookId, lease('me', 2000));
     assert.ok(first);

@@ -4,7 +4,7 @@ import { after, before, describe, test } from 'node:test';
 import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
-import { findInput, removeInput } from '../../../src/store/jobs/inputs.ts';
+import { deleteInput, findInput } from '../../../src/store/jobs/inputs.ts';
 import { insertJob } from '../../../src/store/jobs/jobs.ts';
 import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 
@@ -35,7 +35,7 @@ describe('the small zips of jobs', () => {
     assert.deepEqual(await findInput(books.db, first), one);
     assert.deepEqual(await findInput(books.db, second), other);
     assert.equal(await findInput(books.db, file), undefined);
-    for (let times = 0; times < 2; times++) await inTransaction(books.db, (tx) => removeInput(tx, first));
+    for (let times = 0; times < 2; times++) await inTransaction(books.db, (tx) => deleteInput(tx, first));
     assert.equal(await findInput(books.db, first), undefined);
     assert.deepEqual(await findInput(books.db, second), other);
   });

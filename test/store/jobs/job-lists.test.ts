@@ -8,8 +8,8 @@ import { listJobs } from '../../../src/services/jobs/read-jobs.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
-import { changedJobs } from '../../../src/store/jobs/job-changes.ts';
-import { type JobFilter, type JobPage, nextJobs } from '../../../src/store/jobs/job-lists.ts';
+import { listChangedJobs } from '../../../src/store/jobs/job-changes.ts';
+import { type JobFilter, type JobPage, readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
 import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
@@ -30,7 +30,7 @@ const filters: JobFilter[] = [
 ];
 
 /** The numbers of the jobs on a page, which must be those that the jobs show. */
-function idsOf({ ids, texts }: JobPage): readonly number[] {
+function idsOf({ ids, publicJson: texts }: JobPage): readonly number[] {
   const shown = texts.map((text) => (JSON.parse(text) as { id: number }).id);
   assert.deepEqual(ids, shown);
   return ids;
@@ -56,7 +56,7 @@ describe('lists of jobs', () => {
     for (const filter of filters) {
       test(`an index leads to a page of ${JSON.stringify({ ...scope, ...filter })}`, async () => {
         const { db, statements } = watchStatements(books.db);
-        const { ids } = await nextJobs(db, { ...scope, ...filter }, 0, 10);
+        const { ids } = await readJobPage(db, { ...scope, ...filter }, 0, 10);
         assert.equal(ids.length, 10);
         for (const statement of statements) {
           const { readsAll, sorts, text } = await planOf(books.db, statement);
@@ -70,12 +70,12 @@ describe('lists of jobs', () => {
 
   test('an index leads to the jobs that have changed, and to nothing where too many have', async () => {
     const { db, statements } = watchStatements(books.db);
-    const { version, jobs } = await changedJobs(db, '1', '7990');
+    const { version, jobs } = await listChangedJobs(db, '1', '7990');
     assert.deepEqual(
       [version, jobs?.map(({ id }) => id).sort()],
       ['8000', Array.from({ length: 10 }, (_, n) => 11_991 + n)],
     );
-    assert.deepEqual(await changedJobs(db, '1', '10'), { version: '8000', jobs: undefined });
+    assert.deepEqual(await listChangedJobs(db, '1', '10'), { version: '8000', jobs: undefined });
     for (const statement of statements) {
       const { text } = await planOf(books.db, statement);
       assert.match(text, /jobs_by_version/);
@@ -86,7 +86,7 @@ describe('lists of jobs', () => {
     const all = await books.db.selectFrom('jobs').selectAll().orderBy('id').execute();
     for (const scope of scopes) {
       for (const filter of filters) {
-        const found = await nextJobs(books.db, { ...scope, ...filter }, 0, all.length);
+        const found = await readJobPage(books.db, { ...scope, ...filter }, 0, all.length);
         const expected = all.filter(
           (job) =>
             (scope.owner === undefined || job.owner === scope.owner) &&
@@ -113,7 +113,7 @@ describe('lists of jobs', () => {
     for (const { id, accepted_at } of numbers) {
       await books.db.updateTable('jobs').set({ accepted_at }).where('id', '=', id).execute();
     }
-    const found = await nextJobs(books.db, { since: at }, 0, 10);
+    const found = await readJobPage(books.db, { since: at }, 0, 10);
     assert.deepEqual(idsOf(found), [11_998, 11_999, 12_000]);
   });
 

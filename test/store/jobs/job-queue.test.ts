@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import type { Db } from '../../../src/store/database/handle.ts';
-import { claimDueJobs, jobsToCancel, nextDueAt, unfinishedJobs } from '../../../src/store/jobs/job-queue.ts';
-import { countJobs } from '../../../src/store/systems/systems.ts';
+import {
+  claimDueJobs,
+  findNextDueAt,
+  listJobsToCancel,
+  listUnfinishedJobs,
+} from '../../../src/store/jobs/job-queue.ts';
+import { countUnfinishedJobs } from '../../../src/store/systems/systems.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
 import { planOf, watchStatements } from '../../support/statements.ts';
@@ -20,11 +25,11 @@ describe('what the lifecycle looks for', () => {
   after(() => books.close());
 
   const looks: [what: string, look: (db: Db) => Promise<unknown>][] = [
-    ['jobs to submit', (db) => claimDueJobs(db, 'sys', { now: 0, most: 10, inHand: [] })],
-    ['when the next one is due', (db) => nextDueAt(db, 'sys', [])],
-    ['jobs that have not ended', (db) => unfinishedJobs(db, 'sys')],
-    ['jobs to cancel', (db) => jobsToCancel(db, 'sys')],
-    ['how many there are', (db) => countJobs(db)],
+    ['jobs to submit', (db) => claimDueJobs(db, 'sys', { now: 0, limit: 10, excludedIds: [] })],
+    ['when the next one is due', (db) => findNextDueAt(db, 'sys', [])],
+    ['jobs that have not ended', (db) => listUnfinishedJobs(db, 'sys')],
+    ['jobs to cancel', (db) => listJobsToCancel(db, 'sys')],
+    ['how many there are', (db) => countUnfinishedJobs(db)],
   ];
   for (const [what, look] of looks) {
     test(`${what}: found by an index that holds only what has not ended`, async () => {

@@ -5,14 +5,14 @@ import { listQuotas } from '../../../src/services/accounting/read-quotas.ts';
 import type { Db, Tx } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
-import { nextJobs } from '../../../src/store/jobs/job-lists.ts';
+import { readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { requestCancellation } from '../../../src/store/jobs/job-queue.ts';
 import { findJob, insertJob } from '../../../src/store/jobs/jobs.ts';
-import { quotasVersion } from '../../../src/store/jobs/versions.ts';
-import { findAccounts, openAccount } from '../../../src/store/ledger/accounts.ts';
+import { ensureAccount, findAccounts } from '../../../src/store/ledger/accounts.ts';
 import { addGrant } from '../../../src/store/ledger/grants.ts';
 import { reserve } from '../../../src/store/ledger/ledger.ts';
-import { currentPeriod, insertPeriod } from '../../../src/store/ledger/periods.ts';
+import { findCurrentPeriodId, insertPeriod } from '../../../src/store/ledger/periods.ts';
+import { getQuotasVersion } from '../../../src/store/ledger/quotas.ts';
 import { advanceJob } from '../../../src/workers/advance-job.ts';
 import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 
@@ -25,7 +25,12 @@ after(() => books.close());
 async function accountsOf(user: string) {
   const project = await findProject(books.db, 'sys', 'proj');
   assert.ok(project);
-  const accounts = await findAccounts(books.db, project.id, (await currentPeriod(books.db, project.id, 2)) ?? 0, user);
+  const accounts = await findAccounts(
+    books.db,
+    project.id,
+    (await findCurrentPeriodId(books.db, project.id, 2)) ?? 0,
+    user,
+  );
   assert.ok(accounts);
   return { project, accounts };
 }
@@ -50,7 +55,7 @@ const jobNow = async (jobId: string) => {
 };
 
 const jobsVersion = async (db: Db, owner: string | undefined) =>
-  (await nextJobs(db, owner === undefined ? {} : { owner }, 0, 1)).version;
+  (await readJobPage(db, owner === undefined ? {} : { owner }, 0, 1)).version;
 
 describe('the version of the jobs of a user', () => {
   test('rises when what they show changes, and only then, and not for others', async () => {
@@ -120,10 +125,10 @@ describe('the version of the quotas of a user', () => {
       [theirs.timeCap, false],
     ] as const) {
       const before = await versionOf('1', 10);
-      const all = await quotasVersion(db, 10);
+      const all = await getQuotasVersion(db, 10);
       await grant(account.id);
       assert.equal((await versionOf('1', 10)) !== before, rises);
-      assert.notEqual(await quotasVersion(db, 10), all);
+      assert.notEqual(await getQuotasVersion(db, 10), all);
     }
   });
 
@@ -142,13 +147,13 @@ describe('the version of the quotas of a user', () => {
     const { project } = await accountsOf('1');
     await inTransaction(db, async (tx) => {
       const periodId = await insertPeriod(tx, project.id, 500, 600);
-      await openAccount(tx, { projectId: project.id, holder: '1', resource: 'time', periodId });
+      await ensureAccount(tx, { projectId: project.id, holder: '1', resource: 'time', periodId });
     });
     const own: string[] = [];
     const all: string[] = [];
     for (const now of [499, 500, 599, 600]) {
       own.push(await versionOf('1', now));
-      all.push(await quotasVersion(db, now));
+      all.push(await getQuotasVersion(db, now));
     }
     // For the user it is then what it was before the period; among all, one that has ended is told from one to come.
     const firstOf = (versions: string[]) => versions.map((version) => versions.indexOf(version));

@@ -10,9 +10,9 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject, type ProjectRecord } from '../../../src/store/identity/projects.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../../src/store/ledger/accounts.ts';
-import { expireEnded } from '../../../src/store/ledger/grants.ts';
+import { expireEndedPeriods } from '../../../src/store/ledger/grants.ts';
 import { freeSpace, reserve, settle } from '../../../src/store/ledger/ledger.ts';
-import { currentPeriod } from '../../../src/store/ledger/periods.ts';
+import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { openTestDatabase, shownAs } from '../../support/database-settings.ts';
@@ -37,7 +37,7 @@ let jobNumber = 0;
 function submit(user: string, timeSeconds: number, spaceBytes: number, crash: boolean): Act {
   return async (world) => {
     const { db, project, now } = world;
-    const accounts = await findAccounts(db, project.id, (await currentPeriod(db, project.id, now)) ?? -1, user);
+    const accounts = await findAccounts(db, project.id, (await findCurrentPeriodId(db, project.id, now)) ?? -1, user);
     if (accounts === undefined) return;
     const jobId = `STORM-${jobNumber++}`;
     const command = { kind: 'line', line: 'true' } as const;
@@ -152,7 +152,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     weight: 2,
     arbitrary: fc.constant<Act>(async (world) => {
       world.now += dayMs;
-      await inTransaction(world.db, (tx) => expireEnded(tx, world.now));
+      await inTransaction(world.db, (tx) => expireEndedPeriods(tx, world.now));
     }),
   },
 );

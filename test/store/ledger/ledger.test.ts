@@ -9,7 +9,7 @@ import { findProject } from '../../../src/store/identity/projects.ts';
 import { insertJob } from '../../../src/store/jobs/jobs.ts';
 import { type AccountSet, findAccounts } from '../../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
-import { currentPeriod } from '../../../src/store/ledger/periods.ts';
+import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
@@ -23,7 +23,7 @@ afterEach(() => books.close());
 async function accountsOf(db: Db, user: string): Promise<AccountSet> {
   const project = await findProject(db, 'sys', 'proj');
   assert.ok(project);
-  const accounts = await findAccounts(db, project.id, (await currentPeriod(db, project.id, 2)) ?? 0, user);
+  const accounts = await findAccounts(db, project.id, (await findCurrentPeriodId(db, project.id, 2)) ?? 0, user);
   assert.ok(accounts);
   return accounts;
 }

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { endPeriod } from '../../../src/store/ledger/periods.ts';
-import { findQuotas, quotaRows } from '../../../src/store/ledger/quotas.ts';
+import { findQuotas, readQuotaRows } from '../../../src/store/ledger/quotas.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 
 const members = 70_000;
@@ -36,12 +36,12 @@ describe('the quotas of everybody', () => {
     const quotas = await findQuotas(books.db, {}, 10);
     assert.equal(quotas.length, members);
     assert.equal(quotas.at(-1)?.time.cap.granted, 7);
-    const { rows, goodUntil } = await quotaRows(books.db, {}, 10);
+    const { rows, goodUntil } = await readQuotaRows(books.db, {}, 10);
     assert.deepEqual([rows.length, goodUntil], [4 * members, 500]);
   });
 
   test('have no time once the period is over', async () => {
-    const { rows, goodUntil } = await quotaRows(books.db, { userId: '1' }, 500);
+    const { rows, goodUntil } = await readQuotaRows(books.db, { userId: '1' }, 500);
     assert.deepEqual([rows.map(({ resource }) => resource), goodUntil], [['space', 'space'], Number.POSITIVE_INFINITY]);
   });
 });

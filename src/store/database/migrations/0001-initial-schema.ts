@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../dialect.ts';
 
 /** Users and tokens, projects and members, the ledger, jobs and events. */
-export function ground(dialect: Dialect) {
+export function initialSchema(dialect: Dialect) {
   const id = (name: string) => `${name} ${dialect.identityColumn}`;
   const statements = [
     `create table users (
@@ -84,9 +84,9 @@ export function ground(dialect: Dialect) {
     'create index events_by_user on events (user_id, id)',
     'create index events_by_job on events (job, id)',
 
-    ...dialect.appendOnly('entries'),
-    ...dialect.appendOnly('resolutions'),
-    ...dialect.appendOnly('audit'),
+    ...dialect.appendOnlyTriggers('entries'),
+    ...dialect.appendOnlyTriggers('resolutions'),
+    ...dialect.appendOnlyTriggers('audit'),
   ];
   return {
     async up(db: Kysely<unknown>): Promise<void> {

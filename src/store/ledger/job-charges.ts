@@ -1,16 +1,16 @@
 import type { Db } from '../database/handle.ts';
-import { holdOf } from './ledger.ts';
+import { getHold } from './ledger.ts';
 
 /** What the ledger says of one job, in seconds. */
-export interface JobAccount {
+export interface JobCharges {
   heldSeconds: number;
   /** Null while it has not ended. */
   resolution: { timeSeconds: number; rule: string } | null;
   refunds: { at: number; seconds: number; reason: string }[];
 }
 
-export async function accountOfJob(db: Db, job: { id: number; attempt: number }): Promise<JobAccount> {
-  const hold = await holdOf(db, job);
+export async function getJobCharges(db: Db, job: { id: number; attempt: number }): Promise<JobCharges> {
+  const hold = await getHold(db, job);
   const resolution = await db
     .selectFrom('resolutions')
     .select(['time_seconds as timeSeconds', 'rule'])
