@@ -14,10 +14,10 @@ const ajv = new Ajv({ strict: false });
 const isJob = ajv.compile(JobSchema);
 const isQuota = ajv.compile(QuotaSchema);
 
-describe('the writer of JSON', () => {
+describe('createJsonWriter', () => {
   const write = createJsonWriter(Type.Object({ whole: Type.Integer(), float: Type.Number(), text: Type.String() }));
 
-  test('gives floats a fraction, and integers none', () => {
+  test('writes floats with a fraction, and integers without', () => {
     assert.equal(write({ whole: 2, float: 2, text: '2' }), '{"whole":2,"float":2.0,"text":"2"}');
     assert.equal(write({ whole: 0, float: 0, text: '' }), '{"whole":0,"float":0.0,"text":""}');
     assert.match(write({ whole: -1, float: -1, text: '' }), /"whole":-1,"float":-1\.0/);
@@ -25,19 +25,19 @@ describe('the writer of JSON', () => {
     assert.match(write({ whole: 1, float: 10_000_000, text: '' }), /"float":10000000\.0,/);
   });
 
-  test('writes its fields in the order of the schema, and no others', () => {
-    const value = { more: 'x', text: 'c', float: 1.5, whole: 1 };
+  test('writes exactly the fields of the schema, in its order', () => {
+    const value = { extra: 'x', text: 'c', float: 1.5, whole: 1 };
     assert.equal(write(value), '{"whole":1,"float":1.5,"text":"c"}');
   });
 
-  test('refuses what is no number', () => {
+  test('throws on floats that are not finite numbers', () => {
     for (const float of [Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]) {
       assert.throws(() => write({ whole: 1, float, text: '' }), /not a finite number/);
     }
     assert.throws(() => write({ whole: 1, text: '' } as never), /not a finite number/);
   });
 
-  test('is read back as what was written', () => {
+  test('writes JSON that parses to the same value', () => {
     const fields = {
       whole: fc.maxSafeInteger(),
       float: fc.double({ noNaN: true, noDefaultInfinity: true }).map((number) => (number === 0 ? 0 : number)),
@@ -55,7 +55,7 @@ describe('the writer of JSON', () => {
   });
 });
 
-describe('a job in JSON', () => {
+describe('toJobJson', () => {
   const accepted: JobFields = {
     id: 7,
     jobId: '0F8FAD5B-D9CB-469F-A165-70867728950E',
@@ -74,7 +74,7 @@ describe('a job in JSON', () => {
     elapsedSeconds: 1,
   };
 
-  test('is what the interface shows after a submission, to the letter', () => {
+  test('matches the example of the API contract byte for byte', () => {
     assert.equal(
       toJobJson(accepted, batchSystem.stages),
       '{"id":7,"job_id":"0F8FAD5B-D9CB-469F-A165-70867728950E","owner":"301330","project":1,"project_hpc":"HPC_ONE",' +
@@ -83,11 +83,11 @@ describe('a job in JSON', () => {
     );
   });
 
-  test('speaks the words of its system', () => {
-    const onTools = { ...accepted, project: { id: 2, hpc: 'hpc_two', name: 'proj_hpc_two_01' } };
-    assert.equal(JSON.parse(toJobJson(onTools, toolSystem().stages)).stage, 'QUEUE');
-    const over = toJobJson({ ...onTools, status: { state: 'ended', ...end } }, toolSystem().stages);
-    const { stage, terminal_stage, failed, end_date, project_hpc } = JSON.parse(over);
+  test('uses the stage names of the system', () => {
+    const toolJob = { ...accepted, project: { id: 2, hpc: 'hpc_two', name: 'proj_hpc_two_01' } };
+    assert.equal(JSON.parse(toJobJson(toolJob, toolSystem().stages)).stage, 'QUEUE');
+    const endedJson = toJobJson({ ...toolJob, status: { state: 'ended', ...end } }, toolSystem().stages);
+    const { stage, terminal_stage, failed, end_date, project_hpc } = JSON.parse(endedJson);
     assert.deepEqual(
       { stage, terminal_stage, failed, end_date, project_hpc },
       {
@@ -100,18 +100,18 @@ describe('a job in JSON', () => {
     );
   });
 
-  test('tells failures from success and cancellation, also when its files are gone', () => {
-    const shown = (outcome: Outcome, state: 'ended' | 'deleted') => {
+  test('distinguishes failure from success and cancellation, also for deleted jobs', () => {
+    const publicFields = (outcome: Outcome, state: 'ended' | 'deleted') => {
       const job = JSON.parse(toJobJson({ ...accepted, status: { state, ...end, outcome } }, batchSystem.stages));
       return [job.stage, job.terminal_stage, job.failed];
     };
-    assert.deepEqual(shown('timed_out', 'ended'), ['FAILED', true, true]);
-    assert.deepEqual(shown('cancelled', 'ended'), ['CANCELED', true, false]);
-    assert.deepEqual(shown('lost', 'deleted'), ['DELETED', true, true]);
-    assert.deepEqual(shown('succeeded', 'deleted'), ['DELETED', true, false]);
+    assert.deepEqual(publicFields('timed_out', 'ended'), ['FAILED', true, true]);
+    assert.deepEqual(publicFields('cancelled', 'ended'), ['CANCELED', true, false]);
+    assert.deepEqual(publicFields('lost', 'deleted'), ['DELETED', true, true]);
+    assert.deepEqual(publicFields('succeeded', 'deleted'), ['DELETED', true, false]);
   });
 
-  test('keeps to its schema, and is read back as what was written', () => {
+  test('matches its schema, and parses to the same values', () => {
     const runtime = fc.double({ min: 0.0001, max: 1000, noNaN: true });
     const time = fc.integer({ min: 0, max: Date.UTC(2999, 0) });
     fc.assert(
@@ -126,17 +126,17 @@ describe('a job in JSON', () => {
   });
 });
 
-describe('a quota in JSON', () => {
-  const none: AccountBalance = { granted: 0, held: 0, posted: 0, overrun: 0 };
+describe('toQuotaJson', () => {
+  const zero: AccountBalance = { granted: 0, held: 0, posted: 0, overrun: 0 };
   const quota: QuotaFields = {
     id: 3,
     userId: '301330',
     project: { id: 2, hpc: 'hpc_two', name: 'proj_hpc_two_01' },
-    time: { pool: { ...none, granted: 36_000 }, cap: { ...none, granted: 18_000, held: 3600 } },
-    space: { pool: { ...none, granted: 20_000_000 }, cap: { ...none, granted: 10_000_000, posted: 1 } },
+    time: { pool: { ...zero, granted: 36_000 }, cap: { ...zero, granted: 18_000, held: 3600 } },
+    space: { pool: { ...zero, granted: 20_000_000 }, cap: { ...zero, granted: 10_000_000, posted: 1 } },
   };
 
-  test('is what the interface shows, to the letter', () => {
+  test('matches the API contract byte for byte', () => {
     assert.equal(
       toQuotaJson(quota),
       '{"id":3,"project":2,"project_hpc":"HPC_TWO","project_name":"proj_hpc_two_01","space_left":9999.999,' +
@@ -144,21 +144,21 @@ describe('a quota in JSON', () => {
     );
   });
 
-  test('has a fraction where space is left in whole KB, and where none is left', () => {
-    const space = (granted: number) => ({ ...quota, space: { pool: { ...none, granted }, cap: { ...none, granted } } });
+  test('writes space_left with a fraction, also for whole KB and zero', () => {
+    const space = (granted: number) => ({ ...quota, space: { pool: { ...zero, granted }, cap: { ...zero, granted } } });
     assert.match(toQuotaJson(space(10_000_000)), /"space_left":10000\.0,/);
     assert.match(toQuotaJson(space(0)), /"space_left":0\.0,"time_left":14400,/);
   });
 
-  test('keeps to its schema and never shows less than nothing, whatever the books say', () => {
-    const figures = fc.record({ granted: fc.nat(), held: fc.nat(), posted: fc.nat(), overrun: fc.nat() });
-    const pair = fc.record({ pool: figures, cap: figures });
+  test('matches its schema and is never negative, whatever the balances', () => {
+    const balances = fc.record({ granted: fc.nat(), held: fc.nat(), posted: fc.nat(), overrun: fc.nat() });
+    const pair = fc.record({ pool: balances, cap: balances });
     fc.assert(
       fc.property(pair, pair, (time, space) => {
         const json = toQuotaJson({ ...quota, time, space });
-        const shown = JSON.parse(json);
-        assert.ok(isQuota(shown), ajv.errorsText(isQuota.errors));
-        assert.ok(shown.time_left >= 0 && shown.space_left >= 0);
+        const publicQuota = JSON.parse(json);
+        assert.ok(isQuota(publicQuota), ajv.errorsText(isQuota.errors));
+        assert.ok(publicQuota.time_left >= 0 && publicQuota.space_left >= 0);
         assert.match(json, /"space_left":[^,]*[.e]/);
         assert.match(json, /"time_left":\d+,/);
       }),

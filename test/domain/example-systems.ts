@@ -9,7 +9,7 @@ const stages = {
   deleted: 'DELETED',
 };
 
-/** A batch system with the limits that Bursar is shipped with. */
+/** A batch system with the limits of the shipped configuration. */
 export const batchSystem: HpcSystem = {
   name: 'hpc_one',
   kind: 'batch',
@@ -25,7 +25,7 @@ export const batchSystem: HpcSystem = {
 
 export const plainTool: Tool = { command: ['bash', 'main.sh'], entry: 'main.sh', parameters: {} };
 
-/** A tool system that cuts runtimes down, with these tools. */
+/** A tool system that reduces runtimes to its limit. */
 export function toolSystem(tools: Record<string, Tool> = { BASH: plainTool }): HpcSystem {
   return {
     ...batchSystem,

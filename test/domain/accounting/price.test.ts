@@ -10,17 +10,17 @@ import {
 
 const units: ChargeUnit[] = ['core', 'node', 'wall'];
 
-/** Hours as people write them, with up to four digits after the point; exactly `numerator / 10000`. */
-const hours = (most: number) =>
-  fc.integer({ min: 1, max: most * 10_000 }).map((numerator) => ({ numerator, written: numerator / 10_000 }));
+/** Runtimes with up to four decimals, each equal to `numerator / 10000`. */
+const hours = (maxHours: number) =>
+  fc.integer({ min: 1, max: maxHours * 10_000 }).map((numerator) => ({ numerator, runtimeHours: numerator / 10_000 }));
 
-/** What so many ten-thousandths of an hour are in seconds, times the units, rounded up; without any fractions. */
-function exactSeconds(numerator: number, charged: number): number {
-  return Number((BigInt(numerator) * 3600n * BigInt(charged) + 9999n) / 10_000n);
+/** Calculates `numerator / 10000` hours times `unitCount` in seconds, rounded up, in exact integer arithmetic. */
+function exactSeconds(numerator: number, unitCount: number): number {
+  return Number((BigInt(numerator) * 3600n * BigInt(unitCount) + 9999n) / 10_000n);
 }
 
-describe('units', () => {
-  test('a core-second, a node-second and a second of wall-clock time', () => {
+describe('requestedUnits', () => {
+  test('counts cores, nodes, or 1 for wall-clock time', () => {
     const allocation = { nodes: 4, coresPerNode: 16 };
     assert.deepEqual(
       units.map((unit) => requestedUnits(allocation, unit)),
@@ -29,8 +29,8 @@ describe('units', () => {
   });
 });
 
-describe('cost', () => {
-  test('of what people ask for', () => {
+describe('calculateCostSeconds', () => {
+  test('calculates typical requests', () => {
     const cases: [nodes: number, cores: number, hours: number, unit: ChargeUnit, seconds: number][] = [
       [1, 1, 1, 'core', 3600],
       [2, 6, 2, 'core', 86_400],
@@ -48,22 +48,22 @@ describe('cost', () => {
       [1, 10, 0.0001, 'core', 4],
     ];
     for (const [nodes, coresPerNode, runtime, unit, seconds] of cases) {
-      const what = `${nodes} × ${coresPerNode} × ${runtime} h by ${unit}`;
-      assert.equal(calculateCostSeconds({ nodes, coresPerNode }, runtime, unit), seconds, what);
+      const description = `${nodes} × ${coresPerNode} × ${runtime} h by ${unit}`;
+      assert.equal(calculateCostSeconds({ nodes, coresPerNode }, runtime, unit), seconds, description);
     }
   });
 
-  test('is exact to the second within the limits that Bursar is shipped with', () => {
+  test('is exact to the second within the shipped limits', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 64 }),
         fc.integer({ min: 1, max: 128 }),
         hours(48),
         fc.constantFrom(...units),
-        (nodes, coresPerNode, { numerator, written }, unit) => {
+        (nodes, coresPerNode, { numerator, runtimeHours }, unit) => {
           const allocation = { nodes, coresPerNode };
           assert.equal(
-            calculateCostSeconds(allocation, written, unit),
+            calculateCostSeconds(allocation, runtimeHours, unit),
             exactSeconds(numerator, requestedUnits(allocation, unit)),
           );
         },
@@ -72,14 +72,14 @@ describe('cost', () => {
     );
   });
 
-  test('is exact to the second on the largest machines that there are', () => {
+  test('is exact to the second on very large systems', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 20_000 }),
         fc.integer({ min: 1, max: 512 }),
         hours(1000),
-        (nodes, coresPerNode, { numerator, written }) => {
-          const cost = calculateCostSeconds({ nodes, coresPerNode }, written, 'core');
+        (nodes, coresPerNode, { numerator, runtimeHours }) => {
+          const cost = calculateCostSeconds({ nodes, coresPerNode }, runtimeHours, 'core');
           assert.equal(cost, exactSeconds(numerator, nodes * coresPerNode));
         },
       ),
@@ -87,7 +87,7 @@ describe('cost', () => {
     );
   });
 
-  test('is a whole number of seconds, and never nothing', () => {
+  test('returns a whole number of at least one second', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 64 }),
@@ -102,13 +102,13 @@ describe('cost', () => {
     );
   });
 
-  test('never falls when more is asked for', () => {
+  test('never decreases when a job requests more', () => {
     const runtime = fc.double({ min: 0.001, max: 48, noNaN: true });
     fc.assert(
       fc.property(runtime, runtime, fc.integer({ min: 1, max: 64 }), fc.integer({ min: 1, max: 128 }), (a, b, n, c) => {
         const [less, more] = [Math.min(a, b), Math.max(a, b)];
-        const cost = (hoursAsked: number, nodes: number) =>
-          calculateCostSeconds({ nodes, coresPerNode: c }, hoursAsked, 'core');
+        const cost = (requestedHours: number, nodes: number) =>
+          calculateCostSeconds({ nodes, coresPerNode: c }, requestedHours, 'core');
         assert.ok(cost(less, n) <= cost(more, n));
         assert.ok(cost(less, n) <= cost(less, n + 1));
       }),
@@ -116,17 +116,17 @@ describe('cost', () => {
   });
 });
 
-describe('the time limit', () => {
+describe('toTimeLimitSeconds', () => {
   test('is exact to the second', () => {
     assert.deepEqual([0.1, 0.7, 1.1, 0.5, 48, 1 / 3].map(toTimeLimitSeconds), [360, 2520, 3960, 1800, 172_800, 1200]);
     fc.assert(
-      fc.property(hours(10_000), ({ numerator, written }) => {
-        assert.equal(toTimeLimitSeconds(written), exactSeconds(numerator, 1));
+      fc.property(hours(10_000), ({ numerator, runtimeHours }) => {
+        assert.equal(toTimeLimitSeconds(runtimeHours), exactSeconds(numerator, 1));
       }),
     );
   });
 
-  test('of next to nothing is a second', () => {
+  test('is at least one second', () => {
     for (const runtime of [1e-3 / 3600, 1e-7, 1e-10, 1e-300, Number.MIN_VALUE]) {
       assert.equal(toTimeLimitSeconds(runtime), 1, `${runtime} h`);
     }

@@ -29,31 +29,33 @@ function add(account: AccountBalance, change: Partial<AccountBalance>): AccountB
   };
 }
 
-describe('what is available', () => {
-  test('is what was granted, less what is held, posted and overrun', () => {
+describe('availableBalance and remaining', () => {
+  test('availableBalance subtracts held, posted and overrun from granted', () => {
     assert.equal(availableBalance({ granted: 100, held: 20, posted: 30, overrun: 0 }), 50);
     assert.equal(availableBalance({ granted: 100, held: 0, posted: 100, overrun: 7 }), -7);
     assert.equal(availableBalance(zeroMovement), 0);
   });
 
-  test('is shown as the smaller of pool and cap, and never below zero', () => {
+  test('remaining is the smaller of pool and cap, and never negative', () => {
     const pool = { granted: 100, held: 0, posted: 0, overrun: 0 };
     const cap = { granted: 60, held: 20, posted: 0, overrun: 0 };
     assert.equal(remaining(pool, cap), 40);
     assert.equal(remaining(cap, pool), 40);
     fc.assert(
       fc.property(accounts, accounts, (first, second) => {
-        const shown = remaining(first, second);
-        assert.ok(shown >= 0 && !Object.is(shown, -0));
-        assert.ok(shown === 0 || (shown <= availableBalance(first) && shown <= availableBalance(second)));
-        assert.equal(shown, remaining(second, first));
+        const amountLeft = remaining(first, second);
+        assert.ok(amountLeft >= 0 && !Object.is(amountLeft, -0));
+        assert.ok(
+          amountLeft === 0 || (amountLeft <= availableBalance(first) && amountLeft <= availableBalance(second)),
+        );
+        assert.equal(amountLeft, remaining(second, first));
       }),
     );
   });
 });
 
-describe('use', () => {
-  test('is posted as far as it is covered, and the rest overruns', () => {
+describe('splitUsage', () => {
+  test('posts the covered part and records the rest as overrun', () => {
     const account = { granted: 100, held: 0, posted: 40, overrun: 0 };
     assert.deepEqual(splitUsage(account, 60), { posted: 60, overrun: 0 });
     assert.deepEqual(splitUsage(account, 61), { posted: 60, overrun: 1 });
@@ -61,7 +63,7 @@ describe('use', () => {
     assert.deepEqual(splitUsage({ ...account, overrun: 70 }, 5), { posted: 0, overrun: 5 });
   });
 
-  test('is always recorded in full, and never posted beyond what is available', () => {
+  test('records usage in full, and never posts more than is available', () => {
     fc.assert(
       fc.property(accounts, amount, (account, used) => {
         const { posted, overrun } = splitUsage(account, used);
@@ -73,35 +75,39 @@ describe('use', () => {
     );
   });
 
-  test('of any number of jobs, held and settled in any order, leaves no account overdrawn but by overruns', () => {
-    const job = fc.record({ asked: fc.nat({ max: 1000 }), used: fc.nat({ max: 1500 }), isKept: fc.boolean() });
+  test('never posts more than the grant, for any sequence of holds and settlements', () => {
+    const jobArbitrary = fc.record({
+      requested: fc.nat({ max: 1000 }),
+      used: fc.nat({ max: 1500 }),
+      isLeftRunning: fc.boolean(),
+    });
     fc.assert(
-      fc.property(fc.nat({ max: 5000 }), fc.array(job, { maxLength: 30 }), (granted, jobs) => {
+      fc.property(fc.nat({ max: 5000 }), fc.array(jobArbitrary, { maxLength: 30 }), (granted, jobs) => {
         let account: AccountBalance = { ...zeroMovement, granted };
-        const running: { asked: number; used: number }[] = [];
-        const settle = ({ asked, used }: { asked: number; used: number }) => {
-          account = add(account, { held: -asked });
+        const running: { requested: number; used: number }[] = [];
+        const settle = ({ requested, used }: { requested: number; used: number }) => {
+          account = add(account, { held: -requested });
           account = add(account, splitUsage(account, used));
         };
-        let usedInAll = 0;
-        for (const { asked, used, isKept } of jobs) {
-          if (availableBalance(account) < asked) continue;
-          account = add(account, { held: asked });
-          usedInAll += used;
-          if (isKept) running.push({ asked, used });
-          else settle({ asked, used });
+        let totalUsed = 0;
+        for (const { requested, used, isLeftRunning } of jobs) {
+          if (availableBalance(account) < requested) continue;
+          account = add(account, { held: requested });
+          totalUsed += used;
+          if (isLeftRunning) running.push({ requested, used });
+          else settle({ requested, used });
           assert.ok(account.posted + account.held - account.overrun <= granted);
         }
-        for (const one of running) settle(one);
+        for (const job of running) settle(job);
         assert.equal(account.held, 0);
-        assert.equal(account.posted + account.overrun, usedInAll);
+        assert.equal(account.posted + account.overrun, totalUsed);
         assert.ok(account.posted <= granted);
       }),
     );
   });
 });
 
-describe('what a finished job owes', () => {
+describe('calculateSettlement', () => {
   const ran: JobEnd = {
     outcome: 'succeeded',
     reason: '',
@@ -110,7 +116,7 @@ describe('what a finished job owes', () => {
     endedAt: 11_000,
     elapsedSeconds: 10,
   };
-  const paying: Outcome[] = [
+  const charged: Outcome[] = [
     'succeeded',
     'failed',
     'timed_out',
@@ -121,30 +127,30 @@ describe('what a finished job owes', () => {
   ];
   const free: Outcome[] = ['rejected', 'lost', 'node_failed', 'preempted'];
 
-  test('is what it used, where the end is its own', () => {
-    for (const outcome of paying) {
-      const usage = calculateSettlement({ ...ran, outcome }, 12, 'core');
-      assert.deepEqual([usage.kind, usage.timeSeconds], ['settled', 120], outcome);
-      assert.match(usage.rule, new RegExp(outcome));
+  test('charges the usage of a job that ended on its own account', () => {
+    for (const outcome of charged) {
+      const settlement = calculateSettlement({ ...ran, outcome }, 12, 'core');
+      assert.deepEqual([settlement.kind, settlement.timeSeconds], ['settled', 120], outcome);
+      assert.match(settlement.rule, new RegExp(outcome));
     }
   });
 
-  test('is nothing, where the system failed it or would not take it', () => {
+  test('charges nothing if the system failed or rejected the job', () => {
     for (const outcome of free) {
-      const usage = calculateSettlement({ ...ran, outcome }, 12, 'core');
-      assert.deepEqual([usage.kind, usage.timeSeconds], ['voided', 0], outcome);
-      assert.match(usage.rule, /\w/);
+      const settlement = calculateSettlement({ ...ran, outcome }, 12, 'core');
+      assert.deepEqual([settlement.kind, settlement.timeSeconds], ['voided', 0], outcome);
+      assert.match(settlement.rule, /\w/);
     }
   });
 
-  test('is nothing, where it never started', () => {
-    for (const outcome of [...paying, ...free]) {
-      const usage = calculateSettlement({ ...ran, outcome, startedAt: null, elapsedSeconds: 0 }, 12, 'core');
-      assert.deepEqual([usage.kind, usage.timeSeconds], ['voided', 0], outcome);
+  test('charges nothing if the job never started', () => {
+    for (const outcome of [...charged, ...free]) {
+      const settlement = calculateSettlement({ ...ran, outcome, startedAt: null, elapsedSeconds: 0 }, 12, 'core');
+      assert.deepEqual([settlement.kind, settlement.timeSeconds], ['voided', 0], outcome);
     }
   });
 
-  test('is a whole and positive number of units for each second', () => {
+  test('charges the elapsed seconds times the units', () => {
     fc.assert(
       fc.property(fc.nat({ max: 200_000 }), fc.integer({ min: 1, max: 8192 }), (elapsedSeconds, units) => {
         assert.equal(

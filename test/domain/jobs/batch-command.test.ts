@@ -4,13 +4,13 @@ import fc from 'fast-check';
 import { parseBatchCommand } from '../../../src/domain/jobs/batch-command.ts';
 import type { JobCommand } from '../../../src/domain/jobs/job.ts';
 
-function accepted(text: string): JobCommand {
+function parse(text: string): JobCommand {
   const parsed = parseBatchCommand(text);
   assert.ok(parsed.ok, `${text}: ${parsed.ok ? '' : parsed.error}`);
   return parsed.command;
 }
 
-function refused(text: string): string {
+function parseError(text: string): string {
   const parsed = parseBatchCommand(text);
   assert.ok(!parsed.ok, `accepted: ${text}`);
   return parsed.error;
@@ -19,8 +19,8 @@ function refused(text: string): string {
 const script = (name: string, ...args: string[]): JobCommand => ({ kind: 'script', script: name, args });
 const line = (text: string): JobCommand => ({ kind: 'line', line: text });
 
-describe('a command that is not sbatch', () => {
-  test('is a line for the shell, as it is', () => {
+describe('parseBatchCommand: a command that is not sbatch', () => {
+  test('becomes an unchanged line for the shell', () => {
     for (const text of [
       'echo hello',
       '  echo "hello',
@@ -33,29 +33,29 @@ describe('a command that is not sbatch', () => {
       '"sbatch" run.sh',
       '',
     ]) {
-      assert.deepEqual(accepted(text), line(text));
+      assert.deepEqual(parse(text), line(text));
     }
   });
 
-  test('is left alone whatever it is', () => {
+  test('is unchanged, whatever it contains', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         fc.pre(!/^\s*sbatch(\s|$)/.test(text));
-        assert.deepEqual(accepted(text), line(text));
+        assert.deepEqual(parse(text), line(text));
       }),
     );
   });
 });
 
-describe('sbatch', () => {
-  test('names a script and its arguments', () => {
-    assert.deepEqual(accepted('sbatch run.sh'), script('run.sh'));
-    assert.deepEqual(accepted('  sbatch   run.sh  a  b '), script('run.sh', 'a', 'b'));
-    assert.deepEqual(accepted('sbatch\trun.sh'), script('run.sh'));
-    assert.deepEqual(accepted('sbatch jobs/run.sh'), script('jobs/run.sh'));
+describe('parseBatchCommand: sbatch', () => {
+  test('parses the script and its arguments', () => {
+    assert.deepEqual(parse('sbatch run.sh'), script('run.sh'));
+    assert.deepEqual(parse('  sbatch   run.sh  a  b '), script('run.sh', 'a', 'b'));
+    assert.deepEqual(parse('sbatch\trun.sh'), script('run.sh'));
+    assert.deepEqual(parse('sbatch jobs/run.sh'), script('jobs/run.sh'));
   });
 
-  test('takes its options in every spelling', () => {
+  test('accepts allowed options in every form', () => {
     for (const option of [
       '--nodes=2',
       '--nodes 2',
@@ -82,47 +82,47 @@ describe('sbatch', () => {
       '--nodes=',
       '-N 1 -n 2 --exclusive --time 5 --parsable',
     ]) {
-      assert.deepEqual(accepted(`sbatch ${option} run.sh a`), script('run.sh', 'a'), option);
+      assert.deepEqual(parse(`sbatch ${option} run.sh a`), script('run.sh', 'a'), option);
     }
   });
 
-  test('wraps a line, for which there is no script', () => {
-    assert.deepEqual(accepted('sbatch --wrap="echo hello | wc"'), line('echo hello | wc'));
-    assert.deepEqual(accepted("sbatch --wrap 'echo hello' -N 1"), line('echo hello'));
-    assert.deepEqual(accepted('sbatch -N 1 --wrap=hostname'), line('hostname'));
-    assert.match(refused('sbatch --wrap=hostname run.sh'), /not both/);
+  test('parses --wrap, and rejects it together with a script', () => {
+    assert.deepEqual(parse('sbatch --wrap="echo hello | wc"'), line('echo hello | wc'));
+    assert.deepEqual(parse("sbatch --wrap 'echo hello' -N 1"), line('echo hello'));
+    assert.deepEqual(parse('sbatch -N 1 --wrap=hostname'), line('hostname'));
+    assert.match(parseError('sbatch --wrap=hostname run.sh'), /not both/);
   });
 
-  test('leaves what follows the script to the script', () => {
-    assert.deepEqual(accepted('sbatch run.sh --uid=0 -D /'), script('run.sh', '--uid=0', '-D', '/'));
-    assert.deepEqual(accepted('sbatch run.sh -- --wrap=x'), script('run.sh', '--', '--wrap=x'));
-    assert.deepEqual(accepted('sbatch - x'), script('-', 'x'));
+  test('passes everything after the script to the script', () => {
+    assert.deepEqual(parse('sbatch run.sh --uid=0 -D /'), script('run.sh', '--uid=0', '-D', '/'));
+    assert.deepEqual(parse('sbatch run.sh -- --wrap=x'), script('run.sh', '--', '--wrap=x'));
+    assert.deepEqual(parse('sbatch - x'), script('-', 'x'));
   });
 
-  test('is refused without a script, and with an option that lacks its value', () => {
+  test('rejects a missing script, and an option without its value', () => {
     for (const text of ['sbatch', ' sbatch ', 'sbatch -N 1', 'sbatch --exclusive', 'sbatch --nodes run.sh']) {
-      assert.match(refused(text), /script/, text);
+      assert.match(parseError(text), /script/, text);
     }
     for (const text of ['sbatch --nodes', 'sbatch -N', 'sbatch -N 1 --time', 'sbatch --wrap']) {
-      assert.match(refused(text), /needs a value/, text);
+      assert.match(parseError(text), /needs a value/, text);
     }
   });
 
-  test('is refused with nothing for a script, and with nothing to wrap', () => {
-    assert.match(refused('sbatch ""'), /script/);
-    assert.match(refused('sbatch --wrap=""'), /wrap|empty/);
-    assert.match(refused('sbatch --wrap ""'), /wrap|empty/);
+  test('rejects an empty script name and an empty --wrap', () => {
+    assert.match(parseError('sbatch ""'), /script/);
+    assert.match(parseError('sbatch --wrap=""'), /wrap|empty/);
+    assert.match(parseError('sbatch --wrap ""'), /wrap|empty/);
   });
 });
 
-describe('the options of sbatch', () => {
+describe('parseBatchCommand: options that are not allowed', () => {
   const allowed = new Set(
     'nodes ntasks ntasks-per-node cpus-per-task time job-name mem mem-per-cpu constraint exclusive parsable wrap'.split(
       ' ',
     ),
   );
 
-  test('that are refused are refused by name, with the list of the others', () => {
+  test('are rejected by name, with the list of allowed options', () => {
     for (const option of [
       'uid',
       'gid',
@@ -140,16 +140,16 @@ describe('the options of sbatch', () => {
         `sbatch --${option} x run.sh`,
         `sbatch -N 1 --${option} run.sh`,
       ]) {
-        assert.match(refused(text), new RegExp(`--${option} is not allowed; allowed are nodes`), text);
+        assert.match(parseError(text), new RegExp(`--${option} is not allowed; allowed are nodes`), text);
       }
     }
     for (const letter of 'DaAdoeipqwxLMHWVhQ') {
-      assert.match(refused(`sbatch -${letter} x run.sh`), new RegExp(`-${letter} is not allowed`));
-      assert.match(refused(`sbatch -${letter}x run.sh`), new RegExp(`-${letter} is not allowed`));
+      assert.match(parseError(`sbatch -${letter} x run.sh`), new RegExp(`-${letter} is not allowed`));
+      assert.match(parseError(`sbatch -${letter}x run.sh`), new RegExp(`-${letter} is not allowed`));
     }
   });
 
-  test('are refused in abbreviations, which sbatch would understand', () => {
+  test('are rejected as abbreviations, which sbatch itself would accept', () => {
     for (const option of [
       'ui=0',
       'u=0',
@@ -162,11 +162,11 @@ describe('the options of sbatch', () => {
       'tim=1',
       'ntasks-per=1',
     ]) {
-      assert.match(refused(`sbatch --${option} run.sh`), /not allowed/, option);
+      assert.match(parseError(`sbatch --${option} run.sh`), /not allowed/, option);
     }
   });
 
-  test('are refused however they are quoted', () => {
+  test('are rejected however they are quoted', () => {
     for (const text of [
       'sbatch "--uid=0" run.sh',
       "sbatch '--uid' 0 run.sh",
@@ -175,59 +175,59 @@ describe('the options of sbatch', () => {
       'sbatch \\-\\-uid=0 run.sh',
       'sbatch -N 1 "--uid"=0 run.sh',
     ]) {
-      assert.match(refused(text), /--uid is not allowed/, text);
+      assert.match(parseError(text), /--uid is not allowed/, text);
     }
   });
 
-  test('are refused unless they are on the list', () => {
+  test('include every name that is not in the list', () => {
     const name = fc.stringMatching(/^[a-zA-Z_-]{0,20}$/);
     fc.assert(
       fc.property(name, fc.constantFrom('=x', ' x', ''), (option, value) => {
         fc.pre(!allowed.has(option));
-        assert.match(refused(`sbatch --${option}${value} run.sh`), /not allowed/);
+        assert.match(parseError(`sbatch --${option}${value} run.sh`), /not allowed/);
       }),
     );
     for (const option of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '']) {
-      assert.match(refused(`sbatch --${option}=x run.sh`), /not allowed/);
+      assert.match(parseError(`sbatch --${option}=x run.sh`), /not allowed/);
     }
   });
 });
 
-describe('quotes', () => {
-  test('keep words together, and open ones are refused', () => {
-    assert.deepEqual(accepted(`sbatch run.sh "a b" 'c d' e\\ f`), script('run.sh', 'a b', 'c d', 'e f'));
-    assert.deepEqual(accepted(`sbatch run.sh "" ''`), script('run.sh', '', ''));
-    assert.deepEqual(accepted(`sbatch run.sh a"b"'c'\\d`), script('run.sh', 'abcd'));
+describe('parseBatchCommand: quotes', () => {
+  test('keep words together; an unclosed quote is rejected', () => {
+    assert.deepEqual(parse(`sbatch run.sh "a b" 'c d' e\\ f`), script('run.sh', 'a b', 'c d', 'e f'));
+    assert.deepEqual(parse(`sbatch run.sh "" ''`), script('run.sh', '', ''));
+    assert.deepEqual(parse(`sbatch run.sh a"b"'c'\\d`), script('run.sh', 'abcd'));
     assert.deepEqual(
-      accepted(`sbatch run.sh "a\\"b" "a\\\\b" "a\\nb" '\\'`),
+      parse(`sbatch run.sh "a\\"b" "a\\\\b" "a\\nb" '\\'`),
       script('run.sh', 'a"b', 'a\\b', 'a\\nb', '\\'),
     );
     for (const text of ['sbatch "run.sh', "sbatch run.sh 'a", 'sbatch run.sh "a\\"', `sbatch run.sh "a'`]) {
-      assert.match(refused(text), /quote/, text);
+      assert.match(parseError(text), /quote/, text);
     }
   });
 
-  test('are taken off, and nothing is expanded', () => {
+  test('are the only shell syntax: nothing is expanded', () => {
     const words = ['$HOME', '`id`', '$(id)', '*', '~', '{a,b}', 'a;b', 'a|b', '>x', '&', '#x'];
-    assert.deepEqual(accepted(`sbatch run.sh ${words.join(' ')}`), script('run.sh', ...words));
+    assert.deepEqual(parse(`sbatch run.sh ${words.join(' ')}`), script('run.sh', ...words));
   });
 
-  test('round any words at all give the same words', () => {
+  test('preserve any quoted words exactly', () => {
     const single = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
     const double = (word: string) => `"${word.replaceAll(/["\\$`]/g, '\\$&')}"`;
     const words = fc.array(fc.tuple(fc.string(), fc.constantFrom(single, double)), { maxLength: 8 });
     fc.assert(
       fc.property(words, (quoted) => {
         const text = quoted.map(([word, quote]) => quote(word)).join(' ');
-        assert.deepEqual(accepted(`sbatch run.sh ${text}`), script('run.sh', ...quoted.map(([word]) => word)));
+        assert.deepEqual(parse(`sbatch run.sh ${text}`), script('run.sh', ...quoted.map(([word]) => word)));
       }),
     );
   });
 
-  test('never make it fail otherwise than by a refusal', () => {
-    const pieces = fc.constantFrom('"', "'", '\\', ' ', 'a', '-', '--', '=', 'N', 'nodes', 'wrap', '$', '\t');
+  test('never cause an exception', () => {
+    const fragments = fc.constantFrom('"', "'", '\\', ' ', 'a', '-', '--', '=', 'N', 'nodes', 'wrap', '$', '\t');
     fc.assert(
-      fc.property(fc.array(pieces, { maxLength: 20 }), (parts) => {
+      fc.property(fc.array(fragments, { maxLength: 20 }), (parts) => {
         const parsed = parseBatchCommand(`sbatch ${parts.join('')}`);
         if (!parsed.ok) assert.match(parsed.error, /\w/);
         else assert.notEqual(parsed.command.kind, 'argv');

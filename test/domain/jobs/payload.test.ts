@@ -9,12 +9,12 @@ import { batchSystem, plainTool, toolSystem } from '../example-systems.ts';
 
 const parse = (payload: unknown, system: HpcSystem = batchSystem) => parsePayload(JSON.stringify(payload), system);
 
-/** The fields that are found at fault, in the order in which they are told. */
-function faults(payload: unknown, system: HpcSystem = batchSystem): string[] {
-  return refusalOf(JSON.stringify(payload), system).fields.map((error) => error.field);
+/** Returns the names of the invalid fields, in the order of the error. */
+function invalidFields(payload: unknown, system: HpcSystem = batchSystem): string[] {
+  return payloadError(JSON.stringify(payload), system).fields.map(({ field }) => field);
 }
 
-function refusalOf(text: string, system: HpcSystem = batchSystem): BursarError {
+function payloadError(text: string, system: HpcSystem = batchSystem): BursarError {
   try {
     parsePayload(text, system);
   } catch (error) {
@@ -25,8 +25,8 @@ function refusalOf(text: string, system: HpcSystem = batchSystem): BursarError {
   assert.fail(`accepted: ${text}`);
 }
 
-describe('a Payload for a batch system', () => {
-  test('as the interface shows it, every value a string', () => {
+describe('parsePayload for a batch system', () => {
+  test('accepts the example of the API contract, where every value is a string', () => {
     const payload = {
       command: 'sbatch run.sh',
       node_number: '2',
@@ -45,13 +45,13 @@ describe('a Payload for a batch system', () => {
     } satisfies JobRequest);
   });
 
-  test('with numbers as numbers is the same', () => {
+  test('accepts JSON numbers as well as strings', () => {
     const numbers = { command: 'true', node_number: 2, core_number: 6, runtime: 2 };
     const texts = { command: 'true', node_number: '2', core_number: '6', runtime: '2.0' };
     assert.deepEqual(parse(numbers), parse(texts));
   });
 
-  test('with nothing but a command takes the defaults of the system', () => {
+  test('applies the defaults of the system', () => {
     assert.deepEqual(parse({ command: 'true' }), {
       title: '',
       nodes: 2,
@@ -63,64 +63,64 @@ describe('a Payload for a batch system', () => {
     } satisfies JobRequest);
   });
 
-  test('with the most that the system allows, and with the least', () => {
-    const most = { command: 'true', node_number: 64, core_number: 128, runtime: 48 };
-    assert.equal(parse(most).runtimeHours, 48);
+  test('accepts the minimum and the maximum of each limit', () => {
+    const maximum = { command: 'true', node_number: 64, core_number: 128, runtime: 48 };
+    assert.equal(parse(maximum).runtimeHours, 48);
     assert.equal(parse({ command: 'true', node_number: '1', core_number: '+1', runtime: '.5' }).runtimeHours, 0.5);
   });
 
-  test('with more than the system allows', () => {
-    assert.deepEqual(faults({ command: 'true', node_number: 65 }), ['node_number']);
-    assert.deepEqual(faults({ command: 'true', core_number: 129 }), ['core_number']);
-    assert.deepEqual(faults({ command: 'true', runtime: 48.1 }), ['runtime']);
-    assert.deepEqual(faults({ command: 'true', node_number: 65, core_number: 129, runtime: 49 }), [
+  test('rejects values above the limits', () => {
+    assert.deepEqual(invalidFields({ command: 'true', node_number: 65 }), ['node_number']);
+    assert.deepEqual(invalidFields({ command: 'true', core_number: 129 }), ['core_number']);
+    assert.deepEqual(invalidFields({ command: 'true', runtime: 48.1 }), ['runtime']);
+    assert.deepEqual(invalidFields({ command: 'true', node_number: 65, core_number: 129, runtime: 49 }), [
       'node_number',
       'core_number',
       'runtime',
     ]);
   });
 
-  test('without a command, and with none to speak of', () => {
+  test('rejects a missing or empty command', () => {
     for (const payload of [{}, { command: '' }, { command: '  ' }, { command: null }, { command: 7 }]) {
-      assert.deepEqual(faults(payload), ['command']);
+      assert.deepEqual(invalidFields(payload), ['command']);
     }
   });
 
-  test('with fields that are not its own', () => {
-    assert.deepEqual(faults({ command: 'true', tool: 'BASH' }), ['tool']);
-    assert.deepEqual(faults({ command: 'true', colour: 'blue', Title: 'x' }), ['colour', 'Title']);
+  test('rejects unknown fields', () => {
+    assert.deepEqual(invalidFields({ command: 'true', tool: 'BASH' }), ['tool']);
+    assert.deepEqual(invalidFields({ command: 'true', colour: 'blue', Title: 'x' }), ['colour', 'Title']);
     for (const field of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'length']) {
-      const [error] = refusalOf(`{"command": "true", "${field}": "x"}`).fields;
+      const [error] = payloadError(`{"command": "true", "${field}": "x"}`).fields;
       assert.equal(error?.field, field);
     }
   });
 
-  test('with values that lie on the prototype of an object is as if they were not there', () => {
-    const refusal = refusalOf('{"__proto__": {"command": "true", "title": "x"}}');
-    assert.deepEqual(refusal.fields.map((error) => error.field).sort(), ['__proto__', 'command']);
+  test('ignores values on the prototype of an object', () => {
+    const error = payloadError('{"__proto__": {"command": "true", "title": "x"}}');
+    assert.deepEqual(error.fields.map(({ field }) => field).sort(), ['__proto__', 'command']);
   });
 
-  test('with the same field twice takes the last, as JSON does', () => {
+  test('uses the last of duplicate fields, like JSON.parse', () => {
     assert.equal(parsePayload('{"command": "true", "title": "a", "title": "b"}', batchSystem).title, 'b');
   });
 
-  test('says at once everything that is wrong, in its message as well', () => {
-    const refusal = refusalOf('{"node_number": 0, "runtime": "x", "colour": 1}');
+  test('reports all errors at once, in fields and message', () => {
+    const error = payloadError('{"node_number": 0, "runtime": "x", "colour": 1}');
     assert.deepEqual(
-      refusal.fields.map((error) => error.field),
+      error.fields.map(({ field }) => field),
       ['node_number', 'runtime', 'colour', 'command'],
     );
-    for (const { field, message } of refusal.fields) assert.ok(refusal.message.includes(`${field}: ${message}`));
+    for (const { field, message } of error.fields) assert.ok(error.message.includes(`${field}: ${message}`));
   });
 
-  test('that is not a JSON object', () => {
+  test('rejects text that is not a JSON object', () => {
     for (const text of ['', ' ', 'x', '{', '[]', '[{}]', 'null', '1', '"x"', 'true', '{"a": 1}}', '\u0000']) {
-      assert.equal(refusalOf(text).fields.length, 0);
+      assert.equal(payloadError(text).fields.length, 0);
     }
   });
 });
 
-describe('a Payload for a tool system', () => {
+describe('parsePayload for a tool system', () => {
   const system = toolSystem({
     BASH: plainTool,
     SOLVER: {
@@ -132,7 +132,7 @@ describe('a Payload for a tool system', () => {
     },
   });
 
-  test('names a tool, which brings its command and the file it starts from', () => {
+  test('takes command and entry file from the tool', () => {
     assert.deepEqual(parse({ tool: 'BASH', title: 'x' }, system), {
       title: 'x',
       nodes: 1,
@@ -144,42 +144,42 @@ describe('a Payload for a tool system', () => {
     } satisfies JobRequest);
   });
 
-  test('is cut down to the longest runtime, as the interface shows', () => {
+  test('reduces the runtime to the limit, as in the API contract', () => {
     assert.equal(parse({ tool: 'BASH', runtime: '2.0' }, system).runtimeHours, 0.5);
     assert.equal(parse({ tool: 'BASH', runtime: 1e300 }, system).runtimeHours, 0.5);
     assert.equal(parse({ tool: 'BASH', runtime: '0.25' }, system).runtimeHours, 0.25);
   });
 
-  test('is not cut down from what is no number', () => {
+  test('rejects a runtime that is not a positive number', () => {
     for (const runtime of ['1e999', 'Infinity', 0, -1, '', null]) {
-      assert.deepEqual(faults({ tool: 'BASH', runtime }, system), ['runtime']);
+      assert.deepEqual(invalidFields({ tool: 'BASH', runtime }, system), ['runtime']);
     }
   });
 
-  test('takes the parameters of its own tool, and of no other', () => {
+  test('accepts the parameters of the requested tool only', () => {
     const { command } = parse({ tool: 'SOLVER', steps: '7', mesh: 'a b' }, system);
     assert.deepEqual(command, { kind: 'argv', argv: ['solve', '--steps=7', 'a b'] });
-    assert.deepEqual(faults({ tool: 'BASH', steps: 7 }, system), ['steps']);
-    assert.deepEqual(faults({ tool: 'SOLVER' }, system), ['steps']);
-    assert.deepEqual(faults({ tool: 'SOLVER', steps: 11 }, system), ['steps']);
+    assert.deepEqual(invalidFields({ tool: 'BASH', steps: 7 }, system), ['steps']);
+    assert.deepEqual(invalidFields({ tool: 'SOLVER' }, system), ['steps']);
+    assert.deepEqual(invalidFields({ tool: 'SOLVER', steps: 11 }, system), ['steps']);
   });
 
-  test('without a tool, or with one that is not there', () => {
+  test('rejects a missing or unknown tool', () => {
     for (const tool of [undefined, '', ' ', 'bash', 'FORTRAN', '__proto__', 'constructor', null, 7, ['BASH']]) {
-      assert.deepEqual(faults({ tool }, system), ['tool']);
+      assert.deepEqual(invalidFields({ tool }, system), ['tool']);
     }
-    assert.match(refusalOf('{"tool": "FORTRAN"}', system).message, /BASH, SOLVER/);
+    assert.match(payloadError('{"tool": "FORTRAN"}', system).message, /BASH, SOLVER/);
   });
 
-  test('with a command', () => {
-    assert.deepEqual(faults({ tool: 'BASH', command: 'true' }, system), ['command']);
-    assert.deepEqual(faults({ command: 'true' }, system).sort(), ['command', 'tool']);
+  test('rejects a command', () => {
+    assert.deepEqual(invalidFields({ tool: 'BASH', command: 'true' }, system), ['command']);
+    assert.deepEqual(invalidFields({ command: 'true' }, system).sort(), ['command', 'tool']);
   });
 });
 
-describe('numbers', () => {
+describe('parsePayload: numbers', () => {
   const fields = ['node_number', 'core_number', 'runtime'];
-  const wrong = [
+  const invalidNumbers = [
     0,
     -1,
     '0',
@@ -198,23 +198,27 @@ describe('numbers', () => {
     '1,0',
   ];
 
-  test('that are none are refused in every field', () => {
+  test('rejects values that are not positive numbers in every numeric field', () => {
     for (const field of fields) {
-      for (const value of [...wrong, true, false, null, [], [1], {}, 'one', '+', '.', 'e1', '1e', '\uff11']) {
-        assert.deepEqual(faults({ command: 'true', [field]: value }), [field], `${field}: ${JSON.stringify(value)}`);
+      for (const value of [...invalidNumbers, true, false, null, [], [1], {}, 'one', '+', '.', 'e1', '1e', '\uff11']) {
+        assert.deepEqual(
+          invalidFields({ command: 'true', [field]: value }),
+          [field],
+          `${field}: ${JSON.stringify(value)}`,
+        );
       }
     }
   });
 
-  test('that are not whole are refused where nodes and cores are counted', () => {
+  test('rejects fractions for nodes and cores', () => {
     for (const field of ['node_number', 'core_number']) {
       for (const value of [1.5, '1.5', '1.0', '1e0', '.5', 2 ** 53, '9'.repeat(16), 1e300]) {
-        assert.deepEqual(faults({ command: 'true', [field]: value }), [field], `${field}: ${value}`);
+        assert.deepEqual(invalidFields({ command: 'true', [field]: value }), [field], `${field}: ${value}`);
       }
     }
   });
 
-  test('are read from text as they are from JSON', () => {
+  test('parses strings and JSON numbers to the same value', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 64 }),
@@ -229,31 +233,31 @@ describe('numbers', () => {
   });
 });
 
-describe('titles', () => {
-  test('are kept as they are', () => {
+describe('parsePayload: titles', () => {
+  test('keeps titles unchanged', () => {
     const title = fc.string({ unit: 'grapheme', maxLength: 100 }).filter((text) => text.length <= 256);
     fc.assert(
-      fc.property(title, (written) => {
-        // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is refused
-        fc.pre(!/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(written));
-        assert.equal(parse({ command: 'true', title: written }).title, written);
+      fc.property(title, (text) => {
+        // biome-ignore lint/suspicious/noControlCharactersInRegex: the parser rejects these
+        fc.pre(!/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(text));
+        assert.equal(parse({ command: 'true', title: text }).title, text);
       }),
     );
     assert.equal(parse({ command: 'true', title: 'x'.repeat(256) }).title.length, 256);
   });
 
-  test('with control characters, or too long, or no text are refused', () => {
+  test('rejects titles with control characters, titles that are too long, and non-strings', () => {
     const controls = [...Array(0x20).keys(), 0x7f, 0x80, 0x9f, 0x2028, 0x2029].map((code) => String.fromCharCode(code));
     for (const title of [...controls.map((char) => `a${char}b`), 'x'.repeat(257), 7, null, true, [], {}]) {
-      assert.deepEqual(faults({ command: 'true', title }), ['title'], JSON.stringify(title));
+      assert.deepEqual(invalidFields({ command: 'true', title }), ['title'], JSON.stringify(title));
     }
   });
 });
 
-describe('whatever is sent', () => {
+describe('parsePayload: arbitrary input', () => {
   const systems = [batchSystem, toolSystem()];
 
-  function assertSound(text: string, system: HpcSystem) {
+  function assertRejectedOrWithinLimits(text: string, system: HpcSystem) {
     let request: JobRequest;
     try {
       request = parsePayload(text, system);
@@ -270,15 +274,15 @@ describe('whatever is sent', () => {
     assert.ok(request.title.length <= 256);
   }
 
-  test('is refused as a Payload, or becomes a request within the limits', () => {
+  test('is rejected with invalid_payload, or becomes a request within the limits', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.json()), fc.constantFrom(...systems), (text, system) => {
-        assertSound(text, system);
+        assertRejectedOrWithinLimits(text, system);
       }),
     );
   });
 
-  test('under names that are known', () => {
+  test('in known fields is rejected, or becomes a request within the limits', () => {
     const value = fc.oneof(
       fc.jsonValue(),
       fc.string(),
@@ -289,11 +293,11 @@ describe('whatever is sent', () => {
     const fields = ['command', 'tool', 'node_number', 'core_number', 'runtime', 'title'];
     const payload = fc.record(Object.fromEntries(fields.map((field) => [field, value])), { requiredKeys: [] });
     fc.assert(
-      fc.property(payload, fc.constantFrom(...systems), (fieldsGiven, system) => {
-        assertSound(JSON.stringify(fieldsGiven), system);
-        const runs =
+      fc.property(payload, fc.constantFrom(...systems), (randomFields, system) => {
+        assertRejectedOrWithinLimits(JSON.stringify(randomFields), system);
+        const program =
           system.kind === 'batch' ? { command: 'true', tool: undefined } : { tool: 'BASH', command: undefined };
-        assertSound(JSON.stringify({ ...fieldsGiven, ...runs }), system);
+        assertRejectedOrWithinLimits(JSON.stringify({ ...randomFields, ...program }), system);
       }),
       { numRuns: 1000 },
     );

@@ -48,20 +48,20 @@ const ends: fc.Arbitrary<JobEnd> = fc.record({
 const observations: fc.Arbitrary<Observation> = fc.oneof(
   fc.constant({ jobId: 'A', ref: '1', kind: 'queued' as const, held: false }),
   fc.nat().map((startedAt) => ({ jobId: 'A', ref: '1', kind: 'running' as const, startedAt })),
-  ends.map((how) => ({ jobId: 'A', ref: '1', kind: 'finished' as const, ...how })),
+  ends.map((jobEnd) => ({ jobId: 'A', ref: '1', kind: 'finished' as const, ...jobEnd })),
 );
 const statuses: fc.Arbitrary<JobStatus> = fc.oneof(
   fc.constantFrom<JobStatus>({ state: 'accepted' }, { state: 'submitting' }, { state: 'queued' }),
   fc.nat().map((startedAt): JobStatus => ({ state: 'running', startedAt })),
-  ends.map((how): JobStatus => ({ state: 'ended', ...how })),
-  ends.map((how): JobStatus => ({ state: 'deleted', ...how })),
+  ends.map((jobEnd): JobStatus => ({ state: 'ended', ...jobEnd })),
+  ends.map((jobEnd): JobStatus => ({ state: 'deleted', ...jobEnd })),
 );
 
-const transition = (status: JobStatus, observation: Observation, isToBeCancelled = true) =>
-  transitionOf(status, observation, isToBeCancelled);
+const transition = (status: JobStatus, observation: Observation, isCancelRequested = true) =>
+  transitionOf(status, observation, isCancelRequested);
 
-describe('a transition', () => {
-  test('follows what was observed', () => {
+describe('transition', () => {
+  test('follows the observation', () => {
     const running: Observation = { jobId: 'A', ref: '1', kind: 'running', startedAt: 1000 };
     const finished: Observation = { jobId: 'A', ref: '1', kind: 'finished', ...end };
     assert.deepEqual(transition({ state: 'accepted' }, { jobId: 'A', ref: '1', kind: 'queued', held: false }), {
@@ -76,7 +76,7 @@ describe('a transition', () => {
     assert.deepEqual(transition({ state: 'queued' }, finished), { state: 'ended', ...end });
   });
 
-  test('says nothing when nothing is new', () => {
+  test('returns null if the state does not change', () => {
     assert.equal(transition({ state: 'queued' }, { jobId: 'A', ref: '1', kind: 'queued', held: false }), null);
     assert.equal(
       transition({ state: 'running', startedAt: 1000 }, { jobId: 'A', ref: '1', kind: 'running', startedAt: 2000 }),
@@ -84,7 +84,7 @@ describe('a transition', () => {
     );
   });
 
-  test('never goes back', () => {
+  test('never goes back to an earlier state', () => {
     fc.assert(
       fc.property(statuses, observations, (status, observation) => {
         const next = transition(status, observation);
@@ -93,33 +93,37 @@ describe('a transition', () => {
     );
   });
 
-  test('leaves what is over as it is, whatever is observed afterwards and however often', () => {
+  test('never changes a final status, whatever is observed afterwards', () => {
     fc.assert(
-      fc.property(statuses, fc.array(observations, { maxLength: 30 }), (first, seen) => {
+      fc.property(statuses, fc.array(observations, { maxLength: 30 }), (first, sequence) => {
         let status = first;
-        let over: JobStatus | null = isTerminal(first.state) ? first : null;
-        for (const observation of seen) {
+        let finalStatus: JobStatus | null = isTerminal(first.state) ? first : null;
+        for (const observation of sequence) {
           status = transition(status, observation) ?? status;
-          if (over !== null) assert.equal(status, over);
-          else if (isTerminal(status.state)) over = status;
+          if (finalStatus !== null) assert.equal(status, finalStatus);
+          else if (isTerminal(status.state)) finalStatus = status;
         }
       }),
     );
   });
 
-  test('keeps all of how a job ended, and nothing of the observation besides', () => {
+  test('copies every field of the job end, and no other field of the observation', () => {
     fc.assert(
-      fc.property(ends, (how) => {
-        const next = transition({ state: 'queued' }, { jobId: 'A', ref: '1', kind: 'finished', ...how });
-        assert.deepEqual(next, { state: 'ended', ...how });
+      fc.property(ends, (jobEnd) => {
+        const next = transition({ state: 'queued' }, { jobId: 'A', ref: '1', kind: 'finished', ...jobEnd });
+        assert.deepEqual(next, { state: 'ended', ...jobEnd });
       }),
     );
   });
 
-  test('tells whose cancellation it was by what the owner has asked for, in the words of the system', () => {
-    const cancelled = (reason: string, isToBeCancelled: boolean) => {
-      const how = { ...end, outcome: 'cancelled', reason } as const;
-      const next = transition({ state: 'queued' }, { jobId: 'A', ref: '1', kind: 'finished', ...how }, isToBeCancelled);
+  test('attributes a cancellation to the owner or the site, and keeps the message of the engine', () => {
+    const cancelled = (reason: string, isCancelRequested: boolean) => {
+      const jobEnd = { ...end, outcome: 'cancelled', reason } as const;
+      const next = transition(
+        { state: 'queued' },
+        { jobId: 'A', ref: '1', kind: 'finished', ...jobEnd },
+        isCancelRequested,
+      );
       return next?.state === 'ended' ? [next.outcome, next.reason] : [];
     };
     const site = 'cancelled by an administrator of the cluster';
@@ -130,8 +134,8 @@ describe('a transition', () => {
   });
 });
 
-describe('stages', () => {
-  const words: StageNames = {
+describe('toStage', () => {
+  const stageNames: StageNames = {
     queued: 'Q',
     running: 'R',
     succeeded: 'S',
@@ -140,25 +144,25 @@ describe('stages', () => {
     deleted: 'D',
   };
 
-  test('of a job that is not over', () => {
-    const open: JobStatus[] = [{ state: 'accepted' }, { state: 'submitting' }, { state: 'queued' }];
+  test('names the stages of unfinished jobs', () => {
+    const unstarted: JobStatus[] = [{ state: 'accepted' }, { state: 'submitting' }, { state: 'queued' }];
     assert.deepEqual(
-      open.map((status) => toStage(status, words)),
+      unstarted.map((status) => toStage(status, stageNames)),
       ['Q', 'Q', 'Q'],
     );
-    assert.equal(toStage({ state: 'running', startedAt: 1 }, words), 'R');
+    assert.equal(toStage({ state: 'running', startedAt: 1 }, stageNames), 'R');
   });
 
-  test('of a job that is over tell success, cancellation and failure apart', () => {
-    const shown = outcomes.map((outcome) => toStage({ state: 'ended', ...end, outcome }, words));
-    assert.deepEqual(shown, ['S', 'F', 'F', 'F', 'F', 'C', 'F', 'F', 'F', 'F', 'F']);
+  test('distinguishes success, cancellation and failure of ended jobs', () => {
+    const stages = outcomes.map((outcome) => toStage({ state: 'ended', ...end, outcome }, stageNames));
+    assert.deepEqual(stages, ['S', 'F', 'F', 'F', 'F', 'C', 'F', 'F', 'F', 'F', 'F']);
   });
 
-  test('of a job whose files are gone are the same for every outcome', () => {
-    for (const outcome of outcomes) assert.equal(toStage({ state: 'deleted', ...end, outcome }, words), 'D');
+  test('has one stage for deleted jobs, whatever their outcome', () => {
+    for (const outcome of outcomes) assert.equal(toStage({ state: 'deleted', ...end, outcome }, stageNames), 'D');
   });
 
-  test('agree with what is final and what has failed', () => {
+  test('agrees with isTerminal and isFailure', () => {
     assert.deepEqual(order.filter(isTerminal), ['ended', 'deleted']);
     assert.deepEqual(
       outcomes.filter((outcome) => !isFailure(outcome)),
@@ -166,8 +170,8 @@ describe('stages', () => {
     );
     fc.assert(
       fc.property(statuses, (status) => {
-        const isOver = ['S', 'F', 'C', 'D'].includes(toStage(status, words));
-        assert.equal(isOver, isTerminal(status.state));
+        const isFinalStage = ['S', 'F', 'C', 'D'].includes(toStage(status, stageNames));
+        assert.equal(isFinalStage, isTerminal(status.state));
       }),
     );
   });

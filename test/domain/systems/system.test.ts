@@ -6,46 +6,46 @@ import { createJobId, publicSystemName } from '../../../src/domain/systems/syste
 import { isJobId } from '../../../src/files/safe-paths.ts';
 import { batchSystem, toolSystem } from '../example-systems.ts';
 
-describe('a new job identifier', () => {
+describe('createJobId', () => {
   const uuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
 
-  test('on a batch system is an upper-case UUID', () => {
+  test('returns an upper-case UUID on a batch system', () => {
     assert.equal(createJobId(batchSystem, null, uuid), '0F8FAD5B-D9CB-469F-A165-70867728950E');
     assert.equal(createJobId(batchSystem, 'BASH', uuid), '0F8FAD5B-D9CB-469F-A165-70867728950E');
   });
 
-  test('on a tool system is a prefix, the tool and a hexadecimal token', () => {
+  test('joins prefix, tool and hexadecimal digits on a tool system', () => {
     assert.equal(createJobId(toolSystem(), 'BASH', uuid), 'BURSAR-JOB-BASH-0F8FAD5BD9CB469FA16570867728950E');
     const other = { ...toolSystem(), jobId: { style: 'prefixed' as const, prefix: 'X' } };
     assert.equal(createJobId(other, 'A-B', uuid), 'X-A-B-0F8FAD5BD9CB469FA16570867728950E');
   });
 
-  test('has the form of its system for every UUID', () => {
+  test('matches the style of the system for every UUID', () => {
     fc.assert(
-      fc.property(fc.uuid(), (any) => {
-        assert.match(createJobId(batchSystem, null, any), /^[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}$/);
-        assert.match(createJobId(toolSystem(), 'PYTHON3', any), /^BURSAR-JOB-PYTHON3-[0-9A-F]{32}$/);
+      fc.property(fc.uuid(), (anyUuid) => {
+        assert.match(createJobId(batchSystem, null, anyUuid), /^[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}$/);
+        assert.match(createJobId(toolSystem(), 'PYTHON3', anyUuid), /^BURSAR-JOB-PYTHON3-[0-9A-F]{32}$/);
       }),
     );
   });
 
-  test('is different for every UUID', () => {
+  test('returns a different identifier for every UUID', () => {
     const ids = Array.from({ length: 1000 }, () => createJobId(toolSystem(), 'BASH', randomUUID()));
     assert.equal(new Set(ids).size, ids.length);
   });
 
-  test('can name files, whatever prefix and tools the configuration allows', () => {
-    // The patterns of src/config/schema.ts, for `jobId.prefix` and for the names of tools.
+  test('is a valid file name for every prefix and tool that the configuration allows', () => {
+    // The patterns of src/config/system-schema.ts, for `jobId.prefix` and for the names of tools.
     const name = fc.stringMatching(/^[A-Z][A-Z0-9_-]{0,31}$/);
     fc.assert(
       fc.property(name, name, (prefix, tool) => {
         const id = createJobId({ ...toolSystem(), jobId: { style: 'prefixed', prefix } }, tool, uuid);
-        assert.ok(isJobId(id), `${id} is taken for no job identifier`);
+        assert.ok(isJobId(id), `${id} is not a valid job identifier`);
       }),
     );
   });
 });
 
-test('a system is in upper case in bodies', () => {
+test('publicSystemName converts to upper case', () => {
   assert.deepEqual(['hpc_one', 'hpc_two', 'x9'].map(publicSystemName), ['HPC_ONE', 'HPC_TWO', 'X9']);
 });
