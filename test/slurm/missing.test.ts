@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { callerOf, type Job } from '../support/api.ts';
@@ -13,7 +13,7 @@ import { slurmConfig } from './config.ts';
 
 /** Starts a cluster without accounting that removes finished jobs from the queue early, and a server that can restart. */
 async function startService(t: TestContext) {
-  const cluster = await startCluster({ nodes: 1, minJobAge: 2 });
+  const cluster = await startCluster({ nodes: 1, minJobAge: 2, extraConf: ['FirstJobId=100'] });
   const config = slurmConfig(cluster, { accounting: 'none', missingAlarmSeconds: 15 });
   let server = await spawnServer({ config });
   t.after(async () => {
@@ -112,6 +112,10 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     const job = await submit('echo ran >> runs');
     await waitForRef(job);
     await service.waitUntilStored(job);
+    // The new controller assigns ids from 1, as after a loss of its state. They must not be ids of jobs that just ran:
+    // slurmd still knows those, and would refuse to start a new job with the same id.
+    const conf = cluster.env.SLURM_CONF;
+    writeFileSync(conf, readFileSync(conf, 'utf8').replace('FirstJobId=100', 'FirstJobId=1'));
     await cluster.wipeController();
     assert.equal((await me().finished(job)).stage, 'SUCCESSFUL');
     assert.ok(await findLogLine(/job lost by its system before it started/, job));
