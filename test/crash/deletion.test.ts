@@ -16,8 +16,6 @@ import {
 } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
 
-// DELETE, and the server ending or being killed around it.
-
 const user = '301801';
 let bench: Bench;
 
@@ -26,7 +24,7 @@ before(async () => {
 });
 after(() => bench.dispose());
 
-const stateOf = async (job: Job) => {
+const readState = async (job: Job) => {
   const [row] = await bench.rows<{ state: string; cancel_requested_at: number | null }>(
     'select state, cancel_requested_at from jobs where job_id = ?',
     job.job_id,
@@ -34,63 +32,61 @@ const stateOf = async (job: Job) => {
   return row;
 };
 
-const manyFiles = 'for i in $(seq 40); do mkdir d$i; (cd d$i; seq 100 | xargs touch; echo $i > x); done';
+const createManyFiles = 'for i in $(seq 40); do mkdir d$i; (cd d$i; seq 100 | xargs touch; echo $i > x); done';
 
-async function assertGone(job: Job): Promise<void> {
+async function assertDeleted(job: Job): Promise<void> {
   const me = await bench.user(user);
   const { stage, failed } = (await me.get<Job>(pathOf(job))).body;
   assert.deepEqual([stage, failed], ['DELETED', false]);
-  const isThere = (name: string) => name.startsWith(job.job_id);
-  await until('its files are swept away', () => !filesOfJobs(bench.server).some(isThere) || undefined);
+  const belongsToJob = (name: string) => name.startsWith(job.job_id);
+  await until('its files are removed', () => !filesOfJobs(bench.server).some(belongsToJob) || undefined);
   assert.equal((await me.quota(place.hpc, place.project)).space_left, 50_000);
   assert.equal((await movementsOf(me, job, 'space')).filter(({ kind }) => kind === 'free').length, 1);
   await assertExplained(me);
   await assertBalanced(bench.admin);
 }
 
-test('SIGKILL in the middle of a deletion: after the next start no file is left, and the space was freed once', async () => {
+test('SIGKILL during a deletion: the next start removes the remaining files, and the space is freed once', async () => {
   const me = await bench.user(user);
-  const job = await ranJob(me, { command: manyFiles });
+  const job = await ranJob(me, { command: createManyFiles });
   assert.equal(job.stage, 'SUCCESSFUL');
-  const answer = me.send('DELETE', pathOf(job)).catch(() => undefined);
-  await until('the books have the deletion', async () =>
-    (await stateOf(job))?.state === 'deleted' ? true : undefined,
-  );
+  const response = me.send('DELETE', pathOf(job)).catch(() => undefined);
+  await until('the deletion is stored', async () => ((await readState(job))?.state === 'deleted' ? true : undefined));
   await bench.restart('SIGKILL');
-  await answer;
-  await assertGone(job);
+  await response;
+  await assertDeleted(job);
 });
 
-test('SIGKILL right after the answer to a deletion: it is deleted for good', async () => {
+test('SIGKILL right after the response to a deletion: the job stays deleted', async () => {
   const me = await bench.user(user);
-  const job = await ranJob(me, { command: manyFiles });
+  const job = await ranJob(me, { command: createManyFiles });
   assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
   await bench.restart('SIGKILL');
-  await assertGone(job);
+  await assertDeleted(job);
 });
 
-test('a restart after a deletion brings nothing back, and deleting goes on being harmless', async () => {
+test('after a restart a deleted job has no files, and deleting it again succeeds', async () => {
   const me = await bench.user(user);
   const [job] = (await me.get<Job[]>('/jobs/')).body;
   assert.ok(job);
-  const again = await me.send('DELETE', pathOf(job));
-  assert.deepEqual([again.status, again.body], [200, job]);
-  await assertGone(job);
+  const repeated = await me.send('DELETE', pathOf(job));
+  assert.deepEqual([repeated.status, repeated.body], [200, job]);
+  await assertDeleted(job);
   assert.deepEqual(readdirSync(join(bench.server.data, 'workspaces')), []);
 });
 
-test('SIGKILL while a job is being cancelled: the wish outlives the server, and is settled once', async () => {
+test('SIGKILL during a cancellation: the request survives the restart, and the job is settled once', async () => {
   const me = await bench.user(user);
   const before = (await me.quota(place.hpc, place.project)).time_left;
   const job = await submitted(me, { command: `touch begun; ${stubborn}`, core_number: 2 });
   await hasBegun(bench, job);
   await inStage(me, job, 'RUNNING');
-  const answer = me.send('DELETE', pathOf(job)).catch(() => undefined);
-  await until('the wish is durable', async () =>
-    (await stateOf(job))?.cancel_requested_at == null ? undefined : true,
+  const response = me.send('DELETE', pathOf(job)).catch(() => undefined);
+  await until('the cancellation request is stored', async () =>
+    (await readState(job))?.cancel_requested_at == null ? undefined : true,
   );
   await bench.restart('SIGKILL');
-  await answer;
+  await response;
 
   const owner = await bench.user(user);
   const { stage, failed } = await owner.finished(job);

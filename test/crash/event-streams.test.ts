@@ -11,34 +11,34 @@ import { withDatabase } from '../support/database.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
-const drops = 200;
-/** After these the server is killed, and another one started on the same books. */
+const disconnects = 200;
+/** After these disconnects the server is killed and restarted with the same data. */
 const kills = new Set([31, 77, 123, 169]);
 
-describe(`a listener whose connection drops ${drops} times, and whose server is killed ${kills.size} times`, () => {
+describe(`an event client that disconnects ${disconnects} times, while its server is killed ${kills.size} times`, () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-events-'));
   const data = join(folder, 'data');
-  /** The JSON of every event as it arrived, in the order in which it did. */
+  /** The JSON of the received events, in order of arrival. */
   const streamed: string[] = [];
   const polled: string[] = [];
   let stored: string[] = [];
   let server: ServerProcess;
   let token: string;
-  let listening = true;
+  let isListening = true;
   let jobs: Job[] = [];
 
   before(async () => {
     server = await spawnServer({ data });
     token = server.userToken;
-    const submitting = submitMeanwhile();
-    const polling = pollMeanwhile();
-    for (let drop = 1; drop <= drops; drop++) {
-      await listenForAMoment();
-      if (!kills.has(drop)) continue;
+    const submitting = submitJobs();
+    const polling = pollEvents();
+    for (let count = 1; count <= disconnects; count++) {
+      await listenBriefly();
+      if (!kills.has(count)) continue;
       await server.kill();
       server = await spawnServer({ data });
     }
-    listening = false;
+    isListening = false;
     await submitting;
     const me = callerOf(server.url, token);
     jobs = (await me.get<Job[]>('/jobs/')).body;
@@ -46,7 +46,7 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
     await polling;
     const { owner = '' } = jobs[0] ?? {};
     stored = await withDatabase(data, async (db) => (await listEventsAfter(db, owner, 0, 100_000)).map(toEventJson));
-    await hearTheRest();
+    await receiveTheRest();
     assert.equal(await server.stop(), 0);
   });
   after(async () => {
@@ -54,8 +54,8 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function submitMeanwhile(): Promise<void> {
-    for (let n = 0; listening; n++) {
+  async function submitJobs(): Promise<void> {
+    for (let n = 0; isListening; n++) {
       const command = ['true', 'exit 3', 'sleep 0.1', 'echo hello'][n % 4];
       await callerOf(server.url, token)
         .submit('/jobs/hpc_one/', { command, title: `job ${n}`, runtime: '0.1' })
@@ -64,11 +64,11 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
     }
   }
 
-  const idOf = (json: string | undefined) => (json === undefined ? 0 : Number(/^\{"id":(\d+)/.exec(json)?.[1]));
+  const parseEventId = (json: string | undefined) => (json === undefined ? 0 : Number(/^\{"id":(\d+)/.exec(json)?.[1]));
 
-  /** Goes on where the last whole frame ended, and is cut off anywhere, even inside a frame. */
-  async function listenForAMoment(): Promise<void> {
-    const headers = { 'last-event-id': String(idOf(streamed.at(-1))) };
+  /** Resumes after the last complete frame, and disconnects at a random time, even inside a frame. */
+  async function listenBriefly(): Promise<void> {
+    const headers = { 'last-event-id': String(parseEventId(streamed.at(-1))) };
     const stream = await openEventStream(server.url, token, { headers }).catch(() => null);
     if (stream === null) return;
     await sleep(Math.random() ** 2 * 150);
@@ -77,33 +77,33 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
     streamed.push(...stream.frames().flatMap(({ data: json }) => (json === undefined ? [] : [json])));
   }
 
-  /** The same by long polling, which is given up at random as well. */
-  async function pollMeanwhile(): Promise<void> {
-    while (listening) {
-      const patience = AbortSignal.timeout(Math.ceil(20 + Math.random() * 200));
-      await poll(patience).catch(() => sleep(10));
+  /** Long polling that is aborted at random times. */
+  async function pollEvents(): Promise<void> {
+    while (isListening) {
+      const signal = AbortSignal.timeout(Math.ceil(20 + Math.random() * 200));
+      await poll(signal).catch(() => sleep(10));
     }
   }
 
   async function poll(signal: AbortSignal | null): Promise<void> {
-    const query = `?after=${idOf(polled.at(-1))}&wait=1&limit=7`;
+    const query = `?after=${parseEventId(polled.at(-1))}&wait=1&limit=7`;
     const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
     const response = await fetch(`${server.url}/events/${query}`, { headers, signal });
     const text = await response.text();
     assert.equal(response.status, 200, text);
     const { events } = JSON.parse(text) as { events: { id: number }[] };
-    // The bytes count: what is put together again from the parsed events would hide a difference.
+    // Compares the raw JSON text: serialising the parsed events again could hide a difference.
     let rest = text.slice('{"events":['.length);
     for (const event of events) {
-      const json = stored[event.id - 1] ?? wholeObject(rest);
+      const json = stored[event.id - 1] ?? firstObject(rest);
       assert.ok(rest.startsWith(json));
       polled.push(json);
       rest = rest.slice(json.length + 1);
     }
   }
 
-  async function hearTheRest(): Promise<void> {
-    const headers = { 'last-event-id': String(idOf(streamed.at(-1))) };
+  async function receiveTheRest(): Promise<void> {
+    const headers = { 'last-event-id': String(parseEventId(streamed.at(-1))) };
     const stream = await openEventStream(server.url, token, { headers });
     await stream.waitForEvents(stored.length - streamed.length);
     streamed.push(...stream.frames().flatMap(({ data: json }) => (json === undefined ? [] : [json])));
@@ -111,45 +111,45 @@ describe(`a listener whose connection drops ${drops} times, and whose server is 
     while (polled.length < stored.length) await poll(null);
   }
 
-  test('there was something to tell', () => {
+  test('there were enough jobs and events', () => {
     assert.ok(jobs.length > 20, `${jobs.length} jobs`);
-    // Accepted, queued, running, ended; one that is over before anybody looks was never seen running.
+    // Accepted, queued, running, ended. A job that ends between two polls is never seen running.
     assert.ok(stored.length >= 3 * jobs.length, `${stored.length} events of ${jobs.length} jobs`);
   });
 
-  for (const [way, heard] of [
+  for (const [method, received] of [
     ['the stream', streamed],
     ['long polling', polled],
   ] as const) {
-    test(`${way} told every event that is in the books: none is missing, none came twice, all in their order`, () => {
+    test(`${method} delivered every stored event exactly once and in order`, () => {
       assert.deepEqual(
-        heard.map(idOf),
+        received.map(parseEventId),
         stored.map((_json, index) => index + 1),
       );
-      assert.deepEqual(heard, stored);
+      assert.deepEqual(received, stored);
     });
   }
 
-  test('every job that there is was told from its acceptance to its end', () => {
+  test('the events of every job begin with its acceptance and end with its end', () => {
     for (const job of jobs) {
-      const told = streamed.filter((json) => json.includes(`"job_id":"${job.job_id}","stage"`));
-      const types = told.map((json) => /"type":"([\w.]+)"/.exec(json)?.[1]);
+      const ofJob = streamed.filter((json) => json.includes(`"job_id":"${job.job_id}","stage"`));
+      const types = ofJob.map((json) => /"type":"([\w.]+)"/.exec(json)?.[1]);
       assert.deepEqual([types[0], types.at(-1)], ['job.accepted', 'job.ended'], types.join(' '));
       assert.equal(new Set(types).size, types.length);
     }
   });
 });
 
-/** The text of the object that a text begins with. */
-function wholeObject(text: string): string {
+/** Returns the JSON object at the start of a text. */
+function firstObject(text: string): string {
   let depth = 0;
-  let quoted = false;
+  let inString = false;
   for (let at = 0; at < text.length; at++) {
     const character = text[at];
-    if (quoted && character === '\\') at++;
-    else if (character === '"') quoted = !quoted;
-    else if (!quoted && character === '{') depth++;
-    else if (!quoted && character === '}' && --depth === 0) return text.slice(0, at + 1);
+    if (inString && character === '\\') at++;
+    else if (character === '"') inString = !inString;
+    else if (!inString && character === '{') depth++;
+    else if (!inString && character === '}' && --depth === 0) return text.slice(0, at + 1);
   }
-  throw new Error('no whole object');
+  throw new Error('incomplete JSON object');
 }

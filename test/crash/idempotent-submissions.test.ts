@@ -12,29 +12,29 @@ import { zipOf } from '../support/zip.ts';
 
 const rounds = 10;
 const clients = 4;
-const livesMs = 600;
-/** Between two tries of a client: each of its jobs is a process on this machine. */
-const everyMs = 60;
+const maxLifetimeMs = 600;
+/** Delay between the submissions of a client: each of its jobs is a process on this machine. */
+const submitIntervalMs = 60;
 
-describe('clients that repeat their submissions under their keys, while the server is killed at random', () => {
+describe('idempotent submissions to a server that is killed at random times', () => {
   const data = join(mkdtempSync(join(tmpdir(), 'bursar-once-')), 'data');
   const answers = new Map<string, Answer<Job>>();
-  let tries = 0;
+  let attempts = 0;
   let server: ServerProcess;
-  let over = false;
+  let isOver = false;
   let jobs: Job[] = [];
 
-  /** Submits one job after the other, each under a key of its own and as often as it takes to be answered. */
-  async function client(name: string, token: string, zip: Uint8Array): Promise<void> {
-    for (let number = 0; !over; number++) {
+  /** Submits jobs one after the other, each with its own key, and repeats each until it is answered. */
+  async function runClient(name: string, token: string, zip: Uint8Array): Promise<void> {
+    for (let number = 0; !isOver; number++) {
       const key = `${name}-${number}`;
-      for (let answered = false; !answered; ) {
-        tries += 1;
+      for (let isAnswered = false; !isAnswered; ) {
+        attempts += 1;
         const answer = await submit(key, token, zip).catch(() => null);
-        answered = answer?.status === 201;
-        if (answered) answers.set(key, answer as Answer<Job>);
+        isAnswered = answer?.status === 201;
+        if (isAnswered) answers.set(key, answer as Answer<Job>);
         else if (answer !== null) assert.ok([409, 503].includes(answer.status), answer.text);
-        await sleep(everyMs);
+        await sleep(submitIntervalMs);
       }
     }
   }
@@ -55,16 +55,16 @@ describe('clients that repeat their submissions under their keys, while the serv
     server = await spawnServer({ data });
     const { userToken } = server;
     const zip = await zipOf({ input: 'x'.repeat(10_000) });
-    const running = Array.from({ length: clients }, (_, index) => client(`c${index}`, userToken, zip));
+    const running = Array.from({ length: clients }, (_, index) => runClient(`c${index}`, userToken, zip));
     for (let round = 0; round < rounds; round++) {
-      await sleep(Math.random() * livesMs);
+      await sleep(Math.random() * maxLifetimeMs);
       await server.kill();
       server = await spawnServer({ data });
     }
-    over = true;
+    isOver = true;
     await Promise.all(running);
     const me = callerOf(server.url, userToken);
-    // Who asks once more, long after, is told the same.
+    // A late repetition gets the same answer.
     const [[key, first] = []] = answers;
     assert.ok(key && first);
     assert.equal((await submit(key, userToken, zip)).text, first.text);
@@ -76,21 +76,21 @@ describe('clients that repeat their submissions under their keys, while the serv
     rmSync(join(data, '..'), { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
   });
 
-  test('are answered, and had to repeat some', () => {
+  test('are all answered, some after repetitions', () => {
     assert.ok(answers.size > 0);
-    assert.ok(tries > answers.size);
+    assert.ok(attempts > answers.size);
   });
 
-  test('have exactly one job a key', () => {
+  test('create exactly one job for each key', () => {
     assert.deepEqual(jobs.map((job) => job.title).sort(), [...answers.keys()].sort());
   });
 
-  test('were told the job that there is', () => {
+  test('are answered with the stored job', () => {
     const ids = new Map(jobs.map((job) => [job.title, job.job_id]));
     for (const [key, { body }] of answers) assert.equal(body.job_id, ids.get(key));
   });
 
-  test('leave no key that is held, and books that balance', async () => {
+  test('leave no key in progress, and a ledger that balances', async () => {
     await withDatabase(data, async (db) => {
       assert.deepEqual(await db.selectFrom('idempotency').select('key').where('response', '=', '').execute(), []);
       assert.deepEqual((await verifyLedger(db)).problems, []);

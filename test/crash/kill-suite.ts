@@ -20,14 +20,14 @@ import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
 const shipped = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
 
-/** Runs once for each kill: submits until the server is gone. What was answered with 201 is noted. */
+/** Submits jobs until the server is killed. Returns the titles of the accepted jobs. */
 async function submitUntilKilled(
   url: string,
   token: string,
-  marks: string,
+  runsFolder: string,
   name: string,
   zips: readonly Uint8Array[],
-  everyMs: number,
+  intervalMs: number,
   onAccepted: () => void,
 ) {
   const me = callerOf(url, token);
@@ -35,7 +35,9 @@ async function submitUntilKilled(
   for (let i = 0; ; i++) {
     const title = `${name}-${i}`;
     const withZip = i % 2 === 0;
-    const command = withZip ? `sbatch run.sh ${marks}/${title}` : `echo ran >> ${marks}/${title}; sleep 0.0${i % 5}`;
+    const command = withZip
+      ? `sbatch run.sh ${runsFolder}/${title}`
+      : `echo ran >> ${runsFolder}/${title}; sleep 0.0${i % 5}`;
     const payload = { command, title, runtime: '0.1' };
     const zip = withZip ? zips[(i / 2) % zips.length] : undefined;
     const answer = await me.submit('/jobs/hpc_one/', payload, zip).catch(() => null);
@@ -44,65 +46,72 @@ async function submitUntilKilled(
       accepted.push(title);
       onAccepted();
     } else assert.equal(answer.status, 503, answer.text);
-    await sleep(everyMs);
+    await sleep(intervalMs);
   }
 }
 
 export interface KillOptions {
   rounds: number;
   clients: number;
-  /** How long a client waits between two submissions. */
+  /** Delay between two submissions of a client. */
   submitIntervalMs: number;
-  /** How long a server lives at the most. */
+  /** The server is killed after a random time up to this. */
   maxLifetimeMs: number;
-  /** Reasons of failures that are the system's own, and right for a job that ran. */
+  /** Failure reasons that are caused by the system itself and are correct for a job that ran. */
   acceptedReasons?: RegExp;
-  /** Which systems there are; the shipped ones otherwise. */
+  /** The configuration; the shipped one by default. */
   config?: () => Record<string, unknown>;
-  /** What else happens while a server lives, and must be over before the next one starts. */
+  /** Another fault to inject while the server runs. It ends before the next server starts. */
   disturb?: (round: number) => Promise<void>;
-  /** Called before anything else, and after all. */
   before?: () => Promise<void>;
   after?: () => Promise<void>;
 }
 
-/** Kills a real server again and again in the middle of submissions, and looks what has become of the jobs. */
+/** Kills a real server repeatedly during submissions, then checks every job. */
 export function testKilledServer(title: string, options: KillOptions): void {
-  const { rounds, clients, maxLifetimeMs: livesMs, submitIntervalMs: everyMs } = options;
+  const { rounds, clients, maxLifetimeMs, submitIntervalMs } = options;
   describe(title, () => {
     const folder = mkdtempSync(join(tmpdir(), 'bursar-crash-'));
     const data = join(folder, 'data');
-    const marks = join(folder, 'marks');
+    const runsFolder = join(folder, 'runs');
     const accepted: string[] = [];
     let server: ServerProcess;
     let jobs: Job[] = [];
-    const log = join(folder, 'server.log');
+    const logFile = join(folder, 'server.log');
     let ends: { job_id: string; title: string; outcome: string | null; reason: string | null }[] = [];
 
     before(async () => {
       await options.before?.();
-      mkdirSync(marks);
+      mkdirSync(runsFolder);
       const script = '#!/bin/sh\necho ran >> "$1"\n';
-      // A small one is kept with its job, a larger one in the spool.
+      // The small zip is stored in the database, the large one in the spool.
       const zips = [
         await makeZip({ 'run.sh': script }),
         await makeZip({ 'run.sh': script, 'data.bin': randomBytes(maxInMemoryBytes) }),
       ];
-      const start = () => spawnServer({ data, logFile: log, ...(options.config ? { config: options.config() } : {}) });
+      const start = () => spawnServer({ data, logFile, ...(options.config ? { config: options.config() } : {}) });
       server = await start();
       const { userToken } = server;
       for (let round = 0; round < rounds; round++) {
         const { promise: firstAccepted, resolve: onAccepted } = Promise.withResolvers<void>();
         const submitting = Array.from({ length: clients }, (_, client) =>
-          submitUntilKilled(server.url, userToken, marks, `r${round}-c${client}`, zips, everyMs, onAccepted),
+          submitUntilKilled(
+            server.url,
+            userToken,
+            runsFolder,
+            `r${round}-c${client}`,
+            zips,
+            submitIntervalMs,
+            onAccepted,
+          ),
         );
-        const disturbed = options.disturb?.(round);
-        // However slow the machine is, every other server gets as far as to accept a job.
+        const disturbance = options.disturb?.(round);
+        // In every other round the server accepts at least one job, however slow the machine is.
         if (round % 2 === 1) await firstAccepted;
-        await sleep(Math.random() * livesMs);
+        await sleep(Math.random() * maxLifetimeMs);
         await server.kill();
         accepted.push(...(await Promise.all(submitting)).flat());
-        await disturbed;
+        await disturbance;
         server = await start();
       }
       const me = callerOf(server.url, userToken);
@@ -121,7 +130,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
       rmSync(`${data}.yaml`, { force: true });
     });
 
-    test('has accepted jobs in spite of it', () => {
+    test('accepted jobs between the kills', () => {
       assert.ok(accepted.length >= Math.floor(rounds / 2), `only ${accepted.length} jobs in ${rounds} rounds`);
     });
 
@@ -135,26 +144,29 @@ export function testKilledServer(title: string, options: KillOptions): void {
 
     test('ran every job exactly once', () => {
       const runs = Object.fromEntries(
-        readdirSync(marks).map((title) => [title, readFileSync(join(marks, title), 'utf8').trim().split('\n').length]),
+        readdirSync(runsFolder).map((title) => [
+          title,
+          readFileSync(join(runsFolder, title), 'utf8').trim().split('\n').length,
+        ]),
       );
       assert.deepEqual(runs, Object.fromEntries(jobs.map((job) => [job.title, 1])));
     });
 
-    test('brought every job to its right end', () => {
+    test('gave every job its correct outcome', () => {
       assert.deepEqual(
         jobs.filter((job) => job.end_date === null),
         [],
       );
       const failed = ends.filter(({ outcome }) => outcome !== 'succeeded');
       for (const { title, reason } of failed) console.log(`${title}: ${reason}`);
-      const wrong = failed.filter(({ reason }) => !options.acceptedReasons?.test(reason ?? ''));
-      // What the servers said of them tells more than what became of them.
-      for (const line of readFileSync(log, 'utf8').split('\n'))
-        if (wrong.some(({ job_id }) => line.includes(job_id))) console.log(line);
-      assert.deepEqual(wrong, []);
+      const unexpected = failed.filter(({ reason }) => !options.acceptedReasons?.test(reason ?? ''));
+      // Prints the log lines of the unexpected failures.
+      for (const line of readFileSync(logFile, 'utf8').split('\n'))
+        if (unexpected.some(({ job_id }) => line.includes(job_id))) console.log(line);
+      assert.deepEqual(unexpected, []);
     });
 
-    test('left nothing behind: no zip, no record of an engine, one workspace a job', async () => {
+    test('left no zip and no engine record, and one workspace for each job', async () => {
       assert.deepEqual(await queryDatabase(data, 'select job from inputs', []), []);
       assert.deepEqual(readdirSync(join(data, 'spool', 'incoming')), []);
       assert.deepEqual(
@@ -171,17 +183,17 @@ export function testKilledServer(title: string, options: KillOptions): void {
       assert.deepEqual(readdirSync(join(data, 'workspaces')).sort(), jobs.map((job) => job.job_id).sort());
     });
 
-    test('kept books that balance, and public JSON that tells what the rows tell', async () => {
+    test('kept a balanced ledger, and public JSON that matches the job rows', async () => {
       const db = connectDatabase(databaseOf(data), data);
       try {
         assert.deepEqual((await verifyLedger(db)).problems, []);
         const systems = toHpcSystems(validateConfig(options.config?.() ?? shipped, 'test'));
         for (const row of await db.selectFrom('jobs').selectAll().execute()) {
-          const words = systems.get(row.hpc)?.stages;
-          assert.ok(words);
+          const stages = systems.get(row.hpc)?.stages;
+          assert.ok(stages);
           const { public_json: json, title, stage, terminal, failed } = row;
-          const shown = { json, title, stage, isTerminal: terminal === 1, isFailure: failed === 1 };
-          assert.deepEqual(shown, publicJob(toJobRecord(row), words));
+          const stored = { json, title, stage, isTerminal: terminal === 1, isFailure: failed === 1 };
+          assert.deepEqual(stored, publicJob(toJobRecord(row), stages));
         }
       } finally {
         await db.destroy();

@@ -1,6 +1,6 @@
 import { testKilledServer } from './kill-suite.ts';
 
-testKilledServer('a server that is killed again and again in the middle of submissions', {
+testKilledServer('a server that is killed repeatedly during submissions', {
   rounds: 15,
   clients: 3,
   maxLifetimeMs: 500,

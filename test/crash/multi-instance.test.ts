@@ -19,24 +19,24 @@ const rounds = 14;
 const clients = 3;
 const leaseSeconds = 1;
 
-/** Who wrote a change of a job's state, and who had its system at that very moment. */
-const witness = `
-  create table witness (number bigint generated always as identity, writer text, holder text, term bigint);
-  create function bear_witness() returns trigger language plpgsql as $$
+/** Records, for each change of a job's state, the writer and the lease holder at that moment. */
+const createStateLog = `
+  create table state_log (number bigint generated always as identity, writer text, holder text, term bigint);
+  create function log_state() returns trigger language plpgsql as $$
     begin
-      insert into witness (writer, holder, term)
+      insert into state_log (writer, holder, term)
         select current_setting('application_name'), holder, term from leases where name = 'system ' || new.hpc;
       return new;
     end $$;
-  create trigger bear_witness after update of state on jobs for each row
-    when (old.state is distinct from new.state) execute function bear_witness()`;
+  create trigger log_state after update of state on jobs for each row
+    when (old.state is distinct from new.state) execute function log_state()`;
 
-describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at random', () => {
+describe('three instances with one PostgreSQL and one Slurm, killed and suspended at random', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-several-'));
   const data = join(folder, 'data');
-  const marks = join(folder, 'marks');
+  const runsFolder = join(folder, 'runs');
   const accepted: string[] = [];
-  const unclean: string[] = [];
+  const unexpectedAnswers: string[] = [];
   const servers: ServerProcess[] = [];
   let postgres: TestPostgres;
   let cluster: SlurmCluster;
@@ -47,17 +47,17 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
     return await spawnServer({ data, config, env: { BURSAR_DATABASE_URL: postgres.url('bursar') } });
   };
 
-  /** Submits to whichever answers; an answer that is neither a job nor a request to come again is noted. */
+  /** Submits to the instances in turn. Records every answer that is neither a job nor a 503 with Retry-After. */
   async function submitUntil(
-    over: AbortSignal,
+    signal: AbortSignal,
     token: string,
     name: string,
     zips: readonly Uint8Array[],
   ): Promise<void> {
-    for (let n = 0; !over.aborted; n++) {
+    for (let n = 0; !signal.aborted; n++) {
       const title = `${name}-${n}`;
       const server = servers[(n + name.length) % servers.length];
-      const command = n % 2 === 0 ? `sbatch run.sh ${marks}/${title}` : `echo ran >> ${marks}/${title}`;
+      const command = n % 2 === 0 ? `sbatch run.sh ${runsFolder}/${title}` : `echo ran >> ${runsFolder}/${title}`;
       const me = callerOf(server?.url ?? '', token);
       const submission = me.submit(
         '/jobs/hpc_one/',
@@ -67,13 +67,13 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
       const answer = await submission.catch(() => null);
       if (answer?.status === 201) accepted.push(title);
       else if (answer !== null && !(answer.status === 503 && answer.headers.has('retry-after'))) {
-        unclean.push(answer.text);
+        unexpectedAnswers.push(answer.text);
       }
       await sleep(500);
     }
   }
 
-  /** One of them is killed and replaced, or stopped for longer than a lease. In the middle the database is restarted. */
+  /** Kills and replaces an instance, or suspends it for longer than a lease. Once, restarts the database instead. */
   async function disturb(round: number): Promise<void> {
     if (round === Math.floor(rounds / 2)) {
       await postgres.stop('SIGINT');
@@ -95,28 +95,28 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
   }
 
   before(async () => {
-    mkdirSync(marks);
+    mkdirSync(runsFolder);
     cluster = await startCluster({ nodes: 2 });
     postgres = await startPostgres({ durable: true });
     await postgres.database('bursar');
     const first = await start();
     servers.push(first, await start(), await start());
-    await postgres.query('bursar', witness);
+    await postgres.query('bursar', createStateLog);
     const script = '#!/bin/sh\necho ran >> "$1"\n';
-    // A small one is kept with its job, a larger one in the spool.
+    // The small zip is stored in the database, the large one in the spool.
     const zips = [
       await zipOf({ 'run.sh': script }),
       await zipOf({ 'run.sh': script, 'data.bin': randomBytes(maxInMemoryBytes) }),
     ];
-    const over = new AbortController();
+    const stopSubmitting = new AbortController();
     const submitting = Array.from({ length: clients }, (_, client) =>
-      submitUntil(over.signal, first.userToken, `c${'x'.repeat(client)}`, zips),
+      submitUntil(stopSubmitting.signal, first.userToken, `c${'x'.repeat(client)}`, zips),
     );
     for (let round = 0; round < rounds; round++) {
       await sleep(Math.random() * 1500);
       await disturb(round);
     }
-    over.abort();
+    stopSubmitting.abort();
     await Promise.all(submitting);
     const me = callerOf(servers[0]?.url ?? '', first.userToken);
     const listed = (await me.get<Job[]>('/jobs/')).body;
@@ -129,12 +129,12 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
     rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
   });
 
-  test('callers got jobs, or were asked to come again, and nothing else', () => {
-    assert.deepEqual(unclean, []);
+  test('every answer was a job or a 503 with Retry-After', () => {
+    assert.deepEqual(unexpectedAnswers, []);
     assert.ok(accepted.length >= rounds / 2, `only ${accepted.length} jobs`);
   });
 
-  test('no job that was answered with 201 is lost', () => {
+  test('lost no job that was answered with 201', () => {
     const titles = new Set(jobs.map((job) => job.title));
     assert.deepEqual(
       accepted.filter((title) => !titles.has(title)),
@@ -142,9 +142,12 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
     );
   });
 
-  test('every job ran exactly once, and came to its right end', () => {
+  test('ran every job exactly once, and all succeeded', () => {
     const runs = Object.fromEntries(
-      readdirSync(marks).map((title) => [title, readFileSync(join(marks, title), 'utf8').trim().split('\n').length]),
+      readdirSync(runsFolder).map((title) => [
+        title,
+        readFileSync(join(runsFolder, title), 'utf8').trim().split('\n').length,
+      ]),
     );
     assert.deepEqual(runs, Object.fromEntries(jobs.map((job) => [job.title, 1])));
     assert.deepEqual(
@@ -153,27 +156,27 @@ describe('three Bursars on one PostgreSQL and one Slurm, killed and stopped at r
     );
   });
 
-  test('only who had the system at that moment ever moved a job on, and the system changed hands', async () => {
+  test('only the current lease holder changed job states, and the lease changed hands', async () => {
     const rows = await postgres.query<{ writer: string; holder: string; term: number }>(
       'bursar',
-      'select writer, holder, term from witness order by number',
+      'select writer, holder, term from state_log order by number',
     );
-    const nameOf = (holder: string) => {
+    const applicationName = (holder: string) => {
       const [, pid] = holder.split('/');
       return `bursar ${hostname()} ${pid}`.slice(0, 63);
     };
     assert.deepEqual(
-      rows.filter(({ writer, holder }) => writer !== nameOf(holder)),
+      rows.filter(({ writer, holder }) => writer !== applicationName(holder)),
       [],
     );
     assert.ok(rows.length >= jobs.length * 2);
     assert.ok(new Set(rows.map(({ term }) => term)).size > 2);
   });
 
-  test('nothing is left behind, and the books balance', async () => {
-    // A zip that came in just before a kill has no job. It could be another one's fresh one, so it stays for an hour.
-    const known = new Set(jobs.map((job) => `${job.job_id}.zip`));
-    const zips = () => readdirSync(join(data, 'spool')).filter((name) => known.has(name));
+  test('left no zip and no extra workspace, and a ledger that balances', async () => {
+    // A zip that was uploaded just before a kill has no job. It could be another instance's new upload, so it stays for an hour.
+    const jobZips = new Set(jobs.map((job) => `${job.job_id}.zip`));
+    const zips = () => readdirSync(join(data, 'spool')).filter((name) => jobZips.has(name));
     await until('no zip of a job is left', () => zips().length === 0 || undefined);
     assert.deepEqual(readdirSync(join(data, 'workspaces')).sort(), jobs.map((job) => job.job_id).sort());
     const [server] = servers;

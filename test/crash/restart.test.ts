@@ -15,10 +15,10 @@ async function until(what: string, condition: () => boolean | Promise<boolean>):
     if (await condition()) return;
     await sleep(50);
   }
-  throw new Error(`it did not come to pass: ${what}`);
+  throw new Error(`timed out: ${what}`);
 }
 
-describe('a restart', () => {
+describe('server restart', () => {
   let folder: string;
   let data: string;
   let server: ServerProcess;
@@ -41,17 +41,20 @@ describe('a restart', () => {
     return { go, runs, command: `echo ran >> ${runs}; until [ -e ${go} ]; do sleep 0.1; done; echo done` };
   };
 
-  for (const end of ['SIGTERM', 'SIGKILL'] as const) {
-    test(`by ${end} leaves a running job running, and finds it again`, async () => {
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    test(`after ${signal} keeps a running job running, and finds it again`, async () => {
       const { go, runs, command } = waitingJob();
       const job = (await callerOf(server.url, token).submit('/jobs/hpc_one/', { command })).body;
       await until('the job runs', () => existsSync(runs));
-      if (end === 'SIGTERM') assert.equal(await server.stop(), 0);
+      if (signal === 'SIGTERM') assert.equal(await server.stop(), 0);
       else await server.kill();
 
       server = await spawnServer({ data });
       const me = callerOf(server.url, token);
-      await until('it shows as running', async () => (await me.get<Job[]>('/jobs/')).body[0]?.stage === 'RUNNING');
+      await until(
+        'the job is shown as running',
+        async () => (await me.get<Job[]>('/jobs/')).body[0]?.stage === 'RUNNING',
+      );
       writeFileSync(go, '');
       const finished = await me.finished(job);
       assert.equal(finished.stage, 'SUCCESSFUL');
@@ -60,14 +63,14 @@ describe('a restart', () => {
     });
   }
 
-  test('finds a job that ended while no server was there, and settles it', async () => {
+  test('settles a job that ended while no server was running', async () => {
     const { go, runs, command } = waitingJob();
     const before = await callerOf(server.url, token).quota('hpc_one', 'proj_hpc_one_01');
     const job = (await callerOf(server.url, token).submit('/jobs/hpc_one/', { command })).body;
     await until('the job runs', () => existsSync(runs));
     await server.kill();
     writeFileSync(go, '');
-    await until('the job is over', () => existsSync(join(data, 'engines', 'hpc_one', job.job_id, 'exit.json')));
+    await until('the job has ended', () => existsSync(join(data, 'engines', 'hpc_one', job.job_id, 'exit.json')));
 
     server = await spawnServer({ data });
     const me = callerOf(server.url, token);
@@ -76,8 +79,8 @@ describe('a restart', () => {
     assert.ok(after.time_left < before.time_left && after.time_left > before.time_left - 3600);
   });
 
-  test('SIGTERM lets an upload that is under way finish and be answered', async () => {
-    // So large that its first half is not held in memory, and is seen to arrive.
+  test('after SIGTERM an upload in progress finishes and is answered', async () => {
+    // So large that its first half is written to the spool, where the test can see it.
     const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': randomBytes(200_000) });
     const upload = request(`${server.url}/jobs/hpc_one/`, {
       method: 'POST',
@@ -93,9 +96,9 @@ describe('a restart', () => {
       upload.on('error', reject);
     });
     upload.write(zip.subarray(0, 100_000));
-    await until('the upload has begun', () => readIncoming(data) > 0);
+    await until('the upload has started', () => countIncoming(data) > 0);
     const stopped = server.stop();
-    await until('it is draining', () => server.log().includes('stopping'));
+    await until('the server is stopping', () => server.log().includes('stopping'));
     upload.end(zip.subarray(100_000));
     assert.equal(await answered, 201);
     assert.equal(await stopped, 0);
@@ -107,7 +110,7 @@ describe('a restart', () => {
     assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
   });
 
-  test('SIGKILL during an upload leaves neither a job nor a file', async () => {
+  test('after SIGKILL during an upload there is neither a job nor a file', async () => {
     const upload = request(`${server.url}/jobs/hpc_one/`, {
       method: 'POST',
       headers: {
@@ -118,17 +121,17 @@ describe('a restart', () => {
       },
     });
     upload.on('error', () => undefined);
-    // More than is held in memory.
+    // More than is buffered in memory.
     upload.write(Buffer.alloc(100_000));
-    await until('the upload has begun', () => readIncoming(data) > 0);
+    await until('the upload has started', () => countIncoming(data) > 0);
     await server.kill();
 
     server = await spawnServer({ data });
-    assert.equal(readIncoming(data), 0);
+    assert.equal(countIncoming(data), 0);
     assert.deepEqual((await callerOf(server.url, token).get('/jobs/')).body, []);
   });
 });
 
-function readIncoming(data: string): number {
+function countIncoming(data: string): number {
   return readdirSync(join(data, 'spool', 'incoming')).length;
 }

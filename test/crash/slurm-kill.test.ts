@@ -5,7 +5,7 @@ import { testKilledServer } from './kill-suite.ts';
 
 let cluster: SlurmCluster;
 
-/** In every sixth round the controller has its own accident: it is killed, or stalls for longer than a server lives. */
+/** In every sixth round the controller is killed, or paused for longer than the lifetime of a server. */
 async function disturbController(round: number): Promise<void> {
   if (round % 6 !== 5) return;
   await sleep(Math.random() * 300);
@@ -19,12 +19,12 @@ async function disturbController(round: number): Promise<void> {
   }
 }
 
-testKilledServer('a server in front of Slurm that is killed again and again, the controller too', {
+testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {
   rounds: 60,
   clients: 2,
   maxLifetimeMs: 1000,
   submitIntervalMs: 300,
-  // A controller that is killed can forget that a job has run: it gives it up, or starts it again.
+  // A killed controller can forget that a job has run: it gives up the job, or starts it again.
   acceptedReasons: /^a node of the job failed|^Slurm started the job a second time/,
   config: () => slurmConfig(cluster),
   disturb: disturbController,

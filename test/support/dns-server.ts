@@ -3,63 +3,63 @@ import type { AddressInfo } from 'node:net';
 import { isIPv6 } from 'node:net';
 
 export interface DnsServer {
-  /** As it is configured: `address:port`. */
+  /** As in the configuration: `address:port`. */
   address: string;
-  /** The names that were asked for, with their types, such as `A one.test`. */
+  /** The received queries: type and name, such as `A one.test`. */
   queries: string[];
   close(): Promise<void>;
 }
 
 const types: Record<number, string> = { 1: 'A', 28: 'AAAA' };
 
-/** A real name server, for names of the test's own: `addressesOf` says what a name leads to each time it is asked. */
-export async function startDnsServer(addressesOf: (name: string, type: string) => string[]): Promise<DnsServer> {
+/** Starts a real name server. It calls `resolve` for every query; an empty result is answered with NXDOMAIN. */
+export async function startDnsServer(resolve: (name: string, type: string) => string[]): Promise<DnsServer> {
   const socket = createSocket('udp4');
   const asked: string[] = [];
   socket.on('message', (query, peer) => {
-    const { name, end } = readName(query);
+    const { name, end } = parseName(query);
     const type = types[query.readUInt16BE(end)] ?? '';
     asked.push(`${type} ${name}`);
-    const found = addressesOf(name, type).filter((address) => isIPv6(address) === (type === 'AAAA'));
-    socket.send(response(query.subarray(0, end + 4), found), peer.port, peer.address);
+    const addresses = resolve(name, type).filter((address) => isIPv6(address) === (type === 'AAAA'));
+    socket.send(toResponse(query.subarray(0, end + 4), addresses), peer.port, peer.address);
   });
-  await new Promise<void>((resolve) => {
-    socket.bind(0, '127.0.0.1', resolve);
+  await new Promise<void>((bound) => {
+    socket.bind(0, '127.0.0.1', bound);
   });
   return {
     address: `127.0.0.1:${(socket.address() as AddressInfo).port}`,
     queries: asked,
     close: () =>
-      new Promise((resolve) => {
-        socket.close(() => resolve());
+      new Promise((closed) => {
+        socket.close(() => closed());
       }),
   };
 }
 
-/** The name of the one question, and where its type begins. */
-function readName(query: Buffer): { name: string; end: number } {
+/** Returns the name of the first question, and the offset of its type. */
+function parseName(query: Buffer): { name: string; end: number } {
   const labels: string[] = [];
-  let at = 12;
-  for (let length = query[at] ?? 0; length > 0; length = query[at] ?? 0) {
-    labels.push(query.toString('latin1', at + 1, at + 1 + length));
-    at += 1 + length;
+  let offset = 12;
+  for (let length = query[offset] ?? 0; length > 0; length = query[offset] ?? 0) {
+    labels.push(query.toString('latin1', offset + 1, offset + 1 + length));
+    offset += 1 + length;
   }
-  return { name: labels.join('.').toLowerCase(), end: at + 1 };
+  return { name: labels.join('.').toLowerCase(), end: offset + 1 };
 }
 
-function response(question: Buffer, addresses: string[]): Buffer {
-  const head = Buffer.from(question.subarray(0, 12));
-  // An answer, recursion available; no error, or no such name.
-  head.writeUInt16BE(addresses.length > 0 ? 0x8180 : 0x8183, 2);
-  head.writeUInt16BE(addresses.length, 6);
-  head.writeUInt32BE(0, 8);
-  return Buffer.concat([head, question.subarray(12), ...addresses.map(record)]);
+function toResponse(question: Buffer, addresses: string[]): Buffer {
+  const header = Buffer.from(question.subarray(0, 12));
+  // Flags: response, recursion available; NOERROR or NXDOMAIN.
+  header.writeUInt16BE(addresses.length > 0 ? 0x8180 : 0x8183, 2);
+  header.writeUInt16BE(addresses.length, 6);
+  header.writeUInt32BE(0, 8);
+  return Buffer.concat([header, question.subarray(12), ...addresses.map(toRecord)]);
 }
 
-function record(address: string): Buffer {
-  const bytes = isIPv6(address) ? sixteenBytes(address) : Buffer.from(address.split('.').map(Number));
+function toRecord(address: string): Buffer {
+  const bytes = isIPv6(address) ? toIpv6Bytes(address) : Buffer.from(address.split('.').map(Number));
   const fixed = Buffer.alloc(12);
-  // The name of the question; its type, the internet, to be forgotten at once.
+  // A pointer to the name of the question, the type, class IN, TTL 0.
   fixed.writeUInt16BE(0xc00c, 0);
   fixed.writeUInt16BE(bytes.length === 4 ? 1 : 28, 2);
   fixed.writeUInt16BE(1, 4);
@@ -67,7 +67,7 @@ function record(address: string): Buffer {
   return Buffer.concat([fixed, bytes]);
 }
 
-function sixteenBytes(address: string): Buffer {
+function toIpv6Bytes(address: string): Buffer {
   const [left = '', right = ''] = address.split('::');
   const groups = (part: string) => (part === '' ? [] : part.split(':'));
   const missing = 8 - groups(left).length - groups(right).length;

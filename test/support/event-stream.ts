@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import type { Job } from './api.ts';
 import { until } from './until.ts';
 
-/** An event as it is sent: in a stream, in a page, to a webhook. */
+/** An event as it is sent in a stream, in a page or to a webhook. */
 export interface PublicEvent {
   id: number;
   type: string;
@@ -11,7 +11,7 @@ export interface PublicEvent {
   data: Record<string, unknown>;
 }
 
-/** One frame of a stream, field by field. */
+/** One frame of a stream, by field. */
 export interface Frame {
   id?: string;
   event?: string;
@@ -22,16 +22,16 @@ export interface Frame {
 export interface EventStream {
   status: number;
   headers: NodeJS.Dict<string | string[]>;
-  /** Everything that has arrived, as it stands. */
+  /** All received text. */
   text(): string;
   frames(): Frame[];
   events(): PublicEvent[];
-  comments(): number;
-  /** Waits for so many events. */
+  commentCount(): number;
+  /** Waits until this many events have been received. */
   waitForEvents(count: number): Promise<PublicEvent[]>;
-  /** Cuts the connection, wherever it stands. */
+  /** Closes the connection at once, even inside a frame. */
   disconnect(): void;
-  /** When the connection has ended, whoever ended it. */
+  /** Resolves when either side has closed the connection. */
   closed: Promise<void>;
 }
 
@@ -40,23 +40,23 @@ export interface StreamOptions {
   headers?: Record<string, string>;
 }
 
-/** A client of server-sent events that hides nothing: real HTTP, a connection of its own, frames as they come. */
+/** Opens a stream of server-sent events over a separate HTTP connection, and exposes the raw frames. */
 export async function openEventStream(url: string, token: string, options: StreamOptions = {}): Promise<EventStream> {
   const { path = '/events/', headers = {} } = options;
   let text = '';
-  const outgoing = request(url + path, {
+  const clientRequest = request(url + path, {
     agent: false,
     headers: { authorization: `Bearer ${token}`, accept: 'text/event-stream', ...headers },
   });
   const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
-    outgoing.once('response', resolve).once('error', reject).end();
+    clientRequest.once('response', resolve).once('error', reject).end();
   });
-  response.setEncoding('utf8').on('data', (part: string) => {
-    text += part;
+  response.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
   });
   response.on('error', () => undefined);
-  outgoing.on('error', () => undefined);
-  const ended = new Promise<void>((resolve) => {
+  clientRequest.on('error', () => undefined);
+  const closed = new Promise<void>((resolve) => {
     response.once('close', resolve);
   });
   const stream: EventStream = {
@@ -65,20 +65,20 @@ export async function openEventStream(url: string, token: string, options: Strea
     text: () => text,
     frames: () => parseFrames(text),
     events: () => stream.frames().flatMap(({ data }) => (data === undefined ? [] : [JSON.parse(data) as PublicEvent])),
-    comments: () => text.split('\n').filter((line) => line.startsWith(':')).length,
+    commentCount: () => text.split('\n').filter((line) => line.startsWith(':')).length,
     waitForEvents: (count) =>
       until(`${count} events in the stream`, () => {
         const events = stream.events();
         return events.length >= count ? events : undefined;
       }),
-    disconnect: () => outgoing.destroy(),
-    closed: ended,
+    disconnect: () => clientRequest.destroy(),
+    closed,
   };
   return stream;
 }
 
-/** What is whole of a stream: a frame that was cut off is none. */
-export function parseFrames(text: string): Frame[] {
+/** Parses the complete frames. An incomplete frame at the end is dropped. */
+function parseFrames(text: string): Frame[] {
   return text
     .split('\n\n')
     .slice(0, -1)

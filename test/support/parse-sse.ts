@@ -4,7 +4,7 @@ export interface SseEvent {
   data: string;
 }
 
-/** What a browser makes of a stream of server-sent events (WHATWG HTML, 9.2.6); what is cut off at its end is dropped. */
+/** Parses server-sent events as a browser does (WHATWG HTML, 9.2.6). An incomplete event at the end is dropped. */
 export function parseSse(text: string): SseEvent[] {
   const events: SseEvent[] = [];
   let id = '';

@@ -5,7 +5,6 @@ import { text } from 'node:stream/consumers';
 import type { PublicEvent } from './event-stream.ts';
 import { until } from './until.ts';
 
-/** A delivery as it arrives. */
 export interface ReceivedRequest {
   method: string;
   path: string;
@@ -13,7 +12,7 @@ export interface ReceivedRequest {
   body: string;
 }
 
-/** How to answer: a status, with a Location where it is a redirect; null for not at all. */
+/** Null means that the request is never answered. */
 export type EndpointResponse = { status: number; location?: string; body?: string } | null;
 
 export interface TestEndpoint {
@@ -21,52 +20,52 @@ export interface TestEndpoint {
   port: number;
   requests: ReceivedRequest[];
   events(): PublicEvent[];
-  /** Decides what is answered from now on. */
-  respondWith(reaction: (request: ReceivedRequest, count: number) => EndpointResponse): void;
-  waitForRequests(count: number, patienceSeconds?: number): Promise<ReceivedRequest[]>;
+  /** Sets the response to later requests. */
+  respondWith(respond: (request: ReceivedRequest, count: number) => EndpointResponse): void;
+  waitForRequests(count: number, timeoutSeconds?: number): Promise<ReceivedRequest[]>;
   close(): Promise<void>;
 }
 
 export interface EndpointOptions {
   host?: string;
   port?: number;
-  /** For https. */
+  /** Serves https with this certificate. */
   tls?: { key: string; cert: string };
 }
 
-/** A real server that webhooks are sent to. It takes everything, until it is told otherwise. */
+/** Starts a real HTTP server for webhooks. It answers 204 until `respondWith` is called. */
 export async function startEndpoint({
   host = '127.0.0.1',
   port = 0,
   tls,
 }: EndpointOptions = {}): Promise<TestEndpoint> {
-  const received: ReceivedRequest[] = [];
-  let reaction: (request: ReceivedRequest, count: number) => EndpointResponse = () => ({ status: 204 });
-  const answer: RequestListener = async (request, response) => {
+  const requests: ReceivedRequest[] = [];
+  let respond: (request: ReceivedRequest, count: number) => EndpointResponse = () => ({ status: 204 });
+  const listener: RequestListener = async (request, response) => {
     const body = await text(request).catch(() => null);
     if (body === null) return;
-    const one = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, body };
-    received.push(one);
-    const told = reaction(one, received.length);
-    if (told === null) return;
-    response.writeHead(told.status, told.location === undefined ? {} : { location: told.location });
-    response.end(told.body);
+    const received = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, body };
+    requests.push(received);
+    const answer = respond(received, requests.length);
+    if (answer === null) return;
+    response.writeHead(answer.status, answer.location === undefined ? {} : { location: answer.location });
+    response.end(answer.body);
   };
-  const server = tls ? createTlsServer(tls, answer) : createServer(answer);
+  const server = tls ? createTlsServer(tls, listener) : createServer(listener);
   await new Promise<void>((resolve) => {
     server.listen(port, host, resolve);
   });
-  const { port: actual } = server.address() as AddressInfo;
+  const { port: boundPort } = server.address() as AddressInfo;
   return {
-    url: `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${actual}`,
-    port: actual,
-    requests: received,
-    events: () => received.map(({ body }) => JSON.parse(body) as PublicEvent),
+    url: `${tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${boundPort}`,
+    port: boundPort,
+    requests,
+    events: () => requests.map(({ body }) => JSON.parse(body) as PublicEvent),
     respondWith: (next) => {
-      reaction = next;
+      respond = next;
     },
-    waitForRequests: (count, patienceSeconds) =>
-      until(`${count} deliveries`, () => (received.length >= count ? received : undefined), patienceSeconds),
+    waitForRequests: (count, timeoutSeconds) =>
+      until(`${count} deliveries`, () => (requests.length >= count ? requests : undefined), timeoutSeconds),
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => {

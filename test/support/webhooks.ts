@@ -15,7 +15,7 @@ export interface Webhook {
   failing_since: string | null;
   disabled_at: string | null;
   disabled_reason: string | null;
-  /** At its creation, and after a rotation. */
+  /** Only in the responses to creation and rotation. */
   secret?: string;
 }
 
@@ -33,23 +33,24 @@ export interface Delivery {
   last_error: string | null;
 }
 
-/** The shipped configuration, with webhooks to this host allowed, and quick to try again. */
-export function webhookConfig(change: Partial<Config['webhooks']> = {}) {
+/** The shipped configuration, with webhooks to this host allowed and short retry delays. */
+export function webhookConfig(overrides: Partial<Config['webhooks']> = {}) {
   const webhooks = {
     allowNetworks: ['127.0.0.0/8'],
     allowHttp: true,
     timeoutSeconds: 2,
     retrySeconds: [0.1, 0.1, 0.2, 0.2],
-    ...change,
+    ...overrides,
   };
   return { ...shippedConfig(), webhooks, events: { checkSeconds: 0.1 } };
 }
 
-const json = { 'content-type': 'application/json' };
+const jsonHeaders = { 'content-type': 'application/json' };
 
 export async function sendJson<T>(caller: Caller, method: string, path: string, body?: unknown): Promise<Answer<T>> {
-  const answer = body === undefined ? caller.send(method, path) : caller.send(method, path, json, JSON.stringify(body));
-  return (await answer) as Answer<T>;
+  const response =
+    body === undefined ? caller.send(method, path) : caller.send(method, path, jsonHeaders, JSON.stringify(body));
+  return (await response) as Answer<T>;
 }
 
 export async function registerWebhook(caller: Caller, url: string, events = ['*']): Promise<Required<Webhook>> {
@@ -66,27 +67,28 @@ export async function listDeliveries(caller: Caller, { id }: Pick<Webhook, 'id'>
   return (await caller.get<Delivery[]>(`/webhooks/${id}/deliveries/`)).body;
 }
 
-/** Sends a test, and answers with what has become of it when nothing more will. */
+/** Requests a test event, and waits until it is delivered or has finally failed. */
 export async function sendTestEvent(
   caller: Caller,
   webhook: Pick<Webhook, 'id'>,
-  patienceSeconds = 60,
+  timeoutSeconds = 60,
 ): Promise<Delivery> {
   const { status, body, text } = await sendJson<Delivery>(caller, 'POST', `/webhooks/${webhook.id}/test/`);
   assert.equal(status, 202, text);
-  return await waitForDelivery(caller, webhook, body, patienceSeconds);
+  return await waitForDelivery(caller, webhook, body, timeoutSeconds);
 }
 
+/** Waits until a delivery is delivered or has finally failed. */
 export async function waitForDelivery(
   caller: Caller,
   webhook: Pick<Webhook, 'id'>,
   delivery: Delivery,
-  patienceSeconds = 60,
+  timeoutSeconds = 60,
 ): Promise<Delivery> {
   const path = `/webhooks/${webhook.id}/deliveries/${delivery.id}/`;
-  const look = async () => {
+  const poll = async () => {
     const { body } = await caller.get<Delivery>(path);
     return body.state === 'pending' ? undefined : body;
   };
-  return await until(`the end of delivery ${delivery.id}`, look, patienceSeconds);
+  return await until(`delivery ${delivery.id} is delivered or has failed`, poll, timeoutSeconds);
 }

@@ -19,11 +19,9 @@ import {
   webhookConfig,
 } from '../support/webhooks.ts';
 
-// What is sent to webhooks: signed as in Standard Webhooks, tried again, listed, sent again.
-
 let server: TestServer;
 let me: Caller;
-const receivers: TestEndpoint[] = [];
+const endpoints: TestEndpoint[] = [];
 
 before(async () => {
   server = await startServer({ config: webhookConfig() });
@@ -31,170 +29,176 @@ before(async () => {
 });
 after(async () => {
   await server.dispose();
-  for (const receiver of receivers) await receiver.close();
+  for (const endpoint of endpoints) await endpoint.close();
 });
 
-async function receiver(): Promise<TestEndpoint> {
-  const one = await startEndpoint();
-  receivers.push(one);
-  return one;
+async function openEndpoint(): Promise<TestEndpoint> {
+  const endpoint = await startEndpoint();
+  endpoints.push(endpoint);
+  return endpoint;
 }
 
-/** Verifies as a receiver would, with the reference library; answers with the event. */
-function verified(webhook: { secret: string }, { headers, body }: TestEndpoint['requests'][number]) {
+/** Verifies a request with the reference library, and returns the event. */
+function verify(webhook: { secret: string }, { headers, body }: TestEndpoint['requests'][number]) {
   return new Reference(webhook.secret).verify(body, headers as Record<string, string>) as { type: string };
 }
 
-describe('a delivery', () => {
-  test('is signed as in Standard Webhooks: the reference library verifies it, and nothing that was changed', async () => {
-    const to = await receiver();
-    const webhook = await registerWebhook(me, `${to.url}/hook?x=1`);
+describe('webhook delivery', () => {
+  test('is signed as in Standard Webhooks: the reference library accepts it, and rejects changed messages', async () => {
+    const endpoint = await openEndpoint();
+    const webhook = await registerWebhook(me, `${endpoint.url}/hook?x=1`);
     assert.match(webhook.secret, /^whsec_[\w+/]{43}=$/);
     const delivery = await sendTestEvent(me, webhook);
     assert.deepEqual([delivery.state, delivery.tries, delivery.last_status], ['delivered', 1, 204]);
-    const [one] = to.requests;
-    assert.ok(one);
-    assert.deepEqual([one.method, one.path, one.headers['content-type']], ['POST', '/hook?x=1', 'application/json']);
-    assert.equal(one.headers['webhook-id'], delivery.message_id);
-    assert.equal(verified(webhook, one).type, 'webhook.test');
-    assert.throws(() => verified(webhook, { ...one, body: `${one.body} ` }));
-    assert.throws(() => verified({ secret: `whsec_${Buffer.alloc(32).toString('base64')}` }, one));
-    assert.throws(() => verified(webhook, { ...one, headers: { ...one.headers, 'webhook-id': 'msg_0' } }));
+    const [request] = endpoint.requests;
+    assert.ok(request);
+    assert.deepEqual(
+      [request.method, request.path, request.headers['content-type']],
+      ['POST', '/hook?x=1', 'application/json'],
+    );
+    assert.equal(request.headers['webhook-id'], delivery.message_id);
+    assert.equal(verify(webhook, request).type, 'webhook.test');
+    assert.throws(() => verify(webhook, { ...request, body: `${request.body} ` }));
+    assert.throws(() => verify({ secret: `whsec_${Buffer.alloc(32).toString('base64')}` }, request));
+    assert.throws(() => verify(webhook, { ...request, headers: { ...request.headers, 'webhook-id': 'msg_0' } }));
   });
 
-  test('brings the events that were asked for, in their order, as they stand in the stream', async () => {
-    const [all, ends] = [await receiver(), await receiver()];
-    const everything = await registerWebhook(me, all.url);
-    const onlyEnds = await registerWebhook(me, ends.url, ['job.ended', 'quota.threshold']);
+  test('sends the subscribed events in order, with the same JSON as the event list', async () => {
+    const [allEndpoint, endsEndpoint] = [await openEndpoint(), await openEndpoint()];
+    const allEventsWebhook = await registerWebhook(me, allEndpoint.url);
+    const endsWebhook = await registerWebhook(me, endsEndpoint.url, ['job.ended', 'quota.threshold']);
     const job = await seenThrough(server, me, 'exit 2', { payload: { runtime: '2.0' } });
-    await all.waitForRequests(4);
-    await ends.waitForRequests(1);
+    await allEndpoint.waitForRequests(4);
+    await endsEndpoint.waitForRequests(1);
     const page = await me.send('GET', '/events/', { accept: 'application/json' });
     const events = (page.body as { events: { data: { job_id: string } }[] }).events;
     assert.deepEqual(
-      all.events(),
+      allEndpoint.events(),
       events.filter(({ data }) => data.job_id === job.job_id),
     );
-    assert.match(all.requests[0]?.body ?? '', /"runtime":2\.0,/);
+    assert.match(allEndpoint.requests[0]?.body ?? '', /"runtime":2\.0,/);
     assert.deepEqual(
-      ends.events().map(({ type, job: then }) => [type, then?.stage]),
+      endsEndpoint.events().map(({ type, job: eventJob }) => [type, eventJob?.stage]),
       [['job.ended', 'FAILED']],
     );
-    for (const one of all.requests) verified(everything, one);
-    const ids = all.requests.map(({ headers }) => headers['webhook-id']);
-    assert.equal(new Set(ids).size, 4, 'each has an id of its own');
-    const [delivery] = await listDeliveries(me, onlyEnds);
+    for (const request of allEndpoint.requests) verify(allEventsWebhook, request);
+    const ids = allEndpoint.requests.map(({ headers }) => headers['webhook-id']);
+    assert.equal(new Set(ids).size, 4, 'message ids are unique');
+    const [delivery] = await listDeliveries(me, endsWebhook);
     assert.deepEqual([delivery?.type, delivery?.state, delivery?.event], ['job.ended', 'delivered', events.length]);
   });
 
-  test('is tried again under the same id until it succeeds', async () => {
-    const to = await receiver();
-    to.respondWith((_request, count) => ({ status: count < 3 ? 500 : 200 }));
-    const webhook = await registerWebhook(me, to.url);
+  test('is retried with the same message id until it succeeds', async () => {
+    const endpoint = await openEndpoint();
+    endpoint.respondWith((_request, count) => ({ status: count < 3 ? 500 : 200 }));
+    const webhook = await registerWebhook(me, endpoint.url);
     const delivery = await sendTestEvent(me, webhook);
     assert.deepEqual([delivery.state, delivery.tries, delivery.last_status], ['delivered', 3, 200]);
-    assert.deepEqual(new Set(to.requests.map(({ headers }) => headers['webhook-id'])), new Set([delivery.message_id]));
-    for (const one of to.requests) verified(webhook, one);
+    assert.deepEqual(
+      new Set(endpoint.requests.map(({ headers }) => headers['webhook-id'])),
+      new Set([delivery.message_id]),
+    );
+    for (const request of endpoint.requests) verify(webhook, request);
     assert.equal((await getWebhook(me, webhook)).failing_since, null);
   });
 
-  test('is given up after the last attempt, with what went wrong, and can be sent again', async () => {
-    const to = await receiver();
-    to.respondWith(() => ({ status: 503 }));
-    const webhook = await registerWebhook(me, to.url);
+  test('fails after the last attempt, records the error, and can be sent again on request', async () => {
+    const endpoint = await openEndpoint();
+    endpoint.respondWith(() => ({ status: 503 }));
+    const webhook = await registerWebhook(me, endpoint.url);
     const delivery = await sendTestEvent(me, webhook);
     assert.deepEqual(
       [delivery.state, delivery.tries, delivery.last_status, delivery.last_error, delivery.next_try_at],
       ['failed', 5, 503, 'The endpoint answered 503.', null],
     );
     assert.ok((await getWebhook(me, webhook)).failing_since);
-    to.respondWith(() => ({ status: 200 }));
+    endpoint.respondWith(() => ({ status: 200 }));
     const path = `/webhooks/${webhook.id}/deliveries/${delivery.id}/send/`;
     const { status, body } = await sendJson<Delivery>(me, 'POST', path);
     assert.deepEqual([status, body.id, body.state], [202, delivery.id, 'pending']);
     assert.equal((await waitForDelivery(me, webhook, delivery)).state, 'delivered');
-    assert.equal(to.requests.at(-1)?.headers['webhook-id'], delivery.message_id);
+    assert.equal(endpoint.requests.at(-1)?.headers['webhook-id'], delivery.message_id);
   });
 
-  test('fails on what does not answer, does not exist, or answers without end', async () => {
-    const to = await receiver();
-    const webhook = await registerWebhook(me, to.url);
-    to.respondWith(() => null);
-    const { body: silent } = await sendJson<Delivery>(me, 'POST', `/webhooks/${webhook.id}/test/`);
-    const seen = await until('an attempt has failed', async () => {
+  test('fails if the endpoint does not answer or is closed, and succeeds however long the response body is', async () => {
+    const endpoint = await openEndpoint();
+    const webhook = await registerWebhook(me, endpoint.url);
+    endpoint.respondWith(() => null);
+    const { body: unanswered } = await sendJson<Delivery>(me, 'POST', `/webhooks/${webhook.id}/test/`);
+    const failed = await until('an attempt has failed', async () => {
       const [delivery] = await listDeliveries(me, webhook);
       return delivery?.last_error ? delivery : undefined;
     });
-    assert.deepEqual([seen.id, seen.last_status], [silent.id, null]);
-    assert.match(seen.last_error ?? '', /did not answer within 2 s/);
+    assert.deepEqual([failed.id, failed.last_status], [unanswered.id, null]);
+    assert.match(failed.last_error ?? '', /did not answer within 2 s/);
     await sendJson(me, 'DELETE', `/webhooks/${webhook.id}/`);
 
-    const endless = await registerWebhook(me, `${to.url}/endless`);
-    to.respondWith(() => ({ status: 200, body: 'x'.repeat(10_000_000) }));
-    assert.equal((await sendTestEvent(me, endless)).state, 'delivered', 'what it says does not matter');
+    const longResponse = await registerWebhook(me, `${endpoint.url}/long`);
+    endpoint.respondWith(() => ({ status: 200, body: 'x'.repeat(10_000_000) }));
+    assert.equal((await sendTestEvent(me, longResponse)).state, 'delivered', 'the response body is ignored');
 
     const closed = await startEndpoint();
     await closed.close();
-    const nobody = await registerWebhook(me, closed.url);
-    assert.match((await sendTestEvent(me, nobody)).last_error ?? '', /cannot be reached: ECONNREFUSED/);
+    const unreachable = await registerWebhook(me, closed.url);
+    assert.match((await sendTestEvent(me, unreachable)).last_error ?? '', /cannot be reached: ECONNREFUSED/);
   });
 });
 
-describe('a receiver', () => {
-  test('that is dead does not hold up the others', async () => {
-    const [dead, alive] = [await receiver(), await receiver()];
-    dead.respondWith(() => null);
-    const broken = await registerWebhook(me, dead.url);
-    const working = await registerWebhook(me, alive.url);
+describe('webhook endpoint', () => {
+  test('that does not answer does not delay other webhooks', async () => {
+    const [deadEndpoint, liveEndpoint] = [await openEndpoint(), await openEndpoint()];
+    deadEndpoint.respondWith(() => null);
+    const broken = await registerWebhook(me, deadEndpoint.url);
+    const working = await registerWebhook(me, liveEndpoint.url);
     await seenThrough(server, me);
-    await alive.waitForRequests(4);
-    const waiting = await listDeliveries(me, broken);
-    assert.ok(waiting.some(({ state }) => state === 'pending'));
+    await liveEndpoint.waitForRequests(4);
+    const undelivered = await listDeliveries(me, broken);
+    assert.ok(undelivered.some(({ state }) => state === 'pending'));
     assert.ok((await listDeliveries(me, working)).length >= 4);
     for (const webhook of [broken, working]) await sendJson(me, 'DELETE', `/webhooks/${webhook.id}/`);
   });
 
-  test('that chokes on one event gets the next ones nevertheless', async () => {
-    const to = await receiver();
-    to.respondWith(({ body }) => ({ status: body.includes('"type":"job.accepted"') ? 400 : 200 }));
-    const webhook = await registerWebhook(me, to.url);
+  test('that rejects one event still gets the next ones', async () => {
+    const endpoint = await openEndpoint();
+    endpoint.respondWith(({ body }) => ({ status: body.includes('"type":"job.accepted"') ? 400 : 200 }));
+    const webhook = await registerWebhook(me, endpoint.url);
     await seenThrough(server, me);
-    await until('three are delivered', async () => {
+    await until('three events are delivered', async () => {
       const done = (await listDeliveries(me, webhook)).filter(({ state }) => state === 'delivered');
       return done.length === 3 ? true : undefined;
     });
     await sendJson(me, 'DELETE', `/webhooks/${webhook.id}/`);
   });
 
-  test('changes over to a new secret in its own time', async () => {
-    const to = await receiver();
-    const webhook = await registerWebhook(me, to.url);
+  test('can verify deliveries with the old and the new secret after a rotation', async () => {
+    const endpoint = await openEndpoint();
+    const webhook = await registerWebhook(me, endpoint.url);
     const { body: rotated, status } = await sendJson<Required<Webhook>>(me, 'POST', `/webhooks/${webhook.id}/secret/`);
     assert.equal(status, 200);
     assert.notEqual(rotated.secret, webhook.secret);
     await sendTestEvent(me, webhook);
-    const [one] = to.requests;
-    assert.ok(one);
-    for (const { secret } of [webhook, rotated]) assert.equal(verified({ secret }, one).type, 'webhook.test');
+    const [request] = endpoint.requests;
+    assert.ok(request);
+    for (const { secret } of [webhook, rotated]) assert.equal(verify({ secret }, request).type, 'webhook.test');
   });
 
-  test('that answers 410 is disabled at once, and its owner is told', async () => {
-    const to = await receiver();
-    to.respondWith(() => ({ status: 410 }));
-    const webhook = await registerWebhook(me, to.url);
+  test('that answers 410 Gone is disabled at once, and its owner gets an event', async () => {
+    const endpoint = await openEndpoint();
+    endpoint.respondWith(() => ({ status: 410 }));
+    const webhook = await registerWebhook(me, endpoint.url);
     await sendJson(me, 'POST', `/webhooks/${webhook.id}/test/`);
-    const disabled = await until('it is disabled', async () => {
-      const now = await getWebhook(me, webhook);
-      return now.active ? undefined : now;
+    const disabled = await until('the webhook is disabled', async () => {
+      const current = await getWebhook(me, webhook);
+      return current.active ? undefined : current;
     });
     assert.match(disabled.disabled_reason ?? '', /410/);
     const page = await me.send('GET', '/events/?limit=1000', { accept: 'application/json' });
-    const told = (page.body as { events: { type: string; data: object }[] }).events.at(-1);
-    assert.deepEqual(told?.type, 'webhook.disabled');
-    assert.deepEqual(told?.data, { webhook_id: webhook.id, url: webhook.url, reason: disabled.disabled_reason });
+    const lastEvent = (page.body as { events: { type: string; data: object }[] }).events.at(-1);
+    assert.deepEqual(lastEvent?.type, 'webhook.disabled');
+    assert.deepEqual(lastEvent?.data, { webhook_id: webhook.id, url: webhook.url, reason: disabled.disabled_reason });
     assert.equal((await sendJson(me, 'POST', `/webhooks/${webhook.id}/test/`)).status, 409);
 
-    to.respondWith(() => ({ status: 200 }));
+    endpoint.respondWith(() => ({ status: 200 }));
     const { body: enabled } = await sendJson<Webhook>(me, 'PATCH', `/webhooks/${webhook.id}/`, { active: true });
     assert.deepEqual([enabled.active, enabled.disabled_reason, enabled.failing_since], [true, null, null]);
     assert.equal((await sendTestEvent(me, webhook)).state, 'delivered');

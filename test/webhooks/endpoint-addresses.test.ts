@@ -9,9 +9,9 @@ import { shippedConfig } from '../support/shipped-config.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { registerWebhook, sendJson, sendTestEvent, type Webhook, webhookConfig } from '../support/webhooks.ts';
 
-// Webhooks must not lead into networks that only this host can reach.
+// Webhooks must not reach networks that only this host can reach (SSRF).
 
-/** Hosts that lead to no public address, in every spelling that a URL knows. */
+/** Hosts that are not public addresses, in every spelling that a URL accepts. */
 const privateHosts = [
   '127.0.0.1',
   '127.1',
@@ -74,7 +74,7 @@ const privateHosts = [
   '[4000::1]',
 ];
 
-const otherwiseBad = [
+const invalidUrls = [
   'http://93.184.216.34/',
   'ftp://93.184.216.34/',
   'file:///etc/passwd',
@@ -95,16 +95,16 @@ const otherwiseBad = [
   `https://93.184.216.34/${'x'.repeat(2000)}`,
 ];
 
-describe('an address', () => {
+describe('endpoint address', () => {
   const strict = { allowHttp: false, allowNetworks: [] };
-  test('of the public is allowed', () => {
+  test('is allowed if it is public', () => {
     for (const host of ['93.184.216.34', '1.1.1.1', '172.32.0.1', '[2606:4700:4700::1111]', '[2a00:1450::1]']) {
       assert.equal(parseEndpointUrl(`https://${host}:8443/x?y=z`, strict).port, '8443', host);
     }
-    assert.ok(isAllowedAddress('::ffff:1.1.1.1', strict), 'what is inside counts');
+    assert.ok(isAllowedAddress('::ffff:1.1.1.1', strict), 'judged by the mapped IPv4 address');
   });
 
-  test('of a network that the configuration allows is allowed, and nothing beside it', () => {
+  test('is allowed if it is in a configured network, and refused next to it', () => {
     const rules = { allowHttp: false, allowNetworks: ['10.1.0.0/16', 'fd00::/8'] };
     for (const address of ['10.1.2.3', '::ffff:10.1.2.3', 'fd12::1'])
       assert.ok(isAllowedAddress(address, rules), address);
@@ -113,7 +113,7 @@ describe('an address', () => {
   });
 });
 
-describe('registering a webhook', () => {
+describe('webhook registration', () => {
   let server: TestServer;
   let me: Caller;
   before(async () => {
@@ -123,7 +123,7 @@ describe('registering a webhook', () => {
   after(() => server.dispose());
 
   for (const host of privateHosts) {
-    test(`at https://${host}/ is refused: it is not public`, async () => {
+    test(`refuses https://${host}/, which is not a public address`, async () => {
       const url = `https://${host}/hook`;
       const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
       assert.deepEqual([status, body.code], [400, 'webhook_refused']);
@@ -131,26 +131,26 @@ describe('registering a webhook', () => {
     });
   }
 
-  for (const url of otherwiseBad) {
-    test(`at ${url.slice(0, 60)} is refused`, async () => {
+  for (const url of invalidUrls) {
+    test(`refuses ${url.slice(0, 60) || 'an empty URL'}`, async () => {
       const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
       assert.deepEqual([status, body.code], [400, 'webhook_refused']);
     });
   }
 
-  test('has left nothing behind', async () => {
+  test('stores no refused webhook', async () => {
     assert.deepEqual((await me.get<Webhook[]>('/webhooks/')).body, []);
   });
 });
 
-describe('a name', () => {
+describe('endpoint host name', () => {
   let server: TestServer;
   let me: Caller;
   let dns: DnsServer;
-  let allowed: TestEndpoint;
-  let victim: TestEndpoint;
-  /** What a name leads to, each time that it is asked for. */
-  const zone = new Map<string, (times: number) => string[]>();
+  let allowedEndpoint: TestEndpoint;
+  let privateEndpoint: TestEndpoint;
+  /** The addresses of a name, by the number of the query. */
+  const zone = new Map<string, (queryNumber: number) => string[]>();
 
   before(async () => {
     const times = new Map<string, number>();
@@ -159,15 +159,15 @@ describe('a name', () => {
       times.set(`${type} ${name}`, count);
       return zone.get(name)?.(count) ?? [];
     });
-    allowed = await startEndpoint({ host: '127.0.0.2' });
-    victim = await startEndpoint({ host: '127.0.0.1', port: allowed.port });
+    allowedEndpoint = await startEndpoint({ host: '127.0.0.2' });
+    privateEndpoint = await startEndpoint({ host: '127.0.0.1', port: allowedEndpoint.port });
     const config = webhookConfig({ allowNetworks: ['127.0.0.2/32'], nameServers: [dns.address], retrySeconds: [0.1] });
     server = await startServer({ config });
     me = (await contractOf(server)).as(server.userToken);
   });
   after(async () => {
     await server.dispose();
-    await Promise.all([dns.close(), allowed.close(), victim.close()]);
+    await Promise.all([dns.close(), allowedEndpoint.close(), privateEndpoint.close()]);
   });
 
   const refusedNames: [name: string, addresses: string[]][] = [
@@ -183,84 +183,84 @@ describe('a name', () => {
     ['localhost', ['127.0.0.1']],
   ];
   for (const [name, addresses] of refusedNames) {
-    test(`that leads to ${addresses.join(' and ') || 'nothing'} is refused (${name})`, async () => {
+    test(`is refused if it resolves to ${addresses.join(' and ') || 'nothing'} (${name})`, async () => {
       zone.set(name, () => addresses);
-      const url = `http://${name}:${allowed.port}/`;
+      const url = `http://${name}:${allowedEndpoint.port}/`;
       const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', { url, events: ['*'] });
       assert.deepEqual([status, body.code], [400, 'webhook_refused']);
       assert.ok(dns.queries.includes(`A ${name}`));
     });
   }
 
-  test('that leads to where it may is sent to, at the address that was checked', async () => {
+  test('is accepted if it resolves to an allowed address, and the request goes there', async () => {
     zone.set('good.test', () => ['127.0.0.2']);
-    const webhook = await registerWebhook(me, `http://good.test:${allowed.port}/`);
+    const webhook = await registerWebhook(me, `http://good.test:${allowedEndpoint.port}/`);
     assert.equal((await sendTestEvent(me, webhook)).state, 'delivered');
-    assert.equal(allowed.requests.at(-1)?.headers.host, `good.test:${allowed.port}`);
+    assert.equal(allowedEndpoint.requests.at(-1)?.headers.host, `good.test:${allowedEndpoint.port}`);
   });
 
-  test('that leads elsewhere at every second look is followed by nobody (rebinding)', async () => {
+  test('that resolves to a private address on every second query never reaches it (DNS rebinding)', async () => {
     zone.set('rebinding.test', (count) => [count % 2 === 1 ? '127.0.0.2' : '127.0.0.1']);
-    const before = allowed.requests.length;
-    // The first look is that of the registration, the second one that of the first attempt, the third of the second.
-    const webhook = await registerWebhook(me, `http://rebinding.test:${allowed.port}/`);
+    const before = allowedEndpoint.requests.length;
+    // The first query is made by the registration, the second by the first attempt, the third by the second attempt.
+    const webhook = await registerWebhook(me, `http://rebinding.test:${allowedEndpoint.port}/`);
     const delivery = await sendTestEvent(me, webhook);
     assert.deepEqual([delivery.state, delivery.tries], ['delivered', 2]);
-    assert.equal(allowed.requests.length, before + 1);
-    assert.deepEqual(victim.requests, []);
+    assert.equal(allowedEndpoint.requests.length, before + 1);
+    assert.deepEqual(privateEndpoint.requests, []);
   });
 
-  test('that comes to lead into a private network later is not followed there', async () => {
+  test('that resolves to a private address after the registration is not delivered to', async () => {
     zone.set('moved.test', (count) => [count === 1 ? '127.0.0.2' : '127.0.0.1']);
-    const webhook = await registerWebhook(me, `http://moved.test:${allowed.port}/`);
+    const webhook = await registerWebhook(me, `http://moved.test:${allowedEndpoint.port}/`);
     const delivery = await sendTestEvent(me, webhook);
     assert.deepEqual([delivery.state, delivery.last_status], ['failed', null]);
     assert.match(delivery.last_error ?? '', /moved\.test resolves to an address that is not public/);
-    assert.deepEqual(victim.requests, []);
+    assert.deepEqual(privateEndpoint.requests, []);
   });
 
-  const redirects: [to: (port: number) => string, what: string][] = [
+  const redirects: [toLocation: (port: number) => string, description: string][] = [
     [(port) => `http://127.0.0.1:${port}/`, 'loopback'],
-    [(port) => `http://2130706433:${port}/`, 'loopback, spelt as a number'],
-    [(port) => `http://[::ffff:127.0.0.1]:${port}/`, 'loopback inside IPv6'],
+    [(port) => `http://2130706433:${port}/`, 'loopback as a decimal number'],
+    [(port) => `http://[::ffff:127.0.0.1]:${port}/`, 'loopback as IPv4-mapped IPv6'],
     [(port) => `//127.0.0.1:${port}/`, 'loopback, without a scheme'],
-    [(port) => `http://loopback.test:${port}/`, 'a name that leads to loopback'],
-    [() => 'http://169.254.169.254/latest/meta-data/', 'the metadata of a cloud'],
+    [(port) => `http://loopback.test:${port}/`, 'a name that resolves to loopback'],
+    [() => 'http://169.254.169.254/latest/meta-data/', 'a cloud metadata service'],
     [(port) => `http://user:secret@127.0.0.2:${port}/`, 'an address with a password'],
     [() => 'file:///etc/passwd', 'a file'],
-    [() => 'http://[', 'nothing that is an address'],
+    [() => 'http://[', 'an invalid URL'],
   ];
   for (const status of [301, 302, 307, 308]) {
-    for (const [to, what] of redirects) {
-      test(`whose receiver redirects (${status}) to ${what} is not followed there`, async () => {
-        allowed.respondWith(() => ({ status, location: to(allowed.port) }));
-        const webhook = await registerWebhook(me, `http://127.0.0.2:${allowed.port}/${status}`);
+    for (const [toLocation, description] of redirects) {
+      test(`is not delivered to after a redirect (${status}) to ${description}`, async () => {
+        allowedEndpoint.respondWith(() => ({ status, location: toLocation(allowedEndpoint.port) }));
+        const webhook = await registerWebhook(me, `http://127.0.0.2:${allowedEndpoint.port}/${status}`);
         const delivery = await sendTestEvent(me, webhook);
         assert.deepEqual([delivery.state, delivery.last_status], ['failed', status]);
         assert.match(delivery.last_error ?? '', /Events cannot be sent to this URL|redirects to an invalid URL/);
-        assert.deepEqual(victim.requests, []);
+        assert.deepEqual(privateEndpoint.requests, []);
         await sendJson(me, 'DELETE', `/webhooks/${webhook.id}/`);
       });
     }
   }
 
-  test('whose receiver redirects to where it may is followed, with the same message, a few times', async () => {
-    const seen = allowed.requests.length;
-    allowed.respondWith(({ path }) => (path === '/end' ? { status: 200 } : { status: 307, location: '/end' }));
-    const webhook = await registerWebhook(me, `http://127.0.0.2:${allowed.port}/start`);
+  test('is followed through at most three allowed redirects, with the same message', async () => {
+    const countBefore = allowedEndpoint.requests.length;
+    allowedEndpoint.respondWith(({ path }) => (path === '/end' ? { status: 200 } : { status: 307, location: '/end' }));
+    const webhook = await registerWebhook(me, `http://127.0.0.2:${allowedEndpoint.port}/start`);
     assert.equal((await sendTestEvent(me, webhook)).state, 'delivered');
-    const [first, second] = allowed.requests.slice(seen);
+    const [first, second] = allowedEndpoint.requests.slice(countBefore);
     assert.deepEqual([first?.path, second?.path, second?.method], ['/start', '/end', 'POST']);
     assert.equal(second?.body, first?.body);
     assert.equal(second?.headers['webhook-signature'], first?.headers['webhook-signature']);
 
-    allowed.respondWith(() => ({ status: 308, location: '/again' }));
-    const endless = await registerWebhook(me, `http://127.0.0.2:${allowed.port}/endless`);
+    allowedEndpoint.respondWith(() => ({ status: 308, location: '/again' }));
+    const endless = await registerWebhook(me, `http://127.0.0.2:${allowedEndpoint.port}/endless`);
     const delivery = await sendTestEvent(me, endless);
     assert.match(delivery.last_error ?? '', /redirects more than 3 times/);
   });
 
-  test('has led nobody to what was not allowed', () => {
-    assert.deepEqual(victim.requests, []);
+  test('never reached the private endpoint in any of these tests', () => {
+    assert.deepEqual(privateEndpoint.requests, []);
   });
 });

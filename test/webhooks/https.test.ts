@@ -11,13 +11,13 @@ import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { registerWebhook, sendJson, sendTestEvent, webhookConfig } from '../support/webhooks.ts';
 
-describe('a receiver behind https', () => {
+describe('webhook delivery over https', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-https-'));
   let authority: CertificateAuthority;
   let dns: DnsServer;
   let server: ServerProcess;
   let me: Caller;
-  const receivers: TestEndpoint[] = [];
+  const endpoints: TestEndpoint[] = [];
 
   before(async () => {
     authority = await createCertificateAuthority(join(folder, 'trusted'));
@@ -28,52 +28,52 @@ describe('a receiver behind https', () => {
   });
   after(async () => {
     await server.dispose();
-    for (const receiver of receivers) await receiver.close();
+    for (const endpoint of endpoints) await endpoint.close();
     await dns.close();
     rmSync(folder, { recursive: true, force: true });
   });
 
-  async function receiver(tls?: { key: string; cert: string }): Promise<TestEndpoint> {
-    const one = await startEndpoint(tls === undefined ? {} : { tls });
-    receivers.push(one);
-    return one;
+  async function openEndpoint(tls?: { key: string; cert: string }): Promise<TestEndpoint> {
+    const endpoint = await startEndpoint(tls === undefined ? {} : { tls });
+    endpoints.push(endpoint);
+    return endpoint;
   }
 
-  test('is delivered to by its name, which the certificate is for, though the connection goes to an address', async () => {
-    const to = await receiver(await authority.issue('DNS:receiver.test'));
-    const webhook = await registerWebhook(me, `https://receiver.test:${to.port}/`);
+  test('checks the certificate against the host name, although the connection goes to the resolved address', async () => {
+    const endpoint = await openEndpoint(await authority.issue('DNS:endpoint.test'));
+    const webhook = await registerWebhook(me, `https://endpoint.test:${endpoint.port}/`);
     assert.equal((await sendTestEvent(me, webhook)).state, 'delivered');
-    assert.equal(to.requests[0]?.headers.host, `receiver.test:${to.port}`);
+    assert.equal(endpoint.requests[0]?.headers.host, `endpoint.test:${endpoint.port}`);
   });
 
-  test('is delivered to by its address', async () => {
-    const to = await receiver(await authority.issue('IP:127.0.0.1'));
-    assert.equal((await sendTestEvent(me, await registerWebhook(me, `${to.url}/`))).state, 'delivered');
+  test('accepts a certificate for an IP address', async () => {
+    const endpoint = await openEndpoint(await authority.issue('IP:127.0.0.1'));
+    assert.equal((await sendTestEvent(me, await registerWebhook(me, `${endpoint.url}/`))).state, 'delivered');
   });
 
-  test('is not trusted with a certificate for another name, or of nobody', async () => {
-    const strangers = await createCertificateAuthority(join(folder, 'strangers'));
-    for (const tls of [await authority.issue('DNS:another.test'), await strangers.issue('DNS:wrong.test')]) {
-      const to = await receiver(tls);
-      const delivery = await sendTestEvent(me, await registerWebhook(me, `https://wrong.test:${to.port}/`));
+  test('rejects a certificate for another name or of an unknown authority', async () => {
+    const unknownAuthority = await createCertificateAuthority(join(folder, 'unknown'));
+    for (const tls of [await authority.issue('DNS:another.test'), await unknownAuthority.issue('DNS:wrong.test')]) {
+      const endpoint = await openEndpoint(tls);
+      const delivery = await sendTestEvent(me, await registerWebhook(me, `https://wrong.test:${endpoint.port}/`));
       assert.equal(delivery.state, 'failed');
       assert.match(delivery.last_error ?? '', /cannot be reached: (ERR_TLS_CERT|UNABLE_TO|SELF_SIGNED)/);
-      assert.deepEqual(to.requests, []);
+      assert.deepEqual(endpoint.requests, []);
     }
   });
 
-  test('may not lead on to plain http', async () => {
-    const plain = await receiver();
-    const to = await receiver(await authority.issue('IP:127.0.0.1'));
-    to.respondWith(() => ({ status: 307, location: plain.url }));
-    const delivery = await sendTestEvent(me, await registerWebhook(me, `${to.url}/`));
+  test('does not follow a redirect to plain http', async () => {
+    const plain = await openEndpoint();
+    const endpoint = await openEndpoint(await authority.issue('IP:127.0.0.1'));
+    endpoint.respondWith(() => ({ status: 307, location: plain.url }));
+    const delivery = await sendTestEvent(me, await registerWebhook(me, `${endpoint.url}/`));
     assert.deepEqual([delivery.state, delivery.last_status], ['failed', 307]);
     assert.match(delivery.last_error ?? '', /Use an https URL/);
     assert.deepEqual(plain.requests, []);
   });
 
-  test('is what it takes, unless the configuration says otherwise', async () => {
-    const { status } = await sendJson(me, 'POST', '/webhooks/', { url: 'http://receiver.test/', events: ['*'] });
+  test('refuses to register an http URL unless the configuration allows it', async () => {
+    const { status } = await sendJson(me, 'POST', '/webhooks/', { url: 'http://endpoint.test/', events: ['*'] });
     assert.equal(status, 400);
   });
 });

@@ -16,17 +16,15 @@ import {
   webhookConfig,
 } from '../support/webhooks.ts';
 
-// What users do with their webhooks, and what administrators may.
-
 let server: TestServer;
-let to: TestEndpoint;
+let endpoint: TestEndpoint;
 let me: Caller;
 let other: Caller;
 let admin: Caller;
 const secrets: string[] = [];
 
 before(async () => {
-  to = await startEndpoint();
+  endpoint = await startEndpoint();
   server = await startServer({ config: webhookConfig({ perUser: 3 }) });
   const contract = await contractOf(server);
   me = contract.as(server.userToken);
@@ -36,33 +34,33 @@ before(async () => {
 after(async () => {
   await assertCleanLog(server, secrets);
   await server.dispose();
-  await to.close();
+  await endpoint.close();
 });
 
-describe('a webhook', () => {
+describe('webhook', () => {
   let webhook: Required<Webhook>;
 
-  test('is created with a secret that is shown this once', async () => {
-    webhook = await registerWebhook(me, `${to.url}/a`, ['job.ended', 'job.running', 'job.ended']);
+  test('is created with a secret that only this response contains', async () => {
+    webhook = await registerWebhook(me, `${endpoint.url}/a`, ['job.ended', 'job.running', 'job.ended']);
     secrets.push(webhook.secret.replace('whsec_', ''));
-    const { secret: _secret, ...shown } = webhook;
-    assert.deepEqual(shown.events, ['job.ended', 'job.running']);
-    assert.equal(shown.active, true);
+    const { secret: _secret, ...publicWebhook } = webhook;
+    assert.deepEqual(publicWebhook.events, ['job.ended', 'job.running']);
+    assert.equal(publicWebhook.active, true);
     const { body: list, text } = await me.get<Webhook[]>('/webhooks/');
-    assert.deepEqual(list, [shown]);
-    assert.deepEqual((await me.get<Webhook>(`/webhooks/${webhook.id}/`)).body, shown);
+    assert.deepEqual(list, [publicWebhook]);
+    assert.deepEqual((await me.get<Webhook>(`/webhooks/${webhook.id}/`)).body, publicWebhook);
     assert.doesNotMatch(text, /whsec_/);
   });
 
-  test('of the same address is not created twice', async () => {
-    const again = { url: `${to.url}/a`, events: ['*'] };
-    const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', again);
+  test('is not created twice for the same URL of one user', async () => {
+    const duplicate = { url: `${endpoint.url}/a`, events: ['*'] };
+    const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', duplicate);
     assert.deepEqual([status, body.code], [409, 'conflict']);
-    await registerWebhook(other, `${to.url}/a`);
+    await registerWebhook(other, `${endpoint.url}/a`);
   });
 
-  test('is created, tested and given a new secret once for each key', async () => {
-    const once = (path: string, key: string, body: object | undefined) =>
+  test('is created, tested and given a new secret once for each idempotency key', async () => {
+    const postWithKey = (path: string, key: string, body: object | undefined) =>
       third.send(
         'POST',
         path,
@@ -70,41 +68,41 @@ describe('a webhook', () => {
         body && JSON.stringify(body),
       ) as Promise<Answer<Required<Webhook>>>;
     const third = (await contractOf(server)).as(await server.token('303302'));
-    const wanted = { url: `${to.url}/once`, events: ['job.ended'] };
-    const first = await once('/webhooks/', 'w1', wanted);
+    const request = { url: `${endpoint.url}/once`, events: ['job.ended'] };
+    const first = await postWithKey('/webhooks/', 'w1', request);
     assert.equal(first.status, 201);
     secrets.push(first.body.secret.replace('whsec_', ''));
-    const spelt = { events: wanted.events, url: wanted.url };
-    assert.equal((await once('/webhooks', 'w1', spelt)).text, first.text);
-    assert.equal((await once('/webhooks/', 'w1', { ...wanted, description: 'other' })).status, 422);
+    const reordered = { events: request.events, url: request.url };
+    assert.equal((await postWithKey('/webhooks', 'w1', reordered)).text, first.text);
+    assert.equal((await postWithKey('/webhooks/', 'w1', { ...request, description: 'other' })).status, 422);
     assert.equal((await third.get<Webhook[]>('/webhooks/')).body.length, 1);
-    for (const act of ['secret', 'test']) {
-      const path = `/webhooks/${first.body.id}/${act}/`;
-      const done = await once(path, act, undefined);
-      assert.equal((await once(path, act, undefined)).text, done.text);
-      if (act === 'secret') secrets.push(done.body.secret.replace('whsec_', ''));
+    for (const action of ['secret', 'test']) {
+      const path = `/webhooks/${first.body.id}/${action}/`;
+      const firstAnswer = await postWithKey(path, action, undefined);
+      assert.equal((await postWithKey(path, action, undefined)).text, firstAnswer.text);
+      if (action === 'secret') secrets.push(firstAnswer.body.secret.replace('whsec_', ''));
     }
     assert.equal((await listDeliveries(third, first.body)).length, 1);
     await third.send('DELETE', `/webhooks/${first.body.id}/`);
   });
 
-  test('is changed in part', async () => {
+  test('is updated with only the given fields', async () => {
     const path = `/webhooks/${webhook.id}/`;
-    const change = { events: ['*'], description: 'for the lab', url: `${to.url}/b` };
+    const change = { events: ['*'], description: 'for the lab', url: `${endpoint.url}/b` };
     const { body } = await sendJson<Webhook>(me, 'PATCH', path, change);
-    assert.deepEqual([body.events, body.description, body.url], [['*'], 'for the lab', `${to.url}/b`]);
+    assert.deepEqual([body.events, body.description, body.url], [['*'], 'for the lab', `${endpoint.url}/b`]);
     const { body: same } = await sendJson<Webhook>(me, 'PATCH', path, { description: '' });
-    assert.deepEqual([same.events, same.url], [['*'], `${to.url}/b`]);
-    await registerWebhook(me, `${to.url}/c`);
-    assert.equal((await sendJson(me, 'PATCH', path, { url: `${to.url}/c` })).status, 409);
+    assert.deepEqual([same.events, same.url], [['*'], `${endpoint.url}/b`]);
+    await registerWebhook(me, `${endpoint.url}/c`);
+    assert.equal((await sendJson(me, 'PATCH', path, { url: `${endpoint.url}/c` })).status, 409);
     assert.equal(
       (await sendJson<Problem>(me, 'PATCH', path, { url: 'http://10.0.0.1/' })).body.code,
       'webhook_refused',
     );
   });
 
-  test('is refused with a body that is not acceptable', async () => {
-    const url = `${to.url}/bad`;
+  test('is refused with an invalid body', async () => {
+    const url = `${endpoint.url}/bad`;
     for (const body of [
       {},
       { url },
@@ -125,13 +123,16 @@ describe('a webhook', () => {
     assert.equal((await me.get<Webhook[]>('/webhooks/')).body.length, 2);
   });
 
-  test('is one of a few that a user may have', async () => {
-    await registerWebhook(me, `${to.url}/d`);
-    const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', { url: `${to.url}/e`, events: ['*'] });
+  test('is refused above the limit per user', async () => {
+    await registerWebhook(me, `${endpoint.url}/d`);
+    const { status, body } = await sendJson<Problem>(me, 'POST', '/webhooks/', {
+      url: `${endpoint.url}/e`,
+      events: ['*'],
+    });
     assert.deepEqual([status, body.code], [409, 'too_many_webhooks']);
   });
 
-  test('is for its owner alone', async () => {
+  test('is visible to its owner only', async () => {
     const path = `/webhooks/${webhook.id}/`;
     await sendJson(me, 'POST', `${path}test/`);
     const [delivery] = await listDeliveries(me, webhook);
@@ -147,30 +148,30 @@ describe('a webhook', () => {
       ['POST', `${path}deliveries/${delivery.id}/send/`],
     ];
     for (const caller of [other, admin]) {
-      for (const [method, where, body] of requests) {
-        const answer = await sendJson<Problem>(caller, method, where, body);
-        assert.deepEqual([answer.status, answer.body.code], [404, 'webhook_unknown'], `${method} ${where}`);
+      for (const [method, requestPath, body] of requests) {
+        const answer = await sendJson<Problem>(caller, method, requestPath, body);
+        assert.deepEqual([answer.status, answer.body.code], [404, 'webhook_unknown'], `${method} ${requestPath}`);
       }
     }
-    for (const strange of ['x', '0', '-1', '1.5', '9'.repeat(30), '%20']) {
-      assert.equal((await me.get(`/webhooks/${strange}/`)).status, 404, strange);
-      assert.equal((await me.get(`${path}deliveries/${strange}/`)).status, 404, strange);
+    for (const invalidId of ['x', '0', '-1', '1.5', '9'.repeat(30), '%20']) {
+      assert.equal((await me.get(`/webhooks/${invalidId}/`)).status, 404, invalidId);
+      assert.equal((await me.get(`${path}deliveries/${invalidId}/`)).status, 404, invalidId);
     }
-    const [theirs] = (await other.get<Webhook[]>('/webhooks/')).body;
-    assert.ok(theirs);
-    const crossed = `/webhooks/${theirs.id}/deliveries/${delivery.id}/`;
-    assert.equal((await other.get(crossed)).status, 404, 'a delivery of another webhook');
+    const [otherWebhook] = (await other.get<Webhook[]>('/webhooks/')).body;
+    assert.ok(otherWebhook);
+    const mismatchedPath = `/webhooks/${otherWebhook.id}/deliveries/${delivery.id}/`;
+    assert.equal((await other.get(mismatchedPath)).status, 404, 'a delivery of another webhook');
   });
 
-  test('gets only the events of its owner', async () => {
-    const mine = to.requests.length;
+  test('gets only events of its owner', async () => {
+    const countBefore = endpoint.requests.length;
     await seenThrough(server, other);
-    await to.waitForRequests(mine + 4);
-    const arrived = to.events().slice(mine);
+    await endpoint.waitForRequests(countBefore + 4);
+    const arrived = endpoint.events().slice(countBefore);
     assert.deepEqual([...new Set(arrived.flatMap(({ job }) => (job ? [job.owner] : [])))], ['303301']);
   });
 
-  test('lists its deliveries in pages, the newest first', async () => {
+  test('lists its deliveries in pages, newest first', async () => {
     for (let n = 0; n < 4; n++) await sendJson(me, 'POST', `/webhooks/${webhook.id}/test/`);
     const all = await listDeliveries(me, webhook);
     const path = `/webhooks/${webhook.id}/deliveries/`;
@@ -183,65 +184,71 @@ describe('a webhook', () => {
     assert.equal((await me.get(`${path}?limit=0`)).status, 400);
   });
 
-  test('is deleted with all that was waiting for it', async () => {
-    to.respondWith(() => ({ status: 500 }));
+  test('is deleted together with its pending deliveries', async () => {
+    endpoint.respondWith(() => ({ status: 500 }));
     await sendJson(me, 'POST', `/webhooks/${webhook.id}/test/`);
     const { status, body } = await sendJson<Webhook>(me, 'DELETE', `/webhooks/${webhook.id}/`);
     assert.deepEqual([status, body.id], [200, webhook.id]);
     assert.equal((await me.get(`/webhooks/${webhook.id}/`)).status, 404);
     assert.equal((await sendJson(me, 'DELETE', `/webhooks/${webhook.id}/`)).status, 404);
-    to.respondWith(() => ({ status: 204 }));
+    endpoint.respondWith(() => ({ status: 204 }));
   });
 });
 
-describe('an administrator', () => {
-  test('sees the webhooks of everybody, without their secrets, and others do not', async () => {
+describe('administrator', () => {
+  test('lists the webhooks of all users without their secrets; other users get 403', async () => {
     const { body, text } = await admin.get<Webhook[]>('/admin/webhooks/');
     assert.deepEqual(new Set(body.map(({ user }) => user)), new Set(['301330', '303301']));
     assert.doesNotMatch(text, /whsec_/);
-    const { body: ofOne } = await admin.get<Webhook[]>('/admin/webhooks/303301/');
+    const { body: ofUser } = await admin.get<Webhook[]>('/admin/webhooks/303301/');
     assert.deepEqual(
-      ofOne.map(({ user }) => user),
+      ofUser.map(({ user }) => user),
       ['303301'],
     );
     for (const path of ['/admin/webhooks/', '/admin/webhooks/303301/']) assert.equal((await me.get(path)).status, 403);
     assert.equal((await admin.get('/admin/webhooks/999999/')).status, 404);
   });
 
-  test('can stop one, which is told to its owner and stands in the audit trail', async () => {
+  test('can disable a webhook, which sends an event to its owner and is recorded in the audit trail', async () => {
     const [webhook] = (await other.get<Webhook[]>('/webhooks/')).body;
     assert.ok(webhook);
     const path = `/admin/webhooks/303301/${webhook.id}/disable/`;
     assert.equal((await sendJson(me, 'POST', path, { reason: 'I do not like it' })).status, 403);
-    for (const _ of ['once', 'and again']) {
+    for (const _ of ['first request', 'repeated request']) {
       const { status, body } = await sendJson<Webhook>(admin, 'POST', path, { reason: 'it floods a host' });
       assert.deepEqual([status, body.active, body.disabled_reason], [200, false, 'it floods a host']);
     }
     const page = await other.send('GET', '/events/?limit=1000', { accept: 'application/json' });
-    const told = (page.body as { events: { type: string }[] }).events.filter(({ type }) => type === 'webhook.disabled');
-    assert.equal(told.length, 1);
+    const disabledEvents = (page.body as { events: { type: string }[] }).events.filter(
+      ({ type }) => type === 'webhook.disabled',
+    );
+    assert.equal(disabledEvents.length, 1);
     const { body: audit } = await admin.get<{ act: string; subject: string }[]>('/admin/audit/');
     assert.deepEqual([audit[0]?.act, audit[0]?.subject], ['webhook.disable', `303301/${webhook.id}`]);
-    const wrong = `/admin/webhooks/303301/999999/disable/`;
-    assert.equal((await sendJson(admin, 'POST', wrong, { reason: 'no such thing' })).status, 404);
+    const unknownPath = `/admin/webhooks/303301/999999/disable/`;
+    assert.equal((await sendJson(admin, 'POST', unknownPath, { reason: 'no such thing' })).status, 404);
     const before = (await listDeliveries(other, webhook)).length;
     await seenThrough(server, other);
-    assert.equal((await listDeliveries(other, webhook)).length, before, 'nothing is queued for it');
+    assert.equal(
+      (await listDeliveries(other, webhook)).length,
+      before,
+      'no deliveries are queued for a disabled webhook',
+    );
   });
 });
 
-describe('a webhook that fails for long', () => {
-  test('is disabled, its owner is told, and what was waiting has failed', async () => {
+describe('webhook that fails for too long', () => {
+  test('is disabled, its owner gets an event, and its pending deliveries fail', async () => {
     const config = webhookConfig({ disableAfterHours: 0.5 / 3600, retrySeconds: Array(50).fill(0.1) });
-    const impatient = await startServer({ config });
-    const witness = await startEndpoint();
+    const shortLimitServer = await startServer({ config });
+    const eventEndpoint = await startEndpoint();
     try {
-      const caller = (await contractOf(impatient)).as(impatient.userToken);
-      to.respondWith(() => ({ status: 500 }));
-      const webhook = await registerWebhook(caller, to.url);
-      await registerWebhook(caller, witness.url, ['webhook.disabled']);
+      const caller = (await contractOf(shortLimitServer)).as(shortLimitServer.userToken);
+      endpoint.respondWith(() => ({ status: 500 }));
+      const webhook = await registerWebhook(caller, endpoint.url);
+      await registerWebhook(caller, eventEndpoint.url, ['webhook.disabled']);
       for (let n = 0; n < 2; n++) await sendJson(caller, 'POST', `/webhooks/${webhook.id}/test/`);
-      const disabled = await until('it is disabled', async () => {
+      const disabled = await until('the webhook is disabled', async () => {
         const { body } = await caller.get<Webhook>(`/webhooks/${webhook.id}/`);
         return body.active ? undefined : body;
       });
@@ -250,11 +257,11 @@ describe('a webhook that fails for long', () => {
         (await listDeliveries(caller, webhook)).map(({ state }) => state),
         ['failed', 'failed'],
       );
-      await witness.waitForRequests(1);
-      assert.equal(witness.events()[0]?.data.webhook_id, webhook.id);
+      await eventEndpoint.waitForRequests(1);
+      assert.equal(eventEndpoint.events()[0]?.data.webhook_id, webhook.id);
     } finally {
-      await witness.close();
-      await impatient.dispose();
+      await eventEndpoint.close();
+      await shortLimitServer.dispose();
     }
   });
 });

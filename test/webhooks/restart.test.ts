@@ -8,27 +8,25 @@ import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { listDeliveries, registerWebhook, type Webhook, waitForDelivery, webhookConfig } from '../support/webhooks.ts';
 
-// What is waiting to be delivered outlives the server.
-
-describe('a server that is killed while it delivers', () => {
+describe('webhook deliveries of a server that is killed', () => {
   const config = webhookConfig({ timeoutSeconds: 1, retrySeconds: Array(200).fill(0.2) });
   let server: ServerProcess;
-  let to: TestEndpoint;
+  let endpoint: TestEndpoint;
   let me: Caller;
   let token: string;
   let webhook: Required<Webhook>;
   const jobs: Job[] = [];
 
   before(async () => {
-    to = await startEndpoint();
+    endpoint = await startEndpoint();
     server = await spawnServer({ config });
     token = server.userToken;
     me = callerOf(server.url, token);
-    webhook = await registerWebhook(me, to.url);
+    webhook = await registerWebhook(me, endpoint.url);
   });
   after(async () => {
     await server.dispose();
-    await to.close();
+    await endpoint.close();
   });
 
   async function killAndStart(): Promise<void> {
@@ -37,36 +35,37 @@ describe('a server that is killed while it delivers', () => {
     me = callerOf(server.url, token);
   }
 
-  test('delivers it after the restart, under the same id and signed by the same secret', async () => {
-    // Not answering: the attempt is under way when the server is killed.
-    to.respondWith(() => null);
+  test('are repeated after the restart, with the same message id and secret', async () => {
+    // The endpoint does not answer, so the attempt is in progress when the server is killed.
+    endpoint.respondWith(() => null);
     const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
     jobs.push(job);
-    await to.waitForRequests(1);
+    await endpoint.waitForRequests(1);
     await killAndStart();
-    to.respondWith(() => ({ status: 200 }));
+    endpoint.respondWith(() => ({ status: 200 }));
     const [first] = (await listDeliveries(me, webhook)).toReversed();
     assert.ok(first);
     const delivered = await waitForDelivery(me, webhook, first);
     assert.equal(delivered.state, 'delivered');
-    assert.ok(delivered.tries >= 2, 'the attempt that was cut off counts');
-    const ids = to.requests.filter(({ headers }) => headers['webhook-id'] === first.message_id);
-    assert.ok(ids.length >= 2);
-    for (const { body, headers } of ids) new Reference(webhook.secret).verify(body, headers as Record<string, string>);
+    assert.ok(delivered.tries >= 2, 'the interrupted attempt counts');
+    const attempts = endpoint.requests.filter(({ headers }) => headers['webhook-id'] === first.message_id);
+    assert.ok(attempts.length >= 2);
+    for (const { body, headers } of attempts)
+      new Reference(webhook.secret).verify(body, headers as Record<string, string>);
     await me.finished(job);
   });
 
-  test('goes on trying what had failed before, and loses nothing in three kills', async () => {
-    to.respondWith(() => ({ status: 500 }));
+  test('are retried after earlier failures, and none is lost in three kills', async () => {
+    endpoint.respondWith(() => ({ status: 500 }));
     for (let kill = 0; kill < 3; kill++) {
-      const count = to.requests.length;
+      const count = endpoint.requests.length;
       const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
       jobs.push(job);
       await me.finished(job);
-      await to.waitForRequests(count + 1);
+      await endpoint.waitForRequests(count + 1);
       await killAndStart();
     }
-    to.respondWith(() => ({ status: 200 }));
+    endpoint.respondWith(() => ({ status: 200 }));
     await until(
       'everything is delivered',
       async () => {
@@ -75,18 +74,14 @@ describe('a server that is killed while it delivers', () => {
       },
       120,
     );
-    const ends = to.events().filter(({ type }) => type === 'job.ended');
-    const told = new Set(ends.map(({ job }) => job?.job_id));
-    assert.deepEqual(
-      told,
-      new Set(jobs.map(({ job_id }) => job_id)),
-      'the end of every job has arrived, whenever the server was killed',
-    );
+    const endEvents = endpoint.events().filter(({ type }) => type === 'job.ended');
+    const jobIds = new Set(endEvents.map(({ job }) => job?.job_id));
+    assert.deepEqual(jobIds, new Set(jobs.map(({ job_id }) => job_id)), 'the end of every job was delivered');
     const { body: page } = await me.send('GET', '/events/?limit=1000', { accept: 'application/json' });
     const events = (page as { events: { id: number }[] }).events;
-    const arrived = new Set(to.events().map(({ id }) => id));
+    const deliveredIds = new Set(endpoint.events().map(({ id }) => id));
     assert.deepEqual(
-      events.filter(({ id }) => !arrived.has(id)),
+      events.filter(({ id }) => !deliveredIds.has(id)),
       [],
     );
   });

@@ -4,10 +4,10 @@ import { validateConfig } from '../../src/config/validate.ts';
 import { endpointPauseMs, retryDelayMs } from '../../src/webhooks/retry-schedule.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 
-describe('attempts to deliver', () => {
+describe('webhook retry schedule', () => {
   const { retrySeconds } = validateConfig(shippedConfig(), 'test').webhooks;
 
-  test('follow one another at growing distances, for a day', () => {
+  test('retries with the configured delays, which add up to about a day in the shipped configuration', () => {
     const delays = Array.from({ length: 12 }, (_, index) => retryDelayMs(index + 1, retrySeconds));
     assert.deepEqual(
       delays.slice(0, retrySeconds.length),
@@ -18,12 +18,12 @@ describe('attempts to deliver', () => {
     assert.ok(total >= 86_400 && total < 90_000, `${total} s`);
   });
 
-  test('leave a receiver alone for longer and longer, but not for long, and not for a failure or two', () => {
+  test('pauses an endpoint after three failures, with exponential backoff up to five minutes', () => {
     const pauses = Array.from({ length: 20 }, (_, index) => endpointPauseMs(index + 1, retrySeconds));
     assert.deepEqual(pauses.slice(0, 5), [0, 0, 1000, 2000, 4000]);
     assert.equal(pauses.at(-1), 300_000);
     assert.equal(endpointPauseMs(1000, retrySeconds), 300_000);
-    assert.equal(endpointPauseMs(10, [0.1, 0.2]), 200, 'never longer than a delivery waits');
+    assert.equal(endpointPauseMs(10, [0.1, 0.2]), 200, 'never longer than the longest retry delay');
     assert.equal(endpointPauseMs(10, []), 0);
   });
 });

@@ -92,7 +92,7 @@ describe('a stream', () => {
 
   test('shows that it is alive while there is nothing to tell', async () => {
     const stream = await listen('/events/?after=latest');
-    await until('three heartbeats', () => (stream.comments() >= 3 ? true : undefined));
+    await until('three heartbeats', () => (stream.commentCount() >= 3 ? true : undefined));
     assert.deepEqual(stream.events(), []);
     await closeAll();
   });
