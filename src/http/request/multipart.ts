@@ -32,7 +32,7 @@ export async function* multipartFile(body: Readable, contentType: string): Async
 
   try {
     await firstPart.promise;
-    if (file !== undefined) for await (const chunk of file) yield chunk as Buffer;
+    if (file !== undefined) for await (const chunk of file.iterator({ destroyOnReturn: false })) yield chunk;
     await whole;
   } catch (cause) {
     throw new BursarError('invalid_body', 'The multipart form is broken, or was cut off. Send it again, whole.', {

@@ -1,4 +1,4 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { parse as parseDisposition } from 'content-disposition';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
@@ -93,7 +93,7 @@ function readDisposition(header: string, refuse: (problem: string, cause?: unkno
   }
 }
 
-export type ZipBody = Readable;
+export type ZipBody = Readable | AsyncIterable<Uint8Array>;
 
 /**
  * The bytes of the zip: the whole body whatever its type, or the one file of a multipart form.
@@ -101,6 +101,6 @@ export type ZipBody = Readable;
  */
 export function zipBody(request: FastifyRequest, contentType: string | undefined): ZipBody {
   return /^multipart\/form-data\s*(;|$)/i.test(contentType ?? '')
-    ? Readable.from(multipartFile(request.raw, contentType ?? ''))
+    ? multipartFile(request.raw, contentType ?? '')
     : request.raw;
 }

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
 import { maxAffordableRuntimeHours, requestedUnits } from '../../domain/accounting/price.ts';
@@ -7,7 +6,7 @@ import { BursarError } from '../../domain/errors.ts';
 import { validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { createJobId, type HpcSystem } from '../../domain/systems/system.ts';
-import type { Spool, Upload } from '../../files/spool/spool.ts';
+import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
 import { inspectZipAndReadStart } from '../../files/zip/unzip.ts';
 import { inspectZip, type ZipLimits } from '../../files/zip/zip-directory.ts';
 import type { ZipSource } from '../../files/zip/zip-source.ts';
@@ -44,7 +43,7 @@ export async function submitJob(
   actor: Actor,
   destination: Destination,
   request: JobRequest,
-  body: Readable,
+  body: UploadBody,
   claim: KeyClaim | null,
 ): Promise<string> {
   const { system } = destination;

@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream';
+import type { UploadBody } from '../../files/spool/spool.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { claimKey, type IdempotentRequest, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { SubmissionDeps } from './submit-job.ts';
@@ -10,7 +10,7 @@ import type { SubmissionDeps } from './submit-job.ts';
 export async function submitOnce(
   deps: SubmissionDeps,
   request: IdempotentRequest | null,
-  body: Readable,
+  body: UploadBody,
   submit: (claim: KeyClaim | null) => Promise<string>,
 ): Promise<string> {
   if (request === null) return await submit(null);
@@ -31,7 +31,7 @@ export async function submitOnce(
 async function checkSameBody(
   { spool, maxBodyBytes }: SubmissionDeps,
   { bodySha256 }: KeyRecord,
-  body: Readable,
+  body: UploadBody,
 ): Promise<void> {
   const upload = await spool.receive(body, { maxBytes: maxBodyBytes });
   await spool.discard(upload);

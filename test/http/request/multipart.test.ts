@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { before, describe, test } from 'node:test';
@@ -95,5 +96,14 @@ describe('multipartFile', () => {
 
   test('rejects a boundary of 10 kB', async () => {
     await assertRejected(form(['file', 'job.zip', zip]), /form/, `multipart/form-data; boundary=${'b'.repeat(10_000)}`);
+  });
+
+  test('reads the rest of the form when its consumer stops early', async () => {
+    const bytes = form(['file', 'job.zip', Buffer.alloc(1_000_000)]);
+    const chunks = Array.from({ length: 100 }, (_, i) => bytes.subarray(i * 20_000, (i + 1) * 20_000));
+    const body = Readable.from(chunks, { objectMode: false });
+    const ended = once(body, 'end');
+    for await (const chunk of multipartFile(body, contentType)) if (chunk.length > 0) break;
+    await ended;
   });
 });
