@@ -1,11 +1,11 @@
 import Type, { type Static } from 'typebox';
-import { positiveInteger, System, type SystemConfig, section } from './system-schema.ts';
+import { positiveInt, System, type SystemConfig, section } from './system-schema.ts';
 
 const OidcProvider = Type.Object(
   {
     issuer: Type.String({
       pattern: '^https?://',
-      description: 'Issuer URL, exactly as in the `iss` claim. The signing keys are discovered from it.',
+      description: 'Issuer URL, as in the `iss` claim; its keys are discovered.',
     }),
     audience: Type.String({ minLength: 1, description: 'Required value of the `aud` claim.' }),
     userClaim: Type.Optional(
@@ -38,11 +38,8 @@ export const ConfigSchema = Type.Object(
         default: 8080,
         description: 'Port to listen on; 0 picks a free one (`BURSAR_PORT`).',
       }),
-      requestTimeoutSeconds: positiveInteger(
-        3600,
-        'Timeout for receiving a whole request, uploads included, in seconds.',
-      ),
-      drainSeconds: positiveInteger(20, 'How long a shutdown waits for requests in progress, in seconds.'),
+      requestTimeoutSeconds: positiveInt(3600, 'Timeout for receiving a request, uploads included.'),
+      drainSeconds: positiveInt(20, 'How long a shutdown waits for requests in progress, in seconds.'),
     }),
     data: Type.String({
       minLength: 1,
@@ -56,16 +53,10 @@ export const ConfigSchema = Type.Object(
           '`sqlite:<file>`, relative to the data folder; or `postgres://user:password@host:port/database`, see ' +
           '[postgresql.md](postgresql.md). `BURSAR_DATABASE_URL` overrides it.',
       }),
-      connections: positiveInteger(10, 'PostgreSQL: maximum number of connections per instance.'),
-      connectTimeoutSeconds: positiveInteger(10, 'PostgreSQL: timeout for a new or a free connection, in seconds.'),
-      statementTimeoutSeconds: positiveInteger(
-        30,
-        'PostgreSQL: timeout of a statement, waiting for locks included, in seconds.',
-      ),
-      leaseSeconds: positiveInteger(
-        5,
-        'PostgreSQL: duration of a lease, in seconds. After a crash, another instance takes over when the lease expires.',
-      ),
+      connections: positiveInt(10, 'PostgreSQL: maximum number of connections per instance.'),
+      connectTimeoutSeconds: positiveInt(10, 'PostgreSQL: timeout for a new or a free connection, in seconds.'),
+      statementTimeoutSeconds: positiveInt(30, 'PostgreSQL: timeout of a statement, waiting for locks included.'),
+      leaseSeconds: positiveInt(5, 'PostgreSQL: after how long another instance takes over from a crashed one.'),
     }),
     auth: section('Authentication in addition to the tokens that Bursar issues.', {
       oidc: Type.Array(OidcProvider, {
@@ -74,7 +65,7 @@ export const ConfigSchema = Type.Object(
       }),
     }),
     ledger: section('Accounting of time grants.', {
-      expiryNoticeDays: positiveInteger(14, 'How many days before a grant expires its users are notified.'),
+      expiryNoticeDays: positiveInt(14, 'How many days before a grant expires its users are notified.'),
       calendarSeconds: Type.Number({
         minimum: 0.1,
         default: 60,
@@ -95,17 +86,17 @@ export const ConfigSchema = Type.Object(
       }),
     }),
     limits: section('Rate limits, so that one client cannot starve the others.', {
-      windowSeconds: positiveInteger(10, 'Length of the window in which requests are counted, in seconds.'),
-      userRequests: positiveInteger(10_000, 'Maximum requests of one user per window.'),
-      tokenRequests: positiveInteger(5000, 'Maximum requests with one token per window.'),
-      addressRequests: positiveInteger(
+      windowSeconds: positiveInt(10, 'Length of the window in which requests are counted, in seconds.'),
+      userRequests: positiveInt(10_000, 'Maximum requests of one user per window.'),
+      tokenRequests: positiveInt(5000, 'Maximum requests with one token per window.'),
+      addressRequests: positiveInt(
         1000,
         'Maximum requests without a valid token from one address per window. Behind a proxy, this is the address of the proxy.',
       ),
-      uploads: positiveInteger(200, 'Maximum concurrent uploads of one user.'),
+      uploads: positiveInt(200, 'Maximum concurrent uploads of one user.'),
     }),
     events: section('Event history, streams and long polls.', {
-      keepDays: positiveInteger(90, 'Retention of events and their webhook deliveries, in days.'),
+      keepDays: positiveInt(90, 'Retention of events and their webhook deliveries, in days.'),
       heartbeatSeconds: Type.Number({
         minimum: 0.05,
         default: 15,
@@ -116,10 +107,10 @@ export const ConfigSchema = Type.Object(
         default: 1,
         description: 'How often Bursar polls for events written by other processes, in seconds.',
       }),
-      listenersPerUser: positiveInteger(100, 'Maximum open event streams and long polls of one user.'),
+      listenersPerUser: positiveInt(100, 'Maximum open event streams and long polls of one user.'),
     }),
     webhooks: section('Delivery of events to webhooks.', {
-      perUser: positiveInteger(20, 'Maximum number of webhooks of one user.'),
+      perUser: positiveInt(20, 'Maximum number of webhooks of one user.'),
       allowNetworks: Type.Array(Type.String(), {
         default: [],
         description:
@@ -136,7 +127,7 @@ export const ConfigSchema = Type.Object(
         default: 10,
         description: 'Timeout of one attempt, redirects included, in seconds.',
       }),
-      atOnce: positiveInteger(32, 'Maximum number of webhooks that are delivered to at the same time.'),
+      atOnce: positiveInt(32, 'Maximum number of webhooks that are delivered to at the same time.'),
       retrySeconds: Type.Array(Type.Number({ minimum: 0 }), {
         default: [5, 300, 1500, 5400, 10_800, 18_000, 14_400, 21_600, 14_400],
         description: 'Delay before each retry, in seconds. A delivery fails when its last retry has failed.',
@@ -154,13 +145,10 @@ export const ConfigSchema = Type.Object(
       ),
     }),
     submissions: section('Limits on uploaded zip files.', {
-      maxBodyKb: positiveInteger(2_000_000, 'Maximum size of a zip, in KB.'),
-      maxEntries: positiveInteger(20_000, 'Maximum number of files and folders in a zip.'),
-      maxUnpackedKb: positiveInteger(10_000_000, 'Maximum unpacked size, in KB.'),
-      maxRatio: positiveInteger(
-        200,
-        'Maximum ratio of unpacked to packed size. A zip above it is rejected as a zip bomb.',
-      ),
+      maxBodyKb: positiveInt(2_000_000, 'Maximum size of a zip, in KB.'),
+      maxEntries: positiveInt(20_000, 'Maximum number of files and folders in a zip.'),
+      maxUnpackedKb: positiveInt(10_000_000, 'Maximum unpacked size, in KB.'),
+      maxRatio: positiveInt(200, 'Maximum ratio of unpacked to packed size, against zip bombs.'),
     }),
     systems: Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,31}$' }), System, {
       additionalProperties: false,

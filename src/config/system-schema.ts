@@ -5,7 +5,7 @@ export function section<Fields extends TProperties>(description: string, fields:
   return Type.Object(fields, { description, additionalProperties: false, default: {} });
 }
 
-export const positiveInteger = (value: number, description: string) =>
+export const positiveInt = (value: number, description: string) =>
   Type.Integer({ minimum: 1, default: value, description });
 
 const stageName = (name: string) => Type.String({ minLength: 1, maxLength: 32, default: name });
@@ -32,14 +32,14 @@ const JobId = section('Format of job identifiers.', {
 });
 
 const Limits = section('Maximum resources of one job.', {
-  nodes: positiveInteger(64, 'Nodes.'),
-  coresPerNode: positiveInteger(128, 'Cores on each node.'),
+  nodes: positiveInt(64, 'Nodes.'),
+  coresPerNode: positiveInt(128, 'Cores on each node.'),
   runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 48, description: 'Hours of wall-clock time.' }),
 });
 
 const Defaults = section('Resources of a job whose Payload does not set them.', {
-  nodes: positiveInteger(1, 'Nodes.'),
-  coresPerNode: positiveInteger(1, 'Cores on each node.'),
+  nodes: positiveInt(1, 'Nodes.'),
+  coresPerNode: positiveInt(1, 'Cores on each node.'),
   runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 0.5, description: 'Hours of wall-clock time.' }),
 });
 
@@ -126,9 +126,9 @@ const LocalEngine = section('Runs jobs as processes on the host of Bursar.', {
         'Cores for all jobs together. A job that requests more uses all of them. Default: the cores of the host.',
     }),
   ),
-  memoryMb: positiveInteger(4096, 'Maximum memory of one job, in MB.'),
-  outputKb: positiveInteger(100_000, 'Maximum output of one job on each of stdout and stderr, in KB.'),
-  killGraceSeconds: positiveInteger(5, 'Time between SIGTERM and SIGKILL when a job is stopped, in seconds.'),
+  memoryMb: positiveInt(4096, 'Maximum memory of one job, in MB.'),
+  outputKb: positiveInt(100_000, 'Maximum output of one job on each of stdout and stderr, in KB.'),
+  killGraceSeconds: positiveInt(5, 'Time between SIGTERM and SIGKILL when a job is stopped, in seconds.'),
   acceptJobsFromTheNetwork: Type.Boolean({
     default: false,
     description:
@@ -147,7 +147,7 @@ const Ssh = Type.Object(
     ),
     knownHostsFile: Type.Optional(Type.String({ description: 'Path of a known_hosts file with the key of the host.' })),
     identityFile: Type.Optional(Type.String({ description: 'Path of the private key.' })),
-    connectTimeoutSeconds: positiveInteger(10, 'Connection timeout, in seconds.'),
+    connectTimeoutSeconds: positiveInt(10, 'Connection timeout, in seconds.'),
   },
   { additionalProperties: false, description: 'Runs the Slurm commands over ssh. Default: on the host of Bursar.' },
 );
@@ -172,8 +172,8 @@ const SlurmEngine = section('Submits jobs to a Slurm cluster with its command li
       'Source of information about jobs that have left the queue: slurmdbd (`sacct`), the job completion file ' +
       '(`completion`), or no source (`none`).',
   }),
-  commandTimeoutSeconds: positiveInteger(30, 'Timeout of one Slurm command, in seconds.'),
-  missingAlarmSeconds: positiveInteger(
+  commandTimeoutSeconds: positiveInt(30, 'Timeout of one Slurm command, in seconds.'),
+  missingAlarmSeconds: positiveInt(
     900,
     'After how many seconds Bursar raises an alarm about a job that Slurm does not report.',
   ),

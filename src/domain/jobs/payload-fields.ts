@@ -26,7 +26,7 @@ const numberText = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
-export function parseIntegerField(fields: Fields, field: string, rule: NumberRule, errors: FieldError[]): number {
+export function parseInteger(fields: Fields, field: string, rule: NumberRule, errors: FieldError[]): number {
   const value = getField(fields, field, rule.default, errors);
   if (value === undefined) return rule.default ?? 0;
   const number = typeof value === 'string' && integerText.test(value) ? Number(value) : value;
@@ -37,7 +37,7 @@ export function parseIntegerField(fields: Fields, field: string, rule: NumberRul
   return checkBounds(number, field, rule, errors);
 }
 
-export function parseNumberField(fields: Fields, field: string, rule: NumberRule, errors: FieldError[]): number {
+export function parseNumber(fields: Fields, field: string, rule: NumberRule, errors: FieldError[]): number {
   const value = getField(fields, field, rule.default, errors);
   if (value === undefined) return rule.default ?? 0;
   const number = typeof value === 'string' && numberText.test(value) ? Number(value) : value;
@@ -48,7 +48,7 @@ export function parseNumberField(fields: Fields, field: string, rule: NumberRule
   return checkBounds(number, field, rule, errors);
 }
 
-export function parseTextField(fields: Fields, field: string, rule: TextRule, errors: FieldError[]): string {
+export function parseText(fields: Fields, field: string, rule: TextRule, errors: FieldError[]): string {
   const value = getField(fields, field, rule.default, errors);
   if (value === undefined) return rule.default ?? '';
   if (typeof value !== 'string') {

@@ -2,7 +2,7 @@ import { BursarError, type FieldError } from '../errors.ts';
 import type { HpcSystem, Tool } from '../systems/system.ts';
 import { parseBatchCommand } from './batch-command.ts';
 import type { JobRequest } from './job.ts';
-import { parseIntegerField, parseNumberField, parseTextField } from './payload-fields.ts';
+import { parseInteger, parseNumber, parseText } from './payload-fields.ts';
 import { buildToolArgv, parseToolParameters } from './tool-command.ts';
 
 /** Limits the error list, so that the response cannot be much larger than the request. */
@@ -20,20 +20,12 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
   const errors: FieldError[] = [];
   const { limits, defaults } = system;
 
-  const nodes = parseIntegerField(
-    payload,
-    'node_number',
-    { default: defaults.nodes, min: 1, max: limits.nodes },
-    errors,
-  );
-  const coresPerNode = parseIntegerField(
-    payload,
-    'core_number',
-    { default: defaults.coresPerNode, min: 1, max: limits.coresPerNode },
-    errors,
-  );
+  const nodesRule = { default: defaults.nodes, min: 1, max: limits.nodes };
+  const nodes = parseInteger(payload, 'node_number', nodesRule, errors);
+  const coresRule = { default: defaults.coresPerNode, min: 1, max: limits.coresPerNode };
+  const coresPerNode = parseInteger(payload, 'core_number', coresRule, errors);
   const runtimeHours = parseRuntime(payload, system, errors);
-  const title = parseTextField(payload, 'title', { default: '', maxLength: maxTitleLength }, errors);
+  const title = parseText(payload, 'title', { default: '', maxLength: maxTitleLength }, errors);
   const program =
     system.kind === 'batch' ? parseBatchProgram(payload, system, errors) : parseToolProgram(payload, system, errors);
 
@@ -73,12 +65,8 @@ function parseObject(text: string): Payload {
 
 function parseRuntime(payload: Payload, system: HpcSystem, errors: FieldError[]): number {
   const maxHours = system.limits.runtimeHours;
-  const requestedHours = parseNumberField(
-    payload,
-    'runtime',
-    { default: system.defaults.runtimeHours, above: 0 },
-    errors,
-  );
+  const rule = { default: system.defaults.runtimeHours, above: 0 };
+  const requestedHours = parseNumber(payload, 'runtime', rule, errors);
   if (requestedHours <= maxHours) return requestedHours;
   if (system.runtimePolicy === 'clamp') return maxHours;
   errors.push({ field: 'runtime', message: `must be at most ${maxHours} hours on ${system.name}` });
@@ -87,7 +75,7 @@ function parseRuntime(payload: Payload, system: HpcSystem, errors: FieldError[])
 
 function parseBatchProgram(payload: Payload, system: HpcSystem, errors: FieldError[]): Program {
   rejectUnknownFields(payload, [...commonFields, 'command'], system, errors);
-  const text = parseTextField(payload, 'command', { maxLength: maxCommandLength }, errors);
+  const text = parseText(payload, 'command', { maxLength: maxCommandLength }, errors);
   if (text === '') return invalidProgram;
   const parsed = parseBatchCommand(text);
   if (parsed.ok) return { command: parsed.command, tool: null, entry: null };
@@ -96,7 +84,7 @@ function parseBatchProgram(payload: Payload, system: HpcSystem, errors: FieldErr
 }
 
 function parseToolProgram(payload: Payload, system: HpcSystem, errors: FieldError[]): Program {
-  const name = parseTextField(payload, 'tool', { maxLength: 64 }, errors);
+  const name = parseText(payload, 'tool', { maxLength: 64 }, errors);
   const tool: Tool | undefined = Object.hasOwn(system.tools, name) ? system.tools[name] : undefined;
   rejectUnknownFields(payload, [...commonFields, 'tool', ...Object.keys(tool?.parameters ?? {})], system, errors);
   if (tool === undefined) {

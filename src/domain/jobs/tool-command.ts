@@ -1,6 +1,6 @@
 import type { FieldError } from '../errors.ts';
 import type { Tool, ToolParameter } from '../systems/system.ts';
-import { parseIntegerField, parseNumberField, parseTextField } from './payload-fields.ts';
+import { parseInteger, parseNumber, parseText } from './payload-fields.ts';
 
 const maxValueLength = 1024;
 
@@ -35,11 +35,11 @@ function parseParameter(
   if (fallback === '' && !Object.hasOwn(payload, name)) return '';
   if (parameter.type !== 'string') {
     const rule = { ...bounds, ...(fallback === undefined ? {} : { default: Number(fallback) }) };
-    const parseField = parameter.type === 'integer' ? parseIntegerField : parseNumberField;
+    const parseField = parameter.type === 'integer' ? parseInteger : parseNumber;
     return String(parseField(payload, name, rule, errors));
   }
   const rule = { maxLength: maxValueLength, ...(fallback === undefined ? {} : { default: String(fallback) }) };
-  const text = parseTextField(payload, name, rule, errors);
+  const text = parseText(payload, name, rule, errors);
   if (errors.length > errorsBefore) return text;
   if (parameter.values !== undefined && !parameter.values.includes(text)) {
     errors.push({ field: name, message: `must be one of ${parameter.values.join(', ')}` });

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
-import { parseIntegerField } from '../../domain/jobs/payload-fields.ts';
+import { parseInteger } from '../../domain/jobs/payload-fields.ts';
 import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
 import { parseTime, timeExample } from './parse-time.ts';
 
@@ -37,8 +37,7 @@ export function readListQuery(request: FastifyRequest): JobListQuery {
   };
   const limit = text('limit');
   const query = {
-    limit:
-      limit === undefined ? undefined : parseIntegerField({ limit }, 'limit', { min: 1, max: mostPerPage }, errors),
+    limit: limit === undefined ? undefined : parseInteger({ limit }, 'limit', { min: 1, max: mostPerPage }, errors),
     after: read('cursor', text('cursor'), readCursor, 'must be taken from the Link of the page before'),
     failed: read('failed', text('failed'), readBoolean, 'must be true or false'),
     terminal: read('terminal', text('terminal'), readBoolean, 'must be true or false'),

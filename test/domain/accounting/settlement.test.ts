@@ -150,6 +150,12 @@ describe('calculateSettlement', () => {
     }
   });
 
+  test('charges the allocation that the system reports instead of the requested units', () => {
+    const end = { ...ran, allocation: { nodes: 2, cores: 8 } };
+    const seconds = (['core', 'node', 'wall'] as const).map((unit) => calculateSettlement(end, 12, unit).timeSeconds);
+    assert.deepEqual(seconds, [80, 20, 10]);
+  });
+
   test('charges the elapsed seconds times the units', () => {
     fc.assert(
       fc.property(fc.nat({ max: 200_000 }), fc.integer({ min: 1, max: 8192 }), (elapsedSeconds, units) => {
