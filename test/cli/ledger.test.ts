@@ -5,14 +5,14 @@ import { adminId, type Bench, home, openBench, place } from '../support/bench.ts
 import type { CommandOutcome } from '../support/command-line.ts';
 import {
   type Account,
-  act,
-  assertBalanced,
-  assertExplained,
-  movementsOf,
-  type Proof,
-  proofOf,
-  ranJob,
-  statementOf,
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  getLedgerVerification,
+  getStatement,
+  type LedgerVerification,
+  listJobMovements,
+  postAsAdmin,
+  runJob,
 } from '../support/ledger.ts';
 
 // The commands run while a server uses the same database.
@@ -30,8 +30,8 @@ before(async () => {
   bench = await openBench({ timeSeconds: granted, spaceKb: 100 });
   me = await bench.user(user);
   for (const id of [otherUser, '302603']) await bench.user(id);
-  job = await ranJob(me, { command: 'true', core_number: 20, runtime: 0.1 });
-  charged = (await movementsOf(me, job)).at(-1)?.used ?? Number.NaN;
+  job = await runJob(me, { command: 'true', core_number: 20, runtime: 0.1 });
+  charged = (await listJobMovements(me, job)).at(-1)?.used ?? Number.NaN;
 });
 after(() => bench.dispose());
 
@@ -59,7 +59,7 @@ describe('bursar grant', () => {
     assert.deepEqual([pool?.user, cap?.user, cap?.resource, cap?.unit], [null, user, 'time', 'seconds']);
     assert.equal(cap?.available, before + 500);
     assert.equal((await getQuota(user)).time_left, before + 500);
-    const last = (await statementOf(me)).time.movements.at(-1);
+    const last = (await getStatement(me)).time.movements.at(-1);
     assert.deepEqual([last?.kind, last?.change, last?.reason], ['top_up', 500, 'because of a test']);
   });
 
@@ -68,7 +68,7 @@ describe('bursar grant', () => {
       await bench.bursar('grant', home, '--user', user, '--space', '30', '--withdraw', ...reasonOption),
     );
     assert.deepEqual([cap?.unit, cap?.granted], ['KB', 70]);
-    assert.equal((await statementOf(me)).space.closing_balance, (await getQuota(user)).space_left);
+    assert.equal((await getStatement(me)).space.closing_balance, (await getQuota(user)).space_left);
   });
 
   test('increases the reserve of the project, from which --from-pool grants to a member', async () => {
@@ -148,7 +148,7 @@ describe('bursar refund', () => {
     assertRejected(await bench.bursar(...command, '--time', String(charged - 4)), 1, new RegExp(`: ${charged - 5}\\.`));
     parseOutput(await bench.bursar(...command, '--time', String(charged - 5)));
     assert.equal((await getQuota(user)).time_left, before + charged);
-    await assertExplained(me);
+    await assertStatementAddsUp(me);
   });
 });
 
@@ -167,9 +167,9 @@ describe('bursar ledger verify', () => {
   test('succeeds on a ledger that balances, as text and as JSON', async () => {
     const { code, stdout, stderr } = await verify();
     assert.deepEqual([code, stderr], [0, '']);
-    const proof = await assertBalanced(bench.admin);
+    const proof = await assertLedgerBalances(bench.admin);
     assert.equal(stdout, `The ledger balances: ${proof.accounts} accounts, ${proof.entries} entries.\n`);
-    assert.deepEqual(parseOutput<Proof>(await verify('--json')), proof);
+    assert.deepEqual(parseOutput<LedgerVerification>(await verify('--json')), proof);
   });
 
   test('fails with 1 and names the account after its totals were changed', async () => {
@@ -179,37 +179,37 @@ describe('bursar ledger verify', () => {
       const { code, stdout } = await verify();
       assert.equal(code, 1);
       assert.match(stdout, new RegExp(`^The ledger does not balance:\\n {2}account ${id}: `));
-      const { balanced, problems } = await proofOf(bench.admin);
+      const { balanced, problems } = await getLedgerVerification(bench.admin);
       assert.equal(balanced, false);
       assert.equal(stdout, `The ledger does not balance:\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
     } finally {
       await bench.tamper('update accounts set granted = granted - 1000 where id = ?', id);
     }
-    await assertBalanced(bench.admin);
+    await assertLedgerBalances(bench.admin);
   });
 
   test('the admin endpoint finds a change of any total, and balances again after it is undone', async () => {
     const id = await findCapId();
     for (const column of ['granted', 'held', 'posted', 'overrun']) {
       await bench.tamper(`update accounts set ${column} = ${column} + 1 where id = ?`, id);
-      const { balanced, problems } = await proofOf(bench.admin);
+      const { balanced, problems } = await getLedgerVerification(bench.admin);
       await bench.tamper(`update accounts set ${column} = ${column} - 1 where id = ?`, id);
       assert.equal(balanced, false, column);
       assert.match(problems[0] ?? '', new RegExp(`^account ${id}: `), column);
     }
-    await assertBalanced(bench.admin);
+    await assertLedgerBalances(bench.admin);
   });
 
   test('finds a job whose state contradicts its hold', async () => {
     await bench.tamper("update jobs set state = 'running' where id = ?", job.id);
-    const { balanced, problems } = await proofOf(bench.admin);
+    const { balanced, problems } = await getLedgerVerification(bench.admin);
     await bench.tamper("update jobs set state = 'ended' where id = ?", job.id);
     assert.equal(balanced, false);
     assert.ok(
       problems.some((problem) => problem.includes(`job ${job.id}`)),
       String(problems),
     );
-    await assertBalanced(bench.admin);
+    await assertLedgerBalances(bench.admin);
   });
 
   test('finds an inserted entry, the only tampering that the database allows', async () => {
@@ -231,7 +231,7 @@ test('grants that exceed exact integers are rejected, and the ledger can still b
   let granted = 100;
   for (let i = 0; i < 10; i++) {
     const body = { kind: 'top_up', resource: 'space', amount, reason: 'the maximum of one request' };
-    const answer = await act(bench.admin, `/admin/grants/${home}/${otherUser}/`, body);
+    const answer = await postAsAdmin(bench.admin, `/admin/grants/${home}/${otherUser}/`, body);
     if (answer.status === 201) {
       granted += amount;
       assert.equal(answer.body.find((account) => account.user === otherUser)?.granted, granted);

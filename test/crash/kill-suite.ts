@@ -15,7 +15,7 @@ import { toJobRecord } from '../../src/store/jobs/jobs.ts';
 import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { makeZip } from '../files/zip/hostile-zips.ts';
 import { callerOf, type Job } from '../support/api.ts';
-import { databaseOf, queryDatabase, withDatabase } from '../support/database.ts';
+import { databaseSettings, queryDatabase, withDatabase } from '../support/database.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
 const shipped = parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8'));
@@ -184,7 +184,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
     });
 
     test('kept a balanced ledger, and public JSON that matches the job rows', async () => {
-      const db = connectDatabase(databaseOf(data), data);
+      const db = connectDatabase(databaseSettings(data), data);
       try {
         assert.deepEqual((await verifyLedger(db)).problems, []);
         const systems = toHpcSystems(validateConfig(options.config?.() ?? shipped, 'test'));

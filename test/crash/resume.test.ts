@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, test } from 'node:test';
 import { callerOf, type Job } from '../support/api.ts';
-import { pathOf } from '../support/jobs.ts';
+import { jobPath } from '../support/jobs.ts';
 import { parseSse } from '../support/parse-sse.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { zipOf } from '../support/zip.ts';
@@ -54,9 +54,9 @@ describe('resuming after the server was killed and restarted', () => {
     const job = await submit(printLines);
     const chunks: Buffer[] = [];
     const onChunk = (chunk: Buffer) => chunks.push(chunk);
-    const got = await read(await get(`${pathOf(job)}log/?follow=1`), onChunk, 1000);
+    const got = await read(await get(`${jobPath(job)}log/?follow=1`), onChunk, 1000);
     assert.ok(got >= 1000 && got < Buffer.byteLength(lines));
-    await read(await get(`${pathOf(job)}log/?follow=1&offset=${got}`), onChunk);
+    await read(await get(`${jobPath(job)}log/?follow=1&offset=${got}`), onChunk);
     assert.equal(String(Buffer.concat(chunks)), lines);
   });
 
@@ -65,7 +65,7 @@ describe('resuming after the server was killed and restarted', () => {
     const accept = { accept: 'text/event-stream' };
     const collect = async (headers: Record<string, string>, killAfterBytes?: number) => {
       const chunks: Buffer[] = [];
-      await read(await get(`${pathOf(job)}log/?follow=1`, headers), (chunk) => chunks.push(chunk), killAfterBytes);
+      await read(await get(`${jobPath(job)}log/?follow=1`, headers), (chunk) => chunks.push(chunk), killAfterBytes);
       return parseSse(String(Buffer.concat(chunks)));
     };
     const first = await collect(accept, 2000);

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { eventKinds } from '../../src/domain/event.ts';
 import { type Caller, callerOf } from '../support/api.ts';
 import { runFile } from '../support/command-line.ts';
-import { seenThrough } from '../support/jobs.ts';
+import { runThroughAllStages } from '../support/jobs.ts';
 import { example } from '../support/readme.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -24,7 +24,7 @@ describe('event examples in README.md and docs/events.md', () => {
     server = await startServer({ config: webhookConfig() });
     me = callerOf(server.url, server.userToken);
     env = { ...process.env, TOKEN: server.userToken };
-    await seenThrough(server, me);
+    await runThroughAllStages(server, me);
   });
   after(async () => {
     await server.dispose();

@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { callerOf, type Job } from '../support/api.ts';
 import { runFile } from '../support/command-line.ts';
-import { pathOf } from '../support/jobs.ts';
+import { jobPath } from '../support/jobs.ts';
 import { example, readme } from '../support/readme.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { contentsOf } from '../support/unzip.ts';
@@ -67,7 +67,7 @@ describe('README.md', () => {
       const me = callerOf(server.url, server.userToken);
       const zip = await zipOf({ 'run.sh': '#!/bin/sh\necho started; sleep 1; echo done\n' });
       const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
-      const env = { ...process.env, TOKEN: server.userToken, JOB: pathOf(job).replace(/^\/jobs\/|\/$/g, '') };
+      const env = { ...process.env, TOKEN: server.userToken, JOB: jobPath(job).replace(/^\/jobs\/|\/$/g, '') };
       const program = language === 'sh' ? ['bash', '-euc'] : ['python3', '-c'];
       const argv = [...program.slice(1), example(language, containing, server.url)];
       const { stdout } = await runFile(program[0] ?? '', argv, { cwd: folder, env });

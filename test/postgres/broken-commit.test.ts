@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { outputOf } from '../support/jobs.ts';
+import { readOutput } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startProxy } from '../support/postgres-proxy.ts';
 import { assertProblem, filesUnder } from '../support/refusals.ts';
@@ -43,7 +43,7 @@ const submit = async (title: string) =>
 async function assertRan(job: Job): Promise<void> {
   const { stage } = await me.finished(job);
   assert.equal(stage, 'SUCCESSFUL');
-  assert.equal(outputOf(server, job), 'as it was sent\n');
+  assert.equal(readOutput(server, job), 'as it was sent\n');
 }
 
 async function assertBooks(): Promise<void> {

@@ -10,7 +10,7 @@ import { callerOf, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
-import { everyRow } from '../support/tables.ts';
+import { readAllRows } from '../support/tables.ts';
 
 // `bursar db backup` and `restore`: one kind of file for both databases, taken while the service works.
 
@@ -36,7 +36,7 @@ const db = (url: string, ...args: string[]) =>
   bursar(['db', ...args], { BURSAR_DATA: folder, BURSAR_DATABASE_URL: url });
 async function rowsOf(url: string) {
   const books = connectDatabase({ ...limits, url }, folder);
-  return await everyRow(books).finally(() => books.destroy());
+  return await readAllRows(books).finally(() => books.destroy());
 }
 
 type Kind = 'sqlite' | 'postgres';

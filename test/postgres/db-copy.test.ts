@@ -8,10 +8,10 @@ import { connectDatabase, type DatabaseSettings } from '../../src/store/database
 import { callerOf, type Job } from '../support/api.ts';
 import { home } from '../support/bench.ts';
 import { bursar } from '../support/command-line.ts';
-import { act, assertBalanced, topUp } from '../support/ledger.ts';
+import { assertLedgerBalances, postAsAdmin, topUp } from '../support/ledger.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
-import { everyRow } from '../support/tables.ts';
+import { readAllRows } from '../support/tables.ts';
 
 // `bursar db copy`: a small lab that has grown moves from SQLite to PostgreSQL, and could move back.
 
@@ -29,7 +29,7 @@ const settings = (address: string): DatabaseSettings => ({
 });
 async function rowsOf(address: string, data: string) {
   const db = connectDatabase(settings(address), data);
-  return await everyRow(db).finally(() => db.destroy());
+  return await readAllRows(db).finally(() => db.destroy());
 }
 const db = (...args: string[]) => bursar(['db', ...args], { BURSAR_DATA: server.data });
 const answers = async ({ url: at }: ServerProcess, token: string) => {
@@ -46,7 +46,7 @@ before(async () => {
   const admin = callerOf(server.url, server.adminToken);
   await server.token('301331');
   await topUp(admin, '301330', 1000);
-  await act(admin, `/admin/grants/${home}/transfers/`, {
+  await postAsAdmin(admin, `/admin/grants/${home}/transfers/`, {
     from: '301330',
     to: '301331',
     resource: 'time',
@@ -116,7 +116,7 @@ describe('bursar db copy', () => {
     assert.equal(status, 201);
     assert.equal(body.id, Math.max(...jobs.map(({ id }) => id)) + 1);
     assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
-    await assertBalanced(callerOf(server.url, adminToken));
+    await assertLedgerBalances(callerOf(server.url, adminToken));
   });
 
   test('and back again: record numbers that were given stay given', async () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { gate, inStage, letGo } from '../support/jobs.ts';
+import { releaseJob, waitForGoScript, waitForStage } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { assertProblem, filesUnder } from '../support/refusals.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -21,8 +21,8 @@ before(async () => {
   server = await spawnServer({ env: { BURSAR_DATABASE_URL: await postgres.database('bursar') } });
   me = callerOf(server.url, server.userToken);
   admin = callerOf(server.url, server.adminToken);
-  running = (await me.submit('/jobs/hpc_one/', { command: gate, runtime: 0.5 })).body;
-  await inStage(me, running, 'RUNNING');
+  running = (await me.submit('/jobs/hpc_one/', { command: waitForGoScript, runtime: 0.5 })).body;
+  await waitForStage(me, running, 'RUNNING');
 });
 after(async () => {
   await server.dispose();
@@ -62,7 +62,7 @@ for (const how of ['SIGINT', 'SIGQUIT'] as const) {
 
 test('a job that ended while it was away is settled when it is back', async () => {
   await postgres.stop();
-  letGo(server, running);
+  releaseJob(server, running);
   await until('a round that failed', () => (/(poll|watcher) failed/.test(server.log()) ? true : undefined));
   await postgres.start();
   await until('readiness', isReady);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { pathOf } from '../support/jobs.ts';
+import { jobPath } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startProxy } from '../support/postgres-proxy.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -52,7 +52,7 @@ describe('what a request asks of PostgreSQL', () => {
   }
 
   const reads: [what: string, path: () => string][] = [
-    ['a job', () => pathOf(job)],
+    ['a job', () => jobPath(job)],
     ['the jobs', () => '/jobs/'],
     ['a page of the jobs in a project', () => '/jobs/hpc_one/proj_hpc_one_01/?limit=1'],
     ['the jobs since a moment', () => '/jobs/?since=2020-01-01T00:00:00Z'],

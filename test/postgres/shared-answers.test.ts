@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Answer, type Caller, callerOf, type Job } from '../support/api.ts';
-import { pathOf } from '../support/jobs.ts';
+import { jobPath } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/refusals.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -99,6 +99,6 @@ describe('answers of two Bursars on one PostgreSQL', () => {
     await query('update idempotency set claimed_until = 1 where key = $1');
     const taken = await submit(one, key);
     assert.equal(taken.status, 201, taken.text);
-    assert.equal((await one.get(pathOf(taken.body))).status, 200);
+    assert.equal((await one.get(jobPath(taken.body))).status, 200);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf } from '../support/api.ts';
 import { openEventStream } from '../support/event-stream.ts';
-import { pathOf } from '../support/jobs.ts';
+import { jobPath } from '../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { slurmConfig } from './config.ts';
@@ -37,7 +37,7 @@ export function eventsSuite(): void {
           [4, 'job.ended', 'FAILED'],
         ],
       );
-      const { body: timeline } = await me.get<{ entries: Record<string, unknown>[] }>(`${pathOf(body)}timeline/`);
+      const { body: timeline } = await me.get<{ entries: Record<string, unknown>[] }>(`${jobPath(body)}timeline/`);
       const [, queued, running, ended] = timeline.entries;
       assert.match(String(queued?.engine_id), /^\d+$/);
       assert.equal(running?.engine_words, 'RUNNING');

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { gate, inStage, pathOf } from '../support/jobs.ts';
+import { jobPath, waitForGoScript, waitForStage } from '../support/jobs.ts';
 import { parseSse } from '../support/parse-sse.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
@@ -40,7 +40,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       return (await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip)).body;
     };
     const finishJob = (job: Job) => writeFileSync(join(cluster.folder, 'work', job.job_id, 'files', 'go'), '');
-    const filesOf = (job: Job) => pathOf(job).replace('/jobs/', '/files/');
+    const filesOf = (job: Job) => jobPath(job).replace('/jobs/', '/files/');
     const get = (path: string, headers: Record<string, string> = {}) =>
       fetch(server.url + path, { headers: { authorization: `Bearer ${server.userToken}`, ...headers } });
     const listPaths = async (job: Job) =>
@@ -53,11 +53,11 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
 
     test('lists, reads and follows the files and logs of a job while it runs and after its end', async () => {
       const job = await submit(
-        `echo first; mkdir out; printf 0123456789 > out/ten; ${gate}; echo last; echo late > out/late`,
+        `echo first; mkdir out; printf 0123456789 > out/ten; ${waitForGoScript}; echo last; echo late > out/late`,
       );
-      await inStage(me, job, 'RUNNING');
-      const follow = await get(`${pathOf(job)}log/?follow=1`);
-      const events = await get(`${pathOf(job)}log/?follow=1`, { accept: 'text/event-stream' });
+      await waitForStage(me, job, 'RUNNING');
+      const follow = await get(`${jobPath(job)}log/?follow=1`);
+      const events = await get(`${jobPath(job)}log/?follow=1`, { accept: 'text/event-stream' });
       await until('the job has written', async () => (await listPaths(job)).includes('out/ten') || undefined);
       const before = await schedulerCommands();
       assert.deepEqual(await listPaths(job), ['data/in', 'out/ten', 'run.sh']);
@@ -67,7 +67,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       assert.equal((await get(`${filesOf(job)}out/ten`, { range: 'bytes=10-' })).status, 416);
       await until(
         'it has printed',
-        async () => (await (await get(`${pathOf(job)}log/`)).text()) === 'first\n' || undefined,
+        async () => (await (await get(`${jobPath(job)}log/`)).text()) === 'first\n' || undefined,
       );
       assert.deepEqual(await schedulerCommands(), before, 'reading must run no scheduler command');
       finishJob(job);
@@ -90,7 +90,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       assert.equal((await get(`${filesOf(job)}data/in`, { 'if-none-match': etag })).status, 304);
       for (const stream of ['stdout', 'stderr']) {
         for (const follow of ['0', '1']) {
-          assert.equal(await (await get(`${pathOf(job)}log/?stream=${stream}&follow=${follow}`)).text(), '');
+          assert.equal(await (await get(`${jobPath(job)}log/?stream=${stream}&follow=${follow}`)).text(), '');
         }
       }
     });
@@ -120,8 +120,8 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
     });
 
     test('follows a log across a lost connection to the cluster', async () => {
-      const job = await submit(`echo first; ${gate}; echo last`);
-      const response = await get(`${pathOf(job)}log/?follow=1`);
+      const job = await submit(`echo first; ${waitForGoScript}; echo last`);
+      const response = await get(`${jobPath(job)}log/?follow=1`);
       let text = '';
       for await (const chunk of response.body ?? []) {
         text += Buffer.from(chunk);
@@ -144,9 +144,9 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
         assert.doesNotMatch(await response.text(), /root:x/);
       }
       assert.deepEqual(await listPaths(job), ['data/in', 'run.sh']);
-      assert.equal(await (await get(`${pathOf(job)}log/?stream=stderr`)).text(), '');
-      assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
-      for (const path of [filesOf(job), `${filesOf(job)}run.sh`, `${pathOf(job)}log/`]) {
+      assert.equal(await (await get(`${jobPath(job)}log/?stream=stderr`)).text(), '');
+      assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
+      for (const path of [filesOf(job), `${filesOf(job)}run.sh`, `${jobPath(job)}log/`]) {
         assert.equal((await get(path)).status, 410);
       }
     });

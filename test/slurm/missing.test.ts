@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { callerOf, type Job } from '../support/api.ts';
 import { queryDatabase } from '../support/database.ts';
-import { pathOf } from '../support/jobs.ts';
+import { jobPath } from '../support/jobs.ts';
 import { logLines } from '../support/logs.ts';
 import { spawnServer } from '../support/server-process.ts';
 import { startCluster } from '../support/slurm-cluster.ts';
@@ -66,10 +66,10 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     await until('the job has left the queue', () => !refs().includes(ref) || undefined);
     await service.respawnServer();
     await until('the alarm', () => findLogLine(/not reported by its system for a long time/, job));
-    assert.equal((await me().get<Job>(pathOf(job))).body.stage, 'QUEUED');
+    assert.equal((await me().get<Job>(jobPath(job))).body.stage, 'QUEUED');
     assert.equal(await findLogLine(/job submitted|job lost by its system/, job), undefined);
 
-    await me().send('DELETE', pathOf(job));
+    await me().send('DELETE', jobPath(job));
     const { stage, failed } = await me().finished(job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     await until('the workspace is removed', () => !existsSync(join(data, 'workspaces', job.job_id)) || undefined);
@@ -84,7 +84,7 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     const { cluster, data, me, submit, waitForRef, ...service } = await startService(t);
     const [wanted, unwanted] = [await submit('sleep 2; exit 3'), await submit('sleep 600')];
     const ref = await waitForRef(unwanted);
-    const isRunning = async () => (await me().get<Job>(pathOf(unwanted))).body.stage === 'RUNNING';
+    const isRunning = async () => (await me().get<Job>(jobPath(unwanted))).body.stage === 'RUNNING';
     await until('the second job runs', async () => (await isRunning()) || undefined);
     await service.stopServer();
     // As if its owner had requested the cancellation just before the stop.

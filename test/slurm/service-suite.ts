@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { makeZip } from '../files/zip/hostile-zips.ts';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { inStage, pathOf } from '../support/jobs.ts';
+import { jobPath, waitForStage } from '../support/jobs.ts';
 import { logLines } from '../support/logs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
@@ -99,20 +99,20 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
 
     test('cancels a running job by DELETE, and deletes its files by a second DELETE', async () => {
       const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 600' });
-      await inStage(me, body, 'RUNNING');
-      const { status } = await me.send('DELETE', pathOf(body));
+      await waitForStage(me, body, 'RUNNING');
+      const { status } = await me.send('DELETE', jobPath(body));
       assert.ok(status === 200 || status === 202);
       const job = await me.finished(body);
       assert.deepEqual([job.stage, job.failed], ['CANCELED', false]);
       assert.match(String((await endOf(job))?.reason), /^cancelled by its owner/);
-      assert.equal((await me.send('DELETE', pathOf(body))).status, 200);
+      assert.equal((await me.send('DELETE', jobPath(body))).status, 200);
       assert.equal(existsSync(workspaceOf(job)), false);
     });
 
     test('cancels a job right after its submission, and charges only the time used', async () => {
       const before = await timeLeft();
       const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 600', core_number: '3' });
-      const { status } = await me.send('DELETE', pathOf(body));
+      const { status } = await me.send('DELETE', jobPath(body));
       assert.ok(status === 200 || status === 202);
       const job = await me.finished(body);
       assert.deepEqual([job.stage, job.failed], ['CANCELED', false]);
@@ -124,7 +124,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       const whole = { node_number: '2', core_number: '16', runtime: '0.1' };
       const before = await timeLeft();
       const running = (await me.submit('/jobs/hpc_one/', { command: 'sleep 600', ...whole })).body;
-      await inStage(me, running, 'RUNNING');
+      await waitForStage(me, running, 'RUNNING');
       const pending = (await me.submit('/jobs/hpc_one/', { command: 'true', ...whole })).body;
       const names = [running, pending].map(({ job_id }) => job_id).join(',');
       const refs = await until('both are in the queue', () => {

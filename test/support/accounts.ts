@@ -4,7 +4,7 @@ import { type AccountSet, findAccounts } from '../../src/store/ledger/accounts.t
 import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
 
 /** The accounts that a job of the user would be held against, soon after the beginning of time. */
-export async function accountsOf(db: Db, project: { id: number }, user: string): Promise<AccountSet> {
+export async function getAccounts(db: Db, project: { id: number }, user: string): Promise<AccountSet> {
   const accounts = await findAccounts(db, project.id, (await findCurrentPeriodId(db, project.id, 2)) ?? 0, user);
   assert.ok(accounts);
   return accounts;

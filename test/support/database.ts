@@ -11,23 +11,23 @@ import type { Db } from '../../src/store/database/handle.ts';
 const server = process.env.BURSAR_TEST_DATABASE === 'postgres' ? (process.env.BURSAR_TEST_POSTGRES ?? '') : null;
 if (server === '') throw new Error('run the tests on PostgreSQL by scripts/run-tests.ts, which starts one');
 
-function addressOf(data: string): string {
+function databaseUrl(data: string): string {
   return server === null ? 'sqlite:bursar.db' : server.replace(/[^/]*$/, encodeURIComponent(basename(data)));
 }
 
-export function databaseOf(data: string): DatabaseSettings {
-  return { url: addressOf(data), connections: 10, connectTimeoutSeconds: 20, statementTimeoutSeconds: 60 };
+export function databaseSettings(data: string): DatabaseSettings {
+  return { url: databaseUrl(data), connections: 10, connectTimeoutSeconds: 20, statementTimeoutSeconds: 60 };
 }
 
 /** What a Bursar must be told in order to find the database of its data folder. */
 export function databaseEnvironment(data: string): Record<string, string> {
-  return server === null ? {} : { BURSAR_DATABASE_URL: addressOf(data) };
+  return server === null ? {} : { BURSAR_DATABASE_URL: databaseUrl(data) };
 }
 
 /** Makes the database of a new data folder; one that is there stays. */
 export async function prepareDatabase(data: string): Promise<void> {
   if (server === null) return;
-  await administer(async (client) => {
+  await withServer(async (client) => {
     const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [basename(data)]);
     if (rowCount === 0) await client.query(`create database "${basename(data)}"`);
   });
@@ -35,10 +35,10 @@ export async function prepareDatabase(data: string): Promise<void> {
 
 export async function dropDatabase(data: string): Promise<void> {
   if (server !== null)
-    await administer((client) => client.query(`drop database if exists "${basename(data)}" (force)`));
+    await withServer((client) => client.query(`drop database if exists "${basename(data)}" (force)`));
 }
 
-async function administer(act: (client: pg.Client) => Promise<unknown>): Promise<void> {
+async function withServer(act: (client: pg.Client) => Promise<unknown>): Promise<void> {
   const client = new pg.Client({ connectionString: server ?? '' });
   await client.connect();
   try {
@@ -63,10 +63,10 @@ export function unregisterDatabase(data: string): void {
  * Gives access to the database of a data folder. A server in this process shares its handle: a second SQLite connection of
  * the same thread would block while it waits for a transaction of the first one, which could then never end.
  */
-export async function withDatabase<T>(data: string, use: (db: Db) => Promise<T>, url = addressOf(data)): Promise<T> {
+export async function withDatabase<T>(data: string, use: (db: Db) => Promise<T>, url = databaseUrl(data)): Promise<T> {
   const open = openDatabases.get(data);
   if (open !== undefined) return await use(open);
-  const db = connectDatabase({ ...databaseOf(data), url }, data);
+  const db = connectDatabase({ ...databaseSettings(data), url }, data);
   try {
     return await use(db);
   } finally {

@@ -5,7 +5,7 @@ import { until } from './until.ts';
 import { zipOf } from './zip.ts';
 
 /** What a test needs of a server in order to look at, and to move, the files of a job. */
-interface Place {
+interface ServerData {
   data: string;
 }
 
@@ -13,32 +13,32 @@ interface Place {
  * A shell line that ends when it is let go, so that a running job can be looked at without any hurry. It ends too
  * when its folder is removed: a test that fails leaves nothing behind.
  */
-export const gate = 'while [ ! -e go ] && [ -d "$PWD" ]; do sleep 0.05; done';
+export const waitForGoScript = 'while [ ! -e go ] && [ -d "$PWD" ]; do sleep 0.05; done';
 
-export function letGo({ data }: Place, job: Job): void {
+export function releaseJob({ data }: ServerData, job: Job): void {
   writeFileSync(join(data, 'workspaces', job.job_id, 'files', 'go'), '');
 }
 
 /** What the job has printed, as it is kept. */
-export function outputOf({ data }: Place, job: Job, stream: 'stdout' | 'stderr' = 'stdout'): string {
+export function readOutput({ data }: ServerData, job: Job, stream: 'stdout' | 'stderr' = 'stdout'): string {
   return readFileSync(join(data, 'workspaces', job.job_id, stream), 'utf8');
 }
 
 /** The names of all that Bursar keeps of jobs outside its books. */
-export function filesOfJobs({ data }: Place): string[] {
+export function listStoredFiles({ data }: ServerData): string[] {
   const folders = ['spool', 'spool/incoming', 'workspaces'].map((name) => join(data, name));
   return folders.flatMap((folder) => (existsSync(folder) ? readdirSync(folder).sort() : []));
 }
 
 /** The path of a job's own resource. */
-export function pathOf(job: Job): string {
+export function jobPath(job: Job): string {
   return `/jobs/${job.project_hpc.toLowerCase()}/${job.project_name}/${job.job_id}/`;
 }
 
 /** The answer that first shows the job in this stage. */
-export function inStage(caller: Caller, job: Job, stage: string): Promise<Answer<Job>> {
+export function waitForStage(caller: Caller, job: Job, stage: string): Promise<Answer<Job>> {
   return until(`${job.job_id} in stage ${stage}`, async () => {
-    const answer = await caller.get<Job>(pathOf(job));
+    const answer = await caller.get<Job>(jobPath(job));
     if (answer.body.stage === stage) return answer;
     if (answer.body.terminal_stage) throw new Error(`${job.job_id} ended as ${answer.body.stage}`);
     return undefined;
@@ -51,7 +51,7 @@ export const exampleRequest = { node_number: '2', core_number: '6', runtime: '2.
 export type Hpc = 'hpc_one' | 'hpc_two';
 
 /** A submission that runs a shell line on either system. */
-export async function submitLine(
+export async function submitShellLine(
   caller: Caller,
   path: string,
   line: string,
@@ -62,7 +62,7 @@ export async function submitLine(
 }
 
 /** Everything that can be seen of the example request, from before its submission until after its end. */
-export interface Life {
+export interface JobHistory {
   before: Quota;
   submitted: Answer<Job>;
   running: Answer<Job>;
@@ -71,33 +71,33 @@ export interface Life {
   after: Quota;
 }
 
-export async function liveThrough(
-  place: Place,
+export async function runExampleJob(
+  place: ServerData,
   caller: Caller,
   hpc: Hpc,
   payload: Record<string, unknown> = exampleRequest,
-): Promise<Life> {
+): Promise<JobHistory> {
   const project = `proj_${hpc}_01`;
   const before = await caller.quota(hpc, project);
-  const submitted = await submitLine(caller, `/jobs/${hpc}/`, gate, payload);
+  const submitted = await submitShellLine(caller, `/jobs/${hpc}/`, waitForGoScript, payload);
   if (submitted.status !== 201) throw new Error(`not accepted: ${submitted.text}`);
-  const running = await inStage(caller, submitted.body, 'RUNNING');
+  const running = await waitForStage(caller, submitted.body, 'RUNNING');
   const during = await caller.quota(hpc, project);
-  letGo(place, submitted.body);
+  releaseJob(place, submitted.body);
   await caller.finished(submitted.body);
-  const finished = await caller.get<Job>(pathOf(submitted.body));
+  const finished = await caller.get<Job>(jobPath(submitted.body));
   return { before, submitted, running, during, finished, after: await caller.quota(hpc, project) };
 }
 
 /** A job that is seen in every stage before it ends; one that is over at once may never be seen running. */
-export async function seenThrough(
-  place: Place,
+export async function runThroughAllStages(
+  place: ServerData,
   caller: Caller,
   line = 'true',
   { path = '/jobs/hpc_one/', payload = {} }: { path?: string; payload?: Record<string, unknown> } = {},
 ): Promise<Job> {
-  const { body: job } = await submitLine(caller, path, `${gate}; ${line}`, payload);
-  await inStage(caller, job, 'RUNNING');
-  letGo(place, job);
+  const { body: job } = await submitShellLine(caller, path, `${waitForGoScript}; ${line}`, payload);
+  await waitForStage(caller, job, 'RUNNING');
+  releaseJob(place, job);
   return await caller.finished(job);
 }

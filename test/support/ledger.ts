@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Answer, Caller, Job, Quota } from './api.ts';
 import { type Bench, home, place } from './bench.ts';
-import { gate } from './jobs.ts';
+import { waitForGoScript } from './jobs.ts';
 import { assertProblem, type Refusal } from './refusals.ts';
 import { until } from './until.ts';
 
@@ -59,7 +59,7 @@ export interface Quote {
   longest_runtime: number;
 }
 
-export interface Proof {
+export interface LedgerVerification {
   balanced: boolean;
   accounts: number;
   entries: number;
@@ -67,19 +67,19 @@ export interface Proof {
 }
 
 /** A job that does not end when it is asked to: it runs past its time limit, until it is killed. */
-export const stubborn = 'trap \'\' TERM; while [ -d "$PWD" ]; do sleep 0.1; done';
+export const ignoresTermScript = 'trap \'\' TERM; while [ -d "$PWD" ]; do sleep 0.1; done';
 
 /** A job that says when it has begun, and then waits to be let go. */
-export const begun = `touch begun; ${gate}`;
+export const markBegunScript = `touch begun; ${waitForGoScript}`;
 
 /** The stage RUNNING comes a moment before the first command of a job; what never came to that is not charged. */
-export async function hasBegun({ server }: Pick<Bench, 'server'>, job: Job): Promise<void> {
+export async function waitUntilBegun({ server }: Pick<Bench, 'server'>, job: Job): Promise<void> {
   const mark = join(server.data, 'workspaces', job.job_id, 'files', 'begun');
   await until(`the first command of ${job.job_id}`, () => (existsSync(mark) ? true : undefined));
 }
 
 /** A request of an administrator, under a key of its own unless one is given. */
-export async function act<T = Account[]>(
+export async function postAsAdmin<T = Account[]>(
   admin: Caller,
   path: string,
   body: unknown,
@@ -90,8 +90,8 @@ export async function act<T = Account[]>(
 }
 
 /** The same, which is expected to be carried out. */
-export async function acted<T = Account[]>(admin: Caller, path: string, body: unknown, key?: string): Promise<T> {
-  const answer = await act<T>(admin, path, body, key);
+export async function postCreated<T = Account[]>(admin: Caller, path: string, body: unknown, key?: string): Promise<T> {
+  const answer = await postAsAdmin<T>(admin, path, body, key);
   assert.equal(answer.status, 201, answer.text);
   return answer.body;
 }
@@ -105,17 +105,17 @@ interface Change {
 export function topUp(admin: Caller, user: string, amount: number, change: Change = {}): Promise<Account[]> {
   const { project = home, ...rest } = change;
   const body = { kind: 'top_up', resource: 'time', amount, reason: 'more is needed', ...rest };
-  return acted(admin, `/admin/grants/${project}/${user}/`, body);
+  return postCreated(admin, `/admin/grants/${project}/${user}/`, body);
 }
 
 export function withdraw(admin: Caller, user: string, amount: number, change: Change = {}): Promise<Account[]> {
   const { project = home, ...rest } = change;
   const body = { kind: 'withdraw', resource: 'time', amount, reason: 'less is needed', ...rest };
-  return acted(admin, `/admin/grants/${project}/${user}/`, body);
+  return postCreated(admin, `/admin/grants/${project}/${user}/`, body);
 }
 
 /** Takes so much away that exactly this is left. */
-export async function leaveOnly(
+export async function withdrawDownTo(
   admin: Caller,
   user: string,
   { time, space }: { time?: number; space?: number },
@@ -127,7 +127,7 @@ export async function leaveOnly(
 }
 
 /** A project of its own with these members, each with so much. */
-export async function newProject(
+export async function createProject(
   admin: Caller,
   name: string,
   members: readonly string[],
@@ -136,7 +136,7 @@ export async function newProject(
 ): Promise<string> {
   const { timeSeconds: grant_time_seconds, spaceKb: grant_space_kb = 1000 } = grant;
   const body = { name, grant_time_seconds, grant_space_kb, reason: 'for a test' };
-  await acted(admin, `/admin/projects/${hpc}/`, body);
+  await postCreated(admin, `/admin/projects/${hpc}/`, body);
   for (const member of members) await setMember(admin, `${hpc}/${name}`, member, 'active', 'joins');
   return `${hpc}/${name}`;
 }
@@ -155,7 +155,7 @@ export async function setMember(
 }
 
 /** A submission to a project that is expected to be accepted. */
-export async function submitted(
+export async function submitJob(
   caller: Caller,
   payload: Record<string, unknown>,
   zip?: Uint8Array,
@@ -167,39 +167,39 @@ export async function submitted(
 }
 
 /** A job that is submitted and lived through to its end. */
-export async function ranJob(
+export async function runJob(
   caller: Caller,
   payload: Record<string, unknown>,
   zip?: Uint8Array,
   project = home,
 ): Promise<Job> {
-  return await caller.finished(await submitted(caller, payload, zip, project));
+  return await caller.finished(await submitJob(caller, payload, zip, project));
 }
 
-export async function statementOf(caller: Caller, project = home, query = ''): Promise<Statement> {
+export async function getStatement(caller: Caller, project = home, query = ''): Promise<Statement> {
   const { status, body, text } = await caller.get<Statement>(`/quotas/${project}/statement/${query}`);
   assert.equal(status, 200, text);
   return body;
 }
 
 /** What a job did to its owner's accounts, in the order in which it was done. */
-export async function movementsOf(
+export async function listJobMovements(
   caller: Caller,
   job: Job,
   resource: 'time' | 'space' = 'time',
   project = home,
 ): Promise<Movement[]> {
-  const { movements } = (await statementOf(caller, project))[resource];
+  const { movements } = (await getStatement(caller, project))[resource];
   return movements.filter((movement) => movement.job_id === job.job_id);
 }
 
 /** The two movements of time that every job makes: its hold, and what became of it. */
-export async function settlementOf(
+export async function getSettlement(
   caller: Caller,
   job: Job,
   project = home,
 ): Promise<{ held: number; settled: Movement }> {
-  const [reserved, settled, ...more] = await movementsOf(caller, job, 'time', project);
+  const [reserved, settled, ...more] = await listJobMovements(caller, job, 'time', project);
   assert.deepEqual(more, []);
   assert.equal(reserved?.kind, 'reserve');
   assert.ok(settled);
@@ -207,13 +207,13 @@ export async function settlementOf(
 }
 
 /** What is left to the caller in the project that most tests are about. */
-export function quotaOf(caller: Caller): Promise<Quota> {
+export function getQuota(caller: Caller): Promise<Quota> {
   return caller.quota(place.hpc, place.project);
 }
 
 /** The statement adds up by itself, and to what the quota says is left. */
-export async function assertExplained(caller: Caller, project = home): Promise<Statement> {
-  const statement = await statementOf(caller, project);
+export async function assertStatementAddsUp(caller: Caller, project = home): Promise<Statement> {
+  const statement = await getStatement(caller, project);
   for (const resource of ['time', 'space'] as const) {
     const { opening_balance, closing_balance, movements } = statement[resource];
     let balance = opening_balance;
@@ -232,20 +232,20 @@ export async function assertExplained(caller: Caller, project = home): Promise<S
   return statement;
 }
 
-export async function proofOf(admin: Caller): Promise<Proof> {
-  return (await admin.get<Proof>('/admin/ledger/proof/')).body;
+export async function getLedgerVerification(admin: Caller): Promise<LedgerVerification> {
+  return (await admin.get<LedgerVerification>('/admin/ledger/proof/')).body;
 }
 
 /** The books balance, by the path for administrators. */
-export async function assertBalanced(admin: Caller): Promise<Proof> {
-  const proof = await proofOf(admin);
+export async function assertLedgerBalances(admin: Caller): Promise<LedgerVerification> {
+  const proof = await getLedgerVerification(admin);
   assert.deepEqual(proof.problems, []);
   assert.equal(proof.balanced, true);
   return proof;
 }
 
 /** A refusal for lack of quota, with the facts that it carries. */
-export function assertLack(answer: Answer, facts: Record<string, unknown>): Refusal {
+export function assertQuotaExceeded(answer: Answer, facts: Record<string, unknown>): Refusal {
   const problem = assertProblem(answer, { status: 403, code: 'quota_exceeded' });
   for (const [name, value] of Object.entries(facts)) assert.equal(problem[name], value, `${name} in ${answer.text}`);
   return problem;

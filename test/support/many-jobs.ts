@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Db } from '../../src/store/database/handle.ts';
 
-export interface ManyJobs {
+export interface BulkJobs {
   owner: string;
   hpc: string;
   project: string;
@@ -12,7 +12,7 @@ export interface ManyJobs {
  * Puts finished jobs straight into the books, as many as one likes, without accounts: one in 100 runs, one in 500 has
  * failed, and there are 50 titles. They were accepted a second apart.
  */
-export async function storeManyJobs(db: Db, { owner, hpc, project, count }: ManyJobs): Promise<void> {
+export async function storeManyJobs(db: Db, { owner, hpc, project, count }: BulkJobs): Promise<void> {
   const { id } = await db
     .selectFrom('projects')
     .select('id')

@@ -1,13 +1,13 @@
 import { type CompiledQuery, type KyselyPlugin, sql } from 'kysely';
 import type { Db } from '../../src/store/database/handle.ts';
 
-export interface WatchedDb {
+export interface RecordedDb {
   db: Db;
   /** The statements that were run through it, with their values put in. */
   statements: string[];
 }
 
-export function watchStatements(db: Db): WatchedDb {
+export function recordStatements(db: Db): RecordedDb {
   const statements: string[] = [];
   // A handle of its own: what the plugin leaves as it is, goes through an executor that nobody else has.
   const untouched: KyselyPlugin = { transformQuery: ({ node }) => node, transformResult: async ({ result }) => result };
@@ -15,7 +15,7 @@ export function watchStatements(db: Db): WatchedDb {
   const executor = watched.getExecutor();
   const execute = executor.executeQuery.bind(executor);
   executor.executeQuery = (query, ...options) => {
-    statements.push(textOf(query));
+    statements.push(toSqlText(query));
     return execute(query, ...options);
   };
   const backend = {
@@ -25,7 +25,7 @@ export function watchStatements(db: Db): WatchedDb {
   return { db: Object.assign(watched, { backend }), statements };
 }
 
-function textOf({ sql: text, parameters }: CompiledQuery): string {
+function toSqlText({ sql: text, parameters }: CompiledQuery): string {
   let next = 0;
   return text.replace(/\?|\$\d+/g, () => literal(parameters[next++]));
 }
@@ -33,7 +33,10 @@ function textOf({ sql: text, parameters }: CompiledQuery): string {
 const literal = (value: unknown) => (typeof value === 'number' ? String(value) : `'${value}'`);
 
 /** What the database does for a statement: whether it looks at every job, and whether it puts what it found in order. */
-export async function planOf(db: Db, statement: string): Promise<{ readsAll: boolean; sorts: boolean; text: string }> {
+export async function explainStatement(
+  db: Db,
+  statement: string,
+): Promise<{ readsAll: boolean; sorts: boolean; text: string }> {
   const isSqlite = db.backend.dialect.name === 'sqlite';
   const explain = sql.raw<Record<string, string>>(`explain ${isSqlite ? 'query plan' : ''} ${statement}`);
   const lines = (await explain.execute(db)).rows.map((row) => row.detail ?? row['QUERY PLAN'] ?? '');

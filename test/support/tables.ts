@@ -4,7 +4,7 @@ import type { Db } from '../../src/store/database/handle.ts';
  * Every row of every table, in an order that does not depend on the database; except the mark of a data folder and
  * the leases, which stay where they are.
  */
-export async function everyRow(db: Db): Promise<Record<string, string[]>> {
+export async function readAllRows(db: Db): Promise<Record<string, string[]>> {
   const all: Record<string, string[]> = {};
   const tables = (await db.introspection.getTables()).filter(({ name }) => !['facts', 'leases'].includes(name));
   for (const { name } of tables) {

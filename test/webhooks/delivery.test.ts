@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
 import type { Caller } from '../support/api.ts';
 import { contractOf } from '../support/contract.ts';
-import { seenThrough } from '../support/jobs.ts';
+import { runThroughAllStages } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
@@ -67,7 +67,7 @@ describe('webhook delivery', () => {
     const [allEndpoint, endsEndpoint] = [await openEndpoint(), await openEndpoint()];
     const allEventsWebhook = await registerWebhook(me, allEndpoint.url);
     const endsWebhook = await registerWebhook(me, endsEndpoint.url, ['job.ended', 'quota.threshold']);
-    const job = await seenThrough(server, me, 'exit 2', { payload: { runtime: '2.0' } });
+    const job = await runThroughAllStages(server, me, 'exit 2', { payload: { runtime: '2.0' } });
     await allEndpoint.waitForRequests(4);
     await endsEndpoint.waitForRequests(1);
     const page = await me.send('GET', '/events/', { accept: 'application/json' });
@@ -150,7 +150,7 @@ describe('webhook endpoint', () => {
     deadEndpoint.respondWith(() => null);
     const broken = await registerWebhook(me, deadEndpoint.url);
     const working = await registerWebhook(me, liveEndpoint.url);
-    await seenThrough(server, me);
+    await runThroughAllStages(server, me);
     await liveEndpoint.waitForRequests(4);
     const undelivered = await listDeliveries(me, broken);
     assert.ok(undelivered.some(({ state }) => state === 'pending'));
@@ -162,7 +162,7 @@ describe('webhook endpoint', () => {
     const endpoint = await openEndpoint();
     endpoint.respondWith(({ body }) => ({ status: body.includes('"type":"job.accepted"') ? 400 : 200 }));
     const webhook = await registerWebhook(me, endpoint.url);
-    await seenThrough(server, me);
+    await runThroughAllStages(server, me);
     await until('three events are delivered', async () => {
       const done = (await listDeliveries(me, webhook)).filter(({ state }) => state === 'delivered');
       return done.length === 3 ? true : undefined;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller } from '../support/api.ts';
 import { contractOf, type Problem } from '../support/contract.ts';
-import { seenThrough } from '../support/jobs.ts';
+import { runThroughAllStages } from '../support/jobs.ts';
 import { assertCleanLog } from '../support/logs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -165,7 +165,7 @@ describe('webhook', () => {
 
   test('gets only events of its owner', async () => {
     const countBefore = endpoint.requests.length;
-    await seenThrough(server, other);
+    await runThroughAllStages(server, other);
     await endpoint.waitForRequests(countBefore + 4);
     const arrived = endpoint.events().slice(countBefore);
     assert.deepEqual([...new Set(arrived.flatMap(({ job }) => (job ? [job.owner] : [])))], ['303301']);
@@ -228,7 +228,7 @@ describe('administrator', () => {
     const unknownPath = `/admin/webhooks/303301/999999/disable/`;
     assert.equal((await sendJson(admin, 'POST', unknownPath, { reason: 'no such thing' })).status, 404);
     const before = (await listDeliveries(other, webhook)).length;
-    await seenThrough(server, other);
+    await runThroughAllStages(server, other);
     assert.equal(
       (await listDeliveries(other, webhook)).length,
       before,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
 import { type Caller, callerOf, type Job } from '../support/api.ts';
-import { submitLine } from '../support/jobs.ts';
+import { submitShellLine } from '../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
@@ -38,7 +38,7 @@ describe('webhook deliveries of a server that is killed', () => {
   test('are repeated after the restart, with the same message id and secret', async () => {
     // The endpoint does not answer, so the attempt is in progress when the server is killed.
     endpoint.respondWith(() => null);
-    const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
+    const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
     jobs.push(job);
     await endpoint.waitForRequests(1);
     await killAndStart();
@@ -59,7 +59,7 @@ describe('webhook deliveries of a server that is killed', () => {
     endpoint.respondWith(() => ({ status: 500 }));
     for (let kill = 0; kill < 3; kill++) {
       const count = endpoint.requests.length;
-      const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
+      const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
       jobs.push(job);
       await me.finished(job);
       await endpoint.waitForRequests(count + 1);

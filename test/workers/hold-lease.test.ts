@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { acquireLease } from '../../src/store/systems/leases.ts';
 import { type HeldLease, holdLease, type LeasedWork } from '../../src/workers/hold-lease.ts';
 import { maxTimerMs } from '../../src/workers/loop.ts';
-import { openTestDatabase, type TestDatabase } from '../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };

@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { callerOf, type Job } from '../support/api.ts';
 import { queryDatabase, withDatabase } from '../support/database.ts';
-import { outputOf } from '../support/jobs.ts';
+import { readOutput } from '../support/jobs.ts';
 import { filesUnder } from '../support/refusals.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
@@ -68,7 +68,7 @@ describe('zip of a job that waits for its engine', () => {
     for (const name of ['small', 'large', 'old'] as const) {
       const job = await me.finished(getJob(name));
       assert.equal(job.stage, 'SUCCESSFUL', server.log());
-      assert.equal(outputOf(server, job), `${name}\n`);
+      assert.equal(readOutput(server, job), `${name}\n`);
     }
     assert.deepEqual(await queryDatabase(data, 'select job from inputs', []), []);
     assert.deepEqual(filesUnder(server, 'spool'), []);

@@ -15,8 +15,8 @@ import { reserve, settle } from '../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
 import { startRetentionWorker } from '../../src/workers/retention-worker.ts';
 import { hostileLimits } from '../files/zip/hostile-zips.ts';
-import { openTestDatabase, shownAs } from '../support/database-settings.ts';
 import { startSshd } from '../support/sshd.ts';
+import { openTestDatabase, publicColumns } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
 
 const jobId = '7B0C3D2E-0000-4000-8000-000000000001';
@@ -32,7 +32,7 @@ async function insertEndedJob(db: Db): Promise<void> {
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
   await inTransaction(db, async (tx) => {
-    const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+    const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     await reserve(
       tx,
       { id, attempt: 1 },
@@ -43,7 +43,7 @@ async function insertEndedJob(db: Db): Promise<void> {
     const stored = await findJob(tx, jobId);
     assert.ok(stored);
     const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
-    await updateStatus(tx, stored, { state: 'ended', ...end }, shownAs('SUCCESSFUL')(id));
+    await updateStatus(tx, stored, { state: 'ended', ...end }, publicColumns('SUCCESSFUL')(id));
     const used = { kind: 'settled', timeSeconds: 1, spaceBytes: 1, rule: 'x' } as const;
     await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });
   });

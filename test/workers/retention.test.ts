@@ -5,8 +5,8 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Caller, Job } from '../support/api.ts';
 import { type Bench, openBench } from '../support/bench.ts';
-import { pathOf } from '../support/jobs.ts';
-import { assertBalanced, assertExplained, movementsOf, ranJob } from '../support/ledger.ts';
+import { jobPath } from '../support/jobs.ts';
+import { assertLedgerBalances, assertStatementAddsUp, listJobMovements, runJob } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
 import { zipOf } from '../support/zip.ts';
 
@@ -44,7 +44,7 @@ const listEvents = async (job: Job, kind: string) => {
 
 /** Runs a job with files, and sets its end to a number of days ago. */
 async function jobEndedDaysAgo(days: number, owner = me): Promise<Job> {
-  const job = await ranJob(owner, { command: 'echo output' }, await zipOf({ input: 'x'.repeat(5000) }));
+  const job = await runJob(owner, { command: 'echo output' }, await zipOf({ input: 'x'.repeat(5000) }));
   await bench.tamper('update jobs set ended_at = ? where id = ?', Date.now() - days * dayMs, job.id);
   return job;
 }
@@ -96,20 +96,20 @@ describe('files of finished jobs', () => {
     const before = await me.quota('hpc_one', 'proj_hpc_one_01');
     await bench.tamper('update jobs set expires_at = ? where id = ?', Date.now() - 1, job.id);
     await until('the files are deleted', () => (existsSync(workspacePath(job)) ? undefined : true));
-    const { body } = await me.get<Job>(pathOf(job));
+    const { body } = await me.get<Job>(jobPath(job));
     assert.deepEqual([body.stage, body.terminal_stage, body.failed], ['DELETED', true, false]);
     const after = await me.quota('hpc_one', 'proj_hpc_one_01');
     assert.ok(after.space_left > before.space_left + 5);
     assert.equal(after.time_left, before.time_left);
     await waitForWorker();
-    const freed = (await movementsOf(me, job, 'space')).filter((movement) => movement.kind === 'free');
+    const freed = (await listJobMovements(me, job, 'space')).filter((movement) => movement.kind === 'free');
     assert.deepEqual(
       freed.map((movement) => movement.actor),
       ['bursar'],
     );
     assert.equal((await listEvents(job, 'job.deleted')).length, 1);
-    assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
-    await assertExplained(me);
+    assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
+    await assertStatementAddsUp(me);
   });
 
   test('are announced before they are deleted, however long ago their job ended', async () => {
@@ -122,7 +122,7 @@ describe('files of finished jobs', () => {
 
   test('are kept in a project without a retention period', async () => {
     const zip = await zipOf({ 'main.sh': 'echo kept\n' });
-    const keptJob = await ranJob(me, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
+    const keptJob = await runJob(me, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
     await bench.tamper('update jobs set ended_at = 1 where id = ?', keptJob.id);
     await waitForWorker();
     assert.deepEqual(await listEvents(keptJob, 'job.expiring'), []);
@@ -171,5 +171,5 @@ test('a server killed at random times announces each job once and deletes each j
     assert.equal((await listEvents(job, 'job.expiring')).length, 1);
     assert.equal((await listEvents(job, 'job.deleted')).length, 1);
   }
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
 });

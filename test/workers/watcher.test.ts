@@ -15,7 +15,7 @@ import { ensureSystem } from '../../src/store/systems/systems.ts';
 import type { Loop } from '../../src/workers/loop.ts';
 import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
 import { startWatcher } from '../../src/workers/watcher.ts';
-import { openTestDatabase, shownAs, type TestDatabase } from '../support/database-settings.ts';
+import { openTestDatabase, publicColumns, type TestDatabase } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -63,7 +63,7 @@ describe('watcher', () => {
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
     const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
     await inTransaction(db, async (tx) => {
-      const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+      const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: '1', reason: 'x', at: 2 };
       await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 3600, spaceBytes: 1 }, note);
     });

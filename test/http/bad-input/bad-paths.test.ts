@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { callerOf, type Job } from '../../support/api.ts';
-import { pathOf } from '../../support/jobs.ts';
+import { jobPath } from '../../support/jobs.ts';
 import { assertCleanLog, logLines } from '../../support/logs.ts';
 import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -145,7 +145,7 @@ describe('jobs', () => {
   }
 
   test('a job is found neither on another system nor in another project', async () => {
-    assert.equal((await read(pathOf(ownJob))).status, 200);
+    assert.equal((await read(jobPath(ownJob))).status, 200);
     for (const place of ['hpc_two/proj_hpc_two_01', 'hpc_two/proj_hpc_two_02']) {
       const answer = await read(`/jobs/${place}/${ownJob.job_id}/`);
       assertProblem(answer, { status: 404, code: 'job_unknown' });
@@ -157,9 +157,9 @@ describe('jobs', () => {
       status: 404,
       code: 'job_unknown',
     });
-    const other = assertProblem(await read(pathOf(othersJob)), { status: 404, code: 'job_unknown' });
+    const other = assertProblem(await read(jobPath(othersJob)), { status: 404, code: 'job_unknown' });
     assert.deepEqual({ ...other, request_id: '' }, { ...unknown, request_id: '' });
-    const admin = await ask(server.url, { path: pathOf(ownJob), headers: [bearer(server.adminToken)] });
+    const admin = await ask(server.url, { path: jobPath(ownJob), headers: [bearer(server.adminToken)] });
     assertProblem(admin, { status: 404, code: 'job_unknown' });
   });
 });

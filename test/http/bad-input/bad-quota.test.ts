@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { makeZip } from '../../files/zip/hostile-zips.ts';
 import { type Caller, callerOf, type Job, type Quota } from '../../support/api.ts';
-import { gate, inStage, letGo } from '../../support/jobs.ts';
+import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
 import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -209,7 +209,7 @@ describe('what is refused', () => {
 
   test('counts what other jobs hold, and lets it go with them', async () => {
     const before = await me.quota('hpc_two', 'proj_hpc_two_01');
-    const zip = await makeZip({ 'main.sh': `${gate}\n` });
+    const zip = await makeZip({ 'main.sh': `${waitForGoScript}\n` });
     const held = await me.submit('/jobs/hpc_two/', { tool: 'BASH', core_number: 3, runtime: 0.5 }, zip);
     assert.equal(held.status, 201, held.text);
     const during: Quota = await me.quota('hpc_two', 'proj_hpc_two_01');
@@ -217,8 +217,8 @@ describe('what is refused', () => {
     const answer = await me.submit('/jobs/hpc_two/', { tool: 'BASH', core_number: 2 }, zip);
     await assertTooSmall(answer, { resource: 'time', account: 'cap', unit: 'seconds', needed: 3600, available: 1800 });
     assert.deepEqual(await me.quota('hpc_two', 'proj_hpc_two_01'), during);
-    await inStage(me, held.body, 'RUNNING');
-    letGo(server, held.body);
+    await waitForStage(me, held.body, 'RUNNING');
+    releaseJob(server, held.body);
     const job = await me.finished(held.body);
     assert.equal(job.stage, 'COMPLETED');
     const left = (await me.quota('hpc_two', 'proj_hpc_two_01')).time_left;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { makeZip } from '../../files/zip/hostile-zips.ts';
 import { callerOf, type Job } from '../../support/api.ts';
-import { outputOf, pathOf } from '../../support/jobs.ts';
+import { jobPath, readOutput } from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
 import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -77,7 +77,7 @@ describe('the parameters of a tool', () => {
     assert.equal(status, 201, text);
     const job = await callerOf(server.url, server.userToken).finished(body);
     assert.equal(job.stage, 'COMPLETED');
-    assert.equal(outputOf(server, job), '7|0.5|fast|label=abc|');
+    assert.equal(readOutput(server, job), '7|0.5|fast|label=abc|');
     await traces.accept();
   });
 });
@@ -90,7 +90,7 @@ describe('a tool with a name that the configuration allows', () => {
     test(`takes jobs ${name}, and runs them`, async () => {
       const { status, body, text } = await submit({ tool: 'MY_TOOL' }, files && (await makeZip(files)));
       assert.equal(status, 201, text);
-      const look = async () => (await callerOf(server.url, server.userToken).get<Job>(pathOf(body))).body;
+      const look = async () => (await callerOf(server.url, server.userToken).get<Job>(jobPath(body))).body;
       const job = await until('its end', async () => {
         const now = await look();
         return now.terminal_stage ? now : undefined;

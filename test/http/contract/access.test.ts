@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { type Contract, contractOf, interfacePaths, type Problem } from '../../support/contract.ts';
-import { filesOfJobs, pathOf } from '../../support/jobs.ts';
+import { jobPath, listStoredFiles } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 // What holds on every path: the bearer token (4 and 5), the form of paths (4), and the form of answers (1 and 7).
@@ -87,10 +87,10 @@ for (const [method, template] of interfacePaths) {
 }
 
 test('5 a request without a valid token leaves nothing behind, whatever it sends', async () => {
-  const kept = filesOfJobs(server);
+  const kept = listStoredFiles(server);
   const answer = await contract.as('wrong').send('POST', '/jobs/hpc_one/', submission, Buffer.alloc(200_000));
   assert.equal(answer.status, 401);
-  assert.deepEqual(filesOfJobs(server), kept);
+  assert.deepEqual(listStoredFiles(server), kept);
 });
 
 test('5 without a token nothing is told of what exists: unknown places are 401 too', async () => {
@@ -131,7 +131,7 @@ test('5 the identity carried by the token is the caller: owner of jobs, and user
   const { body: submitted } = await contract.as(first).submit('/jobs/hpc_two/', { tool: 'BASH' });
   assert.equal(submitted.owner, '301339');
   await contract.as(first).finished(submitted);
-  const { body: read } = await contract.as(second).get<Job>(pathOf(submitted));
+  const { body: read } = await contract.as(second).get<Job>(jobPath(submitted));
   assert.equal(read.owner, '301339');
   for (const token of [first, second]) {
     const { body: quotas } = await contract.as(token).get<{ user: string }[]>('/quotas/');

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
 import type { Answer, Caller, Job } from '../../support/api.ts';
 import { contractOf, type Problem } from '../../support/contract.ts';
-import { filesOfJobs, outputOf } from '../../support/jobs.ts';
+import { listStoredFiles, readOutput } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { zipOf } from '../../support/zip.ts';
 
@@ -36,7 +36,7 @@ async function run(payload: Record<string, unknown>, files?: Record<string, stri
   const answer = await post(payload, {}, files && (await zipOf(files)));
   assert.equal(answer.status, 201, answer.text);
   const job = await me.finished(answer.body);
-  return { job, print: (stream: 'stdout' | 'stderr') => outputOf(server, job, stream) };
+  return { job, print: (stream: 'stdout' | 'stderr') => readOutput(server, job, stream) };
 }
 
 function assertEnds({ stage, terminal_stage, failed, end_date }: Job, as: string): void {
@@ -64,7 +64,7 @@ for (const [what, headers] of contentTypes) {
     assert.equal(answer.status, 201, answer.text);
     const job = await me.finished(answer.body);
     assertEnds(job, 'COMPLETED');
-    assert.equal(outputOf(server, job), proof);
+    assert.equal(readOutput(server, job), proof);
   });
 }
 
@@ -86,7 +86,7 @@ test('4.2 body: the raw bytes of the zip in chunks, their number not told in adv
   });
   assert.equal(response.status, 201);
   const job = await me.finished((await response.json()) as Job);
-  assert.equal(outputOf(server, job), proof);
+  assert.equal(readOutput(server, job), proof);
 });
 
 test('4.2 body: a zip of some megabytes arrives whole', async () => {
@@ -111,7 +111,7 @@ test('4.2 body: multipart/form-data with one file is understood too, whatever th
   for (const field of ['file', 'anything']) {
     const answer = await post({ tool: 'BASH' }, {}, formOf([field, zip]));
     assert.equal(answer.status, 201, answer.text);
-    assert.equal(outputOf(server, await me.finished(answer.body)), proof);
+    assert.equal(readOutput(server, await me.finished(answer.body)), proof);
   }
 });
 
@@ -147,7 +147,7 @@ test('4.2 body: an empty one is a job without input files', async () => {
 });
 
 test('4.2 body: one that is no zip is 400, and nothing is kept', async () => {
-  const kept = async () => [(await me.get('/jobs/')).text, (await me.get('/quotas/')).text, filesOfJobs(server)];
+  const kept = async () => [(await me.get('/jobs/')).text, (await me.get('/quotas/')).text, listStoredFiles(server)];
   const before = await kept();
   const zip = await zipOf({ 'main.sh': 'true\n' });
   for (const body of [

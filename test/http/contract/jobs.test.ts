@@ -2,7 +2,16 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Answer, Caller, Job, Quota } from '../../support/api.ts';
 import { type Contract, contractOf, type Problem } from '../../support/contract.ts';
-import { exampleRequest, gate, type Hpc, inStage, type Life, letGo, liveThrough, pathOf } from '../../support/jobs.ts';
+import {
+  exampleRequest,
+  type Hpc,
+  type JobHistory,
+  jobPath,
+  releaseJob,
+  runExampleJob,
+  waitForGoScript,
+  waitForStage,
+} from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 // The sentences of the interface on jobs: 1, 2.1, 2.2, 3, 4.1 and 7. The example request lives through both systems
@@ -14,7 +23,7 @@ let me: Caller;
 let somebodyElse: Caller;
 let emptyList: Answer<Job[]>;
 let submittedBetween: [earliest: number, latest: number];
-const lives = {} as Record<Hpc, Life>;
+const lives = {} as Record<Hpc, JobHistory>;
 
 const systems = ['hpc_one', 'hpc_two'] as const;
 const settled = {
@@ -32,7 +41,7 @@ before(async () => {
   const earliest = Date.now();
   await Promise.all(
     systems.map(async (hpc) => {
-      lives[hpc] = await liveThrough(server, me, hpc);
+      lives[hpc] = await runExampleJob(server, me, hpc);
     }),
   );
   submittedBetween = [earliest, Date.now()];
@@ -164,17 +173,18 @@ test('2.2 id: record numbers are shared by both systems, and no two jobs have th
 });
 
 test('3 a job that waits for its turn stays QUEUED, and is listed so', async () => {
-  const ahead = (await me.submit('/jobs/hpc_one/', { command: gate, node_number: 64, core_number: 128, runtime: 0.1 }))
-    .body;
-  await inStage(me, ahead, 'RUNNING');
+  const ahead = (
+    await me.submit('/jobs/hpc_one/', { command: waitForGoScript, node_number: 64, core_number: 128, runtime: 0.1 })
+  ).body;
+  await waitForStage(me, ahead, 'RUNNING');
   const waiting = (await me.submit('/jobs/hpc_one/', { command: 'true' })).body;
   const { body: listed } = await me.get<Job[]>('/jobs/hpc_one/');
-  assert.equal((await me.get<Job>(pathOf(ahead))).body.stage, 'RUNNING');
+  assert.equal((await me.get<Job>(jobPath(ahead))).body.stage, 'RUNNING');
   assert.deepEqual(
     listed.find(({ id }) => id === waiting.id),
     waiting,
   );
-  letGo(server, ahead);
+  releaseJob(server, ahead);
   assert.equal((await me.finished(waiting)).stage, 'SUCCESSFUL');
 });
 
@@ -190,7 +200,7 @@ async function submitTo(caller: Caller, path: string): Promise<Job> {
 
 /** The array that holds exactly these jobs, as text. */
 async function listOf(caller: Caller, jobs: Job[]): Promise<string> {
-  const texts = await Promise.all(jobs.map(async (job) => (await caller.get<Job>(pathOf(job))).text));
+  const texts = await Promise.all(jobs.map(async (job) => (await caller.get<Job>(jobPath(job))).text));
   return `[${texts.join(',')}]`;
 }
 
@@ -214,7 +224,7 @@ test('4.1 the four forms: all jobs, those of one system, those of one project, a
     assert.equal(status, 200);
     assert.equal(text, await listOf(caller, jobs), path);
   }
-  const single = await caller.get<Job>(pathOf(second));
+  const single = await caller.get<Job>(jobPath(second));
   assert.equal(single.status, 200);
   assert.deepEqual(single.body, second);
 });
@@ -254,11 +264,11 @@ test('4.1 /jobs/ is the jobs of the caller: those of others are in none of the l
 test('4.1 an administrator too sees only their own jobs on /jobs/', async () => {
   const admin = contract.as(server.adminToken);
   assert.equal((await admin.get('/jobs/')).text, '[]');
-  assert.equal((await admin.get(pathOf(lives.hpc_one.submitted.body))).status, 404);
+  assert.equal((await admin.get(jobPath(lives.hpc_one.submitted.body))).status, 404);
 });
 
 test("7 the job of somebody else is 404, and its answer does not tell it from one that isn't there", async () => {
-  const mine = pathOf(lives.hpc_one.submitted.body);
+  const mine = jobPath(lives.hpc_one.submitted.body);
   const nobodys = mine.replace(/[^/]+\/$/, '00000000-0000-4000-8000-000000000000/');
   const answers = await Promise.all([mine, nobodys].map((path) => somebodyElse.get<Problem>(path)));
   const [real, imagined] = answers.map(({ status, body }) => ({ ...body, status, request_id: '' }));

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller, Job } from '../../support/api.ts';
 import { contractOf, type Problem } from '../../support/contract.ts';
 import { withDatabase } from '../../support/database.ts';
-import { pathOf } from '../../support/jobs.ts';
+import { jobPath } from '../../support/jobs.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
@@ -144,7 +144,7 @@ describe('filters', () => {
     for (const query of ['title=follow&failed=true', 'title=follow&terminal=true&stage=FAILED']) {
       assert.deepEqual(idsOf(await me.get<Job[]>(`/jobs/?${query}`)), [job.id], query);
     }
-    await me.send('DELETE', pathOf(job));
+    await me.send('DELETE', jobPath(job));
     assert.deepEqual(idsOf(await me.get<Job[]>('/jobs/?stage=DELETED')), [job.id]);
   });
 });

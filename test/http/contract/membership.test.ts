@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { parse } from 'yaml';
 import type { Caller, Job, Quota } from '../../support/api.ts';
 import { contractOf, type Problem } from '../../support/contract.ts';
-import { filesOfJobs } from '../../support/jobs.ts';
+import { listStoredFiles } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { zipOf } from '../../support/zip.ts';
 
@@ -71,23 +71,23 @@ test('a quota of nothing is shown as 0.0 and 0, and nothing can be submitted on 
 });
 
 test('a zip that unpacks to more than the space left is 403 quota_exceeded, and nothing is kept', async () => {
-  const before = [(await me.get('/quotas/')).text, (await me.get('/jobs/')).text, filesOfJobs(server)];
+  const before = [(await me.get('/quotas/')).text, (await me.get('/jobs/')).text, listStoredFiles(server)];
   const zip = await zipOf({ 'big.txt': 'some text '.repeat(301) });
   const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: '0.1' }, zip);
   const { code, resource, needed } = body as unknown as Problem & { resource: string; needed: number };
   assert.deepEqual([status, code, resource, needed], [403, 'quota_exceeded', 'space', 3.01]);
-  assert.deepEqual([(await me.get('/quotas/')).text, (await me.get('/jobs/')).text, filesOfJobs(server)], before);
+  assert.deepEqual([(await me.get('/quotas/')).text, (await me.get('/jobs/')).text, listStoredFiles(server)], before);
 });
 
 test('a body larger than the limit is 413, and nothing is kept', async () => {
-  const before = [(await me.get('/jobs/')).text, filesOfJobs(server)];
+  const before = [(await me.get('/jobs/')).text, listStoredFiles(server)];
   const { status, body } = await me.submit(
     '/jobs/hpc_one/',
     { command: 'true', runtime: '0.1' },
     Buffer.alloc(100_001),
   );
   assert.deepEqual([status, (body as unknown as Problem).code], [413, 'too_large']);
-  assert.deepEqual([(await me.get('/jobs/')).text, filesOfJobs(server)], before);
+  assert.deepEqual([(await me.get('/jobs/')).text, listStoredFiles(server)], before);
 });
 
 test('a tool can declare parameters of its own: they are required, and reach its command', async () => {

@@ -4,7 +4,15 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Caller, Job, Quota } from '../../support/api.ts';
 import { type Contract, contractOf, type Problem } from '../../support/contract.ts';
-import { gate, type Hpc, inStage, type Life, letGo, liveThrough, pathOf } from '../../support/jobs.ts';
+import {
+  type Hpc,
+  type JobHistory,
+  jobPath,
+  releaseJob,
+  runExampleJob,
+  waitForGoScript,
+  waitForStage,
+} from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { zipOf } from '../../support/zip.ts';
@@ -186,10 +194,10 @@ for (const [hpc, user, held] of [
   ['hpc_one', '301341', 2 * 6 * 7200],
   ['hpc_two', '301342', 2 * 6 * 1800],
 ] as const) {
-  let life: Life;
+  let life: JobHistory;
 
   test(`2.3 ${hpc}: time_left is lower by nodes × cores × runtime while the example request runs`, async () => {
-    life = await liveThrough(server, await freshUser(user), hpc);
+    life = await runExampleJob(server, await freshUser(user), hpc);
     assert.equal(life.before.time_left - life.during.time_left, held);
   });
 
@@ -219,16 +227,18 @@ test('2.3 while several jobs are under way, running or waiting, time_left is low
     [2, 3, 1],
     [1, 1, 0.10001],
   ]) {
-    jobs.push((await caller.submit('/jobs/hpc_one/', { command: gate, node_number, core_number, runtime })).body);
-    if (jobs.length === 1) await inStage(caller, jobs[0] as Job, 'RUNNING');
+    jobs.push(
+      (await caller.submit('/jobs/hpc_one/', { command: waitForGoScript, node_number, core_number, runtime })).body,
+    );
+    if (jobs.length === 1) await waitForStage(caller, jobs[0] as Job, 'RUNNING');
   }
   const { time_left } = await caller.quota('hpc_one', 'proj_hpc_one_01');
   assert.equal(time_left, 18_000_000 - (1800 + 2 * 3 * 3600 + 361));
   // They run in whichever order they came to the engine, and wait for one another.
   for (let left = jobs; left.length > 0; ) {
-    const stages = () => Promise.all(left.map(async (job) => (await caller.get<Job>(pathOf(job))).body.stage));
+    const stages = () => Promise.all(left.map(async (job) => (await caller.get<Job>(jobPath(job))).body.stage));
     const running = await until('one of them runs', async () => left[(await stages()).indexOf('RUNNING')]);
-    letGo(server, running);
+    releaseJob(server, running);
     assertStage(await caller.finished(running), 'SUCCESSFUL');
     left = left.filter((job) => job !== running);
   }
@@ -259,13 +269,13 @@ test('2.3 space_left is lower by the unpacked zip while the job is under way, th
   const caller = await freshUser('301346');
   const content = {
     'in.bin': 'x'.repeat(5000),
-    'run.sh': `#!/bin/sh\n${gate}\nhead -c 2500 in.bin > out.bin\necho done\n`,
+    'run.sh': `#!/bin/sh\n${waitForGoScript}\nhead -c 2500 in.bin > out.bin\necho done\n`,
   };
   const { body: job } = await caller.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, await zipOf(content));
-  await inStage(caller, job, 'RUNNING');
+  await waitForStage(caller, job, 'RUNNING');
   const unpacked = Object.values(content).reduce((sum, text) => sum + text.length, 0);
   assert.equal((await caller.quota('hpc_one', 'proj_hpc_one_01')).space_left, (10_000_000_000 - unpacked) / 1000);
-  letGo(server, job);
+  releaseJob(server, job);
   assertStage(await caller.finished(job), 'SUCCESSFUL');
 
   const home = join(server.data, 'workspaces', job.job_id);
@@ -294,14 +304,14 @@ test('a job that needs more than is left is 403 quota_exceeded with needed and a
 test('time_left can be used to the last second, and not beyond', async () => {
   const caller = await freshUser('301348');
   // 125 nodes × cores for 40 h are 18,000,000 core-seconds.
-  const all = { command: gate, node_number: 1, core_number: 125, runtime: 40 };
+  const all = { command: waitForGoScript, node_number: 1, core_number: 125, runtime: 40 };
   const { status, body: job, text } = await caller.submit('/jobs/hpc_one/', all);
   assert.equal(status, 201, text);
   assert.equal((await caller.quota('hpc_one', 'proj_hpc_one_01')).time_left, 0);
   const refused = await caller.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.0001 });
   const { code, needed, available } = refused.body as unknown as Problem & { needed: number; available: number };
   assert.deepEqual([refused.status, code, needed, available], [403, 'quota_exceeded', 1, 0]);
-  await inStage(caller, job, 'RUNNING');
-  letGo(server, job);
+  await waitForStage(caller, job, 'RUNNING');
+  releaseJob(server, job);
   await caller.finished(job);
 });

@@ -3,7 +3,13 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Answer, Caller, Job } from '../../support/api.ts';
 import { contractOf, type Problem } from '../../support/contract.ts';
-import { exampleRequest, filesOfJobs, type Life, liveThrough, submitLine } from '../../support/jobs.ts';
+import {
+  exampleRequest,
+  type JobHistory,
+  listStoredFiles,
+  runExampleJob,
+  submitShellLine,
+} from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { zipOf } from '../../support/zip.ts';
@@ -47,14 +53,14 @@ async function whatIsKept() {
   });
   // The files of a job that never ran are removed just after its end is in the books.
   await until('the files are at rest', async () => {
-    const before = String(filesOfJobs(server));
+    const before = String(listStoredFiles(server));
     await sleep(200);
-    return before === String(filesOfJobs(server)) || undefined;
+    return before === String(listStoredFiles(server)) || undefined;
   });
   return {
     jobs: (await me.get('/jobs/')).text,
     quotas: (await me.get('/quotas/')).text,
-    files: filesOfJobs(server),
+    files: listStoredFiles(server),
   };
 }
 
@@ -65,8 +71,8 @@ test('the script may be long', async () => {
 });
 
 test('4.2 project_name is optional: when it is omitted, the default project of the system is used', async () => {
-  const one = await accepted(await submitLine(me, '/jobs/hpc_one/', 'true'));
-  const two = await accepted(await submitLine(me, '/jobs/hpc_two/', 'true'));
+  const one = await accepted(await submitShellLine(me, '/jobs/hpc_one/', 'true'));
+  const two = await accepted(await submitShellLine(me, '/jobs/hpc_two/', 'true'));
   assert.deepEqual([one.project_name, two.project_name], ['proj_hpc_one_01', 'proj_hpc_two_01']);
 });
 
@@ -76,7 +82,7 @@ for (const [hpc, project] of [
   ['hpc_two', 'proj_hpc_two_02'],
 ] as const) {
   test(`4.2 a job is accepted inside the named project ${project}`, async () => {
-    const job = await accepted(await submitLine(me, `/jobs/${hpc}/${project}/`, 'true'));
+    const job = await accepted(await submitShellLine(me, `/jobs/${hpc}/${project}/`, 'true'));
     const quota = await me.quota(hpc, project);
     assert.deepEqual([job.project, job.project_name, job.project_hpc], [quota.project, project, hpc.toUpperCase()]);
   });
@@ -160,8 +166,12 @@ test('4.2 Payload is a JSON object: anything else is 400', async () => {
 // The fields of the Payload.
 
 test('4.2 numbers are taken as text and as numbers alike, and granted alike', async () => {
-  const text = await submitLine(me, '/jobs/hpc_one/', 'true', { node_number: '2', core_number: '3', runtime: '1.5' });
-  const number = await submitLine(me, '/jobs/hpc_one/', 'true', { node_number: 2, core_number: 3, runtime: 1.5 });
+  const text = await submitShellLine(me, '/jobs/hpc_one/', 'true', {
+    node_number: '2',
+    core_number: '3',
+    runtime: '1.5',
+  });
+  const number = await submitShellLine(me, '/jobs/hpc_one/', 'true', { node_number: 2, core_number: 3, runtime: 1.5 });
   for (const { status, text: json } of [text, number]) {
     assert.equal(status, 201);
     assert.ok(json.includes('"runtime":1.5,'), json);
@@ -186,11 +196,11 @@ test('4.2 runtime is a float however it is written', async () => {
   }
 });
 
-let defaults: Record<'hpc_one' | 'hpc_two', Life>;
+let defaults: Record<'hpc_one' | 'hpc_two', JobHistory>;
 test('4.2 every field has a default: the job is accepted, and runs', async () => {
   const [one, two] = await Promise.all([
-    liveThrough(server, newcomer, 'hpc_one', {}),
-    liveThrough(server, newcomer, 'hpc_two', {}),
+    runExampleJob(server, newcomer, 'hpc_one', {}),
+    runExampleJob(server, newcomer, 'hpc_two', {}),
   ]);
   defaults = { hpc_one: one, hpc_two: two };
   assert.deepEqual([one.finished.body.stage, two.finished.body.stage], ['SUCCESSFUL', 'COMPLETED']);
@@ -316,12 +326,14 @@ test('4.2 all faults of a Payload are told at once', async () => {
 
 test('4.2 what a system has at the most is granted, and runtime over it is clamped on hpc_two only', async () => {
   const most = { node_number: '1', core_number: '1', runtime: '48.0' };
-  assert.equal((await submitLine(me, '/jobs/hpc_one/', 'true', most)).status, 201);
+  assert.equal((await submitShellLine(me, '/jobs/hpc_one/', 'true', most)).status, 201);
   for (const runtime of ['0.5', '0.51', '48.0', '1e9']) {
-    const { text } = await submitLine(me, '/jobs/hpc_two/', 'true', { runtime });
+    const { text } = await submitShellLine(me, '/jobs/hpc_two/', 'true', { runtime });
     assert.ok(text.includes('"runtime":0.5,'), text);
   }
-  assert.ok((await submitLine(me, '/jobs/hpc_two/', 'true', { runtime: '0.25' })).text.includes('"runtime":0.25,'));
+  assert.ok(
+    (await submitShellLine(me, '/jobs/hpc_two/', 'true', { runtime: '0.25' })).text.includes('"runtime":0.25,'),
+  );
 });
 
 test('4.2 a refused Payload is refused before the body: a good zip does not save it, a bad one is not looked at', async () => {

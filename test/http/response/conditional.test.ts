@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
-import { pathOf } from '../../support/jobs.ts';
+import { jobPath } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -31,7 +31,7 @@ const places = (): [path: string, caller: Caller][] => [
   ['/jobs/hpc_one/', me],
   ['/jobs/hpc_one/proj_hpc_one_01/', me],
   ['/jobs/?limit=1&failed=false', me],
-  [pathOf(job), me],
+  [jobPath(job), me],
   ['/quotas/', me],
   ['/quotas/hpc_one/', me],
   ['/quotas/hpc_one/proj_hpc_one_01/', me],
@@ -81,7 +81,7 @@ describe('a tag', () => {
       const answer = await ask(other, path, tagOf(await me.get(path)));
       assert.equal(answer.status, 200);
     }
-    assert.equal((await ask(other, pathOf(job), '*')).status, 404);
+    assert.equal((await ask(other, jobPath(job), '*')).status, 404);
     assert.equal((await ask(other, '/admin/jobs/', '*')).status, 403);
     assert.equal((await ask(callerOf(server.url, null), '/jobs/', '*')).status, 401);
   });
@@ -122,11 +122,11 @@ describe('what changes an answer changes its tag', () => {
       async () => {
         const [running] = (await me.get<Job[]>('/jobs/?terminal=false')).body;
         assert.ok(running);
-        assert.equal((await me.send('DELETE', pathOf(running))).status, 200);
+        assert.equal((await me.send('DELETE', jobPath(running))).status, 200);
       },
       ['/jobs/', '/quotas/'],
     ],
-    ['a deletion', () => me.send('DELETE', pathOf(job)), ['/jobs/']],
+    ['a deletion', () => me.send('DELETE', jobPath(job)), ['/jobs/']],
     [
       'a grant',
       async () => {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
-import { gate, inStage, letGo } from '../../support/jobs.ts';
+import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { contentsOf } from '../../support/unzip.ts';
@@ -226,14 +226,14 @@ describe('no link that a job makes leads out of its workspace', () => {
   before(async () => {
     const command = `${Object.values(tricks)
       .map(({ make }) => make)
-      .join('\n')}\necho made > made\n${gate}`;
+      .join('\n')}\necho made > made\n${waitForGoScript}`;
     tricky = (await me.submit('/jobs/hpc_one/', { command: 'bash tricks.sh' }, await zipOf({ 'tricks.sh': command })))
       .body;
-    await inStage(me, tricky, 'RUNNING');
+    await waitForStage(me, tricky, 'RUNNING');
     await until('the links are made', async () => (await request(`${base(tricky)}made`)).status === 200 || undefined);
   });
   after(async () => {
-    letGo(server, tricky);
+    releaseJob(server, tricky);
     await me.finished(tricky);
   });
 
@@ -267,7 +267,7 @@ describe('no link that a job makes leads out of its workspace', () => {
       while [ ! -e go ] && [ -d "$PWD" ]; do mv -T d d2; mv -T l d; mv -T d l; mv -T d2 d; done`;
     const zip = await zipOf({ 'swap.sh': swap.replaceAll('OTHER', other.job_id) });
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'bash swap.sh' }, zip);
-    await inStage(me, job, 'RUNNING');
+    await waitForStage(me, job, 'RUNNING');
     const seen = new Set<number>();
     for (let round = 0; round < 150; round += 1) {
       for (const path of ['d/secret', `d/workspaces/${other.job_id}/stdout`, 'd/', 'd/?archive=zip', '?archive=zip']) {
@@ -277,7 +277,7 @@ describe('no link that a job makes leads out of its workspace', () => {
         seen.add(status);
       }
     }
-    letGo(server, job);
+    releaseJob(server, job);
     await me.finished(job);
     assert.ok(seen.has(200));
     assert.deepEqual(

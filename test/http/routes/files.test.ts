@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { type Contract, contractOf, type Problem } from '../../support/contract.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { contentsOf } from '../../support/unzip.ts';
@@ -22,7 +22,7 @@ echo '<script>alert(1)</script>' > out/page.html
 printf 0123456789 > 'out/ten bytes'
 printf x > "out/grüße \\"x\\".txt"
 : > out/empty
-${gate}
+${waitForGoScript}
 echo done > out/late.csv
 `;
 
@@ -54,7 +54,7 @@ async function fetchFile(path: string, headers: Record<string, string> = {}, met
 describe('the files of a job', () => {
   test('are listed from the moment it was accepted, while it runs and after its end', async () => {
     assert.equal((await me.get(filesOf(job))).status, 200);
-    await inStage(me, job, 'RUNNING');
+    await waitForStage(me, job, 'RUNNING');
     const running = await until('the job has written', async () => {
       const { body } = await me.get<ListedFile[]>(filesOf(job));
       return pathsIn(body).includes('out/empty') ? body : undefined;
@@ -70,7 +70,7 @@ describe('the files of a job', () => {
     const ten = running.find(({ path }) => path === 'out/ten bytes');
     assert.equal(ten?.size, 10);
     assert.ok(Math.abs(Date.parse(ten?.modified ?? '') - Date.now()) < 600_000);
-    letGo(server, job);
+    releaseJob(server, job);
     await me.finished(job);
     const { body } = await me.get<ListedFile[]>(filesOf(job));
     assert.ok(pathsIn(body).includes('out/late.csv'));
@@ -203,7 +203,7 @@ describe('whose files are shown to whom', () => {
       const { status, body } = await other.get<Problem>(filesOf(job) + kind);
       assert.deepEqual([status, body.code], [404, 'job_unknown'], kind);
     }
-    const log = await other.get<Problem>(`${pathOf(job)}log/`);
+    const log = await other.get<Problem>(`${jobPath(job)}log/`);
     assert.deepEqual([log.status, log.body.code], [404, 'job_unknown']);
   });
 
@@ -244,8 +244,8 @@ describe('whose files are shown to whom', () => {
   });
 
   test('those of a deleted job are 410, and so is what it printed', async () => {
-    assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
-    for (const path of [...kinds.map((kind) => filesOf(job) + kind), `${pathOf(job)}log/`]) {
+    assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
+    for (const path of [...kinds.map((kind) => filesOf(job) + kind), `${jobPath(job)}log/`]) {
       const { status, body } = await me.get<Problem>(path);
       assert.deepEqual([status, body.code], [410, 'files_deleted'], path);
     }

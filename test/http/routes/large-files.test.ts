@@ -9,7 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { after, before, describe, test } from 'node:test';
 import { ZipFile } from 'yazl';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
-import { pathOf } from '../../support/jobs.ts';
+import { jobPath } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { zipOf } from '../../support/zip.ts';
 
@@ -96,7 +96,7 @@ describe('a gigabyte, in and out', () => {
     sent = hash.digest('hex');
     t.diagnostic(`${grown} KB more`);
     assert.ok(grown <= mostKb, `${grown} KB more`);
-    const log = await fetch(`${server.url}${pathOf(job)}log/`, {
+    const log = await fetch(`${server.url}${jobPath(job)}log/`, {
       headers: { authorization: `Bearer ${server.userToken}` },
     });
     assert.equal(Number(await log.text()), gigabyte);

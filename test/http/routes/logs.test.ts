@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import type { Problem } from '../../support/contract.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
@@ -23,7 +23,7 @@ after(() => server.dispose());
 const submit = async (command: string) => (await me.submit('/jobs/hpc_one/', { command })).body;
 
 function get(job: Job, query = '', headers: Record<string, string> = {}, signal?: AbortSignal) {
-  return fetch(`${server.url}${pathOf(job)}log/${query}`, {
+  return fetch(`${server.url}${jobPath(job)}log/${query}`, {
     headers: { authorization: `Bearer ${server.userToken}`, ...headers },
     ...(signal && { signal }),
   });
@@ -100,7 +100,7 @@ describe('the log of a job that has ended', () => {
 
   test('is read by administrators, and by nobody else', async () => {
     const admin = { authorization: `Bearer ${server.adminToken}` };
-    for (const path of [`/admin${pathOf(job)}`, pathOf(job).replace('/jobs/', '/admin/jobs/301330/')]) {
+    for (const path of [`/admin${jobPath(job)}`, jobPath(job).replace('/jobs/', '/admin/jobs/301330/')]) {
       assert.equal(await (await fetch(`${server.url}${path}log/`, { headers: admin })).text(), printed);
       assert.equal((await me.get(`${path}log/`)).status, 403);
     }
@@ -109,7 +109,7 @@ describe('the log of a job that has ended', () => {
 
 describe('following a job', () => {
   test('shows what it prints when it prints it, from before its start until after its end', async () => {
-    const job = await submit(`echo first; echo wrong >&2; ${gate}; echo last`);
+    const job = await submit(`echo first; echo wrong >&2; ${waitForGoScript}; echo last`);
     const [text, sse, errors] = await Promise.all([
       get(job, '?follow=1'),
       get(job, '?follow=1', events),
@@ -118,12 +118,12 @@ describe('following a job', () => {
     const reader = text.body?.pipeThrough(new TextDecoderStream()).getReader();
     assert.equal((await reader?.read())?.value, 'first\n', 'it came while the job runs');
     await sleep(2500); // longer than a request may take to arrive
-    letGo(server, job);
+    releaseJob(server, job);
     assert.equal((await reader?.read())?.value, 'last\n');
     assert.equal((await reader?.read())?.done, true);
     assert.equal(textOf(await sse.text()), 'first\nlast\n');
     assert.equal(await errors.text(), 'wrong\n');
-    assert.equal((await me.get<Job>(pathOf(job))).body.terminal_stage, true, 'it ended with the job');
+    assert.equal((await me.get<Job>(jobPath(job))).body.terminal_stage, true, 'it ended with the job');
   });
 
   test('neither a character nor a line is broken, however the job prints it', async () => {
@@ -165,15 +165,15 @@ describe('following a job', () => {
   });
 
   test('many who follow the same log cost no more looks than one, and get the same', async () => {
-    const job = await submit(`seq 1000; ${gate}; seq 1000 2000`);
-    await inStage(me, job, 'RUNNING');
+    const job = await submit(`seq 1000; ${waitForGoScript}; seq 1000 2000`);
+    await waitForStage(me, job, 'RUNNING');
     const followers = await Promise.all(Array.from({ length: 60 }, () => get(job, '?follow=1')));
     assert.deepEqual([await metric('bursar_followed_logs'), await metric('bursar_log_followers')], [1, 60]);
     const before = await metric('bursar_log_looks_total');
     await sleep(2000);
     const looks = (await metric('bursar_log_looks_total')) - before;
     assert.ok(looks >= 1 && looks <= 25, `${looks} looks for 60 followers`);
-    letGo(server, job);
+    releaseJob(server, job);
     const texts = new Set(await Promise.all(followers.map((follower) => follower.text())));
     assert.equal(texts.size, 1);
     assert.equal([...texts][0]?.split('\n').length, 2002);
@@ -181,8 +181,8 @@ describe('following a job', () => {
   });
 
   test('a client that goes away frees everything at once', async () => {
-    const job = await submit(gate);
-    await inStage(me, job, 'RUNNING');
+    const job = await submit(waitForGoScript);
+    await waitForStage(me, job, 'RUNNING');
     for (const headers of [{}, events]) {
       const leaving = new AbortController();
       await Promise.all(Array.from({ length: 5 }, () => get(job, '?follow=1', headers, leaving.signal)));
@@ -191,12 +191,12 @@ describe('following a job', () => {
       await until('they are gone', async () => (await metric('bursar_log_followers')) === 0 || undefined);
       assert.equal(await metric('bursar_followed_logs'), 0);
     }
-    letGo(server, job);
+    releaseJob(server, job);
     await me.finished(job);
   });
 
   test('nothing more is told to a token that was revoked meanwhile', async () => {
-    const job = await submit(`echo first; ${gate}; echo last`);
+    const job = await submit(`echo first; ${waitForGoScript}; echo last`);
     const token = await server.token('301330', { name: 'to be revoked' });
     const followed = collect(await get(job, '?follow=1', { authorization: `Bearer ${token}` }));
     const broken = assert.rejects(followed.whole);
@@ -204,7 +204,7 @@ describe('following a job', () => {
     const { stdout } = await server.bursar('token', 'list', '--user', '301330');
     const [, id = ''] = /^\s*(\S+).*to be revoked/m.exec(stdout) ?? [];
     await server.bursar('token', 'revoke', id);
-    letGo(server, job);
+    releaseJob(server, job);
     await broken;
     assert.equal(followed.sofar(), 'first\n');
   });
@@ -218,12 +218,12 @@ describe('following a job', () => {
   });
 
   test('a job that is cancelled and deleted meanwhile ends it', async () => {
-    const job = await submit(`echo first; ${gate}`);
+    const job = await submit(`echo first; ${waitForGoScript}`);
     const followed = collect(await get(job, '?follow=1'));
     await until('it has something', () => followed.sofar() || undefined);
     for (let ends = 0; ends < 2; ends += 1)
       await until('it is over', async () => {
-        const { status } = await me.send('DELETE', pathOf(job));
+        const { status } = await me.send('DELETE', jobPath(job));
         return status === 200 || undefined;
       });
     await followed.whole;
@@ -231,7 +231,7 @@ describe('following a job', () => {
   });
 
   test('ends politely when the server is stopped, and goes on at the next', async () => {
-    const job = await submit(`echo first; ${gate}; echo last`);
+    const job = await submit(`echo first; ${waitForGoScript}; echo last`);
     const text = collect(await get(job, '?follow=1'));
     const sse = collect(await get(job, '?follow=1', events));
     await until('both have something', () => (text.sofar() && sse.sofar().includes('first')) || undefined);
@@ -244,7 +244,7 @@ describe('following a job', () => {
     const { userToken, adminToken, data } = server;
     server = { ...(await spawnServer({ data, config: shippedConfig() })), userToken, adminToken };
     me = callerOf(server.url, userToken);
-    letGo(server, job);
+    releaseJob(server, job);
     assert.equal(await (await get(job, `?follow=1&offset=${gotText.length}`)).text(), 'last\n');
     const resumed = await get(job, '?follow=1', { ...events, 'last-event-id': received.at(-1)?.id ?? '' });
     assert.ok(resumed.status === 204 || textOf(await resumed.text()) === 'last\n');

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import { queryDatabase } from '../../support/database.ts';
-import { pathOf } from '../../support/jobs.ts';
+import { jobPath } from '../../support/jobs.ts';
 import { logLines } from '../../support/logs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
@@ -60,7 +60,7 @@ describe('a read that is repeated on a connection', () => {
   };
 
   test('has the same answer, but for its own identifier and what is left of the limit', async () => {
-    for (const path of [pathOf(job), '/jobs/', '/jobs/?limit=1', '/quotas/', '/quotas/hpc_one/proj_hpc_one_01/']) {
+    for (const path of [jobPath(job), '/jobs/', '/jobs/?limit=1', '/quotas/', '/quotas/hpc_one/proj_hpc_one_01/']) {
       const [first, ...others] = await repeat(path, server.userToken);
       const fixed = ({ status, headers, text }: Said) => {
         const { date: _date, 'x-request-id': _id, ratelimit: _left, ...rest } = headers;
@@ -94,13 +94,13 @@ describe('a read that is repeated on a connection', () => {
 
   test('tells of a change at once, whoever made it', async () => {
     await repeat('/jobs/', server.userToken);
-    await repeat(pathOf(job), server.userToken);
+    await repeat(jobPath(job), server.userToken);
     const changed = JSON.stringify({ ...job, title: 'changed' });
     await queryDatabase(server.data, 'update users set jobs_version = jobs_version + 1 where id = ?', [job.owner]);
     const write = `update jobs set public_json = ?, version = (select jobs_version from users where id = jobs.owner)
                    where job_id = ?`;
     await queryDatabase(server.data, write, [changed, job.job_id]);
-    assert.equal((await get(pathOf(job), server.userToken)).text, changed);
+    assert.equal((await get(jobPath(job), server.userToken)).text, changed);
     assert.equal((await get('/jobs/', server.userToken)).text, `[${changed}]`);
     await me.submit('/jobs/hpc_one/', { command: 'true' });
     assert.equal(JSON.parse((await get('/jobs/', server.userToken)).text).length, 2);
@@ -110,7 +110,7 @@ describe('a read that is repeated on a connection', () => {
     const other = await server.token('4242');
     await repeat('/jobs/', server.userToken);
     assert.equal((await get('/jobs/', other)).text, '[]');
-    assert.equal((await get(pathOf(job), other)).status, 404);
+    assert.equal((await get(jobPath(job), other)).status, 404);
     assert.equal((await get('/jobs/', 'nobody')).status, 401);
     assert.equal((await get('/jobs/', server.userToken, {}, 'HEAD')).text, '');
     assert.equal((await get('/jobs/', server.userToken, {}, 'DELETE')).status, 405);
@@ -121,12 +121,12 @@ describe('a read that is repeated on a connection', () => {
     const text = (path: string, token: string, more = '') =>
       `GET ${path} HTTP/1.1\r\nHost: bursar\r\nAuthorization: Bearer ${token}\r\n${more}\r\n`;
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
-    socket.write(text(pathOf(job), server.userToken) + text('/jobs/', other, 'Connection: close\r\n'));
+    socket.write(text(jobPath(job), server.userToken) + text('/jobs/', other, 'Connection: close\r\n'));
     let answers = '';
     for await (const chunk of socket.setEncoding('utf8')) answers += chunk;
     assert.deepEqual(answers.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 200']);
     assert.equal((await get('/jobs/', other)).text, '[]');
-    assert.equal((await get(pathOf(job), other)).status, 404);
+    assert.equal((await get(jobPath(job), other)).status, 404);
   });
 
   test('is refused once its token is revoked, or has expired', async () => {

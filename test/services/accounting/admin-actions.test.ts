@@ -2,7 +2,15 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { adminId, type Bench, openBench } from '../../support/bench.ts';
-import { act, acted, assertBalanced, assertExplained, ranJob, statementOf, topUp } from '../../support/ledger.ts';
+import {
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  getStatement,
+  postAsAdmin,
+  postCreated,
+  runJob,
+  topUp,
+} from '../../support/ledger.ts';
 import { assertProblem } from '../../support/refusals.ts';
 import { grantedProjects } from './granted-projects.ts';
 
@@ -17,7 +25,7 @@ before(async () => {
   admin = bench.admin;
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -37,7 +45,7 @@ describe('every act', () => {
 
   before(async () => {
     project = await projectOf('302121', '302122');
-    job = await ranJob(
+    job = await runJob(
       await bench.user('302121'),
       { command: 'true', core_number: 50, runtime: 0.01 },
       undefined,
@@ -57,7 +65,7 @@ describe('every act', () => {
         { ...silent, reason: 'x' },
         { ...silent, reason: null },
       ]) {
-        const problem = assertProblem(await act(admin, `/admin/grants/${project}${suffix}`, wrong), {
+        const problem = assertProblem(await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, wrong), {
           status: 400,
           code: 'invalid_body',
         });
@@ -86,10 +94,10 @@ describe('every act', () => {
     test(`${what}: repeated under the same key is answered the same, and done once`, async () => {
       const key = `once-${what.replace(' ', '-')}`;
       const path = `/admin/grants/${project}${suffix}`;
-      const first = await act(admin, path, bodyOf(body), key);
+      const first = await postAsAdmin(admin, path, bodyOf(body), key);
       assert.equal(first.status, 201, first.text);
       const after = await movements();
-      const again = await act(admin, path, bodyOf(body), key);
+      const again = await postAsAdmin(admin, path, bodyOf(body), key);
       assert.deepEqual([again.status, again.text], [201, first.text]);
       assert.equal(await movements(), after);
       // The restart comes below: what was answered is kept for it.
@@ -100,7 +108,7 @@ describe('every act', () => {
       const before = await movements();
       const key = `once-${what.replace(' ', '-')}`;
       const path = `/admin/grants/${project}${suffix}`;
-      const answer = await act(admin, path, { ...bodyOf(body), reason: 'another reason' }, key);
+      const answer = await postAsAdmin(admin, path, { ...bodyOf(body), reason: 'another reason' }, key);
       assertProblem(answer, { status: 422, code: 'idempotency_key_reused' });
       assert.equal(await movements(), before);
     });
@@ -115,7 +123,7 @@ describe('every act', () => {
         [{ ...rest, [number]: 1.5 }, number],
         [{ ...rest, [number]: 'many' }, number],
       ] as const) {
-        const answer = await act(admin, `/admin/grants/${project}${suffix}`, wrong);
+        const answer = await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, wrong);
         const problem = assertProblem(answer, { status: 400, code: 'invalid_body' });
         assert.deepEqual([...new Set(problem.errors?.map((error) => error.field))], [field], answer.text);
       }
@@ -125,10 +133,10 @@ describe('every act', () => {
   test('with a reason of blanks is 400: that says nothing either', async () => {
     const taken: string[] = [];
     const other = await projectOf('302121', '302122');
-    const done = await ranJob(await bench.user('302121'), { command: 'true' }, undefined, other);
+    const done = await runJob(await bench.user('302121'), { command: 'true' }, undefined, other);
     for (const [what, suffix, body] of acts) {
       const blank = { ...body, ...('job_id' in body ? { job_id: done.job_id } : {}), reason: '    ' };
-      const answer = await act(admin, `/admin/grants/${other}${suffix}`, blank);
+      const answer = await postAsAdmin(admin, `/admin/grants/${other}${suffix}`, blank);
       if (answer.status !== 400) taken.push(`${what}: ${answer.status}`);
     }
     assert.deepEqual(taken, []);
@@ -141,10 +149,10 @@ describe('every act', () => {
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
     const before = (await leftOf('302121', project)).time_left;
     for (const caller of [admin, other]) {
-      await acted(caller, `/admin/grants/${project}/302121/`, body, 'everybody-likes-this-key');
+      await postCreated(caller, `/admin/grants/${project}/302121/`, body, 'everybody-likes-this-key');
     }
     assert.equal((await leftOf('302121', project)).time_left, before + 2);
-    const actors = (await statementOf(await bench.user('302121'), project)).time.movements.map(({ actor }) => actor);
+    const actors = (await getStatement(await bench.user('302121'), project)).time.movements.map(({ actor }) => actor);
     assert.deepEqual(actors.slice(-2), [adminId, '302129']);
   });
 
@@ -152,9 +160,9 @@ describe('every act', () => {
     const path = `/admin/grants/${project}/302122/`;
     const { time_left } = await leftOf('302122', project);
     const body = { kind: 'withdraw', resource: 'time', amount: time_left + 5, reason };
-    assert.equal((await act(admin, path, body, 'try-again')).status, 409);
+    assert.equal((await postAsAdmin(admin, path, body, 'try-again')).status, 409);
     await topUp(admin, '302122', 5, { project });
-    assert.equal((await act(admin, path, body, 'try-again')).status, 201);
+    assert.equal((await postAsAdmin(admin, path, body, 'try-again')).status, 201);
     assert.equal((await leftOf('302122', project)).time_left, 0);
   });
 
@@ -168,10 +176,10 @@ describe('every act', () => {
       [`/admin/grants/${project}/302128/`, 'quota_unknown'],
       [`/admin/grants/${project}/somebody/`, 'not_found'],
     ] as const) {
-      assertProblem(await act(admin, path, body), { status: 404, code });
+      assertProblem(await postAsAdmin(admin, path, body), { status: 404, code });
     }
     const transfer = { from: '302121', to: '302128', resource: 'time', amount: 1, reason };
-    const answer = await act(admin, `/admin/grants/${project}/transfers/`, transfer);
+    const answer = await postAsAdmin(admin, `/admin/grants/${project}/transfers/`, transfer);
     assertProblem(answer, { status: 404, code: 'quota_unknown' });
   });
 
@@ -198,14 +206,14 @@ describe('every act', () => {
           ['/transfers/', { from: one, to: other, resource, amount, reason }],
         ] as const
       )[draw(3)] ?? ['/', {}];
-      const { status, text } = await act(admin, `/admin/grants/${shared}${suffix}`, body);
+      const { status, text } = await postAsAdmin(admin, `/admin/grants/${shared}${suffix}`, body);
       assert.ok(status === 201 || status === 409, text);
       statuses.add(status);
-      if (i % 20 === 0) await assertBalanced(admin);
+      if (i % 20 === 0) await assertLedgerBalances(admin);
     }
     assert.deepEqual([...statuses].sort(), [201, 409]);
-    await assertBalanced(admin);
-    for (const user of users) await assertExplained(await bench.user(user), shared);
+    await assertLedgerBalances(admin);
+    for (const user of users) await assertStatementAddsUp(await bench.user(user), shared);
   });
 
   test('repeated under the same key after a restart is answered the same, and not done again', async () => {
@@ -215,7 +223,7 @@ describe('every act', () => {
     assert.equal(answered.size, acts.length);
     const different: string[] = [];
     for (const [what, { path, body, key, text }] of answered) {
-      const again = await act(admin, path, body, key);
+      const again = await postAsAdmin(admin, path, body, key);
       assert.equal(again.status, 201, again.text);
       if (again.text !== text) different.push(`${what}: ${again.text} instead of ${text}`);
     }

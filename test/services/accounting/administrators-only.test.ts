@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf } from '../../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
 import type { OpenApi } from '../../support/contract.ts';
-import { assertBalanced } from '../../support/ledger.ts';
+import { assertLedgerBalances } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/refusals.ts';
 
 // What administrators see and do, nobody else does.
@@ -18,7 +18,7 @@ before(async () => {
   await bench.user('302401');
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 

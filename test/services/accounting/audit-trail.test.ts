@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
-import { act, acted, assertBalanced, ranJob, setMember, topUp } from '../../support/ledger.ts';
+import { assertLedgerBalances, postAsAdmin, postCreated, runJob, setMember, topUp } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/refusals.ts';
 
 // Who did what, to what and why: every act of an administrator is kept, and stays as it is.
@@ -26,12 +26,12 @@ before(async () => {
   admin = bench.admin;
   const [one] = await Promise.all(['302401', '302402', '302403'].map((user) => bench.user(user)));
   assert.ok(one);
-  job = await ranJob(one, { command: 'true' });
+  job = await runJob(one, { command: 'true' });
   // So that the trail is not empty when the tests begin to add to it.
   await topUp(admin, '302403', 1);
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -43,7 +43,7 @@ describe('the audit trail', () => {
     [
       'project.create',
       'hpc_one/audited',
-      () => act(admin, '/admin/projects/hpc_one/', { name: 'audited', grant_time_seconds: 100, reason }),
+      () => postAsAdmin(admin, '/admin/projects/hpc_one/', { name: 'audited', grant_time_seconds: 100, reason }),
     ],
     ['member.active', 'hpc_one/audited/302401', () => setMember(admin, 'hpc_one/audited', '302401', 'active', reason)],
     ['member.active', 'hpc_one/audited/302402', () => setMember(admin, 'hpc_one/audited', '302402', 'active', reason)],
@@ -58,7 +58,7 @@ describe('the audit trail', () => {
     [
       'grant.refund',
       'hpc_one/proj_hpc_one_01',
-      () => act(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 1, reason }),
+      () => postAsAdmin(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 1, reason }),
     ],
     [
       'grant.period',
@@ -71,10 +71,14 @@ describe('the audit trail', () => {
       'hpc_one/audited/302402',
       () => setMember(admin, 'hpc_one/audited', '302402', 'removed', reason),
     ],
-    ['project.close', 'hpc_one/audited', () => act(admin, '/admin/projects/hpc_one/audited/close/', { reason })],
+    [
+      'project.close',
+      'hpc_one/audited',
+      () => postAsAdmin(admin, '/admin/projects/hpc_one/audited/close/', { reason }),
+    ],
   ];
   const grant = (suffix: string, body: object) =>
-    act(admin, `/admin/grants/hpc_one/audited${suffix}`, { ...body, reason });
+    postAsAdmin(admin, `/admin/grants/hpc_one/audited${suffix}`, { ...body, reason });
 
   test('has every act, the newest first, with who did it and to what', async () => {
     const before = await trail('?limit=1000');
@@ -127,9 +131,9 @@ describe('the audit trail', () => {
   test('has nothing of what was refused, or repeated under the same key', async () => {
     const before = await trail('?limit=1000');
     const body = { kind: 'withdraw', resource: 'time', amount: 1e9, reason };
-    assert.equal((await act(admin, `/admin/grants/${home}/302403/`, body)).status, 409);
+    assert.equal((await postAsAdmin(admin, `/admin/grants/${home}/302403/`, body)).status, 409);
     const good = { ...body, amount: 1 };
-    for (let i = 0; i < 3; i++) await acted(admin, `/admin/grants/${home}/302403/`, good, 'audited-once');
+    for (let i = 0; i < 3; i++) await postCreated(admin, `/admin/grants/${home}/302403/`, good, 'audited-once');
     assert.equal((await trail('?limit=1000')).length, before.length + 1);
   });
 

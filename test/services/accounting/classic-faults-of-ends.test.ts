@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { adminId, type Bench, home, place } from '../../support/bench.ts';
-import { gate, inStage, pathOf } from '../../support/jobs.ts';
+import { jobPath, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
-  acted,
-  assertBalanced,
-  assertExplained,
-  begun,
-  hasBegun,
-  leaveOnly,
-  movementsOf,
-  ranJob,
-  statementOf,
-  submitted,
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  getStatement,
+  listJobMovements,
+  markBegunScript,
+  postCreated,
+  runJob,
+  submitJob,
   topUp,
+  waitUntilBegun,
   withdraw,
+  withdrawDownTo,
 } from '../../support/ledger.ts';
 import { filesUnder } from '../../support/refusals.ts';
 import { until } from '../../support/until.ts';
@@ -35,47 +35,47 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
   describe('6. cancel that refunds twice', () => {
     test('a running job that is cancelled by many requests at once, and again, gives back once', async () => {
       const me = await bench.user('301440');
-      const job = await submitted(me, { command: begun, core_number: 2 });
-      await hasBegun(bench, job);
-      await inStage(me, job, 'RUNNING');
-      const answers = await Promise.all(Array.from({ length: 10 }, () => me.send('DELETE', pathOf(job))));
+      const job = await submitJob(me, { command: markBegunScript, core_number: 2 });
+      await waitUntilBegun(bench, job);
+      await waitForStage(me, job, 'RUNNING');
+      const answers = await Promise.all(Array.from({ length: 10 }, () => me.send('DELETE', jobPath(job))));
       for (const { status, text } of answers) assert.ok(status === 200 || status === 202, text);
       await me.finished(job);
-      for (let i = 0; i < 3; i++) assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
+      for (let i = 0; i < 3; i++) assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
 
-      const [, charged, ...more] = await movementsOf(me, job);
+      const [, charged, ...more] = await listJobMovements(me, job);
       assert.deepEqual(more, []);
       const used = charged?.used ?? Number.NaN;
       assert.ok(used > 0 && used < 7200, String(used));
       assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - used);
-      await assertExplained(me);
+      await assertStatementAddsUp(me);
     });
 
     test('a job that is cancelled before it starts gives back all, once', async () => {
       const me = await bench.user('301441');
       const other = await bench.user('301442');
-      const inTheWay = await submitted(other, { command: gate, core_number: 4 });
-      await inStage(other, inTheWay, 'RUNNING');
-      const job = await submitted(me, { command: 'true', core_number: 4 });
-      await Promise.all(Array.from({ length: 5 }, () => me.send('DELETE', pathOf(job))));
+      const inTheWay = await submitJob(other, { command: waitForGoScript, core_number: 4 });
+      await waitForStage(other, inTheWay, 'RUNNING');
+      const job = await submitJob(me, { command: 'true', core_number: 4 });
+      await Promise.all(Array.from({ length: 5 }, () => me.send('DELETE', jobPath(job))));
       assert.equal((await me.finished(job)).failed, false);
-      await me.send('DELETE', pathOf(job));
+      await me.send('DELETE', jobPath(job));
       assert.deepEqual(
-        (await movementsOf(me, job)).map(({ kind, change }) => [kind, change]),
+        (await listJobMovements(me, job)).map(({ kind, change }) => [kind, change]),
         [
           ['reserve', -4 * 3600],
           ['release', 4 * 3600],
         ],
       );
       assert.equal((await me.quota(place.hpc, place.project)).time_left, granted);
-      await other.send('DELETE', pathOf(inTheWay));
+      await other.send('DELETE', jobPath(inTheWay));
     });
   });
 
   describe('7. a failed submission that keeps its hold', () => {
     test('what is refused by its headers, its zip or its size leaves no movement at all', async () => {
       const me = await bench.user('301450');
-      await leaveOnly(bench.admin, '301450', { space: 4 });
+      await withdrawDownTo(bench.admin, '301450', { space: 4 });
       const before = (await me.get('/quotas/')).text;
       const refusals = [
         await me.submit(`/jobs/${home}/`, { command: 'true', runtime: 'long' }),
@@ -95,7 +95,7 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
         ],
       );
       assert.equal((await me.get('/quotas/')).text, before);
-      const { time, space } = await statementOf(me);
+      const { time, space } = await getStatement(me);
       assert.deepEqual([time.movements.length, space.movements.length], [1, 2], 'what was granted and taken, no more');
       assert.deepEqual((await me.get('/jobs/')).body, []);
     });
@@ -124,17 +124,17 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
       const me = await bench.user('301452');
       const { text } = await me.get(`/quotas/${home}/`);
       const zip = await zipOf({ 'other.sh': 'x'.repeat(5000) });
-      const job = await ranJob(me, { command: 'sbatch missing.sh', core_number: 2 }, zip);
+      const job = await runJob(me, { command: 'sbatch missing.sh', core_number: 2 }, zip);
       assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
       assert.deepEqual(
-        (await movementsOf(me, job)).map(({ kind, change }) => [kind, change]),
+        (await listJobMovements(me, job)).map(({ kind, change }) => [kind, change]),
         [
           ['reserve', -7200],
           ['release', 7200],
         ],
       );
       // The files that it brought are there, and take space, until they are deleted.
-      await me.send('DELETE', pathOf(job));
+      await me.send('DELETE', jobPath(job));
       assert.equal((await me.get(`/quotas/${home}/`)).text, text);
     });
   });
@@ -145,24 +145,24 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
       await bench.user('301461');
       const { admin } = bench;
       const zip = await zipOf({ 'run.sh': '#!/bin/sh\nhead -c 1234 /dev/zero > out\n', 'in.bin': 'x'.repeat(777) });
-      const done = await ranJob(me, { command: 'sbatch run.sh', core_number: 3 }, zip);
-      await ranJob(me, { command: 'exit 3' });
-      await ranJob(me, { command: 'sbatch missing.sh' });
-      const cancelled = await submitted(me, { command: begun });
-      await hasBegun(bench, cancelled);
-      await me.send('DELETE', pathOf(cancelled));
+      const done = await runJob(me, { command: 'sbatch run.sh', core_number: 3 }, zip);
+      await runJob(me, { command: 'exit 3' });
+      await runJob(me, { command: 'sbatch missing.sh' });
+      const cancelled = await submitJob(me, { command: markBegunScript });
+      await waitUntilBegun(bench, cancelled);
+      await me.send('DELETE', jobPath(cancelled));
       await topUp(admin, '301460', 500);
       await topUp(admin, '301460', 50, { resource: 'space' });
       await withdraw(admin, '301460', 200, { source: 'pool' });
       await withdraw(admin, '301460', 20, { resource: 'space', source: 'pool' });
       const reason = 'they agreed on it';
       const transfer = { from: '301460', to: '301461', resource: 'time', amount: 1000, reason };
-      await acted(admin, `/admin/grants/${home}/transfers/`, transfer);
-      await acted(admin, `/admin/grants/${home}/refunds/`, { job_id: done.job_id, amount: 2, reason });
-      await me.send('DELETE', pathOf(done));
-      const running = await submitted(me, { command: gate, runtime: 2 });
+      await postCreated(admin, `/admin/grants/${home}/transfers/`, transfer);
+      await postCreated(admin, `/admin/grants/${home}/refunds/`, { job_id: done.job_id, amount: 2, reason });
+      await me.send('DELETE', jobPath(done));
+      const running = await submitJob(me, { command: waitForGoScript, runtime: 2 });
 
-      const { time, space } = await assertExplained(me);
+      const { time, space } = await assertStatementAddsUp(me);
       assert.equal(time.opening_balance, 0);
       const kinds = (movements: { kind: string }[]) => [...new Set(movements.map(({ kind }) => kind))].sort();
       assert.deepEqual(kinds(time.movements), [
@@ -184,14 +184,14 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
         if (['top_up', 'withdraw', 'transfer', 'refund'].includes(kind)) assert.equal(actor, adminId, kind);
         if (kind === 'reserve') assert.equal(actor, '301460');
       }
-      await assertExplained(await bench.user('301461'));
-      await me.send('DELETE', pathOf(running));
+      await assertStatementAddsUp(await bench.user('301461'));
+      await me.send('DELETE', jobPath(running));
       await me.finished(running);
-      await assertExplained(me);
+      await assertStatementAddsUp(me);
     });
 
     test('a member whom nothing has happened to yet has one line: the grant', async () => {
-      const { time, space } = await assertExplained(await bench.user('301462'));
+      const { time, space } = await assertStatementAddsUp(await bench.user('301462'));
       assert.deepEqual([time.closing_balance, space.closing_balance], [granted, 100_000]);
       assert.deepEqual([time.movements.length, space.movements.length], [1, 1]);
     });
@@ -205,6 +205,6 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
   });
 
   test('and after all of it the books balance', async () => {
-    await assertBalanced(bench.admin);
+    await assertLedgerBalances(bench.admin);
   });
 });

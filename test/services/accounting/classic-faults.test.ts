@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Job } from '../../support/api.ts';
 import { type Bench, home, place } from '../../support/bench.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
-  assertBalanced,
-  assertLack,
-  leaveOnly,
-  movementsOf,
+  assertLedgerBalances,
+  assertQuotaExceeded,
+  getStatement,
+  listJobMovements,
   type Quote,
-  ranJob,
-  statementOf,
-  submitted,
+  runJob,
+  submitJob,
   topUp,
+  withdrawDownTo,
 } from '../../support/ledger.ts';
 import { zipOf } from '../../support/zip.ts';
 import { granted, openFaultBench } from './classic-faults.ts';
@@ -36,9 +36,9 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
 
     test('what an administrator has taken away to the last second stays away, whatever is asked', async () => {
       const me = await bench.user('301401');
-      await leaveOnly(bench.admin, '301401', { time: 0, space: 0 });
+      await withdrawDownTo(bench.admin, '301401', { time: 0, space: 0 });
       for (let i = 0; i < 20; i++) assert.deepEqual(await left('301401'), nothing);
-      assertLack(await me.submit(`/jobs/${home}/`, { command: 'true', runtime: '0.0001' }), {
+      assertQuotaExceeded(await me.submit(`/jobs/${home}/`, { command: 'true', runtime: '0.0001' }), {
         needed: 1,
         available: 0,
         account: 'cap',
@@ -53,7 +53,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
         for (const project of systems.hpc_one?.projects ?? []) project.grant.spaceKb += 1;
       });
       assert.deepEqual(await left('301401'), nothing);
-      const { movements } = (await statementOf(await bench.user('301401'))).time;
+      const { movements } = (await getStatement(await bench.user('301401'))).time;
       assert.deepEqual(
         movements.map(({ kind, balance }) => [kind, balance]),
         [
@@ -65,11 +65,11 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
 
     test('a quota that was used to the last second is zero, and stays so', async () => {
       const me = await bench.user('301402');
-      await leaveOnly(bench.admin, '301402', { time: 1 });
+      await withdrawDownTo(bench.admin, '301402', { time: 1 });
       // A job is charged one second at the least.
-      await ranJob(me, { command: 'true', runtime: 1 / 3600 });
+      await runJob(me, { command: 'true', runtime: 1 / 3600 });
       for (let i = 0; i < 5; i++) assert.equal((await left('301402')).time_left, 0);
-      assertLack(await me.submit(`/jobs/${home}/`, { command: 'true', runtime: 1 / 3600 }), { available: 0 });
+      assertQuotaExceeded(await me.submit(`/jobs/${home}/`, { command: 'true', runtime: 1 / 3600 }), { available: 0 });
     });
 
     test('a project whose members are granted nothing has members with nothing', async () => {
@@ -84,14 +84,14 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
   describe('2. refund of used instead of unused time', () => {
     test('the end of a job gives back what it held and did not use, and nothing else', async () => {
       const me = await bench.user('301410');
-      const job = await submitted(me, { command: gate, node_number: 2, core_number: 4, runtime: 0.5 });
+      const job = await submitJob(me, { command: waitForGoScript, node_number: 2, core_number: 4, runtime: 0.5 });
       const held = 2 * 4 * 1800;
       assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - held);
-      await inStage(me, job, 'RUNNING');
-      letGo(bench.server, job);
+      await waitForStage(me, job, 'RUNNING');
+      releaseJob(bench.server, job);
       await me.finished(job);
 
-      const [reserved, charged, ...more] = await movementsOf(me, job);
+      const [reserved, charged, ...more] = await listJobMovements(me, job);
       assert.deepEqual(more, []);
       assert.deepEqual([reserved?.kind, reserved?.change, reserved?.used], ['reserve', -held, 0]);
       const used = charged?.used ?? Number.NaN;
@@ -119,11 +119,11 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
         });
         assert.equal((quote as Quote).cost, seconds);
         const before = (await me.quota(place.hpc, place.project)).time_left;
-        const job = await submitted(me, { command: gate, runtime });
-        const [reserved] = await movementsOf(me, job);
+        const job = await submitJob(me, { command: waitForGoScript, runtime });
+        const [reserved] = await listJobMovements(me, job);
         assert.equal(reserved?.change, -seconds);
         assert.equal(reserved?.balance, before - seconds);
-        await me.send('DELETE', pathOf(job));
+        await me.send('DELETE', jobPath(job));
       });
     }
 
@@ -142,11 +142,11 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     test('however often and by whomever an ended job is read, it was settled once', async () => {
       const me = await bench.user('301420');
       const { admin } = bench;
-      const job = await submitted(me, { command: 'true', core_number: 3 });
+      const job = await submitJob(me, { command: 'true', core_number: 3 });
       // Readers are there all the time, while it runs, ends and is settled.
       const readers = Array.from({ length: 20 }, async () => {
         for (;;) {
-          const { body } = await me.get<Job>(pathOf(job));
+          const { body } = await me.get<Job>(jobPath(job));
           await me.get('/jobs/');
           await me.get('/quotas/');
           if (body.terminal_stage) return;
@@ -154,14 +154,14 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       });
       await Promise.all(readers);
       const { text } = await me.get(`/quotas/${home}/`);
-      const paths = [pathOf(job), '/jobs/', `/jobs/${home}/`, '/quotas/', `/quotas/${home}/statement/`, '/usage/'];
+      const paths = [jobPath(job), '/jobs/', `/jobs/${home}/`, '/quotas/', `/quotas/${home}/statement/`, '/usage/'];
       const ofAdmins = ['/admin/jobs/', '/admin/jobs/301420/', `/admin/quotas/301420/${home}/`, '/admin/usage/'];
       for (let i = 0; i < 5; i++) {
         await Promise.all([...paths.map((path) => me.get(path)), ...ofAdmins.map((path) => admin.get(path))]);
       }
       assert.equal((await me.get(`/quotas/${home}/`)).text, text);
       assert.deepEqual(
-        (await movementsOf(me, job)).map(({ kind }) => kind),
+        (await listJobMovements(me, job)).map(({ kind }) => kind),
         ['reserve', 'charge'],
       );
     });
@@ -187,8 +187,8 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     ] as const) {
       test(`${nodes} nodes of ${cores} cores hold and pay ${nodes * cores} seconds a second`, async () => {
         const me = await bench.user('301430');
-        const job = await ranJob(me, { command: 'true', node_number: nodes, core_number: cores, runtime: '0.5' });
-        const [reserved, charged] = await movementsOf(me, job);
+        const job = await runJob(me, { command: 'true', node_number: nodes, core_number: cores, runtime: '0.5' });
+        const [reserved, charged] = await listJobMovements(me, job);
         assert.equal(reserved?.change, -nodes * cores * 1800);
         const used = charged?.used ?? Number.NaN;
         assert.ok(used >= nodes * cores && used % (nodes * cores) === 0, String(used));
@@ -200,7 +200,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       const zip = await zipOf({ 'main.sh': 'true\n' });
       const payload = { tool: 'BASH', node_number: 3, core_number: 16, runtime: '0.25' };
       const job = await me.finished((await me.submit('/jobs/hpc_two/', payload, zip)).body);
-      const [reserved, charged] = await movementsOf(me, job, 'time', 'hpc_two/proj_hpc_two_01');
+      const [reserved, charged] = await listJobMovements(me, job, 'time', 'hpc_two/proj_hpc_two_01');
       assert.equal(reserved?.change, -3 * 900);
       const used = charged?.used ?? Number.NaN;
       assert.ok(used >= 3 && used % 3 === 0, String(used));
@@ -208,6 +208,6 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
   });
 
   test('and after all of it the books balance', async () => {
-    await assertBalanced(bench.admin);
+    await assertLedgerBalances(bench.admin);
   });
 });

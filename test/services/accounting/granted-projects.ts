@@ -1,6 +1,6 @@
 import type { Quota } from '../../support/api.ts';
 import type { Bench } from '../../support/bench.ts';
-import { newProject } from '../../support/ledger.ts';
+import { createProject } from '../../support/ledger.ts';
 
 interface GrantedProjects {
   /** A project of their own for these users, 10,000 seconds and 100 KB each, and nothing in reserve. */
@@ -17,7 +17,7 @@ export function grantedProjects(benchOf: () => Bench): GrantedProjects {
       const { admin, user } = benchOf();
       for (const member of members) await user(member);
       projects += 1;
-      return await newProject(admin, `grants_${projects}`, members, { timeSeconds: 10_000, spaceKb: 100 });
+      return await createProject(admin, `grants_${projects}`, members, { timeSeconds: 10_000, spaceKb: 100 });
     },
     leftOf: async (user, project) => (await benchOf().admin.get<Quota>(`/admin/quotas/${user}/${project}/`)).body,
   };

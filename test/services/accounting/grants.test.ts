@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Quota } from '../../support/api.ts';
 import { type Bench, openBench } from '../../support/bench.ts';
-import { gate, pathOf } from '../../support/jobs.ts';
+import { jobPath, waitForGoScript } from '../../support/jobs.ts';
 import {
   type Account,
-  act,
-  acted,
-  assertBalanced,
-  assertExplained,
-  submitted,
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  postAsAdmin,
+  postCreated,
+  submitJob,
   topUp,
   withdraw,
 } from '../../support/ledger.ts';
@@ -27,7 +27,7 @@ before(async () => {
   admin = bench.admin;
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -36,8 +36,8 @@ const { projectOf, leftOf } = grantedProjects(() => bench);
 /** The pool as it is, found by an act that changes next to nothing. */
 async function poolOf(project: string, resource: 'time' | 'space' = 'time'): Promise<Account> {
   const one = { resource, amount: 1, reason };
-  await acted(bench.admin, `/admin/grants/${project}/`, { kind: 'top_up', ...one });
-  const [pool] = await acted(bench.admin, `/admin/grants/${project}/`, { kind: 'withdraw', ...one });
+  await postCreated(bench.admin, `/admin/grants/${project}/`, { kind: 'top_up', ...one });
+  const [pool] = await postCreated(bench.admin, `/admin/grants/${project}/`, { kind: 'withdraw', ...one });
   assert.ok(pool);
   return pool;
 }
@@ -67,11 +67,11 @@ for (const resource of ['time', 'space'] as const) {
       const project = await projectOf('302101', '302102');
       const fromReserve = { kind: 'top_up', resource, amount: 25, reason, source: 'pool' };
       const path = `/admin/grants/${project}/302101/`;
-      assertProblem(await act(admin, path, fromReserve), { status: 409, code: 'conflict', says: /: 0\.$/ });
-      await acted(admin, `/admin/grants/${project}/`, { kind: 'top_up', resource, amount: 25, reason });
-      const [pool, cap] = await acted(admin, path, fromReserve);
+      assertProblem(await postAsAdmin(admin, path, fromReserve), { status: 409, code: 'conflict', says: /: 0\.$/ });
+      await postCreated(admin, `/admin/grants/${project}/`, { kind: 'top_up', resource, amount: 25, reason });
+      const [pool, cap] = await postCreated(admin, path, fromReserve);
       assert.deepEqual([pool?.granted, cap?.granted], [2 * each + 25, each + 25]);
-      assertProblem(await act(admin, path, { ...fromReserve, amount: 1 }), { status: 409, code: 'conflict' });
+      assertProblem(await postAsAdmin(admin, path, { ...fromReserve, amount: 1 }), { status: 409, code: 'conflict' });
 
       const [same, back] = await withdraw(admin, '302101', 60, { project, resource, source: 'pool' });
       assert.deepEqual([same?.granted, back?.granted], [2 * each + 25, each - 35]);
@@ -83,7 +83,7 @@ for (const resource of ['time', 'space'] as const) {
       const project = await projectOf('302101', '302102');
       for (const source of ['new', 'pool'] as const) {
         const body = { kind: 'withdraw', resource, amount: each + 1, reason, source };
-        const answer = await act(admin, `/admin/grants/${project}/302101/`, body);
+        const answer = await postAsAdmin(admin, `/admin/grants/${project}/302101/`, body);
         assertProblem(answer, { status: 409, code: 'conflict', says: /302101/ });
       }
       assert.equal(seen(await leftOf('302101', project)), each);
@@ -95,7 +95,7 @@ for (const resource of ['time', 'space'] as const) {
       const project = await projectOf('302101', '302102');
       const path = `/admin/grants/${project}/transfers/`;
       const body = { from: '302101', to: '302102', resource, amount: each - 1, reason };
-      const accounts = await acted(admin, path, body);
+      const accounts = await postCreated(admin, path, body);
       assert.deepEqual(
         accounts.map(({ user, granted }) => [user, granted]),
         [
@@ -103,10 +103,14 @@ for (const resource of ['time', 'space'] as const) {
           ['302102', 2 * each - 1],
         ],
       );
-      assertProblem(await act(admin, path, { ...body, amount: 2 }), { status: 409, code: 'conflict', says: /302101/ });
+      assertProblem(await postAsAdmin(admin, path, { ...body, amount: 2 }), {
+        status: 409,
+        code: 'conflict',
+        says: /302101/,
+      });
       assert.equal((await poolOf(project, resource)).granted, 2 * each);
-      assertProblem(await act(admin, path, { ...body, to: '302101' }), { status: 409, code: 'conflict' });
-      for (const user of ['302101', '302102']) await assertExplained(await bench.user(user), project);
+      assertProblem(await postAsAdmin(admin, path, { ...body, to: '302101' }), { status: 409, code: 'conflict' });
+      for (const user of ['302101', '302102']) await assertStatementAddsUp(await bench.user(user), project);
     });
   });
 
@@ -114,18 +118,18 @@ for (const resource of ['time', 'space'] as const) {
     test('grows and shrinks without anybody seeing more or less', async () => {
       const project = await projectOf('302101');
       const path = `/admin/grants/${project}/`;
-      const [grown] = await acted(admin, path, { kind: 'top_up', resource, amount: 50, reason });
+      const [grown] = await postCreated(admin, path, { kind: 'top_up', resource, amount: 50, reason });
       assert.deepEqual([grown?.user, grown?.unit, grown?.granted], [null, unit, each + 50]);
       assert.equal(seen(await leftOf('302101', project)), each);
-      const [shrunk] = await acted(admin, path, { kind: 'withdraw', resource, amount: 50, reason });
+      const [shrunk] = await postCreated(admin, path, { kind: 'withdraw', resource, amount: 50, reason });
       assert.equal(shrunk?.granted, each);
     });
 
     test('shrinks by no more than is promised to nobody', async () => {
       const project = await projectOf('302101');
       const path = `/admin/grants/${project}/`;
-      await acted(admin, path, { kind: 'top_up', resource, amount: 5, reason });
-      const answer = await act(admin, path, { kind: 'withdraw', resource, amount: 6, reason });
+      await postCreated(admin, path, { kind: 'top_up', resource, amount: 5, reason });
+      const answer = await postAsAdmin(admin, path, { kind: 'withdraw', resource, amount: 6, reason });
       assertProblem(answer, { status: 409, code: 'conflict', says: /promised to nobody/ });
       assert.equal(seen(await leftOf('302101', project)), each);
     });
@@ -145,7 +149,12 @@ for (const [resource, each] of [
       ['/302104/', { kind: 'top_up', source: 'pool' }, 0],
       ['/transfers/', { from: '302104', to: '302105' }, each],
     ] as const) {
-      const answer = await act(admin, `/admin/grants/${project}${suffix}`, { ...body, resource, amount, reason });
+      const answer = await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, {
+        ...body,
+        resource,
+        amount,
+        reason,
+      });
       const { detail } = assertProblem(answer, { status: 409, code: 'conflict' });
       assert.deepEqual([/^\d+/.exec(detail)?.[0], /(\d+)\.$/.exec(detail)?.[1]], [`${amount}`, `${free}`], detail);
     }
@@ -155,13 +164,13 @@ for (const [resource, each] of [
 test('what a job holds cannot be taken away', async () => {
   const project = await projectOf('302103');
   const me = await bench.user('302103');
-  const job = await submitted(me, { command: gate, runtime: 1 }, undefined, project);
+  const job = await submitJob(me, { command: waitForGoScript, runtime: 1 }, undefined, project);
   const body = { kind: 'withdraw', resource: 'time', amount: 6401, reason };
   const path = `/admin/grants/${project}/302103/`;
-  assertProblem(await act(admin, path, body), { status: 409, code: 'conflict', says: /6400/ });
-  const [, cap] = await acted(admin, path, { ...body, amount: 6400 });
+  assertProblem(await postAsAdmin(admin, path, body), { status: 409, code: 'conflict', says: /6400/ });
+  const [, cap] = await postCreated(admin, path, { ...body, amount: 6400 });
   assert.deepEqual([cap?.held, cap?.available], [3600, 0]);
-  await me.send('DELETE', pathOf(job));
+  await me.send('DELETE', jobPath(job));
   await me.finished(job);
-  await assertExplained(me, project);
+  await assertStatementAddsUp(me, project);
 });

@@ -2,8 +2,16 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job, Quota } from '../../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
-import { pathOf } from '../../support/jobs.ts';
-import { acted, assertBalanced, movementsOf, newProject, proofOf, ranJob, statementOf } from '../../support/ledger.ts';
+import { jobPath } from '../../support/jobs.ts';
+import {
+  assertLedgerBalances,
+  createProject,
+  getLedgerVerification,
+  getStatement,
+  listJobMovements,
+  postCreated,
+  runJob,
+} from '../../support/ledger.ts';
 import { assertProblem } from '../../support/refusals.ts';
 import { zipOf } from '../../support/zip.ts';
 
@@ -33,16 +41,16 @@ before(async () => {
   assert.ok(one && two);
   const zip = await zipOf({ 'main.sh': 'true\n' });
   jobs = [
-    await ranJob(one, { command: 'true', core_number: 7, runtime: 0.1 }),
-    await ranJob(two, { command: 'exit 2' }),
-    await ranJob(one, { command: 'sbatch missing.sh' }),
-    await ranJob(one, { tool: 'BASH', node_number: 3 }, zip, 'hpc_two/proj_hpc_two_01'),
-    await ranJob(two, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_02'),
-    await ranJob(one, { command: 'true' }),
+    await runJob(one, { command: 'true', core_number: 7, runtime: 0.1 }),
+    await runJob(two, { command: 'exit 2' }),
+    await runJob(one, { command: 'sbatch missing.sh' }),
+    await runJob(one, { tool: 'BASH', node_number: 3 }, zip, 'hpc_two/proj_hpc_two_01'),
+    await runJob(two, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_02'),
+    await runJob(one, { command: 'true' }),
   ];
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -66,14 +74,14 @@ describe("everybody's quotas", () => {
   }
 
   test('are an array in one project too, also where nobody is', async () => {
-    const project = await newProject(admin, 'empty', [], { timeSeconds: 1 });
+    const project = await createProject(admin, 'empty', [], { timeSeconds: 1 });
     const { status, text } = await admin.get(`/admin/quotas/${project}/`);
     assert.deepEqual([status, text], [200, '[]']);
   });
 
   test('never add up to more than the pool of the project has', async () => {
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
-    const [pool] = await acted(admin, `/admin/grants/${home}/`, body);
+    const [pool] = await postCreated(admin, `/admin/grants/${home}/`, body);
     const { body: quotas } = await admin.get<Quota[]>(`/admin/quotas/${home}/`);
     const sum = quotas.reduce((total, { time_left }) => total + time_left, 0);
     assert.ok(pool && sum <= pool.available, `${sum} ${pool?.available}`);
@@ -119,9 +127,9 @@ describe('the jobs of everybody', () => {
 
   test('one of them is byte by byte what its owner sees, by either path', async () => {
     for (const job of jobs) {
-      const own = await (await bench.user(job.owner)).get(pathOf(job));
+      const own = await (await bench.user(job.owner)).get(jobPath(job));
       for (const prefix of ['/admin', `/admin/jobs/${job.owner}`]) {
-        const path = prefix === '/admin' ? `/admin${pathOf(job)}` : pathOf(job).replace('/jobs', prefix);
+        const path = prefix === '/admin' ? `/admin${jobPath(job)}` : jobPath(job).replace('/jobs', prefix);
         const { status, text } = await admin.get(path);
         assert.deepEqual([status, text], [200, own.text], path);
       }
@@ -157,7 +165,7 @@ test('the users are listed with their roles', async () => {
 describe('usage', () => {
   /** What the statements say: charges, refunds taken off. */
   async function usedBy(user: string, project: string): Promise<number> {
-    const { movements } = (await statementOf(await bench.user(user), project)).time;
+    const { movements } = (await getStatement(await bench.user(user), project)).time;
     return movements.reduce((sum, { used }) => sum + used, 0);
   }
   const sumOf = (rows: Usage[], user: string, project: string) =>
@@ -181,7 +189,7 @@ describe('usage', () => {
     const [job] = jobs;
     assert.ok(job);
     const before = sumOf((await admin.get<Usage[]>('/admin/usage/')).body, '302401', home);
-    await acted(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 3, reason });
+    await postCreated(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 3, reason });
     const { body } = await admin.get<Usage[]>('/admin/usage/');
     assert.equal(sumOf(body, '302401', home), before - 3);
     assert.equal(sumOf(body, '302401', home), await usedBy('302401', home));
@@ -221,10 +229,10 @@ describe('usage', () => {
     const [, job] = jobs;
     assert.ok(job);
     // Nothing but a database client brings a charge into another month, and it has to go round the triggers.
-    const charged = (await movementsOf(two, job)).at(-1);
+    const charged = (await listJobMovements(two, job)).at(-1);
     await bench.tamper('drop trigger entries_refuse_update');
     await bench.tamper('update entries set at = at - 400 * 86400000 where job = ?', job.id);
-    await acted(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 1, reason });
+    await postCreated(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 1, reason });
     const { body } = await two.get<Usage[]>('/usage/');
     const inHome = body.filter(({ project_name }) => project_name === 'proj_hpc_one_01');
     assert.deepEqual(
@@ -239,7 +247,7 @@ describe('usage', () => {
 });
 
 test('the proof says that the books balance, and what was looked at', async () => {
-  const proof = await proofOf(admin);
+  const proof = await getLedgerVerification(admin);
   assert.deepEqual([proof.balanced, proof.problems], [true, []]);
   const [rows] = await bench.rows<{ accounts: number; entries: number }>(
     'select (select count(*) from accounts) as accounts, (select count(*) from entries) as entries',

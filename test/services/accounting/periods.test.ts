@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller } from '../../support/api.ts';
 import { type Bench, openBench } from '../../support/bench.ts';
-import { gate, inStage, letGo } from '../../support/jobs.ts';
+import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
-  act,
-  acted,
-  assertBalanced,
-  assertExplained,
-  assertLack,
-  movementsOf,
-  newProject,
-  ranJob,
+  assertLedgerBalances,
+  assertQuotaExceeded,
+  assertStatementAddsUp,
+  createProject,
+  getStatement,
+  listJobMovements,
+  postAsAdmin,
+  postCreated,
+  runJob,
   setMember,
-  statementOf,
-  submitted,
+  submitJob,
 } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/refusals.ts';
 import { until } from '../../support/until.ts';
@@ -40,7 +40,7 @@ before(async () => {
   admin = bench.admin;
 });
 after(async () => {
-  await assertBalanced(admin);
+  await assertLedgerBalances(admin);
   await bench.dispose();
 });
 
@@ -48,13 +48,13 @@ let projects = 0;
 async function projectOf(...members: string[]): Promise<string> {
   for (const member of members) await bench.user(member);
   projects += 1;
-  return await newProject(admin, `periods_${projects}`, members, { timeSeconds: 10_000 });
+  return await createProject(admin, `periods_${projects}`, members, { timeSeconds: 10_000 });
 }
 
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString();
 
 async function openPeriod(project: string, body: Record<string, unknown>, key?: string): Promise<Answer<Period>> {
-  return await act<Period>(admin, `/admin/grants/${project}/periods/`, { reason, ...body }, key);
+  return await postAsAdmin<Period>(admin, `/admin/grants/${project}/periods/`, { reason, ...body }, key);
 }
 
 /** One that is under way when this returns: its start is let to pass. It lasts so long, or for ever. */
@@ -116,8 +116,8 @@ describe('a new period', () => {
     assert.equal(await leftOf('302203', project), 0, 'who was removed gets nothing of it');
     const fromReserve = { kind: 'top_up', resource: 'time', source: 'pool', reason };
     const path = `/admin/grants/${project}/302202/`;
-    assertProblem(await act(admin, path, { ...fromReserve, amount: 51 }), { status: 409, code: 'conflict' });
-    await acted(admin, path, { ...fromReserve, amount: 50 });
+    assertProblem(await postAsAdmin(admin, path, { ...fromReserve, amount: 51 }), { status: 409, code: 'conflict' });
+    await postCreated(admin, path, { ...fromReserve, amount: 50 });
     assert.equal(await leftOf('302202', project), 827);
   });
 
@@ -126,14 +126,14 @@ describe('a new period', () => {
     const me = await bench.user('302204');
     await openedNow(project, { member_seconds: 300 });
     const statement = await until('the old grant has expired', async () => {
-      const { time } = await statementOf(me, project);
+      const { time } = await getStatement(me, project);
       return time.movements.some(({ kind }) => kind === 'expire') ? time : undefined;
     });
     const expired = statement.movements.find(({ kind }) => kind === 'expire');
     assert.deepEqual([expired?.change, expired?.actor], [-10_000, 'bursar']);
     assert.match(expired?.reason ?? '', /^expired with its period at \d{4}-/);
     assert.equal(await leftOf('302204', project), 300);
-    await assertExplained(me, project);
+    await assertStatementAddsUp(me, project);
     const [row] = await bench.rows<{ n: number }>(
       `select count(*) as n from entries e join accounts a on a.id = e.account_id join projects p on p.id = a.project_id
        where e.kind = 'expire' and p.name = ?`,
@@ -145,41 +145,41 @@ describe('a new period', () => {
   test('leaves what is held to the one that held it, and what that frees expires as well', async () => {
     const project = await projectOf('302205');
     const me = await bench.user('302205');
-    const job = await submitted(me, { command: gate, runtime: 2 }, undefined, project);
-    await inStage(me, job, 'RUNNING');
+    const job = await submitJob(me, { command: waitForGoScript, runtime: 2 }, undefined, project);
+    await waitForStage(me, job, 'RUNNING');
     await openedNow(project, { member_seconds: 3600 });
     await until('what was free has expired', async () => {
-      const { movements } = (await statementOf(me, project)).time;
+      const { movements } = (await getStatement(me, project)).time;
       return movements.some(({ kind, change }) => kind === 'expire' && change === -2800) ? true : undefined;
     });
     assert.equal(await leftOf('302205', project), 3600, 'the job takes nothing of the new grant');
-    await assertBalanced(admin);
+    await assertLedgerBalances(admin);
 
-    letGo(bench.server, job);
+    releaseJob(bench.server, job);
     await me.finished(job);
-    const [, charged] = await movementsOf(me, job, 'time', project);
+    const [, charged] = await listJobMovements(me, job, 'time', project);
     const used = charged?.used ?? Number.NaN;
     assert.ok(used > 0);
     assert.equal(await leftOf('302205', project), 3600);
     await until('what the job did not use has expired', async () => {
-      const { movements } = (await statementOf(me, project)).time;
+      const { movements } = (await getStatement(me, project)).time;
       return movements.some(({ kind, change }) => kind === 'expire' && change === used - 7200) ? true : undefined;
     });
-    await assertExplained(me, project);
-    await assertBalanced(admin);
+    await assertStatementAddsUp(me, project);
+    await assertLedgerBalances(admin);
   });
 
   test('that starts later leaves the old one in force until then', async () => {
     const project = await projectOf('302206');
     await opened(project, { starts: inSeconds(86_400), member_seconds: 1 });
     assert.equal(await leftOf('302206', project), 10_000);
-    await ranJob(await bench.user('302206'), { command: 'true' }, undefined, project);
+    await runJob(await bench.user('302206'), { command: 'true' }, undefined, project);
   });
 
   test('that starts later is not counted as a balance of today', async () => {
     const project = await projectOf('302207');
     await opened(project, { starts: inSeconds(86_400), member_seconds: 5000 });
-    const { time } = await statementOf(await bench.user('302207'), project);
+    const { time } = await getStatement(await bench.user('302207'), project);
     assert.equal(time.closing_balance, await leftOf('302207', project), 'the balance is what is left');
   });
 
@@ -189,13 +189,13 @@ describe('a new period', () => {
     await bench.user('302209');
     await setMember(admin, project, '302209', 'active', 'joins late');
     assert.equal(await leftOf('302209', project), 10_000, 'the grant of the project for those who join');
-    await ranJob(await bench.user('302209'), { command: 'true' }, undefined, project);
+    await runJob(await bench.user('302209'), { command: 'true' }, undefined, project);
   });
 
   test('leaves space as it is', async () => {
     const project = await projectOf('302210');
     const me = await bench.user('302210');
-    await ranJob(me, { command: 'printf 12345' }, undefined, project);
+    await runJob(me, { command: 'printf 12345' }, undefined, project);
     await openedNow(project, { member_seconds: 9 });
     assert.match((await me.get(`/quotas/${project}/`)).text, /"space_left":999\.995,/);
   });
@@ -267,9 +267,9 @@ describe('a project without a period for now', () => {
   before(async () => {
     me = await bench.user(user);
     project = await projectOf(user);
-    const job = await ranJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
+    const job = await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
     jobId = job.job_id;
-    charged = (await movementsOf(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
+    charged = (await listJobMovements(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
     await openedNow(project, { member_seconds: 500 }, 0.2);
     await until('the period has ended', async () => {
       const { status } = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
@@ -288,47 +288,47 @@ describe('a project without a period for now', () => {
     assert.equal(await leftOf(user, project), 0);
     assert.equal((await me.get(`/jobs/${project}/`)).status, 200);
     const { time } = await until('it has expired', async () => {
-      const statement = await statementOf(me, project);
+      const statement = await getStatement(me, project);
       return statement.time.closing_balance === 0 ? statement : undefined;
     });
     assert.equal(
       time.movements.filter(({ kind }) => kind === 'expire').reduce((sum, { change }) => sum + change, 0),
       -(10_000 + 500 - charged),
     );
-    await assertExplained(me, project);
+    await assertStatementAddsUp(me, project);
   });
 
   test('has no quota to move: 409 for its reserve, and no server error for the rest', async () => {
     const change = { kind: 'top_up', resource: 'time', amount: 1, reason };
-    assertProblem(await act(admin, `/admin/grants/${project}/`, change), { status: 409, code: 'conflict' });
-    const { status } = await act(admin, `/admin/grants/${project}/${user}/`, change);
+    assertProblem(await postAsAdmin(admin, `/admin/grants/${project}/`, change), { status: 409, code: 'conflict' });
+    const { status } = await postAsAdmin(admin, `/admin/grants/${project}/${user}/`, change);
     assert.ok(status === 404 || status === 409, String(status));
   });
 
   test('can still be refunded for a job of its last period', async () => {
     const body = { job_id: jobId, amount: charged, reason: 'the node was broken' };
-    const answer = await act(admin, `/admin/grants/${project}/refunds/`, body);
+    const answer = await postAsAdmin(admin, `/admin/grants/${project}/refunds/`, body);
     assert.equal(answer.status, 201, answer.text);
-    await assertExplained(me, project);
-    await assertBalanced(admin);
+    await assertStatementAddsUp(me, project);
+    await assertLedgerBalances(admin);
   });
 
   test('takes jobs again with the next period', async () => {
     await openedNow(project, { member_seconds: 40 });
     assert.equal(await leftOf(user, project), 40);
-    assertLack(await me.submit(`/jobs/${project}/`, { command: 'true' }), { available: 40 });
-    await ranJob(me, { command: 'true', runtime: 40 / 3600 }, undefined, project);
+    assertQuotaExceeded(await me.submit(`/jobs/${project}/`, { command: 'true' }), { available: 40 });
+    await runJob(me, { command: 'true', runtime: 40 / 3600 }, undefined, project);
   });
 });
 
 test('a refund for a job of an old period answers with the accounts that it moved', async () => {
   const project = await projectOf('302231');
   const me = await bench.user('302231');
-  const job = await ranJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
-  const charged = (await movementsOf(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
+  const job = await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
+  const charged = (await listJobMovements(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
   await openedNow(project, { member_seconds: 123 });
   const body = { job_id: job.job_id, amount: charged, reason: 'the node was broken' };
-  const [pool, cap] = await acted(admin, `/admin/grants/${project}/refunds/`, body);
+  const [pool, cap] = await postCreated(admin, `/admin/grants/${project}/refunds/`, body);
   assert.equal(await leftOf('302231', project), 123, 'nothing of it comes into the new period');
   const isOfTheNewOne = pool?.granted === 123 && cap?.granted === 123;
   assert.ok(!isOfTheNewOne, `the accounts shown are those of another period: ${JSON.stringify([pool, cap])}`);

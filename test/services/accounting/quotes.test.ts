@@ -2,17 +2,17 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Answer, type Caller, callerOf } from '../../support/api.ts';
 import { type Bench, home, openBench, place } from '../../support/bench.ts';
-import { exampleRequest, gate, pathOf } from '../../support/jobs.ts';
+import { exampleRequest, jobPath, waitForGoScript } from '../../support/jobs.ts';
 import {
-  acted,
-  assertBalanced,
-  assertLack,
-  leaveOnly,
-  newProject,
+  assertLedgerBalances,
+  assertQuotaExceeded,
+  createProject,
+  postCreated,
   type Quote,
-  ranJob,
-  submitted,
+  runJob,
+  submitJob,
   withdraw,
+  withdrawDownTo,
 } from '../../support/ledger.ts';
 import { assertProblem, type Refusal } from '../../support/refusals.ts';
 import { zipOf } from '../../support/zip.ts';
@@ -28,7 +28,7 @@ before(async () => {
   me = await bench.user('301901');
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -98,25 +98,25 @@ describe('a quote', () => {
 
   test('takes what running jobs hold as not available', async () => {
     const caller = await bench.user('301902');
-    const job = await submitted(caller, { command: gate, runtime: 10 });
+    const job = await submitJob(caller, { command: waitForGoScript, runtime: 10 });
     const { body } = await ask(caller, '/quotes/hpc_one/', { command: 'true', runtime: 1 });
     assert.equal(body.time_left, granted - 36_000 - 3600);
-    await caller.send('DELETE', pathOf(job));
+    await caller.send('DELETE', jobPath(job));
     await caller.finished(job);
   });
 
   test('says no where every submission would be refused for want of space', async () => {
     const caller = await bench.user('301903');
-    await leaveOnly(bench.admin, '301903', { space: 1 });
-    const job = await ranJob(caller, { command: 'head -c 5000 /dev/zero > out.bin' });
-    assertLack(await caller.submit('/jobs/hpc_one/', { command: 'true' }), { resource: 'space' });
+    await withdrawDownTo(bench.admin, '301903', { space: 1 });
+    const job = await runJob(caller, { command: 'head -c 5000 /dev/zero > out.bin' });
+    assertQuotaExceeded(await caller.submit('/jobs/hpc_one/', { command: 'true' }), { resource: 'space' });
     const { body } = await ask(caller, '/quotes/hpc_one/', { command: 'true' });
-    await caller.send('DELETE', pathOf(job));
+    await caller.send('DELETE', jobPath(job));
     assert.equal(body.accepted, false, 'files beyond the quota block new jobs, and the quote must say so');
   });
 
   test('is refused as the submission would be: not a member, no such place, no token, another method', async () => {
-    const project = await newProject(bench.admin, 'elsewhere', [], { timeSeconds: 10 });
+    const project = await createProject(bench.admin, 'elsewhere', [], { timeSeconds: 10 });
     const payload = { command: 'true' };
     assertProblem(await ask(me, `/quotes/${project}/`, payload), { status: 403, code: 'not_a_member' });
     assertProblem(await ask(me, '/quotes/hpc_three/', payload), { status: 404, code: 'system_unknown' });
@@ -170,7 +170,7 @@ describe('longest_runtime', () => {
   test('is accepted when asked for, to the last bit, and a second more is not', async () => {
     const caller = await bench.user('301911');
     // A number that nothing divides.
-    await leaveOnly(bench.admin, '301911', { time: 9973 });
+    await withdrawDownTo(bench.admin, '301911', { time: 9973 });
     for (const [node_number, core_number] of allocations) {
       const allocation = { command: 'true', node_number, core_number };
       const { body: first } = await ask(caller, '/quotes/hpc_one/', allocation);
@@ -188,33 +188,33 @@ describe('longest_runtime', () => {
 
   test('makes a submission that is accepted, as a number or as text', async () => {
     const caller = await bench.user('301912');
-    await leaveOnly(bench.admin, '301912', { time: 7919 });
+    await withdrawDownTo(bench.admin, '301912', { time: 7919 });
     for (const [node_number, core_number] of [
       [1, 1],
       [1, 7],
       [3, 31],
     ] as const) {
-      const allocation = { command: gate, node_number, core_number };
+      const allocation = { command: waitForGoScript, node_number, core_number };
       const { body: quote } = await ask(caller, '/quotes/hpc_one/', allocation);
       for (const runtime of [quote.longest_runtime, String(quote.longest_runtime)]) {
-        const job = await submitted(caller, { ...allocation, runtime });
+        const job = await submitJob(caller, { ...allocation, runtime });
         const held = Math.floor(7919 / (node_number * core_number)) * node_number * core_number;
         const { time_left } = await caller.quota(place.hpc, place.project);
-        await caller.send('DELETE', pathOf(job));
+        await caller.send('DELETE', jobPath(job));
         await caller.finished(job);
         assert.equal(time_left, 7919 - held);
         // What it may have used is given back, so that the next one finds what this one found.
         const { body: quota } = await caller.get<{ time_left: number }>(`/quotas/${home}/`);
         const used = 7919 - quota.time_left;
         const refund = { job_id: job.job_id, amount: used, reason: 'it was a test' };
-        if (used > 0) await acted(bench.admin, `/admin/grants/${home}/refunds/`, refund);
+        if (used > 0) await postCreated(bench.admin, `/admin/grants/${home}/refunds/`, refund);
       }
     }
   });
 
   test('holds for any quota that there can be', async () => {
     const caller = await bench.user('301913');
-    const project = await newProject(bench.admin, 'any', ['301913'], { timeSeconds: 1_000_000 });
+    const project = await createProject(bench.admin, 'any', ['301913'], { timeSeconds: 1_000_000 });
     let left = 1_000_000;
     for (const amount of [1, 7, 13, 12_345, 99_991, 300_007, 543_210, 43_000]) {
       await withdraw(bench.admin, '301913', amount, { project });
@@ -237,7 +237,7 @@ describe('a refusal for lack of quota', () => {
   test('of time carries needed, available, the account and the longest runtime, as the quote does', async () => {
     const payload = { command: 'true', node_number: 4, core_number: 10, runtime: '1' };
     const { body: quote } = await ask(me, '/quotes/hpc_one/', payload);
-    const problem = assertLack(await me.submit('/jobs/hpc_one/', payload), {
+    const problem = assertQuotaExceeded(await me.submit('/jobs/hpc_one/', payload), {
       resource: 'time',
       unit: 'seconds',
       account: 'cap',
@@ -251,8 +251,8 @@ describe('a refusal for lack of quota', () => {
 
   test('of time, when not even a second fits, says so', async () => {
     const caller = await bench.user('301921');
-    await leaveOnly(bench.admin, '301921', { time: 3 });
-    const problem = assertLack(await caller.submit('/jobs/hpc_one/', { command: 'true', core_number: 4 }), {
+    await withdrawDownTo(bench.admin, '301921', { time: 3 });
+    const problem = assertQuotaExceeded(await caller.submit('/jobs/hpc_one/', { command: 'true', core_number: 4 }), {
       needed: 4 * 3600,
       available: 3,
       longest_runtime: 0,
@@ -263,7 +263,7 @@ describe('a refusal for lack of quota', () => {
   test('of space is in KB, as space_left is', async () => {
     const caller = await bench.user('301922');
     const zip = await zipOf({ 'a.bin': 'x'.repeat(10_001) });
-    assertLack(await caller.submit('/jobs/hpc_one/', { command: 'true' }, zip), {
+    assertQuotaExceeded(await caller.submit('/jobs/hpc_one/', { command: 'true' }, zip), {
       resource: 'space',
       unit: 'KB',
       account: 'cap',

@@ -2,19 +2,19 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller, Job } from '../../support/api.ts';
 import { type Bench, home, openBench, place, shortGrace } from '../../support/bench.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
-  act,
-  acted,
-  assertBalanced,
-  assertExplained,
-  assertLack,
-  leaveOnly,
-  movementsOf,
-  newProject,
-  ranJob,
-  stubborn,
+  assertLedgerBalances,
+  assertQuotaExceeded,
+  assertStatementAddsUp,
+  createProject,
+  ignoresTermScript,
+  listJobMovements,
+  postAsAdmin,
+  postCreated,
+  runJob,
   topUp,
+  withdrawDownTo,
 } from '../../support/ledger.ts';
 import { zipOf } from '../../support/zip.ts';
 
@@ -38,7 +38,7 @@ function countStatuses(answers: Answer[]): Record<number, number> {
 }
 
 async function assertBooks(): Promise<void> {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   const { code, stdout, stderr } = await bench.bursar('ledger', 'verify');
   assert.equal(code, 0, stdout + stderr);
   assert.match(stdout, /^The ledger balances: \d+ accounts, \d+ entries\.\n$/);
@@ -50,19 +50,19 @@ describe('a hundred submissions at the same time, with quota for exactly one', (
 
   before(async () => {
     me = await bench.user('301501');
-    answers = await times(100, () => me.submit(`/jobs/${home}/`, { command: gate, runtime: 1 }));
+    answers = await times(100, () => me.submit(`/jobs/${home}/`, { command: waitForGoScript, runtime: 1 }));
   });
 
   test('one is accepted, and ninety-nine are refused for lack of quota', () => {
     assert.deepEqual(countStatuses(answers), { 201: 1, 403: 99 });
     for (const answer of answers.filter(({ status }) => status === 403)) {
-      assertLack(answer, { resource: 'time', unit: 'seconds', account: 'cap', needed: granted, available: 0 });
+      assertQuotaExceeded(answer, { resource: 'time', unit: 'seconds', account: 'cap', needed: granted, available: 0 });
     }
   });
 
   test('each refusal tells the longest runtime that fits beside what it says is available: none', () => {
     for (const answer of answers.filter(({ status }) => status === 403)) {
-      const problem = assertLack(answer, { available: 0, longest_runtime: 0 });
+      const problem = assertQuotaExceeded(answer, { available: 0, longest_runtime: 0 });
       assert.doesNotMatch(problem.detail, /would fit/);
     }
   });
@@ -71,7 +71,7 @@ describe('a hundred submissions at the same time, with quota for exactly one', (
     const { body: jobs } = await me.get<Job[]>('/jobs/');
     assert.equal(jobs.length, 1);
     assert.equal((await me.quota(place.hpc, place.project)).time_left, 0);
-    const { time } = await assertExplained(me);
+    const { time } = await assertStatementAddsUp(me);
     assert.deepEqual(
       time.movements.map(({ kind, change }) => [kind, change]),
       [
@@ -86,12 +86,12 @@ describe('a hundred submissions at the same time, with quota for exactly one', (
   test('and when it has ended, all that it did not use is there again', async () => {
     const [job] = (await me.get<Job[]>('/jobs/')).body;
     assert.ok(job);
-    await inStage(me, job, 'RUNNING');
-    letGo(bench.server, job);
+    await waitForStage(me, job, 'RUNNING');
+    releaseJob(bench.server, job);
     assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
-    const [, charged] = await movementsOf(me, job);
+    const [, charged] = await listJobMovements(me, job);
     assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - (charged?.used ?? Number.NaN));
-    await assertBalanced(bench.admin);
+    await assertLedgerBalances(bench.admin);
   });
 });
 
@@ -99,61 +99,63 @@ test('submissions at the same time by members whose pool has enough for one only
   const members = ['301511', '301512', '301513', '301514', '301515'];
   const callers = await Promise.all(members.map((member) => bench.user(member)));
   const spender = await bench.user('301510');
-  const project = await newProject(bench.admin, 'shared', ['301510', ...members], { timeSeconds: 600 });
+  const project = await createProject(bench.admin, 'shared', ['301510', ...members], { timeSeconds: 600 });
   // What one member overruns is missing in the pool: two seconds of it are more than all have together.
-  const overrun = { command: stubborn, node_number: 64, core_number: 128, runtime: 1 / 3600 };
+  const overrun = { command: ignoresTermScript, node_number: 64, core_number: 128, runtime: 1 / 3600 };
   await topUp(bench.admin, '301510', 64 * 128 - 600, { project });
-  await ranJob(spender, overrun, undefined, project);
+  await runJob(spender, overrun, undefined, project);
   const grow = (amount: number) => ({ kind: 'top_up', resource: 'time', amount, reason: 'for one job' });
-  const [pool] = await acted(bench.admin, `/admin/grants/${project}/`, grow(1));
+  const [pool] = await postCreated(bench.admin, `/admin/grants/${project}/`, grow(1));
   assert.ok(pool && pool.available < 0, JSON.stringify(pool));
-  await acted(bench.admin, `/admin/grants/${project}/`, grow(600 - pool.available));
+  await postCreated(bench.admin, `/admin/grants/${project}/`, grow(600 - pool.available));
 
   const answers = await times(50, async (index) => {
     const caller = callers[index % callers.length];
     assert.ok(caller);
-    return await caller.submit(`/jobs/${project}/`, { command: gate, runtime: 600 / 3600 });
+    return await caller.submit(`/jobs/${project}/`, { command: waitForGoScript, runtime: 600 / 3600 });
   });
   assert.deepEqual(countStatuses(answers), { 201: 1, 403: 49 });
   const accepted = answers.find(({ status }) => status === 201);
   assert.ok(accepted);
   for (const answer of answers.filter(({ status }) => status === 403)) {
-    assertLack(answer, { needed: 600, available: 0 });
+    assertQuotaExceeded(answer, { needed: 600, available: 0 });
   }
   for (const [index, caller] of callers.entries()) {
     assert.equal((await caller.quota('hpc_one', 'shared')).time_left, 0);
     const refused = await caller.submit(`/jobs/${project}/`, { command: 'true', runtime: 1 / 3600 });
     // For the owner of the job the own cap is empty as well.
-    assertLack(refused, { account: members[index] === accepted.body.owner ? 'cap' : 'pool', available: 0 });
+    assertQuotaExceeded(refused, { account: members[index] === accepted.body.owner ? 'cap' : 'pool', available: 0 });
   }
   const caller = await bench.user(accepted.body.owner);
-  await caller.send('DELETE', pathOf(accepted.body));
+  await caller.send('DELETE', jobPath(accepted.body));
   await caller.finished(accepted.body);
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
 });
 
 test('submissions at the same time with space for one zip only: one is accepted, and no zip is left of the rest', async () => {
   const me = await bench.user('301520');
   await topUp(bench.admin, '301520', 1_000_000);
   const zip = await zipOf({ 'data.bin': 'x'.repeat(6000) });
-  const answers = await times(30, () => me.submit(`/jobs/${home}/`, { command: gate, runtime: 0.1 }, zip));
+  const answers = await times(30, () => me.submit(`/jobs/${home}/`, { command: waitForGoScript, runtime: 0.1 }, zip));
   assert.deepEqual(countStatuses(answers), { 201: 1, 403: 29 });
   for (const answer of answers.filter(({ status }) => status === 403)) {
-    assertLack(answer, { resource: 'space', unit: 'KB', account: 'cap', needed: 6, available: 4 });
+    assertQuotaExceeded(answer, { resource: 'space', unit: 'KB', account: 'cap', needed: 6, available: 4 });
   }
   const [job] = (await me.get<Job[]>('/jobs/')).body;
   assert.ok(job);
   assert.equal((await me.quota(place.hpc, place.project)).space_left, 4);
   assert.equal((await me.quota(place.hpc, place.project)).time_left, granted + 1_000_000 - 360);
-  await me.send('DELETE', pathOf(job));
+  await me.send('DELETE', jobPath(job));
   await me.finished(job);
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
 });
 
 test('top-ups at the same time under one key are one top-up, and all get its answer', async () => {
   const me = await bench.user('301530');
   const body = { kind: 'top_up', resource: 'time', amount: 7, reason: 'asked for twice' };
-  const answers = await times(30, () => act(bench.admin, `/admin/grants/${home}/301530/`, body, 'one-and-the-same'));
+  const answers = await times(30, () =>
+    postAsAdmin(bench.admin, `/admin/grants/${home}/301530/`, body, 'one-and-the-same'),
+  );
   assert.deepEqual(countStatuses(answers), { 201: 30 });
   assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
   assert.equal((await me.quota(place.hpc, place.project)).time_left, granted + 7);
@@ -161,12 +163,12 @@ test('top-ups at the same time under one key are one top-up, and all get its ans
 
 test('withdrawals at the same time take no more than there is', async () => {
   const me = await bench.user('301531');
-  await leaveOnly(bench.admin, '301531', { time: 100 });
+  await withdrawDownTo(bench.admin, '301531', { time: 100 });
   const body = { kind: 'withdraw', resource: 'time', amount: 30, reason: 'taken back' };
-  const answers = await times(20, () => act(bench.admin, `/admin/grants/${home}/301531/`, body));
+  const answers = await times(20, () => postAsAdmin(bench.admin, `/admin/grants/${home}/301531/`, body));
   assert.deepEqual(countStatuses(answers), { 201: 3, 409: 17 });
   assert.equal((await me.quota(place.hpc, place.project)).time_left, 10);
-  await assertExplained(me);
+  await assertStatementAddsUp(me);
 });
 
 test('submissions and the command line at the same time: nobody is told that the books are locked', async () => {
@@ -182,6 +184,6 @@ test('submissions and the command line at the same time: nobody is told that the
   assert.deepEqual(countStatuses(await submissions), { 201: 16 });
   for (const job of (await me.get<Job[]>('/jobs/')).body) await me.finished(job);
   for (const job of (await bench.admin.get<Job[]>('/jobs/')).body) await bench.admin.finished(job);
-  await assertExplained(me);
+  await assertStatementAddsUp(me);
   await assertBooks();
 });

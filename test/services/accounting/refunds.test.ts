@@ -2,16 +2,16 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
-import { gate, pathOf } from '../../support/jobs.ts';
+import { jobPath, waitForGoScript } from '../../support/jobs.ts';
 import {
-  act,
-  acted,
-  assertBalanced,
-  assertExplained,
-  movementsOf,
-  ranJob,
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  listJobMovements,
+  postAsAdmin,
+  postCreated,
+  runJob,
   setMember,
-  submitted,
+  submitJob,
 } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/refusals.ts';
 import { grantedProjects } from './granted-projects.ts';
@@ -27,7 +27,7 @@ before(async () => {
   admin = bench.admin;
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -41,13 +41,13 @@ describe('a refund', () => {
 
   before(async () => {
     me = await bench.user('302111');
-    job = await ranJob(me, { command: 'true', core_number: 100, runtime: 0.01 });
-    charged = (await movementsOf(me, job)).at(-1)?.used ?? Number.NaN;
+    job = await runJob(me, { command: 'true', core_number: 100, runtime: 0.01 });
+    charged = (await listJobMovements(me, job)).at(-1)?.used ?? Number.NaN;
   });
 
   test('gives back, in several steps, never more than the job was charged', async () => {
     assert.ok(charged >= 100);
-    const refund = (amount: number) => act(admin, path, { job_id: job.job_id, amount, reason });
+    const refund = (amount: number) => postAsAdmin(admin, path, { job_id: job.job_id, amount, reason });
     assertProblem(await refund(charged + 1), { status: 409, code: 'conflict', says: new RegExp(`${charged}\\.$`) });
     assert.equal((await refund(40)).status, 201);
     assert.equal((await refund(charged - 60)).status, 201);
@@ -55,47 +55,50 @@ describe('a refund', () => {
     assert.equal((await refund(20)).status, 201);
     assertProblem(await refund(1), { status: 409, code: 'conflict', says: /: 0\.$/ });
     assert.equal((await leftOf('302111', home)).time_left, 10_000);
-    const refunds = (await movementsOf(me, job)).filter(({ kind }) => kind === 'refund');
+    const refunds = (await listJobMovements(me, job)).filter(({ kind }) => kind === 'refund');
     assert.equal(
       refunds.reduce((sum, { used }) => sum - used, 0),
       charged,
     );
     for (const { actor, reason: why } of refunds) assert.deepEqual([actor, why], [adminId, reason]);
-    await assertExplained(me);
+    await assertStatementAddsUp(me);
   });
 
   test('answers with the pool and the cap as they are after it', async () => {
-    const other = await ranJob(me, { command: 'true', core_number: 10, runtime: 0.01 });
-    const used = (await movementsOf(me, other)).at(-1)?.used ?? Number.NaN;
-    const [pool, cap] = await acted(admin, path, { job_id: other.job_id, amount: used, reason });
+    const other = await runJob(me, { command: 'true', core_number: 10, runtime: 0.01 });
+    const used = (await listJobMovements(me, other)).at(-1)?.used ?? Number.NaN;
+    const [pool, cap] = await postCreated(admin, path, { job_id: other.job_id, amount: used, reason });
     assert.deepEqual([pool?.user, cap?.user, cap?.used, cap?.available], [null, '302111', 0, 10_000]);
   });
 
   test('is refused for a job that was charged nothing: because it never ran, or has not ended', async () => {
-    const rejected = await ranJob(me, { command: 'sbatch missing.sh' });
-    const running = await submitted(me, { command: gate });
+    const rejected = await runJob(me, { command: 'sbatch missing.sh' });
+    const running = await submitJob(me, { command: waitForGoScript });
     for (const { job_id } of [rejected, running]) {
-      assertProblem(await act(admin, path, { job_id, amount: 1, reason }), { status: 409, code: 'conflict' });
+      assertProblem(await postAsAdmin(admin, path, { job_id, amount: 1, reason }), { status: 409, code: 'conflict' });
     }
-    await me.send('DELETE', pathOf(running));
+    await me.send('DELETE', jobPath(running));
     await me.finished(running);
   });
 
   test('is 404 for a job that is not in that project', async () => {
     const elsewhere = await projectOf('302111');
     const body = { job_id: job.job_id, amount: 1, reason };
-    assertProblem(await act(admin, `/admin/grants/${elsewhere}/refunds/`, body), { status: 404, code: 'job_unknown' });
+    assertProblem(await postAsAdmin(admin, `/admin/grants/${elsewhere}/refunds/`, body), {
+      status: 404,
+      code: 'job_unknown',
+    });
     const unknown = { ...body, job_id: 'NO-SUCH-JOB' };
-    assertProblem(await act(admin, path, unknown), { status: 404, code: 'job_unknown' });
+    assertProblem(await postAsAdmin(admin, path, unknown), { status: 404, code: 'job_unknown' });
   });
 
   test('of a job whose files are deleted, and whose owner is banned, is possible', async () => {
     const owner = await bench.user('302112');
-    const done = await ranJob(owner, { command: 'true' });
-    const used = (await movementsOf(owner, done)).at(-1)?.used ?? Number.NaN;
-    await owner.send('DELETE', pathOf(done));
+    const done = await runJob(owner, { command: 'true' });
+    const used = (await listJobMovements(owner, done)).at(-1)?.used ?? Number.NaN;
+    await owner.send('DELETE', jobPath(done));
     await setMember(admin, home, '302112', 'banned', 'for a test');
-    await acted(admin, path, { job_id: done.job_id, amount: used, reason });
+    await postCreated(admin, path, { job_id: done.job_id, amount: used, reason });
     assert.equal((await leftOf('302112', home)).time_left, 10_000);
   });
 });

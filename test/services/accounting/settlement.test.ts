@@ -4,25 +4,25 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { type Bench, home, openBench, shortGrace } from '../../support/bench.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   type Account,
-  acted,
-  assertBalanced,
-  assertExplained,
-  assertLack,
-  begun,
-  hasBegun,
-  leaveOnly,
-  newProject,
+  assertLedgerBalances,
+  assertQuotaExceeded,
+  assertStatementAddsUp,
+  createProject,
+  getQuota,
+  getSettlement,
+  getStatement,
+  ignoresTermScript,
+  markBegunScript,
+  postCreated,
   type Quote,
-  quotaOf,
-  ranJob,
-  settlementOf,
-  statementOf,
-  stubborn,
-  submitted,
+  runJob,
+  submitJob,
   topUp,
+  waitUntilBegun,
+  withdrawDownTo,
 } from '../../support/ledger.ts';
 import { zipOf } from '../../support/zip.ts';
 
@@ -45,18 +45,18 @@ before(async () => {
   });
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
 async function assertReleased(caller: Caller, job: Job, rule: RegExp, project = home): Promise<void> {
-  const { held, settled } = await settlementOf(caller, job, project);
+  const { held, settled } = await getSettlement(caller, job, project);
   assert.deepEqual([settled.kind, settled.change, settled.used], ['release', held, 0]);
   assert.match(settled.reason, rule, 'the rule is named in the entry');
 }
 
 async function assertPaid(caller: Caller, job: Job, rule: string, units = 1): Promise<number> {
-  const { held, settled } = await settlementOf(caller, job);
+  const { held, settled } = await getSettlement(caller, job);
   assert.deepEqual([settled.kind, settled.reason], ['charge', rule]);
   assert.ok(settled.used >= units && settled.used % units === 0, JSON.stringify(settled));
   assert.equal(settled.change, held - settled.used);
@@ -66,10 +66,10 @@ async function assertPaid(caller: Caller, job: Job, rule: string, units = 1): Pr
 describe('released in full', () => {
   test('a batch job whose script is not there never ran', async () => {
     const me = await bench.user('301601');
-    const job = await ranJob(me, { command: 'sbatch missing.sh', core_number: 2 });
+    const job = await runJob(me, { command: 'sbatch missing.sh', core_number: 2 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     await assertReleased(me, job, /^never ran: rejected/);
-    assert.equal((await quotaOf(me)).time_left, granted);
+    assert.equal((await getQuota(me)).time_left, granted);
   });
 
   test('a tool whose entry is not in the zip never ran, and takes no space', async () => {
@@ -77,7 +77,7 @@ describe('released in full', () => {
     const project = 'hpc_two/proj_hpc_two_01';
     const before = (await me.get(`/quotas/${project}/`)).text;
     const zip = await zipOf({ 'other.sh': 'x'.repeat(2000) });
-    const job = await ranJob(me, { tool: 'BASH' }, zip, project);
+    const job = await runJob(me, { tool: 'BASH' }, zip, project);
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     await assertReleased(me, job, /^never ran: rejected/, project);
     assert.equal((await me.get(`/quotas/${project}/`)).text, before);
@@ -85,14 +85,14 @@ describe('released in full', () => {
 
   test('a job that is cancelled before it starts', async () => {
     const me = await bench.user('301603');
-    const inTheWay = await submitted(me, { command: gate, core_number: 4 });
-    await inStage(me, inTheWay, 'RUNNING');
-    const job = await submitted(me, { command: 'true', core_number: 4 });
-    const { body } = await me.send('DELETE', pathOf(job));
+    const inTheWay = await submitJob(me, { command: waitForGoScript, core_number: 4 });
+    await waitForStage(me, inTheWay, 'RUNNING');
+    const job = await submitJob(me, { command: 'true', core_number: 4 });
+    const { body } = await me.send('DELETE', jobPath(job));
     const { stage, failed } = body as Job;
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     await assertReleased(me, job, /^never ran: cancelled$/);
-    letGo(bench.server, inTheWay);
+    releaseJob(bench.server, inTheWay);
     await me.finished(inTheWay);
   });
 
@@ -102,15 +102,15 @@ describe('released in full', () => {
   ] as const) {
     test(`a job ${what}, though it was running`, async () => {
       const me = await bench.user('301604');
-      const before = (await quotaOf(me)).time_left;
-      const job = await submitted(me, { command: gate });
-      await inStage(me, job, 'RUNNING');
+      const before = (await getQuota(me)).time_left;
+      const job = await submitJob(me, { command: waitForGoScript });
+      await waitForStage(me, job, 'RUNNING');
       const record = join(bench.server.data, 'engines', 'hpc_one', job.job_id, 'start.json');
       process.kill(JSON.parse(readFileSync(record, 'utf8')).supervisor.pid, signal);
       const ended = await me.finished(job);
       assert.deepEqual([ended.stage, ended.failed], ['FAILED', true]);
       await assertReleased(me, job, rule);
-      assert.equal((await quotaOf(me)).time_left, before);
+      assert.equal((await getQuota(me)).time_left, before);
     });
   }
 });
@@ -118,42 +118,42 @@ describe('released in full', () => {
 describe('pays for what it used', () => {
   test('a job that is cancelled while it runs', async () => {
     const me = await bench.user('301611');
-    const job = await submitted(me, { command: begun, core_number: 3 });
-    await hasBegun(bench, job);
-    await inStage(me, job, 'RUNNING');
-    await me.send('DELETE', pathOf(job));
+    const job = await submitJob(me, { command: markBegunScript, core_number: 3 });
+    await waitUntilBegun(bench, job);
+    await waitForStage(me, job, 'RUNNING');
+    await me.send('DELETE', jobPath(job));
     const { stage, failed } = await me.finished(job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     const used = await assertPaid(me, job, 'used: cancelled', 3);
-    assert.equal((await quotaOf(me)).time_left, granted - used);
+    assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
   test('a job that fails by itself', async () => {
     const me = await bench.user('301612');
-    const job = await ranJob(me, { command: 'exit 7', node_number: 2 });
+    const job = await runJob(me, { command: 'exit 7', node_number: 2 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     const used = await assertPaid(me, job, 'used: failed', 2);
-    assert.equal((await quotaOf(me)).time_left, granted - used);
+    assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
   test('a job that writes more than it may', async () => {
     const me = await bench.user('301613');
-    const job = await ranJob(me, { command: 'head -c 20000 /dev/zero' });
+    const job = await runJob(me, { command: 'head -c 20000 /dev/zero' });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     await assertPaid(me, job, 'used: output_exceeded');
   });
 
   test('a job that reaches its time limit: that long, for each core', async () => {
     const me = await bench.user('301614');
-    const job = await ranJob(me, { command: 'sleep 600', core_number: 2, runtime: 1 / 3600 });
+    const job = await runJob(me, { command: 'sleep 600', core_number: 2, runtime: 1 / 3600 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     const used = await assertPaid(me, job, 'used: timed_out', 2);
-    assert.equal((await quotaOf(me)).time_left, granted - used);
+    assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
   test('a charge has the elapsed time that the engine measured', async () => {
     const me = await bench.user('301615');
-    const job = await ranJob(me, { command: 'true', core_number: 4 });
+    const job = await runJob(me, { command: 'true', core_number: 4 });
     const [row] = await bench.rows<{ elapsed_seconds: number }>(
       'select elapsed_seconds from jobs where job_id = ?',
       job.job_id,
@@ -170,29 +170,29 @@ describe('an overrun', () => {
 
   before(async () => {
     me = await bench.user(user);
-    await leaveOnly(bench.admin, user, { time: 1 });
-    job = await ranJob(me, { command: stubborn, runtime: 1 / 3600 });
+    await withdrawDownTo(bench.admin, user, { time: 1 });
+    job = await runJob(me, { command: ignoresTermScript, runtime: 1 / 3600 });
   });
 
   test('is recorded: the job is charged what it used, beyond its hold and beyond the quota', async () => {
     assert.equal(job.stage, 'FAILED');
-    const { held, settled } = await settlementOf(me, job);
+    const { held, settled } = await getSettlement(me, job);
     assert.equal(held, 1);
     assert.ok(settled.used > 1, JSON.stringify(settled));
     overrun = settled.used - 1;
     assert.equal(settled.balance, -overrun);
-    const { time } = await statementOf(me);
+    const { time } = await getStatement(me);
     assert.equal(time.closing_balance, -overrun);
   });
 
   test('shows as nothing left, never as less than nothing', async () => {
-    assert.equal((await quotaOf(me)).time_left, 0);
-    await assertExplained(me);
+    assert.equal((await getQuota(me)).time_left, 0);
+    await assertStatementAddsUp(me);
   });
 
   test('blocks new jobs, and says so in quotes too', async () => {
     const payload = { command: 'true', runtime: 1 / 3600 };
-    assertLack(await me.submit(`/jobs/${home}/`, payload), { needed: 1, available: 0, account: 'cap' });
+    assertQuotaExceeded(await me.submit(`/jobs/${home}/`, payload), { needed: 1, available: 0, account: 'cap' });
     const quote = (await me.send('POST', `/quotes/${home}/`, { payload: JSON.stringify(payload) })).body as Quote;
     assert.deepEqual([quote.accepted, quote.time_left, quote.longest_runtime], [false, 0, 0]);
   });
@@ -201,21 +201,21 @@ describe('an overrun', () => {
     const payload = { command: 'true', runtime: 1 / 3600 };
     const [, cap] = await topUp(bench.admin, user, overrun);
     assert.equal(cap?.available, 0);
-    assertLack(await me.submit(`/jobs/${home}/`, payload), { available: 0 });
+    assertQuotaExceeded(await me.submit(`/jobs/${home}/`, payload), { available: 0 });
     await topUp(bench.admin, user, 1);
-    assert.equal((await quotaOf(me)).time_left, 1);
-    await ranJob(me, payload);
-    await assertExplained(me);
+    assert.equal((await getQuota(me)).time_left, 1);
+    await runJob(me, payload);
+    await assertStatementAddsUp(me);
   });
 
   test('can be covered by a refund of the job itself as well', async () => {
-    const { settled } = await settlementOf(me, job);
+    const { settled } = await getSettlement(me, job);
     const reason = 'the node was slow';
     const refund = { job_id: job.job_id, amount: settled.used, reason };
-    await acted<Account[]>(bench.admin, `/admin/grants/${home}/refunds/`, refund);
-    assert.ok((await quotaOf(me)).time_left > 0);
-    await assertExplained(me);
-    await assertBalanced(bench.admin);
+    await postCreated<Account[]>(bench.admin, `/admin/grants/${home}/refunds/`, refund);
+    assert.ok((await getQuota(me)).time_left > 0);
+    await assertStatementAddsUp(me);
+    await assertLedgerBalances(bench.admin);
   });
 });
 
@@ -227,10 +227,10 @@ describe('an overrun that empties the pool', () => {
   before(async () => {
     const spender = await bench.user('301631');
     careful = await bench.user('301632');
-    project = await newProject(bench.admin, 'narrow', ['301631', '301632'], { timeSeconds: 10 });
-    await ranJob(spender, { command: stubborn, core_number: 10, runtime: 1 / 3600 }, undefined, project);
+    project = await createProject(bench.admin, 'narrow', ['301631', '301632'], { timeSeconds: 10 });
+    await runJob(spender, { command: ignoresTermScript, core_number: 10, runtime: 1 / 3600 }, undefined, project);
     const shrink = { kind: 'top_up', resource: 'time', amount: 5, reason: 'a little more for all' };
-    const [pool] = await acted<Account[]>(bench.admin, `/admin/grants/${project}/`, shrink);
+    const [pool] = await postCreated<Account[]>(bench.admin, `/admin/grants/${project}/`, shrink);
     poolLeft = pool?.available ?? Number.NaN;
   });
 
@@ -245,7 +245,7 @@ describe('an overrun that empties the pool', () => {
     const quote = answer.body as Quote;
     assert.deepEqual([quote.accepted, quote.binding_account], [false, 'pool']);
     assert.match(quote.reason ?? '', /the project's pool/);
-    assertLack(await careful.submit(`/jobs/${project}/`, payload), {
+    assertQuotaExceeded(await careful.submit(`/jobs/${project}/`, payload), {
       account: 'pool',
       needed: 10,
       available: Math.max(0, poolLeft),
@@ -254,9 +254,9 @@ describe('an overrun that empties the pool', () => {
 
   test('ends when the reserve of the project grows', async () => {
     const grow = { kind: 'top_up', resource: 'time', amount: 10 - poolLeft, reason: 'covers it' };
-    await acted<Account[]>(bench.admin, `/admin/grants/${project}/`, grow);
+    await postCreated<Account[]>(bench.admin, `/admin/grants/${project}/`, grow);
     assert.equal((await careful.quota('hpc_one', 'narrow')).time_left, 10);
-    await ranJob(careful, { command: 'true', runtime: 10 / 3600 }, undefined, project);
-    await assertBalanced(bench.admin);
+    await runJob(careful, { command: 'true', runtime: 10 / 3600 }, undefined, project);
+    await assertLedgerBalances(bench.admin);
   });
 });

@@ -4,18 +4,18 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Job } from '../../support/api.ts';
 import { type Bench, home, openBench } from '../../support/bench.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
-  assertBalanced,
-  assertExplained,
-  assertLack,
-  leaveOnly,
-  movementsOf,
-  quotaOf,
-  ranJob,
-  settlementOf,
-  statementOf,
-  submitted,
+  assertLedgerBalances,
+  assertQuotaExceeded,
+  assertStatementAddsUp,
+  getQuota,
+  getSettlement,
+  getStatement,
+  listJobMovements,
+  runJob,
+  submitJob,
+  withdrawDownTo,
 } from '../../support/ledger.ts';
 import { until } from '../../support/until.ts';
 import { zipOf } from '../../support/zip.ts';
@@ -37,7 +37,7 @@ before(async () => {
   });
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -49,22 +49,25 @@ describe('space', () => {
 
   test('is held as the zip is large when unpacked, posted as the workspace is at the end, freed once', async () => {
     const me = await bench.user('301641');
-    const files = { 'run.sh': `#!/bin/sh\n${gate}\nhead -c 3456 /dev/zero > out.bin\n`, 'in.bin': 'x'.repeat(5000) };
-    const job = await submitted(me, { command: 'sbatch run.sh' }, await zipOf(files));
+    const files = {
+      'run.sh': `#!/bin/sh\n${waitForGoScript}\nhead -c 3456 /dev/zero > out.bin\n`,
+      'in.bin': 'x'.repeat(5000),
+    };
+    const job = await submitJob(me, { command: 'sbatch run.sh' }, await zipOf(files));
     const unpacked = files['run.sh'].length + files['in.bin'].length;
-    assert.equal((await quotaOf(me)).space_left, grantedKb - unpacked / 1000);
-    await inStage(me, job, 'RUNNING');
-    letGo(bench.server, job);
+    assert.equal((await getQuota(me)).space_left, grantedKb - unpacked / 1000);
+    await waitForStage(me, job, 'RUNNING');
+    releaseJob(bench.server, job);
     await me.finished(job);
     const used = sizeOf(job) / 1000;
     assert.ok(used > 8);
-    assert.equal((await quotaOf(me)).space_left, grantedKb - used);
+    assert.equal((await getQuota(me)).space_left, grantedKb - used);
 
     for (let i = 0; i < 3; i++) {
-      assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
-      assert.equal((await quotaOf(me)).space_left, grantedKb);
+      assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
+      assert.equal((await getQuota(me)).space_left, grantedKb);
     }
-    const moves = (await movementsOf(me, job, 'space')).map(({ kind, change, used }) => [kind, change, used]);
+    const moves = (await listJobMovements(me, job, 'space')).map(({ kind, change, used }) => [kind, change, used]);
     const held = unpacked / 1000;
     assert.deepEqual(moves, [
       ['reserve', -held, 0],
@@ -75,40 +78,43 @@ describe('space', () => {
 
   test('is freed once, however many deletions come at the same time', async () => {
     const me = await bench.user('301642');
-    const kept = await ranJob(me, { command: 'head -c 70000 /dev/zero > kept.bin' });
-    const gone = await ranJob(me, { command: 'mkdir d; for i in 1 2 3 4 5 6 7 8 9; do echo $i > d/$i; done' });
-    const answers = await Promise.all(Array.from({ length: 20 }, () => me.send('DELETE', pathOf(gone))));
+    const kept = await runJob(me, { command: 'head -c 70000 /dev/zero > kept.bin' });
+    const gone = await runJob(me, { command: 'mkdir d; for i in 1 2 3 4 5 6 7 8 9; do echo $i > d/$i; done' });
+    const answers = await Promise.all(Array.from({ length: 20 }, () => me.send('DELETE', jobPath(gone))));
     for (const { status, text } of answers) assert.equal(status, 200, text);
-    assert.equal((await quotaOf(me)).space_left, grantedKb - sizeOf(kept) / 1000);
-    assert.equal((await movementsOf(me, gone, 'space')).filter(({ kind }) => kind === 'free').length, 1);
+    assert.equal((await getQuota(me)).space_left, grantedKb - sizeOf(kept) / 1000);
+    assert.equal((await listJobMovements(me, gone, 'space')).filter(({ kind }) => kind === 'free').length, 1);
   });
 
   test('beyond the quota is recorded, blocks new jobs, and is there again after a deletion', async () => {
     const me = await bench.user('301643');
-    await leaveOnly(bench.admin, '301643', { space: 1 });
-    const job = await ranJob(me, { command: 'head -c 5000 /dev/zero > out.bin' });
-    assert.equal((await quotaOf(me)).space_left, 0);
-    assert.equal((await statementOf(me)).space.closing_balance, 1 - sizeOf(job) / 1000);
+    await withdrawDownTo(bench.admin, '301643', { space: 1 });
+    const job = await runJob(me, { command: 'head -c 5000 /dev/zero > out.bin' });
+    assert.equal((await getQuota(me)).space_left, 0);
+    assert.equal((await getStatement(me)).space.closing_balance, 1 - sizeOf(job) / 1000);
     const zip = await zipOf({ 'in.txt': 'x' });
     for (const body of [zip, undefined]) {
-      assertLack(await me.submit(`/jobs/${home}/`, { command: 'true' }, body), { resource: 'space', available: 0 });
+      assertQuotaExceeded(await me.submit(`/jobs/${home}/`, { command: 'true' }, body), {
+        resource: 'space',
+        available: 0,
+      });
     }
-    const { settled } = await settlementOf(me, job);
-    assert.equal((await quotaOf(me)).time_left, granted - settled.used, 'a refusal for space holds no time');
-    await me.send('DELETE', pathOf(job));
-    assert.equal((await quotaOf(me)).space_left, 1);
-    await submitted(me, { command: 'true' }, zip);
+    const { settled } = await getSettlement(me, job);
+    assert.equal((await getQuota(me)).time_left, granted - settled.used, 'a refusal for space holds no time');
+    await me.send('DELETE', jobPath(job));
+    assert.equal((await getQuota(me)).space_left, 1);
+    await submitJob(me, { command: 'true' }, zip);
     await until('it has ended', async () =>
       (await me.get<Job[]>('/jobs/')).body.every(({ terminal_stage }) => terminal_stage) ? true : undefined,
     );
-    await assertExplained(me);
+    await assertStatementAddsUp(me);
   });
 
   test('and time stay apart: a job without files takes the space of its output alone', async () => {
     const me = await bench.user('301644');
-    const job = await ranJob(me, { command: 'printf 12345' });
-    assert.equal((await quotaOf(me)).space_left, grantedKb - 5 / 1000);
-    await me.send('DELETE', pathOf(job));
-    assert.equal((await quotaOf(me)).space_left, grantedKb);
+    const job = await runJob(me, { command: 'printf 12345' });
+    assert.equal((await getQuota(me)).space_left, grantedKb - 5 / 1000);
+    await me.send('DELETE', jobPath(job));
+    assert.equal((await getQuota(me)).space_left, grantedKb);
   });
 });

@@ -3,17 +3,17 @@ import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
 import { csvRows } from '../../support/csv.ts';
-import { pathOf } from '../../support/jobs.ts';
+import { jobPath } from '../../support/jobs.ts';
 import {
   type AccountStatement,
-  acted,
-  assertBalanced,
-  assertExplained,
-  newProject,
-  ranJob,
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  createProject,
+  getStatement,
+  postCreated,
+  runJob,
   type Statement,
   setMember,
-  statementOf,
   topUp,
   withdraw,
 } from '../../support/ledger.ts';
@@ -32,26 +32,26 @@ before(async () => {
   bench = await openBench({ timeSeconds: granted, spaceKb: 1000 });
   me = await bench.user(user);
   const zip = await zipOf({ 'run.sh': '#!/bin/sh\nhead -c 2500 /dev/zero > out\n' });
-  jobs = [await ranJob(me, { command: 'sbatch run.sh', core_number: 2 }, zip), await ranJob(me, { command: 'exit 1' })];
+  jobs = [await runJob(me, { command: 'sbatch run.sh', core_number: 2 }, zip), await runJob(me, { command: 'exit 1' })];
   await topUp(bench.admin, user, 400);
   await withdraw(bench.admin, user, 100);
   await topUp(bench.admin, user, 30, { resource: 'space' });
   const reason = 'a reason, with "quotes", a comma\nand two lines';
   const transfer = { from: user, to: adminId, resource: 'time', amount: 50, reason };
-  await acted(bench.admin, `/admin/grants/${home}/transfers/`, transfer);
+  await postCreated(bench.admin, `/admin/grants/${home}/transfers/`, transfer);
   const [first] = jobs;
   assert.ok(first);
-  await me.send('DELETE', pathOf(first));
-  await acted(bench.admin, `/admin/grants/${home}/refunds/`, { job_id: first.job_id, amount: 1, reason: '=1+1' });
+  await me.send('DELETE', jobPath(first));
+  await postCreated(bench.admin, `/admin/grants/${home}/refunds/`, { job_id: first.job_id, amount: 1, reason: '=1+1' });
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
 describe('a statement', () => {
   test('opens with nothing, tells every movement in its order, and closes with what is left', async () => {
-    const { time, space } = await assertExplained(me);
+    const { time, space } = await assertStatementAddsUp(me);
     assert.deepEqual([time.unit, space.unit], ['seconds', 'KB']);
     assert.deepEqual([time.opening_balance, space.opening_balance], [0, 0]);
     assert.deepEqual(
@@ -71,7 +71,7 @@ describe('a statement', () => {
   });
 
   test('says who, why, and for which job', async () => {
-    const { time } = await statementOf(me);
+    const { time } = await getStatement(me);
     const [grant, reserve, charge] = time.movements;
     assert.deepEqual([grant?.actor, grant?.job_id], ['bursar', null]);
     assert.deepEqual([reserve?.actor, reserve?.job_id], [user, jobs[0]?.job_id]);
@@ -83,7 +83,7 @@ describe('a statement', () => {
   });
 
   test('names its user, project and range', async () => {
-    const statement = await statementOf(me);
+    const statement = await getStatement(me);
     assert.deepEqual(
       [statement.user, statement.project_hpc, statement.project_name],
       [user, 'HPC_ONE', 'proj_hpc_one_01'],
@@ -92,14 +92,14 @@ describe('a statement', () => {
   });
 
   test('is there for one who has done nothing, and for one whom the project has removed', async () => {
-    await assertExplained(await bench.user('302002'));
+    await assertStatementAddsUp(await bench.user('302002'));
     const removed = await bench.user('302003');
     await setMember(bench.admin, home, '302003', 'removed', 'left the group');
-    await assertExplained(removed);
+    await assertStatementAddsUp(removed);
   });
 
   test('of a project that one is no member of is 404, and so is what does not exist', async () => {
-    const project = await newProject(bench.admin, 'others', [], { timeSeconds: 10 });
+    const project = await createProject(bench.admin, 'others', [], { timeSeconds: 10 });
     for (const [path, code] of [
       [`/quotas/${project}/statement/`, 'quota_unknown'],
       ['/quotas/hpc_one/nowhere/statement/', 'project_unknown'],
@@ -139,7 +139,7 @@ describe('the ranges of a statement', () => {
   const at = (moment: string) => encodeURIComponent(moment);
 
   test('chain: wherever it is cut, the closing of one is the opening of the next, and nothing is lost', async () => {
-    const whole = await statementOf(me);
+    const whole = await getStatement(me);
     const moments = [...whole.time.movements, ...whole.space.movements].map((movement) => movement.at).sort();
     // On the very millisecond of a movement, and between.
     const cuts = [...new Set(moments.flatMap((moment) => [moment, new Date(Date.parse(moment) + 1).toISOString()]))];
@@ -147,7 +147,7 @@ describe('the ranges of a statement', () => {
     const parts: Statement[] = [];
     for (const { from, to } of ranges) {
       const query = [from && `from=${at(from)}`, to && `to=${at(to)}`].filter(Boolean).join('&');
-      parts.push(await statementOf(me, home, `?${query}`));
+      parts.push(await getStatement(me, home, `?${query}`));
     }
     for (const resource of ['time', 'space'] as const) {
       const sides = parts.map((part): AccountStatement => part[resource]);
@@ -169,21 +169,21 @@ describe('the ranges of a statement', () => {
   });
 
   test('are told back, and may be days, moments of any zone, and in the future', async () => {
-    const statement = await statementOf(me, home, `?from=2020-01-31&to=${at('2100-01-01T01:00:00+01:00')}`);
+    const statement = await getStatement(me, home, `?from=2020-01-31&to=${at('2100-01-01T01:00:00+01:00')}`);
     assert.deepEqual([statement.from, statement.to], ['2020-01-31T00:00:00.000Z', '2100-01-01T00:00:00.000Z']);
-    assert.equal(statement.time.closing_balance, (await statementOf(me)).time.closing_balance);
+    assert.equal(statement.time.closing_balance, (await getStatement(me)).time.closing_balance);
   });
 
   test('before anything happened are empty, and those after everything hold the balance', async () => {
-    const early = await statementOf(me, home, '?from=2001-01-01&to=2002-01-01');
+    const early = await getStatement(me, home, '?from=2001-01-01&to=2002-01-01');
     assert.deepEqual(
       [early.time.opening_balance, early.time.closing_balance, early.time.movements],
       [0, 0, []],
       'nothing was there',
     );
     assert.equal(early.time.runs_out_at, null);
-    const late = await statementOf(me, home, '?from=2100-01-01&to=2101-01-01');
-    const { closing_balance } = (await statementOf(me)).time;
+    const late = await getStatement(me, home, '?from=2100-01-01&to=2101-01-01');
+    const { closing_balance } = (await getStatement(me)).time;
     assert.deepEqual([late.time.opening_balance, late.time.closing_balance], [closing_balance, closing_balance]);
   });
 
@@ -218,7 +218,7 @@ describe('the ranges of a statement', () => {
 
 describe('the burn rate', () => {
   test('is what was used a day, refunds taken off, reckoned over a day at the least', async () => {
-    const { time } = await statementOf(me);
+    const { time } = await getStatement(me);
     const used = time.movements.reduce((sum, movement) => sum + movement.used, 0);
     assert.ok(used > 0);
     assert.equal(time.burn_rate_per_day, used, 'all of it was used today');
@@ -226,11 +226,11 @@ describe('the burn rate', () => {
 
   test('tells the day on which the time runs out', async () => {
     const caller = await bench.user('302010');
-    await ranJob(caller, { command: 'true', core_number: 100, runtime: 0.1 });
-    const { movements } = (await statementOf(caller)).time;
+    await runJob(caller, { command: 'true', core_number: 100, runtime: 0.1 });
+    const { movements } = (await getStatement(caller)).time;
     const used = movements.at(-1)?.used ?? Number.NaN;
     const before = Date.now();
-    const { time } = await statementOf(caller);
+    const { time } = await getStatement(caller);
     const after = Date.now();
     assert.equal(time.burn_rate_per_day, used);
     const runsOut = Date.parse(time.runs_out_at ?? '');
@@ -239,16 +239,16 @@ describe('the burn rate', () => {
   });
 
   test('of nothing is zero, and never runs out', async () => {
-    const { time } = await statementOf(await bench.user('302011'));
+    const { time } = await getStatement(await bench.user('302011'));
     assert.deepEqual([time.burn_rate_per_day, time.runs_out_at], [0, null]);
   });
 
   test('of what is used up already has run out now, not in the past', async () => {
     const caller = await bench.user('302012');
     await withdraw(bench.admin, '302012', granted - 1);
-    await ranJob(caller, { command: 'true', runtime: 1 / 3600 });
+    await runJob(caller, { command: 'true', runtime: 1 / 3600 });
     const before = Date.now();
-    const { time } = await statementOf(caller);
+    const { time } = await getStatement(caller);
     assert.ok(time.closing_balance <= 0);
     assert.ok(Date.parse(time.runs_out_at ?? '') >= before, time.runs_out_at ?? 'never');
   });
@@ -273,7 +273,7 @@ describe('a statement as CSV', () => {
   test('has a line for every movement, with the figures of the JSON', async () => {
     const { text } = await (await bench.plain(user)).get(`${path}?format=csv`);
     const [header, ...lines] = csvRows(text);
-    const { time, space } = await statementOf(me);
+    const { time, space } = await getStatement(me);
     assert.deepEqual(header, [
       'resource',
       'unit',

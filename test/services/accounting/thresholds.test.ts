@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Quota } from '../../support/api.ts';
 import { type Bench, openBench } from '../../support/bench.ts';
-import { pathOf } from '../../support/jobs.ts';
+import { jobPath } from '../../support/jobs.ts';
 import {
-  act,
-  assertBalanced,
-  leaveOnly,
-  movementsOf,
-  newProject,
-  ranJob,
+  assertLedgerBalances,
+  createProject,
+  getStatement,
+  listJobMovements,
+  postAsAdmin,
+  runJob,
   setMember,
-  statementOf,
   topUp,
   withdraw,
+  withdrawDownTo,
 } from '../../support/ledger.ts';
 import { until } from '../../support/until.ts';
 
@@ -38,7 +38,7 @@ before(async () => {
   admin = bench.admin;
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -71,8 +71,8 @@ describe('the use of time', () => {
 
   /** Uses a second or so. */
   const useALittle = async () => {
-    const job = await ranJob(caller, { command: 'true', runtime: 10 / 3600 }, undefined, project);
-    used += (await movementsOf(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
+    const job = await runJob(caller, { command: 'true', runtime: 10 / 3600 }, undefined, project);
+    used += (await listJobMovements(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
   };
   /** Leaves a grant of which one second more than is used now makes four fifths. */
   const justBelowFourFifths = async () => {
@@ -84,13 +84,13 @@ describe('the use of time', () => {
   before(async () => {
     caller = await bench.user(me);
     for (const user of [mate, gone]) await bench.user(user);
-    project = await newProject(admin, 'thresholds', [me, mate, gone], { timeSeconds: 2000 });
+    project = await createProject(admin, 'thresholds', [me, mate, gone], { timeSeconds: 2000 });
     await setMember(admin, project, gone, 'removed', 'left the group');
     // So that the pool is used as the one cap is.
-    for (const user of [mate, gone]) await leaveOnly(admin, user, { time: 0 }, project);
+    for (const user of [mate, gone]) await withdrawDownTo(admin, user, { time: 0 }, project);
     const big = { command: 'true', core_number: 100, runtime: 10 / 3600 };
-    const job = await ranJob(caller, big, undefined, project);
-    used = (await movementsOf(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
+    const job = await runJob(caller, big, undefined, project);
+    used = (await listJobMovements(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
   });
 
   test('below four fifths tells nobody anything', async () => {
@@ -116,8 +116,8 @@ describe('the use of time', () => {
     const before = (await told(project)).length;
     const { time_left } = (await admin.get<Quota>(`/admin/quotas/${me}/${project}/`)).body;
     const all = { command: 'true', core_number: time_left, runtime: 1 / 3600 };
-    const job = await ranJob(caller, all, undefined, project);
-    used += (await movementsOf(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
+    const job = await runJob(caller, all, undefined, project);
+    used += (await listJobMovements(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
     assert.deepEqual(
       (await told(project))
         .slice(before)
@@ -154,8 +154,8 @@ describe('the use of time', () => {
   test('is what counts: what is held, and may come back, is not told', async () => {
     const user = '302504';
     const holder = await bench.user(user);
-    const other = await newProject(admin, 'held', [user], { timeSeconds: 5000 });
-    const job = await ranJob(holder, { command: 'sbatch missing.sh', runtime: 5000 / 3600 }, undefined, other);
+    const other = await createProject(admin, 'held', [user], { timeSeconds: 5000 });
+    const job = await runJob(holder, { command: 'sbatch missing.sh', runtime: 5000 / 3600 }, undefined, other);
     assert.equal(job.stage, 'FAILED');
     assert.deepEqual(await told(other), []);
   });
@@ -165,14 +165,14 @@ describe('the use of space', () => {
   test('is told in the same way: when it is nearly full, and again after it was emptied', async () => {
     const user = '302511';
     const caller = await bench.user(user);
-    const project = await newProject(admin, 'full', [user], { timeSeconds: 10_000, spaceKb: 10 });
-    const write = (bytes: number) => ranJob(caller, { command: `head -c ${bytes} /dev/zero > x` }, undefined, project);
+    const project = await createProject(admin, 'full', [user], { timeSeconds: 10_000, spaceKb: 10 });
+    const write = (bytes: number) => runJob(caller, { command: `head -c ${bytes} /dev/zero > x` }, undefined, project);
     const small = await write(7999);
     assert.deepEqual(await shares(project, 'space'), []);
     await write(1);
     const nearly = [`${user} cap 80`, `${user} pool 80`];
     assert.deepEqual(await shares(project, 'space'), nearly);
-    await caller.send('DELETE', pathOf(small));
+    await caller.send('DELETE', jobPath(small));
     assert.deepEqual(await shares(project, 'space'), nearly);
     await write(8000);
     assert.deepEqual(await shares(project, 'space'), [...nearly, ...nearly].sort());
@@ -191,13 +191,13 @@ describe('the end of a period', () => {
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
   const openPeriod = async (project: string, body: object) => {
     const whole = { member_seconds: 100, reason: 'for some time', ...body };
-    const { status, text } = await act(admin, `/admin/grants/${project}/periods/`, whole);
+    const { status, text } = await postAsAdmin(admin, `/admin/grants/${project}/periods/`, whole);
     assert.equal(status, 201, text);
   };
   /** The calendar has been looked at several times since: whatever it had to say, it has said. */
   const aFewRounds = async () => {
     const marker = `round_${rounds++}`;
-    const project = await newProject(admin, marker, ['302521'], { timeSeconds: 1 });
+    const project = await createProject(admin, marker, ['302521'], { timeSeconds: 1 });
     for (const days of [1, 2]) {
       await openPeriod(project, { starts: inDays(days) });
       // The one before it ends then, which is soon enough to be told.
@@ -210,7 +210,7 @@ describe('the end of a period', () => {
 
   test('is announced once, some days before, to those who are members', async () => {
     await Promise.all(['302521', '302522', '302523'].map((user) => bench.user(user)));
-    const project = await newProject(admin, 'expiring', ['302521', '302522', '302523'], { timeSeconds: 100 });
+    const project = await createProject(admin, 'expiring', ['302521', '302522', '302523'], { timeSeconds: 100 });
     await setMember(admin, project, '302523', 'banned', 'for a test');
     const ends = inDays(13);
     await openPeriod(project, { starts: ends });
@@ -229,7 +229,7 @@ describe('the end of a period', () => {
   });
 
   test('that is far away is not announced yet', async () => {
-    const project = await newProject(admin, 'lasting', ['302521'], { timeSeconds: 100 });
+    const project = await createProject(admin, 'lasting', ['302521'], { timeSeconds: 100 });
     await openPeriod(project, { starts: inDays(15) });
     await aFewRounds();
     assert.deepEqual(await told(project, 'quota.expiring'), []);
@@ -245,15 +245,15 @@ describe('the end of a period', () => {
   test('lets the rest expire without telling anybody that it was used', async () => {
     const user = '302524';
     const caller = await bench.user(user);
-    const project = await newProject(admin, 'unused', [user], { timeSeconds: 10_000 });
-    await ranJob(caller, { command: 'true', runtime: 1 / 360 }, undefined, project);
+    const project = await createProject(admin, 'unused', [user], { timeSeconds: 10_000 });
+    await runJob(caller, { command: 'true', runtime: 1 / 360 }, undefined, project);
     // Far less than four fifths of it are used.
     await until('a period takes over', async () => {
       const body = { member_seconds: 100, starts: new Date(Date.now() + 300).toISOString(), reason: 'the next one' };
-      return (await act(admin, `/admin/grants/${project}/periods/`, body)).status === 201 ? true : undefined;
+      return (await postAsAdmin(admin, `/admin/grants/${project}/periods/`, body)).status === 201 ? true : undefined;
     });
     await until('the old grant has expired', async () => {
-      const { movements } = (await statementOf(caller, project)).time;
+      const { movements } = (await getStatement(caller, project)).time;
       return movements.some(({ kind }) => kind === 'expire') ? true : undefined;
     });
     assert.deepEqual(await shares(project), []);

@@ -4,7 +4,7 @@ import type { Answer, Caller, Job } from '../../support/api.ts';
 import { contractOf, type Problem } from '../../support/contract.ts';
 import { queryDatabase } from '../../support/database.ts';
 import { openEventStream, type PublicEvent } from '../../support/event-stream.ts';
-import { pathOf, seenThrough } from '../../support/jobs.ts';
+import { jobPath, runThroughAllStages } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../../support/webhook-endpoint.ts';
@@ -28,7 +28,7 @@ describe('events that are older than they are kept', () => {
     me = (await contractOf(server)).as(server.userToken);
     const webhook = await registerWebhook(me, to.url);
     const stopped = await registerWebhook(me, `${to.url}/stopped`);
-    old = await seenThrough(server, me);
+    old = await runThroughAllStages(server, me);
     const admin = (await contractOf(server)).as(server.adminToken);
     await sendJson(admin, 'POST', `/admin/webhooks/${old.owner}/${stopped.id}/disable/`, {
       reason: 'to have another event',
@@ -38,7 +38,7 @@ describe('events that are older than they are kept', () => {
     const longAgo = Date.now() - 31 * aDayMs;
     await queryDatabase(server.data, 'update events set at = ?', [longAgo]);
     await queryDatabase(server.data, 'update deliveries set created_at = ?', [longAgo]);
-    kept = await seenThrough(server, me);
+    kept = await runThroughAllStages(server, me);
     await until('they are forgotten', async () => {
       const { status } = await ask('?after=0');
       return status === 410 ? true : undefined;
@@ -92,7 +92,7 @@ describe('events that are older than they are kept', () => {
   });
 
   test('still make the timeline of their job', async () => {
-    const { body } = await me.get<{ entries: { type: string }[] }>(`${pathOf(old)}timeline/`);
+    const { body } = await me.get<{ entries: { type: string }[] }>(`${jobPath(old)}timeline/`);
     assert.deepEqual(
       body.entries.map(({ type }) => type),
       ['job.accepted', 'job.queued', 'job.running', 'job.ended'],

@@ -9,11 +9,11 @@ import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../src/store/events/events.ts';
 import { callerOf } from '../../support/api.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 import { type EventStream, openEventStream } from '../../support/event-stream.ts';
-import { seenThrough } from '../../support/jobs.ts';
+import { runThroughAllStages } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 import { until } from '../../support/until.ts';
 
 const many = 1000;
@@ -147,7 +147,7 @@ describe(`a server with ${many} idle listeners`, () => {
 
   test('tells them all when something happens', async () => {
     const me = callerOf(server.url, server.userToken);
-    await seenThrough(server, me);
+    await runThroughAllStages(server, me);
     for (const stream of streams) {
       const events = await stream.waitForEvents(4);
       assert.equal(events.map(({ id }) => id).join(), '1,2,3,4');

@@ -3,7 +3,7 @@ import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller } from '../../support/api.ts';
 import { type Contract, contractOf } from '../../support/contract.ts';
 import type { PublicEvent } from '../../support/event-stream.ts';
-import { seenThrough, submitLine } from '../../support/jobs.ts';
+import { runThroughAllStages, submitShellLine } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 
 // GET /events/ as JSON, with long polling.
@@ -35,8 +35,8 @@ describe('a page of events', () => {
   });
 
   test('is valid by its schema, as every event in it is', async () => {
-    await seenThrough(server, me);
-    await seenThrough(server, me, 'exit 1', { path: '/jobs/hpc_two/' });
+    await runThroughAllStages(server, me);
+    await runThroughAllStages(server, me, 'exit 1', { path: '/jobs/hpc_two/' });
     const { body } = await ask();
     assert.equal(body.events.length, 8);
     assert.equal(body.next, 8);
@@ -74,7 +74,7 @@ describe('waiting for events', () => {
   test('ends with what happens', async () => {
     const { next } = (await ask('?after=latest')).body;
     const waiting = ask(`?after=${next}&wait=60`);
-    const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
+    const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
     const { body } = await waiting;
     assert.deepEqual([body.events[0]?.type, body.events[0]?.job?.job_id], ['job.accepted', job.job_id]);
     await me.finished(job);
@@ -90,7 +90,7 @@ describe('waiting for events', () => {
     const other = contract.as(await server.token('303201'));
     const { next } = (await ask('?after=latest')).body;
     const waiting = ask(`?after=${next}&wait=2`);
-    await seenThrough(server, other);
+    await runThroughAllStages(server, other);
     assert.deepEqual((await waiting).body, { events: [], next });
     assert.equal((await ask('', other)).body.events.length, 4);
   });

@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, callerOf, type Job } from '../../support/api.ts';
 import { type EventStream, openEventStream, type PublicEvent } from '../../support/event-stream.ts';
-import { gate, inStage, letGo, pathOf, seenThrough, submitLine } from '../../support/jobs.ts';
+import {
+  jobPath,
+  releaseJob,
+  runThroughAllStages,
+  submitShellLine,
+  waitForGoScript,
+  waitForStage,
+} from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
@@ -49,9 +56,12 @@ describe('a stream', () => {
 
   test('tells every stage of a job as it happens, with the job as it was then', async () => {
     const stream = await listen('/events/?after=latest');
-    const { body: job } = await submitLine(me, '/jobs/hpc_one/', gate, { runtime: '2.0', title: 'Told' });
+    const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', waitForGoScript, {
+      runtime: '2.0',
+      title: 'Told',
+    });
     await stream.waitForEvents(3);
-    letGo(server, job);
+    releaseJob(server, job);
     const events = await stream.waitForEvents(4);
     assert.deepEqual(
       events.map(({ type, job: then }) => [type, then?.stage, then?.terminal_stage]),
@@ -67,7 +77,7 @@ describe('a stream', () => {
       assert.equal(new Date(at).toISOString(), at);
     }
     assert.deepEqual(events[0]?.job, job);
-    assert.deepEqual(events[3]?.job, (await me.get<Job>(pathOf(job))).body);
+    assert.deepEqual(events[3]?.job, (await me.get<Job>(jobPath(job))).body);
     assert.deepEqual([events[3]?.data.outcome, events[3]?.data.exit_code], ['succeeded', 0]);
     assert.match(stream.text(), /"runtime":2\.0[,}]/, 'floats carry a fraction');
     await closeAll();
@@ -101,7 +111,7 @@ describe('a stream', () => {
     const stream = await listen('/events/?after=latest');
     const { next } = await lastId();
     const path = '/jobs/hpc_two/proj_hpc_two_02/';
-    const job = await seenThrough(server, me, 'sleep 1', { path, payload: { runtime: '0.1' } });
+    const job = await runThroughAllStages(server, me, 'sleep 1', { path, payload: { runtime: '0.1' } });
     await stream.waitForEvents(4);
     // What is left is taken away, so what was used is all there is.
     const taken = String((await me.quota('hpc_two', 'proj_hpc_two_02')).time_left);
@@ -148,8 +158,8 @@ describe('whose events', () => {
     const token = await server.token('303001');
     const other = callerOf(server.url, token);
     const stream = await listen('/events/', {}, token);
-    await seenThrough(server, me);
-    await seenThrough(server, other);
+    await runThroughAllStages(server, me);
+    await runThroughAllStages(server, other);
     const events = await stream.waitForEvents(4);
     assert.deepEqual(
       events.map(({ id, job }) => [id, job?.owner]),
@@ -174,7 +184,7 @@ describe('whose events', () => {
     const list = JSON.parse((await server.bursar('token', 'list', '--user', '303002', '--json')).stdout);
     const [{ id }] = list.filter(({ name }: { name: string }) => name === 'to be revoked');
     await server.bursar('token', 'revoke', String(id));
-    await keeper.finished((await submitLine(keeper, '/jobs/hpc_one/', 'true')).body);
+    await keeper.finished((await submitShellLine(keeper, '/jobs/hpc_one/', 'true')).body);
     await stream.closed;
     assert.deepEqual(stream.events(), []);
     assert.equal((await openEventStream(server.url, token)).status, 401);
@@ -197,13 +207,13 @@ describe('whose events', () => {
 
 describe('a server that stops', () => {
   test('ends its streams at once, and what happens meanwhile is told after it', async () => {
-    const { body: job } = await submitLine(me, '/jobs/hpc_one/', gate);
-    await inStage(me, job, 'RUNNING');
+    const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', waitForGoScript);
+    await waitForStage(me, job, 'RUNNING');
     const { next } = await lastId();
     const stream = await listen(`/events/?after=${next}`);
     assert.equal(await server.stop(), 0);
     await stream.closed;
-    letGo(server, job);
+    releaseJob(server, job);
     const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
     server = await spawnServer({ data: server.data, config: { ...shippedConfig(), events } });
     const token = await server.token(job.owner);

@@ -3,15 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
-  act,
-  assertBalanced,
-  assertExplained,
-  newProject,
-  ranJob,
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  createProject,
+  postAsAdmin,
+  runJob,
   setMember,
-  submitted,
+  submitJob,
 } from '../../support/ledger.ts';
 import { assertProblem, filesUnder } from '../../support/refusals.ts';
 import { until } from '../../support/until.ts';
@@ -36,7 +36,7 @@ before(async () => {
   admin = bench.admin;
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -48,7 +48,7 @@ async function assertReads(caller: Caller, job: Job): Promise<void> {
   for (const path of [
     '/jobs/',
     `/jobs/${home}/`,
-    pathOf(job),
+    jobPath(job),
     '/quotas/',
     `/quotas/${home}/`,
     `/quotas/${home}/statement/`,
@@ -57,13 +57,13 @@ async function assertReads(caller: Caller, job: Job): Promise<void> {
     const { status, text } = await caller.get(path);
     assert.equal(status, 200, `${path} ${text}`);
   }
-  await assertExplained(caller);
+  await assertStatementAddsUp(caller);
 }
 
 describe('a member', () => {
   test('is added to a project, finds its grant there, and can submit', async () => {
     const me = await bench.user('302301');
-    const project = await newProject(admin, 'added', [], { timeSeconds: 700, spaceKb: 8 });
+    const project = await createProject(admin, 'added', [], { timeSeconds: 700, spaceKb: 8 });
     assertProblem(await me.submit(`/jobs/${project}/`, { command: 'true' }), { status: 403, code: 'not_a_member' });
     assertProblem(await me.get(`/quotas/${project}/`), { status: 404, code: 'quota_unknown' });
     assert.deepEqual(await membersOf(project), []);
@@ -73,17 +73,17 @@ describe('a member', () => {
     assert.deepEqual(await membersOf(project), [body]);
     const quota = await me.quota('hpc_one', 'added');
     assert.deepEqual([quota.time_left, quota.space_left, quota.user], [700, 8, '302301']);
-    await ranJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
+    await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
   });
 
   test('who is added again is granted nothing again', async () => {
     const me = await bench.user('302302');
-    const project = await newProject(admin, 'again', ['302302'], { timeSeconds: 700 });
+    const project = await createProject(admin, 'again', ['302302'], { timeSeconds: 700 });
     for (const status of ['active', 'removed', 'active', 'banned', 'active']) {
       assert.equal((await setMember(admin, project, '302302', status, reason)).status, 200);
     }
     assert.equal((await me.quota('hpc_one', 'again')).time_left, 700);
-    await assertExplained(me, project);
+    await assertStatementAddsUp(me, project);
   });
 
   for (const [status, code, user] of [
@@ -92,7 +92,7 @@ describe('a member', () => {
   ] as const) {
     test(`who is ${status} keeps reading, and is told why when submitting`, async () => {
       const me = await bench.user(user);
-      const job = await ranJob(me, { command: 'true' });
+      const job = await runJob(me, { command: 'true' });
       const { body } = await setMember(admin, home, user, status, `${status} for mining coins`);
       assert.deepEqual([body.status, body.reason], [status, `${status} for mining coins`]);
       assert.equal((await memberOf(home, user))?.status, status);
@@ -111,20 +111,23 @@ describe('a member', () => {
       const { text } = await me.get(`/quotas/${home}/`);
       assert.equal((await setMember(admin, home, user, 'active', 'forgiven')).status, 200);
       assert.equal((await me.get(`/quotas/${home}/`)).text, text);
-      await ranJob(me, { command: 'true' });
+      await runJob(me, { command: 'true' });
     });
   }
 
   test('who is banned while a job runs: the job goes on, and can be cancelled and deleted', async () => {
     const me = await bench.user('302305');
-    const [kept, cancelled] = [await submitted(me, { command: gate }), await submitted(me, { command: gate })];
-    await inStage(me, kept, 'RUNNING');
+    const [kept, cancelled] = [
+      await submitJob(me, { command: waitForGoScript }),
+      await submitJob(me, { command: waitForGoScript }),
+    ];
+    await waitForStage(me, kept, 'RUNNING');
     await setMember(admin, home, '302305', 'banned', reason);
-    assert.equal((await me.send('DELETE', pathOf(cancelled))).status, 200);
-    letGo(bench.server, kept);
+    assert.equal((await me.send('DELETE', jobPath(cancelled))).status, 200);
+    releaseJob(bench.server, kept);
     assert.equal((await me.finished(kept)).stage, 'SUCCESSFUL');
-    assert.equal(((await me.send('DELETE', pathOf(kept))).body as Job).stage, 'DELETED');
-    await assertExplained(me);
+    assert.equal(((await me.send('DELETE', jobPath(kept))).body as Job).stage, 'DELETED');
+    await assertStatementAddsUp(me);
   });
 
   for (const [user, what, refuse, code] of [
@@ -132,13 +135,13 @@ describe('a member', () => {
     [
       '302332',
       'loses the project',
-      (project: string) => act(admin, `/admin/projects/${project}/close/`, { reason }),
+      (project: string) => postAsAdmin(admin, `/admin/projects/${project}/close/`, { reason }),
       'project_closed',
     ],
   ] as const) {
     test(`who ${what} while the zip is still on its way is refused when it has arrived`, async () => {
       const me = await bench.user(user);
-      const project = await newProject(admin, `upload_${code}`, [user], { timeSeconds: 7200 });
+      const project = await createProject(admin, `upload_${code}`, [user], { timeSeconds: 7200 });
       // More than is held in memory.
       const zip = await zipOf({ 'a.bin': randomBytes(150_000) });
       const wire = await openWire(bench.server.url);
@@ -161,9 +164,9 @@ describe('a member', () => {
 
   test('who is banned in one project can submit in another', async () => {
     const me = await bench.user('302306');
-    const project = await newProject(admin, 'other', ['302306'], { timeSeconds: 700 });
+    const project = await createProject(admin, 'other', ['302306'], { timeSeconds: 700 });
     await setMember(admin, home, '302306', 'banned', reason);
-    await ranJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
+    await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
   });
 
   test('is changed with a reason only, to a status that there is', async () => {
@@ -193,7 +196,7 @@ describe('a member', () => {
       assertProblem(answer, { status: 404, code: 'user_unknown' });
     }
     await bench.user('302308');
-    const project = await newProject(admin, 'strangers', [], { timeSeconds: 1 });
+    const project = await createProject(admin, 'strangers', [], { timeSeconds: 1 });
     for (const status of ['removed', 'banned']) {
       assertProblem(await setMember(admin, project, '302308', status, reason), { status: 409, code: 'conflict' });
     }

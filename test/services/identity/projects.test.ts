@@ -3,16 +3,16 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import type { Answer, Caller, Job, Quota } from '../../support/api.ts';
 import { type Bench, home, openBench, place } from '../../support/bench.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
-  act,
-  acted,
-  assertBalanced,
-  assertExplained,
-  newProject,
-  ranJob,
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  createProject,
+  postAsAdmin,
+  postCreated,
+  runJob,
   setMember,
-  submitted,
+  submitJob,
   topUp,
 } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/refusals.ts';
@@ -40,7 +40,7 @@ before(async () => {
   admin = bench.admin;
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
@@ -49,7 +49,7 @@ describe('a project', () => {
     body: Record<string, unknown>,
     hpc = 'hpc_one',
     key: string = randomUUID(),
-  ): Promise<Answer<Project>> => act<Project>(admin, `/admin/projects/${hpc}/`, { reason, ...body }, key);
+  ): Promise<Answer<Project>> => postAsAdmin<Project>(admin, `/admin/projects/${hpc}/`, { reason, ...body }, key);
 
   test('is listed, on its system and among all', async () => {
     const { body: all } = await admin.get<Project[]>('/admin/projects/');
@@ -166,13 +166,13 @@ describe('a closed project', () => {
   let running: Job;
   let closed: Answer<Project>;
   const close = (key: string = randomUUID()) =>
-    act<Project>(admin, `/admin/projects/${project}/close/`, { reason: 'the money is gone' }, key);
+    postAsAdmin<Project>(admin, `/admin/projects/${project}/close/`, { reason: 'the money is gone' }, key);
 
   before(async () => {
     me = await bench.user('302321');
-    project = await newProject(admin, 'ending', ['302321'], { timeSeconds: 9000 });
-    job = await ranJob(me, { command: 'true' }, undefined, project);
-    running = await submitted(me, { command: gate }, undefined, project);
+    project = await createProject(admin, 'ending', ['302321'], { timeSeconds: 9000 });
+    job = await runJob(me, { command: 'true' }, undefined, project);
+    running = await submitJob(me, { command: waitForGoScript }, undefined, project);
     closed = await close('close-it');
   });
 
@@ -199,16 +199,16 @@ describe('a closed project', () => {
   test('goes on being read, its jobs end and are settled, their files can be deleted', async () => {
     assert.equal((await me.get(`/jobs/${project}/`)).status, 200);
     assert.equal((await me.get<Quota[]>('/quotas/hpc_one/')).body[0]?.project_name, 'ending');
-    await inStage(me, running, 'RUNNING');
-    letGo(bench.server, running);
+    await waitForStage(me, running, 'RUNNING');
+    releaseJob(bench.server, running);
     assert.equal((await me.finished(running)).stage, 'SUCCESSFUL');
-    assert.equal((await me.send('DELETE', pathOf(job))).status, 200);
-    await assertExplained(me, project);
+    assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
+    await assertStatementAddsUp(me, project);
   });
 
   test('stays closed after a restart, and one of the configuration too', async () => {
     const path = '/admin/projects/hpc_two/proj_hpc_two_02/close/';
-    const { status } = await act(admin, path, { reason: 'not used' });
+    const { status } = await postAsAdmin(admin, path, { reason: 'not used' });
     assert.equal(status, 200);
     await bench.restart('SIGTERM');
     admin = bench.admin;
@@ -244,6 +244,6 @@ describe('a closed project', () => {
     });
     await topUp(admin, '302323', 5);
     assert.equal((await again.quota(place.hpc, place.project)).time_left, granted + 5);
-    await acted(admin, `/admin/grants/${home}/`, { kind: 'top_up', resource: 'time', amount: 1, reason });
+    await postCreated(admin, `/admin/grants/${home}/`, { kind: 'top_up', resource: 'time', amount: 1, reason });
   });
 });

@@ -4,17 +4,17 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
 import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
-import { gate, inStage, letGo, pathOf } from '../../support/jobs.ts';
+import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
-  assertBalanced,
-  assertExplained,
-  begun,
-  hasBegun,
-  movementsOf,
-  ranJob,
-  statementOf,
-  stubborn,
-  submitted,
+  assertLedgerBalances,
+  assertStatementAddsUp,
+  getStatement,
+  ignoresTermScript,
+  listJobMovements,
+  markBegunScript,
+  runJob,
+  submitJob,
+  waitUntilBegun,
 } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/refusals.ts';
 import { until } from '../../support/until.ts';
@@ -38,11 +38,11 @@ before(async () => {
   me = await bench.user('301701');
 });
 after(async () => {
-  await assertBalanced(bench.admin);
+  await assertLedgerBalances(bench.admin);
   await bench.dispose();
 });
 
-const remove = async (caller: Caller, job: Job) => (await caller.send('DELETE', pathOf(job))) as Answer<Job>;
+const remove = async (caller: Caller, job: Job) => (await caller.send('DELETE', jobPath(job))) as Answer<Job>;
 const workspaceOf = (job: Job) => join(bench.server.data, 'workspaces', job.job_id);
 
 function assertCancelled({ body: job }: Answer<Job>): void {
@@ -54,20 +54,20 @@ describe('DELETE', { concurrency: true }, () => {
   test('cancels a job that was accepted a moment ago', async () => {
     const owner = await bench.user('301702');
     for (let i = 0; i < 5; i++) {
-      const job = await submitted(owner, { command: gate });
+      const job = await submitJob(owner, { command: waitForGoScript });
       const answer = await remove(owner, job);
       assert.equal(answer.status, 200, answer.text);
       assertCancelled(answer);
-      assert.equal((await owner.get(pathOf(job))).text, answer.text);
+      assert.equal((await owner.get(jobPath(job))).text, answer.text);
     }
-    await assertExplained(owner);
+    await assertStatementAddsUp(owner);
   });
 
   test('cancels a job that runs, and its processes are gone', async () => {
     const owner = await bench.user('301703');
-    const job = await submitted(owner, { command: begun });
-    await hasBegun(bench, job);
-    await inStage(owner, job, 'RUNNING');
+    const job = await submitJob(owner, { command: markBegunScript });
+    await waitUntilBegun(bench, job);
+    await waitForStage(owner, job, 'RUNNING');
     const answer = await remove(owner, job);
     assert.equal(answer.status, 200, answer.text);
     assertCancelled(answer);
@@ -76,9 +76,9 @@ describe('DELETE', { concurrency: true }, () => {
 
   test('cancels in the words of the other system too', async () => {
     const owner = await bench.user('301704');
-    const zip = await zipOf({ 'main.sh': `${gate}\n` });
-    const job = await submitted(owner, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
-    await inStage(owner, job, 'RUNNING');
+    const zip = await zipOf({ 'main.sh': `${waitForGoScript}\n` });
+    const job = await submitJob(owner, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
+    await waitForStage(owner, job, 'RUNNING');
     assertCancelled(await remove(owner, job));
     const deleted = await remove(owner, job);
     assert.deepEqual([deleted.status, deleted.body.stage, deleted.body.failed], [200, 'DELETED', false]);
@@ -86,38 +86,38 @@ describe('DELETE', { concurrency: true }, () => {
 
   test('answers 202 while the system is still about ending the job, which then ends as cancelled', async () => {
     const owner = await bench.user('301705');
-    const job = await submitted(owner, { command: `touch begun; ${stubborn}` });
-    await hasBegun(bench, job);
-    await inStage(owner, job, 'RUNNING');
+    const job = await submitJob(owner, { command: `touch begun; ${ignoresTermScript}` });
+    await waitUntilBegun(bench, job);
+    await waitForStage(owner, job, 'RUNNING');
     const answer = await remove(owner, job);
     assert.deepEqual([answer.status, answer.body.stage, answer.body.terminal_stage], [202, 'RUNNING', false]);
     const { stage, failed } = await owner.finished(job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
-    assert.equal((await movementsOf(owner, job)).at(-1)?.reason, 'used: cancelled');
+    assert.equal((await listJobMovements(owner, job)).at(-1)?.reason, 'used: cancelled');
   });
 
   test('deletes the files of a job that is finished: all of its workspace', async () => {
     const zip = await zipOf({ 'run.sh': '#!/bin/sh\nmkdir -p a/b && echo x > a/b/c && chmod 500 a/b\n' });
-    const job = await ranJob(me, { command: 'sbatch run.sh' }, zip);
+    const job = await runJob(me, { command: 'sbatch run.sh' }, zip);
     assert.equal(job.stage, 'SUCCESSFUL');
     assert.ok(existsSync(workspaceOf(job)));
     const { status, body } = await remove(me, job);
     assert.equal(status, 200);
     assert.deepEqual(body, { ...job, stage: 'DELETED' });
     assert.ok(!existsSync(workspaceOf(job)));
-    assert.deepEqual((await me.get<Job>(pathOf(job))).body, body);
+    assert.deepEqual((await me.get<Job>(jobPath(job))).body, body);
     const listed = (await me.get<Job[]>(`/jobs/${home}/`)).body.find(({ id }) => id === job.id);
     assert.deepEqual(listed, body, 'it stays in the lists');
   });
 
   test('of a job that failed leaves it failed', async () => {
-    const job = await ranJob(me, { command: 'exit 1' });
+    const job = await runJob(me, { command: 'exit 1' });
     assert.deepEqual((await remove(me, job)).body, { ...job, stage: 'DELETED', failed: true });
   });
 
   test('of a cancelled job deletes its files, and leaves it not failed', async () => {
-    const job = await submitted(me, { command: begun });
-    await hasBegun(bench, job);
+    const job = await submitJob(me, { command: markBegunScript });
+    await waitUntilBegun(bench, job);
     const cancelled = (await remove(me, job)).body;
     assert.deepEqual((await remove(me, job)).body, { ...cancelled, stage: 'DELETED', failed: false });
     assert.ok(!existsSync(workspaceOf(job)));
@@ -125,50 +125,50 @@ describe('DELETE', { concurrency: true }, () => {
 
   test('can be repeated: the same answer, and nothing moves', async () => {
     const owner = await bench.user('301706');
-    const job = await ranJob(owner, { command: 'echo some output' });
+    const job = await runJob(owner, { command: 'echo some output' });
     const first = await remove(owner, job);
-    const { time, space } = await statementOf(owner);
+    const { time, space } = await getStatement(owner);
     for (let i = 0; i < 3; i++) {
       const again = await remove(owner, job);
       assert.deepEqual([again.status, again.text], [200, first.text]);
     }
-    const after = await statementOf(owner);
+    const after = await getStatement(owner);
     assert.deepEqual([after.time.movements, after.space.movements], [time.movements, space.movements]);
   });
 
   test('by many at the same time, on a job with many files, is 200 for each of them', async () => {
     const owner = await bench.user('301707');
-    const job = await ranJob(owner, { command: 'for i in $(seq 300); do mkdir -p d$i/e; echo $i > d$i/e/f; done' });
+    const job = await runJob(owner, { command: 'for i in $(seq 300); do mkdir -p d$i/e; echo $i > d$i/e/f; done' });
     const answers = await Promise.all(Array.from({ length: 12 }, () => remove(owner, job)));
     for (const { status, body, text } of answers) assert.deepEqual([status, body.stage], [200, 'DELETED'], text);
     await until('its files are gone', () => (existsSync(workspaceOf(job)) ? undefined : true));
-    await assertExplained(owner);
+    await assertStatementAddsUp(owner);
   });
 
   test('is served without the last slash as well', async () => {
-    const job = await ranJob(me, { command: 'true' });
-    const answer = await me.send('DELETE', pathOf(job).replace(/\/$/, ''));
+    const job = await runJob(me, { command: 'true' });
+    const answer = await me.send('DELETE', jobPath(job).replace(/\/$/, ''));
     assert.deepEqual([answer.status, (answer.body as Job).stage], [200, 'DELETED']);
   });
 
   test("of somebody else's job is 404, for administrators too, and does nothing to it", async () => {
     const other = await bench.user('301708');
-    const running = await submitted(me, { command: begun });
-    await hasBegun(bench, running);
-    const finished = await ranJob(me, { command: 'true' });
+    const running = await submitJob(me, { command: markBegunScript });
+    await waitUntilBegun(bench, running);
+    const finished = await runJob(me, { command: 'true' });
     for (const caller of [other, bench.admin]) {
       for (const job of [running, finished]) {
         assertProblem(await remove(caller, job), { status: 404, code: 'job_unknown' });
       }
     }
-    assert.equal((await inStage(me, running, 'RUNNING')).body.stage, 'RUNNING');
-    assert.equal((await me.get<Job>(pathOf(finished))).body.stage, 'SUCCESSFUL');
-    letGo(bench.server, running);
+    assert.equal((await waitForStage(me, running, 'RUNNING')).body.stage, 'RUNNING');
+    assert.equal((await me.get<Job>(jobPath(finished))).body.stage, 'SUCCESSFUL');
+    releaseJob(bench.server, running);
     assert.equal((await me.finished(running)).stage, 'SUCCESSFUL');
   });
 
   test('of what is not there is 404: another project, another system, no such job', async () => {
-    const { job_id } = await ranJob(me, { command: 'true' });
+    const { job_id } = await runJob(me, { command: 'true' });
     for (const [path, code] of [
       [`/jobs/hpc_two/proj_hpc_two_01/${job_id}/`, 'job_unknown'],
       [`/jobs/${home}/00000000-0000-0000-0000-000000000000/`, 'job_unknown'],
@@ -182,50 +182,50 @@ describe('DELETE', { concurrency: true }, () => {
   });
 
   test('without a token is 401, and with a bad one', async () => {
-    const job = await ranJob(me, { command: 'true' });
+    const job = await runJob(me, { command: 'true' });
     for (const [token, code] of [
       [null, 'token_missing'],
       ['bursar_nobody', 'token_invalid'],
     ] as const) {
-      const answer = await callerOf(bench.server.url, token).send('DELETE', pathOf(job));
+      const answer = await callerOf(bench.server.url, token).send('DELETE', jobPath(job));
       assertProblem(answer, { status: 401, code });
       assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer/);
     }
-    assert.equal((await me.get<Job>(pathOf(job))).body.stage, 'SUCCESSFUL');
+    assert.equal((await me.get<Job>(jobPath(job))).body.stage, 'SUCCESSFUL');
   });
 
   test('is 405 where there is nothing to delete, and a job tells that it takes DELETE', async () => {
-    const job = await ranJob(me, { command: 'true' });
+    const job = await runJob(me, { command: 'true' });
     for (const path of ['/jobs/', '/jobs/hpc_one/', `/jobs/${home}/`, `/quotas/${home}/`, '/quotes/hpc_one/']) {
       const answer = await me.send('DELETE', path);
       assertProblem(answer, { status: 405, code: 'method_not_allowed' });
       assert.doesNotMatch(answer.headers.get('allow') ?? 'DELETE', /DELETE/);
     }
     for (const method of ['PUT', 'PATCH', 'POST']) {
-      const answer = await me.send(method, pathOf(job));
+      const answer = await me.send(method, jobPath(job));
       assertProblem(answer, { status: 405, code: 'method_not_allowed' });
       assert.equal(answer.headers.get('allow'), 'GET, HEAD, DELETE');
     }
-    const ofAdmin = await bench.admin.send('DELETE', `/admin${pathOf(job)}`);
+    const ofAdmin = await bench.admin.send('DELETE', `/admin${jobPath(job)}`);
     assertProblem(ofAdmin, { status: 405, code: 'method_not_allowed' });
-    assert.equal((await bench.admin.get<Job>(`/admin${pathOf(job)}`)).body.owner, '301701');
+    assert.equal((await bench.admin.get<Job>(`/admin${jobPath(job)}`)).body.owner, '301701');
     assert.notEqual(adminId, '301701');
   });
 });
 
 // It needs all cores of the system for itself.
 test('DELETE cancels a job that waits for its turn', async () => {
-  const inTheWay = await submitted(me, { command: gate, core_number: 4 });
-  await inStage(me, inTheWay, 'RUNNING');
-  const job = await submitted(me, { command: 'true' });
+  const inTheWay = await submitJob(me, { command: waitForGoScript, core_number: 4 });
+  await waitForStage(me, inTheWay, 'RUNNING');
+  const job = await submitJob(me, { command: 'true' });
   await until('the engine has it', async () => {
     const [row] = await bench.rows<{ state: string }>('select state from jobs where job_id = ?', job.job_id);
     return row?.state === 'queued' ? true : undefined;
   });
-  assert.equal((await me.get<Job>(pathOf(job))).body.stage, 'QUEUED');
+  assert.equal((await me.get<Job>(jobPath(job))).body.stage, 'QUEUED');
   const answer = await remove(me, job);
   assert.equal(answer.status, 200, answer.text);
   assertCancelled(answer);
-  letGo(bench.server, inTheWay);
+  releaseJob(bench.server, inTheWay);
   assert.equal((await me.finished(inTheWay)).stage, 'SUCCESSFUL');
 });

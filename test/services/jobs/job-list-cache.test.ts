@@ -8,8 +8,8 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
-import { watchStatements } from '../../support/statements.ts';
+import { recordStatements } from '../../support/statements.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
 const owners = ['1', '2'];
 const places = [
@@ -155,7 +155,7 @@ describe('lists that are kept', () => {
   });
 
   test('take one look, changed or not; where too much has changed, the list is read whole', async () => {
-    const { db, statements } = watchStatements(books.db);
+    const { db, statements } = recordStatements(books.db);
     const lists = createJobListCache(1_000_000);
     const [jobId = ''] = await jobIds(books.db, '1');
     const looks = async (knownVersion?: string) => {
@@ -186,7 +186,7 @@ describe('lists that are kept', () => {
   });
 
   test('are forgotten when there is no room, and read again then', async () => {
-    const { db, statements } = watchStatements(books.db);
+    const { db, statements } = recordStatements(books.db);
     const lists = createJobListCache(1);
     for (let n = 0; n < 2; n++) {
       const page = await lists.next(db, { owner: '1' }, 0, 1000, undefined);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { contractOf } from '../../support/contract.ts';
-import { gate, inStage, pathOf, seenThrough, submitLine } from '../../support/jobs.ts';
+import { jobPath, runThroughAllStages, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 // GET /jobs/{hpc}/{project_name}/{job_id}/timeline/
@@ -36,12 +36,12 @@ before(async () => {
 after(() => server.dispose());
 
 const timelineOf = async (caller: Caller, job: Job, prefix = '') =>
-  (await caller.get<Timeline>(`${prefix}${pathOf(job)}timeline/`)).body;
+  (await caller.get<Timeline>(`${prefix}${jobPath(job)}timeline/`)).body;
 
 describe('the timeline of a job', () => {
   test('tells each transition with its time, and what was asked, used and charged', async () => {
     const payload = { core_number: '2', runtime: '0.5' };
-    const job = await seenThrough(server, me, 'sleep 1; exit 3', { payload });
+    const job = await runThroughAllStages(server, me, 'sleep 1; exit 3', { payload });
     const { entries, ...sums } = await timelineOf(me, job);
     assert.deepEqual(sums.job, job);
     assert.deepEqual(
@@ -71,14 +71,14 @@ describe('the timeline of a job', () => {
   });
 
   test('of one that goes on has no end yet, and tells of its cancellation afterwards', async () => {
-    const { body } = await submitLine(me, '/jobs/hpc_two/', gate);
-    await inStage(me, body, 'RUNNING');
+    const { body } = await submitShellLine(me, '/jobs/hpc_two/', waitForGoScript);
+    await waitForStage(me, body, 'RUNNING');
     const before = await timelineOf(me, body);
     assert.deepEqual([before.used_seconds, before.charged_seconds], [null, null]);
     assert.equal(before.entries.at(-1)?.type, 'job.running');
-    await me.send('DELETE', pathOf(body));
+    await me.send('DELETE', jobPath(body));
     await me.finished(body);
-    await me.send('DELETE', pathOf(body));
+    await me.send('DELETE', jobPath(body));
     const { entries } = await timelineOf(me, body);
     assert.deepEqual(
       entries.slice(-2).map(({ type, stage, outcome }) => [type, stage, outcome]),
@@ -100,7 +100,7 @@ describe('the timeline of a job', () => {
   });
 
   test('tells of refunds, and takes them off', async () => {
-    const { body } = await submitLine(me, '/jobs/hpc_one/', 'sleep 1');
+    const { body } = await submitShellLine(me, '/jobs/hpc_one/', 'sleep 1');
     const job = await me.finished(body);
     const { charged_seconds: charged } = await timelineOf(me, job);
     const refund = await admin.send(
@@ -117,16 +117,16 @@ describe('the timeline of a job', () => {
   });
 
   test('shows floats of the job with their fraction', async () => {
-    const { body } = await submitLine(me, '/jobs/hpc_one/', 'true', { runtime: '2.0' });
-    const { text } = await me.send('GET', `${pathOf(body)}timeline/`);
+    const { body } = await submitShellLine(me, '/jobs/hpc_one/', 'true', { runtime: '2.0' });
+    const { text } = await me.send('GET', `${jobPath(body)}timeline/`);
     assert.match(text, /"runtime":2\.0,/);
   });
 });
 
 describe('whose timeline', () => {
   test('somebody else’s is 404, and administrators see everybody’s', async () => {
-    const { body: job } = await submitLine(me, '/jobs/hpc_one/', 'true');
-    const path = `${pathOf(job)}timeline/`;
+    const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
+    const path = `${jobPath(job)}timeline/`;
     for (const [caller, where, expected] of [
       [other, path, 404],
       [admin, path, 404],

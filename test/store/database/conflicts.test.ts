@@ -16,8 +16,8 @@ import { applyMovement } from '../../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
-import { accountsOf } from '../../support/accounts.ts';
-import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
+import { getAccounts } from '../../support/accounts.ts';
+import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
 // What happens when several want the same at once. On SQLite they queue; on PostgreSQL they meet.
 
@@ -45,13 +45,13 @@ async function assertBalanced(): Promise<void> {
 
 let jobNumber = 0;
 async function newJob(owner: string, timeSeconds: number): Promise<{ id: number; attempt: number }> {
-  const accounts = await accountsOf(db, project, owner);
+  const accounts = await getAccounts(db, project, owner);
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, command, tool: null, entry: null };
   return await inTransaction(db, async (tx) => {
     const jobId = `MEET-${jobNumber++}`;
     const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
-    const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+    const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     const note = { actor: owner, reason: 'test', at: 2 };
     assert.equal(await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes: 0 }, note), null);
     return { id, attempt: 1 };
@@ -62,7 +62,7 @@ const administer = (act: GrantAct) => inTransaction(db, (tx) => moveGrant(tx, pr
 
 describe('transactions that meet', () => {
   test('two that lock the same accounts in opposite orders both succeed in the end', async () => {
-    const [first, second] = [await accountsOf(db, project, '1'), await accountsOf(db, project, '2')];
+    const [first, second] = [await getAccounts(db, project, '1'), await getAccounts(db, project, '2')];
     const both = [first.timeCap.id, second.timeCap.id];
     const results = await atOnce(6, (index) =>
       inTransaction(db, async (tx) => {
@@ -73,7 +73,7 @@ describe('transactions that meet', () => {
       }),
     );
     assert.equal(succeeded(results), 6);
-    const after = await accountsOf(db, project, '1');
+    const after = await getAccounts(db, project, '1');
     assert.equal(after.timeCap.granted, first.timeCap.granted + 6);
   });
 
@@ -83,7 +83,7 @@ describe('transactions that meet', () => {
       return administer({ kind: 'transfer', from, to, resource: 'time', amount: 10, reason: 'test' });
     });
     assert.equal(succeeded(results), 20);
-    assert.equal((await accountsOf(db, project, '1')).timeCap.granted, 1000);
+    assert.equal((await getAccounts(db, project, '1')).timeCap.granted, 1000);
     await assertBalanced();
   });
 
@@ -143,7 +143,7 @@ describe('transactions that meet', () => {
       ...(['QUEUED', 'FAILED'] as const).map((stage) => async (tx: Tx) => {
         const job = await findJob(tx, jobId);
         assert.ok(job);
-        await updateStatus(tx, job, { state: 'ended', ...end }, shownAs(stage)(id));
+        await updateStatus(tx, job, { state: 'ended', ...end }, publicColumns(stage)(id));
       }),
     ];
     // Not repeated, as others are, so that a deadlock fails.
@@ -161,7 +161,7 @@ describe('transactions that meet', () => {
   });
 
   test('an act under one key is carried out once, and everybody gets its answer', async () => {
-    const { timePool } = await accountsOf(db, project, '1');
+    const { timePool } = await getAccounts(db, project, '1');
     const request = { userId: 'admin', key: 'k', content: ['act'] };
     const results = await atOnce(8, (index) =>
       runOnce(db, request, 5, async (tx) => {
@@ -171,7 +171,7 @@ describe('transactions that meet', () => {
     );
     const answers = new Set(results.map((result) => JSON.stringify(result.status === 'fulfilled' && result.value)));
     assert.equal(answers.size, 1);
-    assert.equal((await accountsOf(db, project, '1')).timePool.granted, timePool.granted + 1);
+    assert.equal((await getAccounts(db, project, '1')).timePool.granted, timePool.granted + 1);
   });
 
   test('periods that overlap are not opened, however many try', async () => {

@@ -7,7 +7,7 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
-import { openTestDatabase, shownAs } from '../../support/database-settings.ts';
+import { openTestDatabase, publicColumns } from '../../support/test-database.ts';
 
 test('lists of jobs from before jobs had a version are kept up to date like any other', async () => {
   const books = await openTestDatabase(['1'], 1000, 1000);
@@ -19,7 +19,7 @@ test('lists of jobs from before jobs had a version are kept up to date like any 
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
     const insert = (jobId: string) => {
       const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 1 };
-      return inTransaction(db, (tx) => insertJob(tx, job, shownAs('QUEUED'), {}));
+      return inTransaction(db, (tx) => insertJob(tx, job, publicColumns('QUEUED'), {}));
     };
     for (const jobId of ['OLD-1', 'OLD-2', 'OLD-3']) await insert(jobId);
     await sql`drop table inputs`.execute(db);
@@ -38,7 +38,7 @@ test('lists of jobs from before jobs had a version are kept up to date like any 
     await assertRight('3');
     const job = await findJob(db, 'OLD-2');
     assert.ok(job);
-    const changed = { ...shownAs('QUEUED')(job.id), json: '{"id":2,"changed":true}' };
+    const changed = { ...publicColumns('QUEUED')(job.id), json: '{"id":2,"changed":true}' };
     await inTransaction(db, (tx) => updateStatus(tx, job, { state: 'queued' }, changed));
     await assertRight('4');
     await insert('NEW-1');

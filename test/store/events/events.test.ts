@@ -5,7 +5,7 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { leaseDelivery, listDeliveryQueues, recordAttempt } from '../../../src/store/events/delivery-queue.ts';
 import { getEventRange, insertEvent, insertEvents, listEventsAfter } from '../../../src/store/events/events.ts';
 import { disableWebhook, incrementWebhookCount, insertWebhook } from '../../../src/store/events/webhooks.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
 // Events are numbered in the order of their commits, and deliveries are one sender's at a time: on both databases.
 

@@ -6,7 +6,7 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { deleteInput, findInput } from '../../../src/store/jobs/inputs.ts';
 import { insertJob } from '../../../src/store/jobs/jobs.ts';
-import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
+import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
 describe('the small zips of jobs', () => {
   let books: TestDatabase;
@@ -23,7 +23,7 @@ describe('the small zips of jobs', () => {
     const input = { sha256: 'f', bytes: 1, unpackedBytes: 1, content };
     const job = { jobId, owner: '1', project, request, units: 1, input, acceptedAt: 1 };
     return await inTransaction(books.db, async (tx) => {
-      const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+      const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       if (isToFail) throw new Error('as it was meant to');
       return id;
     });

@@ -11,9 +11,9 @@ import { findProject } from '../../../src/store/identity/projects.ts';
 import { listChangedJobs } from '../../../src/store/jobs/job-changes.ts';
 import { type JobFilter, type JobPage, readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
-import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
-import { planOf, watchStatements } from '../../support/statements.ts';
+import { explainStatement, recordStatements } from '../../support/statements.ts';
+import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
 const place = { hpc: 'sys', project: 'proj' };
 const scopes: JobFilter[] = [{}, { hpc: 'sys' }, place].flatMap((where) => [where, { ...where, owner: '1' }]);
@@ -55,11 +55,11 @@ describe('lists of jobs', () => {
   for (const scope of scopes) {
     for (const filter of filters) {
       test(`an index leads to a page of ${JSON.stringify({ ...scope, ...filter })}`, async () => {
-        const { db, statements } = watchStatements(books.db);
+        const { db, statements } = recordStatements(books.db);
         const { ids } = await readJobPage(db, { ...scope, ...filter }, 0, 10);
         assert.equal(ids.length, 10);
         for (const statement of statements) {
-          const { readsAll, sorts, text } = await planOf(books.db, statement);
+          const { readsAll, sorts, text } = await explainStatement(books.db, statement);
           assert.ok(!readsAll, text);
           // Only jobs that have one title may have to be put in order, which are few.
           if (filter.title === undefined) assert.ok(!sorts, text);
@@ -69,7 +69,7 @@ describe('lists of jobs', () => {
   }
 
   test('an index leads to the jobs that have changed, and to nothing where too many have', async () => {
-    const { db, statements } = watchStatements(books.db);
+    const { db, statements } = recordStatements(books.db);
     const { version, jobs } = await listChangedJobs(db, '1', '7990');
     assert.deepEqual(
       [version, jobs?.map(({ id }) => id).sort()],
@@ -77,7 +77,7 @@ describe('lists of jobs', () => {
     );
     assert.deepEqual(await listChangedJobs(db, '1', '10'), { version: '8000', jobs: undefined });
     for (const statement of statements) {
-      const { text } = await planOf(books.db, statement);
+      const { text } = await explainStatement(books.db, statement);
       assert.match(text, /jobs_by_version/);
     }
   });
@@ -123,7 +123,7 @@ describe('lists of jobs', () => {
       await storeManyJobs(few.db, { ...place, owner: '1', count: 100 });
       const counts: number[] = [];
       for (const { db, config } of [few, books]) {
-        const watch = watchStatements(db);
+        const watch = recordStatements(db);
         await listJobs(deps(watch.db, { config }), '1', place, { limit: 50 }, undefined);
         counts.push(watch.statements.length);
       }
@@ -134,7 +134,7 @@ describe('lists of jobs', () => {
   });
 
   test('one look tells that a list is of the version that is known, and reads nothing of it then', async () => {
-    const watch = watchStatements(books.db);
+    const watch = recordStatements(books.db);
     const lists = deps(watch.db, books);
     for (const query of [{}, { limit: 10 }, { since: 1 }, { title: 'title 3' }]) {
       const first = await listJobs(lists, '1', {}, query, undefined);
@@ -148,7 +148,7 @@ describe('lists of jobs', () => {
   });
 
   test('a list that fits is read at once, a long one piece by piece', async () => {
-    const watch = watchStatements(books.db);
+    const watch = recordStatements(books.db);
     const lists = deps(watch.db, books);
     const { answer } = await listJobs(lists, '1', {}, { title: 'title 3' }, undefined);
     assert.equal(watch.statements.length, 1);
@@ -213,7 +213,7 @@ async function insert(db: Db): Promise<void> {
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId: `PAGED-${jobNumber++}`, owner: '1', project, request, units: 1, input: null, acceptedAt: 1 };
-  await inTransaction(db, (tx) => insertJob(tx, job, shownAs('QUEUED'), {}));
+  await inTransaction(db, (tx) => insertJob(tx, job, publicColumns('QUEUED'), {}));
 }
 
 async function endOne(db: Db): Promise<void> {
@@ -221,5 +221,5 @@ async function endOne(db: Db): Promise<void> {
   const job = row && (await findJob(db, row.job_id));
   if (!job) return;
   const end = { outcome: 'failed', reason: '', exitCode: 1, startedAt: 1, endedAt: 2, elapsedSeconds: 1 } as const;
-  await inTransaction(db, (tx) => updateStatus(tx, job, { state: 'ended', ...end }, shownAs('FAILED')(job.id)));
+  await inTransaction(db, (tx) => updateStatus(tx, job, { state: 'ended', ...end }, publicColumns('FAILED')(job.id)));
 }

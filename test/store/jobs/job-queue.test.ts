@@ -9,9 +9,9 @@ import {
   listUnfinishedJobs,
 } from '../../../src/store/jobs/job-queue.ts';
 import { countUnfinishedJobs } from '../../../src/store/systems/systems.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
-import { planOf, watchStatements } from '../../support/statements.ts';
+import { explainStatement, recordStatements } from '../../support/statements.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
 describe('what the lifecycle looks for', () => {
   let books: TestDatabase;
@@ -33,10 +33,10 @@ describe('what the lifecycle looks for', () => {
   ];
   for (const [what, look] of looks) {
     test(`${what}: found by an index that holds only what has not ended`, async () => {
-      const { db, statements } = watchStatements(books.db);
+      const { db, statements } = recordStatements(books.db);
       await look(db);
       assert.equal(statements.length, 1);
-      const { text } = await planOf(books.db, statements[0] ?? '');
+      const { text } = await explainStatement(books.db, statements[0] ?? '');
       assert.match(text, /jobs_unfinished|jobs_to_cancel/);
       assert.doesNotMatch(text, /jobs_by_system|Seq Scan on jobs/);
     });

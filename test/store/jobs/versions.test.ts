@@ -14,7 +14,7 @@ import { reserve } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId, insertPeriod } from '../../../src/store/ledger/periods.ts';
 import { getQuotasVersion } from '../../../src/store/ledger/quotas.ts';
 import { advanceJob } from '../../../src/workers/advance-job.ts';
-import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
+import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
 let books: TestDatabase;
 before(async () => {
@@ -42,7 +42,7 @@ async function submit(jobId: string) {
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
   await inTransaction(db, async (tx) => {
-    const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+    const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     const note = { actor: '1', reason: 'test', at: 2 };
     await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note);
   });
@@ -95,7 +95,7 @@ describe('the version of the jobs of a user', () => {
       const command = { kind: 'line', line: 'true' } as const;
       const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
       const job = { jobId: 'V-2', owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
-      await insertJob(tx, job, shownAs('QUEUED'), {});
+      await insertJob(tx, job, publicColumns('QUEUED'), {});
       throw new Error('rolled back');
     });
     await assert.rejects(failing, /rolled back/);

@@ -15,7 +15,7 @@ import { freeSpace, reserve, settle } from '../../../src/store/ledger/ledger.ts'
 import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
-import { openTestDatabase, shownAs } from '../../support/database-settings.ts';
+import { openTestDatabase, publicColumns } from '../../support/test-database.ts';
 
 const users = ['1', '2', '3'] as const;
 const dayMs = 86_400_000;
@@ -44,7 +44,7 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, command, tool: null, entry: null };
     const job = { jobId, owner: user, project, request, units: 1, input: null, acceptedAt: now };
     await inTransaction(db, async (tx) => {
-      const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+      const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'storm', at: now };
       if (await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note)) throw new Crash();
       if (crash) throw new Crash();
@@ -61,7 +61,7 @@ function end(pick: number, timeSeconds: number, spaceBytes: number, voided: bool
     const outcome = voided ? 'lost' : 'failed';
     const facts = { outcome, reason: '', exitCode: null, startedAt: now, endedAt: now, elapsedSeconds: 1 } as const;
     await inTransaction(db, async (tx) => {
-      await updateStatus(tx, job, { state: 'ended', ...facts }, shownAs('FAILED')());
+      await updateStatus(tx, job, { state: 'ended', ...facts }, publicColumns('FAILED')());
       const used = { kind: voided ? 'voided' : 'settled', timeSeconds: voided ? 0 : timeSeconds, spaceBytes } as const;
       await settle(tx, job, { ...used, rule: outcome }, { actor: 'bursar', at: now });
       if (crash) throw new Crash();
@@ -75,7 +75,7 @@ function remove(pick: number): Act {
     if (job?.status.state !== 'ended') return;
     const next = { ...job.status, state: 'deleted' } as const;
     await inTransaction(db, async (tx) => {
-      if (!(await updateStatus(tx, job, next, shownAs('DELETED')()))) return;
+      if (!(await updateStatus(tx, job, next, publicColumns('DELETED')()))) return;
       await freeSpace(tx, job, { actor: job.owner, reason: 'deleted', at: now });
     });
   };

@@ -12,7 +12,7 @@ import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
-import { openTestDatabase, shownAs, type TestDatabase } from '../../support/database-settings.ts';
+import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
 let books: TestDatabase;
 beforeEach(async () => {
@@ -48,7 +48,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
         input: null,
         acceptedAt: 2,
       };
-      const { id } = await insertJob(tx, job, shownAs('QUEUED'), {});
+      const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'test', at: 2 };
       const lack = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
       if (lack !== null) throw new NotHeld();

@@ -4,7 +4,7 @@ import { sql } from 'kysely';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { endPeriod } from '../../../src/store/ledger/periods.ts';
 import { findQuotas, readQuotaRows } from '../../../src/store/ledger/quotas.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
 const members = 70_000;
 

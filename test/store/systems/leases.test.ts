@@ -9,7 +9,7 @@ import {
   renewLease,
   requireLease,
 } from '../../../src/store/systems/leases.ts';
-import { openTestDatabase, type TestDatabase } from '../../support/database-settings.ts';
+import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
 const long = 600_000;
 /** Over as soon as it is taken. */

@@ -6,7 +6,7 @@ import { validateConfig } from '../../src/config/validate.ts';
 import { enrolUser, syncProjects } from '../../src/services/identity/enrolment.ts';
 import { openDatabase as open } from '../../src/store/database/database.ts';
 import type { Db } from '../../src/store/database/handle.ts';
-import { databaseOf, dropDatabase, prepareDatabase } from './database.ts';
+import { databaseSettings, dropDatabase, prepareDatabase } from './database.ts';
 
 export interface TestDatabase {
   db: Db;
@@ -21,7 +21,7 @@ export async function openTestDatabase(members: string[], timeSeconds: number, s
   const projects = [{ name: 'proj', grant: { timeSeconds, spaceKb } }];
   const config = validateConfig({ data: folder, systems: { sys: { kind: 'batch', projects } } }, 'test');
   await prepareDatabase(folder);
-  const db = await open(databaseOf(folder), folder);
+  const db = await open(databaseSettings(folder), folder);
   await syncProjects(db, config, 1);
   for (const member of members) await enrolUser(db, member, 'user', 1);
   return {
@@ -37,6 +37,6 @@ export async function openTestDatabase(members: string[], timeSeconds: number, s
 }
 
 /** What callers would see of a job, for tests that are not about that. */
-export function shownAs(stage: string) {
+export function publicColumns(stage: string) {
   return (id = 0) => ({ json: `{"id":${id}}`, title: '', stage, isTerminal: false, isFailure: false });
 }
