@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import { adminService, type Command } from '../services/accounting/admin-service.ts';
+import { type AdminCommand, type AdminService, createAdminService } from '../services/accounting/admin-service.ts';
 import { type LedgerVerification, verifyLedger } from '../store/ledger/verify-ledger.ts';
 import { exitCodes } from './exit-codes.ts';
 import { withDatabase } from './with-database.ts';
@@ -14,7 +14,6 @@ interface AdminActionOptions {
   key?: string;
 }
 
-type AdminService = ReturnType<typeof adminService>;
 type Project = { hpc: string; project: string };
 
 /** Runs one administrative action and prints the result. Access to the data folder makes the caller an administrator. */
@@ -24,7 +23,7 @@ async function runAdminAction<Body extends object>(
   action: string,
   { reason, actor, key }: AdminActionOptions,
   body: Body,
-  run: (service: AdminService, project: Project, command: Command<Body & { reason: string }>) => Promise<unknown>,
+  run: (service: AdminService, project: Project, command: AdminCommand<Body & { reason: string }>) => Promise<unknown>,
 ): Promise<void> {
   const [hpc = '', project = '', ...rest] = projectPath.split('/');
   if (project === '' || rest.length > 0) {
@@ -41,7 +40,11 @@ async function runAdminAction<Body extends object>(
     body: { ...body, reason },
   };
   const result = await withDatabase(config, (db) =>
-    run(adminService(db, toHpcSystems(config), Date.now), { hpc, project }, command),
+    run(
+      createAdminService({ db, systems: toHpcSystems(config), now: Date.now, verifyLedger: () => verifyLedger(db) }),
+      { hpc, project },
+      command,
+    ),
   );
   process.stdout.write(`${JSON.stringify(result, null, 2)}\n`);
 }

@@ -1,89 +1,57 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
-import { publicStatement } from '../contract/ledger.ts';
 import { closeServer } from '../http/server/close-server.ts';
-import { buildServer, type ServerDeps } from '../http/server/server.ts';
+import { createServer } from '../http/server/server.ts';
 import type { Metrics } from '../metrics/registry.ts';
-import { requireAdmin } from '../services/accounting/admin-actions.ts';
-import { adminService } from '../services/accounting/admin-service.ts';
-import { publicQuote } from '../services/accounting/quote.ts';
-import { listQuotas, readQuota, requireAdminAndUser } from '../services/accounting/read-quotas.ts';
-import { readStatement } from '../services/accounting/statement.ts';
-import { readUsage } from '../services/accounting/usage.ts';
-import { createEventFeed } from '../services/events/event-feed.ts';
-import { createTopic } from '../services/events/publish.ts';
-import { followEvents, pollEvents, startingPoint } from '../services/events/read-events.ts';
-import { webhookService } from '../services/events/webhooks.ts';
-import { readOnce } from '../services/idempotency.ts';
+import { createAccountingService } from '../services/accounting/accounting-service.ts';
+import { createAdminService } from '../services/accounting/admin-service.ts';
+import { createEventFeed, type EventFeed } from '../services/events/event-feed.ts';
+import { createEventService } from '../services/events/event-service.ts';
+import { createWebhookService } from '../services/events/webhooks.ts';
+import { createAccessService } from '../services/identity/access.ts';
 import { authenticate } from '../services/identity/authenticate.ts';
 import { createOidcVerifier } from '../services/identity/oidc.ts';
-import { type FindToken, rememberTokens } from '../services/identity/token-cache.ts';
-import { findDestination } from '../services/jobs/destination.ts';
-import { endJob } from '../services/jobs/end-job.ts';
-import { fileService } from '../services/jobs/file-service.ts';
-import { createJobListCache } from '../services/jobs/job-list-cache.ts';
-import { createLogFeeds } from '../services/jobs/log-feed.ts';
-import { listJobs, readJob } from '../services/jobs/read-jobs.ts';
-import { submitJob } from '../services/jobs/submit-job.ts';
-import { submitOnce } from '../services/jobs/submit-once.ts';
-import { readTimeline } from '../services/jobs/timeline.ts';
+import { createFileService } from '../services/jobs/file-service.ts';
+import { createJobService } from '../services/jobs/job-service.ts';
 import { updateGauges } from '../services/systems/measure.ts';
-import { pauseSystem } from '../services/systems/pause-system.ts';
-import { readSystems } from '../services/systems/read-systems.ts';
-import type { Db } from '../store/database/handle.ts';
-import { findTokenByHash } from '../store/identity/tokens.ts';
+import { createSystemService } from '../services/systems/system-service.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
 
-const cancelPatienceMs = 10_000;
-const keptListsBytes = 16_000_000;
+/** How long a DELETE waits for the job to end before it answers 202. */
+const cancelTimeoutMs = 10_000;
 
-/** What answers callers; one that does not serve them only answers whether it is alive and how it does. */
-export async function startApi(
-  parts: Dependencies,
+/** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
+export async function createApi(
+  deps: Dependencies,
   servesCallers: boolean,
 ): Promise<{ app: FastifyInstance; stop(): Promise<void> }> {
-  const { config, db, announcements, metrics, now, log, version } = parts;
+  const { config, db, userTopic, metrics, now, log, version } = deps;
   const { events, limits, server } = config;
   const feed = createEventFeed({
     db,
-    announcements,
+    userTopic,
     checkMs: events.checkSeconds * 1000,
     listenersPerUser: events.listenersPerUser,
     log,
   });
-  const authentication = { db, findToken: tokensOf(parts), oidc: createOidcVerifier(config.auth.oidc), now };
-  const app = await buildServer({
+  const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
+  const app = await createServer({
     servesCallers,
     log,
     version,
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
+    heartbeatMs: events.heartbeatSeconds * 1000,
     limits: { ...limits, windowMs: limits.windowSeconds * 1000 },
+    commitVersion: db.backend.commitVersion,
+    services: createServices(deps, feed),
     authenticate: (authorization) => authenticate(authentication, authorization),
-    readiness: () => readiness(db),
+    findProblems: () => findProblems(deps),
     metrics: async () => {
       await updateGauges(db, metrics);
       return metrics.toPrometheusText();
     },
-    onAnswer: answerCounter(metrics),
-    booksVersion: db.backend.commitVersion,
-    heartbeatMs: events.heartbeatSeconds * 1000,
-    startingPoint: startingPoint.bind(null, { db, feed }),
-    followEvents: followEvents.bind(null, { db, feed }),
-    pollEvents: pollEvents.bind(null, { db, feed }),
-    ...jobDesk(parts),
-    ...accountDesk(parts),
-    ...systemDesk(parts),
-    ...adminService(db, parts.systems, now),
-    ...fileService({ ...parts, feeds: createLogFeeds(metrics) }),
-    ...webhookService({
-      db,
-      rules: config.webhooks,
-      resolve: parts.resolveEndpoint,
-      mostPerUser: config.webhooks.perUser,
-      now,
-      announce: announcements.publish,
-    }),
+    onResponse: createResponseCounter(metrics),
   });
   return {
     app,
@@ -94,106 +62,49 @@ export async function startApi(
   };
 }
 
-function answerCounter(metrics: Metrics): (method: string, status: number) => void {
-  const counters = new Map<string, Map<number, () => void>>();
-  return (method, status) => {
-    const ofMethod = counters.get(method) ?? new Map<number, () => void>();
-    counters.set(method, ofMethod);
-    const count =
-      ofMethod.get(status) ?? metrics.createCounter('bursar_http_requests_total', { method, status: String(status) });
-    ofMethod.set(status, count);
-    count();
+function createServices(deps: Dependencies, feed: EventFeed) {
+  const { config, db, systems, dataFolder, userTopic, systemTopic, metrics, now } = deps;
+  const common = {
+    ...deps,
+    defaultProject: (hpc: string) => config.systems[hpc]?.projects[0]?.name ?? '',
+    newUuid: randomUUID,
+    wakeDispatcher: systemTopic.publish,
+    cancelTimeoutMs,
   };
-}
-
-/** How tokens are found: on books that others share too, with a short memory. */
-function tokensOf({ db, books, now }: Dependencies): FindToken {
-  const find: FindToken = (hash) => findTokenByHash(db, hash);
-  if (books.pgNotify === undefined) return find;
-  const tokens = rememberTokens(find, now);
-  createTopic('token', books.pgNotify).subscribe((id) => tokens.forget(Number(id)));
-  return tokens.find;
-}
-
-/** A part of what the routes need. */
-type Services<Name extends keyof ServerDeps> = Pick<ServerDeps, Name>;
-
-function jobDesk(
-  parts: Dependencies,
-): Services<
-  'listJobs' | 'readJob' | 'readTimeline' | 'findDestination' | 'submitJob' | 'submitOnce' | 'endJob' | 'readOnce'
-> {
-  const { db, systems, announcements, work, now } = parts;
-  const lists = { db, systems, keptLists: createJobListCache(keptListsBytes) };
-  const submission = { ...parts, newUuid: randomUUID, wake: work.publish };
-  const endings = { ...parts, wake: work.publish, patienceMs: cancelPatienceMs };
   return {
-    listJobs: (owner, place, query, known) => listJobs(lists, owner, place, query, known),
-    readJob: (owner, place, jobId) => readJob(db, systems, owner, place, jobId),
-    readTimeline: (owner, place, jobId) => readTimeline(db, systems, owner, place, jobId),
-    findDestination: (actor, place) => findDestination(destinationsOf(parts), actor, place),
-    submitJob: async (actor, destination, request, body, claim) => {
-      const json = await submitJob(submission, actor, destination, request, body, claim);
-      announcements.publish(actor.userId);
-      return json;
-    },
-    submitOnce: (request, body, submit) => submitOnce(submission, request, body, submit),
-    endJob: async (actor, place, jobId) => {
-      const ended = await endJob(endings, actor, place, jobId);
-      announcements.publish(actor.userId);
-      return ended;
-    },
-    readOnce: (request, read) => readOnce(db, request, now(), read),
+    access: createAccessService(db),
+    jobs: createJobService(common),
+    files: createFileService(deps, metrics),
+    accounting: createAccountingService(common),
+    admin: createAdminService({
+      db,
+      systems,
+      now,
+      verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
+    }),
+    systems: createSystemService(common),
+    events: createEventService({ db, feed }),
+    webhooks: createWebhookService({
+      db,
+      rules: config.webhooks,
+      resolve: deps.resolveEndpoint,
+      maxPerUser: config.webhooks.perUser,
+      now,
+      publish: userTopic.publish,
+    }),
   };
 }
 
-function accountDesk({
-  config,
-  db,
-  systems,
-  dataFolder,
-  now,
-}: Dependencies): Services<
-  'listQuotas' | 'readQuota' | 'requireAdmin' | 'quote' | 'statement' | 'usage' | 'verifyLedger' | 'requireAdminAndUser'
-> {
-  return {
-    listQuotas: (userId, place, known) => listQuotas(db, systems, userId, place, now(), known),
-    readQuota: (userId, place, known) => readQuota(db, systems, userId, place, now(), known),
-    requireAdmin: requireAdmin,
-    quote: publicQuote,
-    statement: async (userId, place, { from = 0, to = now() + 1 }) =>
-      publicStatement(await readStatement(db, systems, userId, place, { from, to }, now())),
-    usage: (userId) => readUsage(db, userId),
-    verifyLedger: () => verifyLedgerInThread(config.database, dataFolder),
-    requireAdminAndUser: (actor, userId) => requireAdminAndUser(db, actor, userId),
-  };
+function createResponseCounter(metrics: Metrics): (method: string, status: number) => void {
+  return (method, status) => metrics.increment('bursar_http_requests_total', { method, status: String(status) });
 }
 
-function systemDesk(parts: Dependencies): Services<'readSystems' | 'pauseSystem' | 'resumeSystem'> {
-  const destinations = destinationsOf(parts);
-  const { now } = parts;
-  return {
-    readSystems: (hpc) => readSystems(destinations, hpc),
-    pauseSystem: (actor, hpc, reason, request) =>
-      pauseSystem(destinations, actor, hpc, { at: now(), reason }, reason, request),
-    resumeSystem: (actor, hpc, reason, request) => pauseSystem(destinations, actor, hpc, null, reason, request),
-  };
-}
-
-const destinationsOf = ({ config, db, systems, now }: Dependencies) => ({
-  db,
-  systems,
-  defaultProject: (hpc: string) => config.systems[hpc]?.projects[0]?.name ?? '',
-  now,
-});
-
-/** A system that is down keeps nobody from submitting to it: only the books must be there. */
-async function readiness(db: Db): Promise<string[]> {
-  const books = await db
-    .selectFrom('users')
-    .select('id')
-    .limit(1)
-    .execute()
-    .catch(() => null);
-  return books === null ? ['the database does not answer'] : [];
+/** Why this instance cannot serve. A system that is down is no reason: its jobs can still be submitted. */
+async function findProblems({ db }: Dependencies): Promise<string[]> {
+  try {
+    await db.selectFrom('users').select('id').limit(1).execute();
+    return [];
+  } catch {
+    return ['the database does not answer'];
+  }
 }

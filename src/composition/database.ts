@@ -12,36 +12,35 @@ import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { releaseAllLeases } from '../store/systems/leases.ts';
 import { maxTimerMs } from '../workers/loop.ts';
 
-/** `api` serves callers, `worker` looks after the systems, `all` does both. */
+/** `api` serves callers, `worker` runs the background work, `all` does both. */
 export type Role = 'all' | 'api' | 'worker';
 
-/** The books, and how they are shared with others. */
+/** The database of this instance, and how it is shared with other instances. */
 export interface InstanceDatabase {
   db: Db;
-  /** To the other Bursars on the same books; undefined when there can be none. */
+  /** Undefined on SQLite, which only one instance can use. */
   pgNotify: PgNotify | undefined;
-  /** How long the work of a Bursar that is gone waits for another one. */
+  /** How long the leases of an instance that was killed keep the others from its work. */
   leaseMs: number;
-  /** How old a file must be at the start before it is certain that nobody is working on it. */
+  /** At start, an older file of no known job is certainly not in use by another instance. */
   staleAtStartMs: number;
   close(): Promise<void>;
 }
 
-/** How old a file must be, while requests are served, before it is certain that nobody is working on it. */
+/** While requests are served, an older file of no known job is certainly not in use. */
 export const staleMs = msPerHour;
 
 export async function openInstanceDatabase(config: Config, role: Role): Promise<InstanceDatabase> {
-  const isShared = parseDatabaseUrl(config.database.url).kind === 'postgres';
-  if (isShared) return await openShared(config);
+  if (parseDatabaseUrl(config.database.url).kind === 'postgres') return await openShared(config);
   if (role === 'all') return await openExclusive(config);
   throw new BursarError(
     'invalid_argument',
-    `The role ${role} is for several Bursars on one PostgreSQL, and database.url names SQLite. Leave --role out, or ` +
-      'move to PostgreSQL: docs/scaling.md says how.',
+    `The role ${role} needs PostgreSQL, and database.url names SQLite. Leave out --role, or move to PostgreSQL as ` +
+      'docs/scaling.md describes.',
   );
 }
 
-/** Nobody else has what an earlier life had: there is no need to wait for anything. */
+/** No other instance can hold leases or keys of an earlier run, so they are released at once. */
 async function openExclusive(config: Config): Promise<InstanceDatabase> {
   const dataFolder = resolve(config.data);
   const unlock = lockDataFolder(dataFolder);
@@ -69,14 +68,14 @@ async function openShared(config: Config): Promise<InstanceDatabase> {
     await db.destroy();
     throw error;
   }
-  const line = openPgNotify(db, config.database);
+  const pgNotify = openPgNotify(db, config.database);
   return {
     db,
-    pgNotify: line,
+    pgNotify,
     leaseMs: config.database.leaseSeconds * 1000,
     staleAtStartMs: staleMs,
     async close() {
-      await line.close();
+      await pgNotify.close();
       await db.destroy();
     },
   };

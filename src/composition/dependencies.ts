@@ -13,15 +13,15 @@ import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import type { InstanceDatabase } from './database.ts';
 import { createSystem } from './systems.ts';
 
-/** What both halves of Bursar need: the one that serves callers, and the one that looks after the systems. */
+/** The dependencies that the API and the workers share. */
 export type Dependencies = ReturnType<typeof createDependencies>;
 
-export function createDependencies(config: Config, books: InstanceDatabase, version: string, log: Logger) {
+export function createDependencies(config: Config, database: InstanceDatabase, version: string, log: Logger) {
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const metrics = createMetrics(families);
   const systems = toHpcSystems(config);
-  const sites = [...systems.values()].flatMap((system) => {
+  const systemParts = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     if (settings === undefined) return [];
     const parts = createSystem(system.name, settings, dataFolder, metrics);
@@ -29,21 +29,22 @@ export function createDependencies(config: Config, books: InstanceDatabase, vers
   });
   return {
     config,
-    books,
-    db: books.db,
+    database,
+    db: database.db,
     dataFolder,
     version,
     spool: createSpool(join(dataFolder, 'spool')),
     zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio },
     maxBodyBytes: config.submissions.maxBodyKb * bytesPerKb,
     systems,
-    sites,
-    workspacesOf: new Map(sites.map(({ system, workspaces }) => [system.name, workspaces])),
-    /** What is new for users, and what is to do on systems. */
-    announcements: createTopic('user', books.pgNotify),
-    work: createTopic('system', books.pgNotify),
+    systemParts,
+    workspacesOf: new Map(systemParts.map(({ system, workspaces }) => [system.name, workspaces])),
+    /** Published when there is something new for a user. */
+    userTopic: createTopic('user', database.pgNotify),
+    /** Published when there is work for the workers of a system. */
+    systemTopic: createTopic('system', database.pgNotify),
     resolveEndpoint: createEndpointResolver(config.webhooks),
-    /** Names this process in leases. */
+    /** Identifies this process in leases. */
     holder: `${hostname()}/${process.pid}/${randomUUID()}`,
     metrics,
     now: Date.now,

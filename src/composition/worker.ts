@@ -10,20 +10,20 @@ import { staleMs } from './database.ts';
 import type { Dependencies } from './dependencies.ts';
 
 /** Starts all background work: dispatching and watching jobs, accounting periods, webhook deliveries, file retention. */
-export async function startWorker(parts: Dependencies): Promise<{ stop(): Promise<void> }> {
-  const { books, db, spool, zipLimits, sites, announcements, work, holder, metrics, now, log } = parts;
-  const common = { db, spool, zipLimits, staleMs, metrics, publish: announcements.publish, now, log };
-  const leaseDeps = { db, holder, leaseMs: books.leaseMs, log };
+export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise<void> }> {
+  const { database, db, spool, zipLimits, systemParts, userTopic, systemTopic, holder, metrics, now, log } = deps;
+  const common = { db, spool, zipLimits, staleMs, metrics, publish: userTopic.publish, now, log };
+  const leaseDeps = { db, holder, leaseMs: database.leaseMs, log };
 
   const systemWorkers = await startSystemWorkers(
-    sites.map((site) => ({ ...common, ...site })),
+    systemParts.map((parts) => ({ ...common, ...parts })),
     leaseDeps,
   );
-  work.subscribe(systemWorkers.wake);
-  const periodWorker = holdLease(leaseDeps, 'calendar', async (lease) => startPeriodWorker(periodDeps(parts, lease)));
-  const retentionWorker = holdLease(leaseDeps, 'tidying', async () => startRetentionWorker(retentionDeps(parts)));
-  const webhookWorker = startWebhookWorker(webhookDeps(parts));
-  announcements.subscribe(() => webhookWorker.wake());
+  systemTopic.subscribe(systemWorkers.wake);
+  const periodWorker = holdLease(leaseDeps, 'calendar', async (lease) => startPeriodWorker(periodDeps(deps, lease)));
+  const retentionWorker = holdLease(leaseDeps, 'tidying', async () => startRetentionWorker(retentionDeps(deps)));
+  const webhookWorker = startWebhookWorker(webhookDeps(deps));
+  userTopic.subscribe(() => webhookWorker.wake());
 
   return {
     async stop() {
@@ -45,23 +45,23 @@ function periodDeps({ config, db, now, log }: Dependencies, lease: HeldLease): P
   };
 }
 
-function retentionDeps(parts: Dependencies): RetentionWorkerDeps {
-  const { config, db, announcements, now, log } = parts;
+function retentionDeps(deps: Dependencies): RetentionWorkerDeps {
+  const { config, db, userTopic, now, log } = deps;
   const note = (jobId: string) => ({ actor: 'bursar', reason: `retention period of the files of ${jobId} is over` });
   return {
     db,
     retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
     noticeDays: config.retention.noticeDays,
     intervalMs: config.retention.everySeconds * 1000,
-    deleteJob: (job) => deleteFiles(parts, job, note(job.jobId)),
-    publish: announcements.publish,
+    deleteJob: (job) => deleteFiles(deps, job, note(job.jobId)),
+    publish: userTopic.publish,
     now,
     log,
   };
 }
 
-function webhookDeps(parts: Dependencies): WebhookWorkerDeps {
-  const { config, db, version, announcements, resolveEndpoint: resolve, holder, metrics, now, log } = parts;
+function webhookDeps(deps: Dependencies): WebhookWorkerDeps {
+  const { config, db, version, userTopic, resolveEndpoint: resolve, holder, metrics, now, log } = deps;
   const { events, webhooks } = config;
   const timeoutMs = Math.ceil(webhooks.timeoutSeconds * 1000);
   return {
@@ -73,7 +73,7 @@ function webhookDeps(parts: Dependencies): WebhookWorkerDeps {
     pollMs: events.checkSeconds * 1000,
     retrySeconds: webhooks.retrySeconds,
     disableAfterMs: webhooks.disableAfterHours * msPerHour,
-    publish: announcements.publish,
+    publish: userTopic.publish,
     metrics,
     now,
     log,

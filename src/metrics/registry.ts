@@ -2,8 +2,6 @@
 export interface Metrics {
   /** Increases a counter. */
   increment(name: string, labels?: Labels, by?: number): void;
-  /** Returns a function that increases one counter by 1, without looking up name and labels each time. */
-  createCounter(name: string, labels: Labels): () => void;
   setGauge(name: string, labels: Labels, value: number): void;
   /** All metrics in the Prometheus text format. */
   toPrometheusText(): string;
@@ -40,12 +38,6 @@ export function createMetrics(families: Readonly<Record<string, Family>>): Metri
   return {
     increment(name, labels = {}, by = 1) {
       findOrCreateSample(name, labels).value += by;
-    },
-    createCounter(name, labels) {
-      const sample = findOrCreateSample(name, labels);
-      return () => {
-        sample.value += 1;
-      };
     },
     setGauge(name, labels, value) {
       findOrCreateSample(name, labels).value = value;

@@ -66,15 +66,12 @@ export async function storedResponse<T>(db: Db, request: IdempotentRequest | nul
 
 /** The right to carry a request out that takes longer than a transaction. Who is killed loses it after a minute. */
 export interface KeyClaim {
-  /** To be called while the request goes on, as often as one likes. */
-  keep(): void;
-  /**
-   * Stores the answer, inside the transaction of what the request does. Throws when the claim has been lost, so that
-   * nothing is done twice.
-   */
-  answer(tx: Tx, response: string, bodySha256: string): Promise<void>;
-  /** For a request that came to nothing. */
-  free(): Promise<void>;
+  /** Call it while the request is in progress, as often as you like. */
+  extend(): void;
+  /** Stores the response in the transaction of the request. Throws if the claim was lost, so that nothing is done twice. */
+  complete(tx: Tx, response: string, bodySha256: string): Promise<void>;
+  /** Frees the key after a request that failed. */
+  release(): Promise<void>;
 }
 
 /** A claim on a key, or what was answered before. */
@@ -89,16 +86,16 @@ export async function claimKey(
     return { earlier: await earlierAnswer(db, request) };
   }
   const claim: KeyClaim = {
-    keep() {
+    extend() {
       if (now() - keptAt < claimMs / 4) return;
       keptAt = now();
-      // When it fails the claim may be lost, and then `answer` says so.
+      // If this fails the claim may be lost. Then `complete` throws.
       extendKey(db, holder, keptAt + claimMs).catch(() => undefined);
     },
-    async answer(tx, response, bodySha256) {
+    async complete(tx, response, bodySha256) {
       if (!(await storeResponse(tx, holder, { response, bodySha256, at: now() }))) throw inUse();
     },
-    free: () => releaseKey(db, holder),
+    release: () => releaseKey(db, holder),
   };
   return { claim };
 }

@@ -1,10 +1,10 @@
-/** JSON to be sent: as one text, with the record number that the next page comes after; or, when it is long, in pieces. */
-export type JsonBody = { json: string; next?: number } | { pieces: AsyncIterable<string> };
+/** JSON to send: one text, with the id after which the next page starts; or, for a long list, chunks. */
+export type JsonBody = { json: string; next?: number } | { chunks: AsyncIterable<string> };
 
-/** What has a version, as one look found it; null in place of the answer when the version is the one that was known. */
+/** A response whose version is known before its body is built. A client that has this version needs no body. */
 export interface VersionedJson {
   version: string;
-  answer: JsonBody | null;
-  /** Until when it is so unless somebody writes to the books, in epoch milliseconds; for ever if left out. */
-  goodUntil?: number;
+  body(): Promise<JsonBody>;
+  /** Until when it stays right if nobody commits a change, in epoch milliseconds. Left out: for ever. */
+  validUntil?: number;
 }

@@ -1,28 +1,31 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Actor, Caller } from '../../services/identity/actor.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
 
-const actors = new WeakMap<FastifyRequest, Actor>();
-
-/** A hook that turns the bearer token into the caller, or ends the request. It runs before any body is read. */
-export function requireActor(
+/** Adds a hook that turns the bearer token into the caller, or rejects the request before its body is read. */
+export function requireToken(
+  app: FastifyInstance,
   authenticate: (authorization: string | undefined) => Promise<Caller>,
   limits: Pick<RateLimits, 'caller' | 'anonymous'>,
-  introduce: (request: FastifyRequest, caller: Caller) => void,
-) {
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+): void {
+  app.addHook('onRequest', async (request: FastifyRequest, reply: FastifyReply) => {
     const caller = await authenticate(request.headers.authorization).catch((error) => {
       limits.anonymous(request, reply);
       throw error;
     });
     limits.caller(reply, caller);
-    actors.set(request, caller);
-    introduce(request, caller);
-  };
+    request.caller = caller;
+  });
 }
 
 export function actorOf(request: FastifyRequest): Actor {
-  const actor = actors.get(request);
-  if (actor === undefined) throw new Error('this route does not require a token');
-  return actor;
+  if (request.caller === null) throw new Error('this route does not require a token');
+  return request.caller;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Null on routes that need no token. */
+    caller: Caller | null;
+  }
 }

@@ -13,11 +13,17 @@ export const requiredKeyHeader = {
   'idempotency-key': Type.Optional(Type.String({ description: `Required. ${description}` })),
 };
 
-/** The request, with what it says, as something to be done once; null when its caller has sent no key. */
-export function idempotentRequest(request: FastifyRequest, content: () => unknown): IdempotentRequest | null {
-  const key = idempotencyKey(request);
+/** For the service: the key, the target and the body of a request that must run once; null without a key. */
+export function idempotentRequest(request: FastifyRequest): IdempotentRequest | null {
+  const { key, target } = keyAndTarget(request) ?? {};
   if (key === undefined) return null;
-  return { userId: actorOf(request).userId, key, content: [requestTarget(request), content()] };
+  return { userId: actorOf(request).userId, key, content: [target, request.body ?? null] };
+}
+
+/** The Idempotency-Key with the method and path that it was sent to; null without a key. */
+export function keyAndTarget(request: FastifyRequest): { key: string; target: string } | null {
+  const key = idempotencyKey(request);
+  return key === undefined ? null : { key, target: requestTarget(request) };
 }
 
 export function idempotencyKey(request: FastifyRequest): string | undefined {

@@ -1,34 +1,17 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
-import type { QuoteSchema, StatementSchema, UsageSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { JobRequest } from '../../domain/jobs/job.ts';
-import type { IdempotentRequest } from '../../services/idempotency.ts';
-import type { Actor } from '../../services/identity/actor.ts';
-import type { Destination } from '../../services/jobs/destination.ts';
-import type { PathScope } from '../../services/scope.ts';
+import type { AccountingService } from '../../services/accounting/accounting-service.ts';
+import type { AccessService } from '../../services/identity/access.ts';
 import { actorOf } from '../request/authentication.ts';
-import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
-import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import { keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
+import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { parseTime, timeExample } from '../request/parse-time.ts';
 import { hpcParam, pathScope, projectParams, projectPath } from '../request/path-params.ts';
-import { payloadContent, readPayload, submissionSchema } from '../request/submission.ts';
+import { submissionHeaders, submissionSchema } from '../request/submission.ts';
 import { formatQuery, sendCsv, wantsCsv } from '../response/csv-or-json.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
-
-export interface AccountingServices extends OwnerScopeServices {
-  findDestination(actor: Actor, place: PathScope): Promise<Destination>;
-  quote(destination: Destination, request: JobRequest): Static<typeof QuoteSchema>;
-  /** The answer that was given before under the key, if there is one. */
-  readOnce<T>(request: IdempotentRequest | null, read: () => Promise<T>): Promise<T>;
-  statement(
-    userId: string,
-    place: Required<PathScope>,
-    range: { from?: number; to?: number },
-  ): Promise<Static<typeof StatementSchema>>;
-  usage(userId: string | undefined): Promise<Static<typeof UsageSchema>[]>;
-}
 
 const movementColumns = [
   'resource',
@@ -45,33 +28,32 @@ const movementColumns = [
 ];
 const usageColumns = ['user', 'project_hpc', 'project_name', 'month', 'jobs', 'time_seconds'];
 
-/** What things cost, where they went, and how fast they go. */
-export function accountingRoutes(app: FastifyInstance, services: AccountingServices): void {
-  quotePaths(app, services);
-  const statements = ownerScopes('quotas', services);
-  for (const whose of [statements.own, statements.ofUser]) statementPath(app, services, whose);
-  const usage = ownerScopes('usage', services);
-  for (const whose of [usage.own, usage.ofUser, usage.everybody]) usagePath(app, services, whose);
+/** Quotes, statements and usage. */
+export function accountingRoutes(app: FastifyInstance, accounting: AccountingService, access: AccessService): void {
+  quoteRoutes(app, accounting);
+  const quotas = ownerScopes('quotas', access);
+  for (const scope of [quotas.own, quotas.ofUser]) statementRoute(app, accounting, scope);
+  const usage = ownerScopes('usage', access);
+  for (const scope of [usage.own, usage.ofUser, usage.everybody]) usageRoute(app, accounting, scope);
 }
 
-function quotePaths(app: FastifyInstance, services: AccountingServices): void {
+function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void {
   const quote = (params: object) => ({
     schema: {
-      ...describe('quotas', 'What a job would cost, and whether it would be accepted', { 200: Type.Ref('Quote') }),
-      description: 'The same Payload as for a submission. Nothing is held by asking.',
+      ...describe('quotas', 'The cost of a job, and whether it would be accepted', { 200: Type.Ref('Quote') }),
+      description: 'Takes the same Payload as a submission. Asking holds nothing.',
       headers: Type.Object({ payload: submissionSchema.headers.properties.payload, ...keyHeader }),
       params: Type.Object({ ...params }),
     },
+    // The service checks the headers and gives better messages than a schema.
     validatorCompiler: () => () => true,
-    handler: async (request: FastifyRequest) => {
-      return await services.readOnce(
-        idempotentRequest(request, () => payloadContent(request)),
-        async () => {
-          const destination = await services.findDestination(actorOf(request), pathScope(request));
-          return services.quote(destination, readPayload(request, destination.system));
-        },
-      );
-    },
+    handler: (request: FastifyRequest) =>
+      accounting.quote({
+        actor: actorOf(request),
+        scope: pathScope(request),
+        headers: submissionHeaders(request),
+        idempotency: keyAndTarget(request),
+      }),
   });
   resource(app, '/quotes/:hpc/', { POST: quote(hpcParam) });
   resource(app, '/quotes/:hpc/:project_name/', { POST: quote(projectParams) });
@@ -83,21 +65,21 @@ const RangeQuery = Type.Object({
   ...formatQuery,
 });
 
-function statementPath(app: FastifyInstance, services: AccountingServices, whose: OwnerScope): void {
-  resource(app, `${whose.prefix}:hpc/:project_name/statement/`, {
+function statementRoute(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
+  resource(app, `${scope.prefix}:hpc/:project_name/statement/`, {
     GET: {
       schema: {
-        ...describe(whose.tag, whose.describe('statement: every movement of time and space'), {
+        ...describe(scope.tag, scope.describe('statement: every movement of time and space'), {
           200: Type.Ref('Statement'),
         }),
-        params: Type.Object({ ...whose.params, ...projectParams }),
+        params: Type.Object({ ...scope.params, ...projectParams }),
         querystring: RangeQuery,
       },
       handler: async (request, reply) => {
-        const userId = (await whose.ownerOf(request)) ?? '';
+        const userId = (await scope.ownerOf(request)) ?? '';
         const { from, to } = request.query as Static<typeof RangeQuery>;
-        const range = { ...moment('from', from), ...moment('to', to) };
-        const statement = await services.statement(userId, projectPath(request), range);
+        const range = { ...readTime('from', from), ...readTime('to', to) };
+        const statement = await accounting.statement(userId, projectPath(request), range);
         if (!wantsCsv(request)) return statement;
         const rows = (['time', 'space'] as const).flatMap((name) =>
           statement[name].movements.map((movement) => ({ ...movement, resource: name, unit: statement[name].unit })),
@@ -108,25 +90,25 @@ function statementPath(app: FastifyInstance, services: AccountingServices, whose
   });
 }
 
-function usagePath(app: FastifyInstance, services: AccountingServices, whose: OwnerScope): void {
-  resource(app, whose.prefix, {
+function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
+  resource(app, scope.prefix, {
     GET: {
       schema: {
-        ...describe(whose.tag === 'usage' ? 'quotas' : whose.tag, whose.describe('usage by project and month'), {
+        ...describe(scope.tag === 'usage' ? 'quotas' : scope.tag, scope.describe('usage by project and month'), {
           200: Type.Array(Type.Ref('Usage')),
         }),
-        params: Type.Object({ ...whose.params }),
+        params: Type.Object({ ...scope.params }),
         querystring: Type.Object(formatQuery),
       },
       handler: async (request, reply) => {
-        const usage = await services.usage(await whose.ownerOf(request));
+        const usage = await accounting.usage(await scope.ownerOf(request));
         return wantsCsv(request) ? sendCsv(reply, usage, usageColumns) : usage;
       },
     },
   });
 }
 
-function moment(name: 'from' | 'to', text: string | undefined) {
+function readTime(name: 'from' | 'to', text: string | undefined) {
   if (text === undefined) return {};
   const at = parseTime(text);
   if (at === undefined) throw new BursarError('bad_request', `"${name}" is not a time. Write it as ${timeExample}.`);

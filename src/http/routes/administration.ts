@@ -1,23 +1,18 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Type, { type Static, type TObject } from 'typebox';
 import {
-  type AuditSchema,
   CapGrantBody,
   MemberBody,
-  type MemberSchema,
   PeriodBody,
-  type PeriodSchema,
   PoolGrantBody,
   ProjectBody,
-  type ProjectSchema,
   ReasonBody,
   RefundBody,
   TransferBody,
-  type UserSchema,
 } from '../../contract/administration.ts';
-import type { AccountSchema, LedgerVerificationSchema } from '../../contract/ledger.ts';
 import { BursarError } from '../../domain/errors.ts';
-import type { Actor } from '../../services/identity/actor.ts';
+import type { AdminCommand, AdminService } from '../../services/accounting/admin-service.ts';
+import type { AccessService } from '../../services/identity/access.ts';
 import type { PathScope } from '../../services/scope.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotencyKey, requestTarget, requiredKeyHeader } from '../request/idempotency-key.ts';
@@ -25,59 +20,20 @@ import { hpcParam, pathScope, projectParams, projectPath } from '../request/path
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
-/** One request of an administrator, with the key that makes its repetition harmless. */
-export interface Command<Body> {
-  actor: Actor;
-  key: string;
-  /** Names the request for the key: method and path. */
-  target: string;
-  body: Body;
-}
-
-type Accounts = Promise<Static<typeof AccountSchema>[]>;
-
-export interface AdministrationServices {
-  requireAdmin(actor: Actor): void;
-  grantPool(place: Required<PathScope>, command: Command<Static<typeof PoolGrantBody>>): Accounts;
-  grantCap(place: Required<PathScope>, user: string, command: Command<Static<typeof CapGrantBody>>): Accounts;
-  transfer(place: Required<PathScope>, command: Command<Static<typeof TransferBody>>): Accounts;
-  refund(place: Required<PathScope>, command: Command<Static<typeof RefundBody>>): Accounts;
-  openPeriod(
-    place: Required<PathScope>,
-    command: Command<Static<typeof PeriodBody>>,
-  ): Promise<Static<typeof PeriodSchema>>;
-  listProjects(place: PathScope): Promise<Static<typeof ProjectSchema>[]>;
-  createProject(hpc: string, command: Command<Static<typeof ProjectBody>>): Promise<Static<typeof ProjectSchema>>;
-  closeProject(
-    place: Required<PathScope>,
-    command: Command<Static<typeof ReasonBody>>,
-  ): Promise<Static<typeof ProjectSchema>>;
-  listMembers(place: Required<PathScope>): Promise<Static<typeof MemberSchema>[]>;
-  setMember(
-    actor: Actor,
-    place: Required<PathScope>,
-    user: string,
-    body: Static<typeof MemberBody>,
-  ): Promise<Static<typeof MemberSchema>>;
-  listUsers(): Promise<Static<typeof UserSchema>[]>;
-  listAudit(limit: number, before: number | undefined): Promise<Static<typeof AuditSchema>[]>;
-  verifyLedger(): Promise<Static<typeof LedgerVerificationSchema>>;
-}
-
 const tag = 'administration';
 const userParam = { user_id: Type.String({ description: 'The user, in digits.' }) };
 const userOf = (request: FastifyRequest) => (request.params as { user_id: string }).user_id;
 
 /** Everything that administrators do beside reading: grants, projects, members, the audit trail, the proof. */
-export function administrationRoutes(app: FastifyInstance, services: AdministrationServices): void {
-  app.addHook('onRequest', async (request) => services.requireAdmin(actorOf(request)));
-  grantRoutes(app, services);
-  projectRoutes(app, services);
+export function administrationRoutes(app: FastifyInstance, admin: AdminService, access: AccessService): void {
+  app.addHook('onRequest', async (request) => access.requireAdmin(actorOf(request)));
+  grantRoutes(app, admin);
+  projectRoutes(app, admin);
 
   resource(app, '/admin/users/', {
     GET: {
       schema: describe(tag, 'All users with their roles', { 200: Type.Array(Type.Ref('User')) }),
-      handler: () => services.listUsers(),
+      handler: () => admin.listUsers(),
     },
   });
   const AuditQuery = Type.Object({
@@ -92,24 +48,24 @@ export function administrationRoutes(app: FastifyInstance, services: Administrat
       },
       handler: (request) => {
         const { limit, before } = request.query as Static<typeof AuditQuery>;
-        return services.listAudit(limit, before);
+        return admin.listAudit(limit, before);
       },
     },
   });
   resource(app, '/admin/ledger/proof/', {
     GET: {
       schema: describe(tag, 'Whether the books balance, recomputed from the entries', { 200: Type.Ref('LedgerProof') }),
-      handler: () => services.verifyLedger(),
+      handler: () => admin.verifyLedger(),
     },
   });
 }
 
-function grantRoutes(app: FastifyInstance, services: AdministrationServices): void {
+function grantRoutes(app: FastifyInstance, admin: AdminService): void {
   const prefix = '/admin/grants/:hpc/:project_name/';
   const post = <Body extends TObject>(
     summary: string,
     body: Body,
-    act: (place: Required<PathScope>, command: Command<Static<Body>>, request: FastifyRequest) => Promise<unknown>,
+    act: (place: Required<PathScope>, command: AdminCommand<Static<Body>>, request: FastifyRequest) => Promise<unknown>,
     more: { params?: object; answer?: string } = {},
   ) => ({
     POST: {
@@ -122,19 +78,19 @@ function grantRoutes(app: FastifyInstance, services: AdministrationServices): vo
         body,
       },
       handler: async (request: FastifyRequest, reply: { code(status: number): unknown }) => {
-        const answer = await act(projectPath(request), commandOf<Static<Body>>(request), request);
+        const answer = await act(projectPath(request), toCommand<Static<Body>>(request), request);
         reply.code(201);
         return answer;
       },
     },
   });
-  resource(app, prefix, post('Grow or shrink the reserve of a project', PoolGrantBody, services.grantPool));
-  resource(app, `${prefix}transfers/`, post('Move a grant between members', TransferBody, services.transfer));
-  resource(app, `${prefix}refunds/`, post('Give charged time back', RefundBody, services.refund));
+  resource(app, prefix, post('Grow or shrink the reserve of a project', PoolGrantBody, admin.grantPool));
+  resource(app, `${prefix}transfers/`, post('Move a grant between members', TransferBody, admin.transfer));
+  resource(app, `${prefix}refunds/`, post('Give charged time back', RefundBody, admin.refund));
   resource(
     app,
     `${prefix}periods/`,
-    post('Grant time from a moment to another', PeriodBody, services.openPeriod, { answer: 'Period' }),
+    post('Grant time from a moment to another', PeriodBody, admin.openPeriod, { answer: 'Period' }),
   );
   resource(
     app,
@@ -142,19 +98,19 @@ function grantRoutes(app: FastifyInstance, services: AdministrationServices): vo
     post(
       "Grow or shrink a member's quota",
       CapGrantBody,
-      (place, command, request) => services.grantCap(place, userOf(request), command),
+      (place, command, request) => admin.grantCap(place, userOf(request), command),
       { params: userParam },
     ),
   );
 }
 
-function projectRoutes(app: FastifyInstance, services: AdministrationServices): void {
+function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   const list = (params: object) => ({
     schema: {
       ...describe(tag, 'Projects', { 200: Type.Array(Type.Ref('Project')) }),
       params: Type.Object({ ...params }),
     },
-    handler: (request: FastifyRequest) => services.listProjects(pathScope(request)),
+    handler: (request: FastifyRequest) => admin.listProjects(pathScope(request)),
   });
   resource(app, '/admin/projects/', { GET: list({}) });
   resource(app, '/admin/projects/:hpc/', {
@@ -168,7 +124,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
       },
       handler: async (request, reply) => {
         const { hpc = '' } = pathScope(request);
-        const project = await services.createProject(hpc, commandOf(request));
+        const project = await admin.createProject(hpc, toCommand(request));
         return reply.code(201).send(project);
       },
     },
@@ -181,7 +137,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
         headers: Type.Object(requiredKeyHeader),
         body: ReasonBody,
       },
-      handler: (request) => services.closeProject(projectPath(request), commandOf(request)),
+      handler: (request) => admin.closeProject(projectPath(request), toCommand(request)),
     },
   });
   resource(app, '/admin/projects/:hpc/:project_name/members/', {
@@ -190,7 +146,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
         ...describe(tag, 'The members of a project', { 200: Type.Array(Type.Ref('Member')) }),
         params: Type.Object(projectParams),
       },
-      handler: (request) => services.listMembers(projectPath(request)),
+      handler: (request) => admin.listMembers(projectPath(request)),
     },
   });
   resource(app, '/admin/projects/:hpc/:project_name/members/:user_id/', {
@@ -201,7 +157,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
         body: MemberBody,
       },
       handler: (request) =>
-        services.setMember(
+        admin.setMember(
           actorOf(request),
           projectPath(request),
           userOf(request),
@@ -211,7 +167,7 @@ function projectRoutes(app: FastifyInstance, services: AdministrationServices): 
   });
 }
 
-function commandOf<Body>(request: FastifyRequest): Command<Body> {
+function toCommand<Body>(request: FastifyRequest): AdminCommand<Body> {
   const key = idempotencyKey(request);
   if (key === undefined) {
     throw new BursarError(

@@ -1,31 +1,21 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
-import type { EventPosition, PollRequest, TellableEvent } from '../../services/events/read-events.ts';
+import type { EventService } from '../../services/events/event-service.ts';
+import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';
+import type { AccessService } from '../../services/identity/access.ts';
 import type { Actor } from '../../services/identity/actor.ts';
 import { actorOf } from '../request/authentication.ts';
-import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
 import { describe, sendJson } from '../server/openapi.ts';
 import { resource } from './resource.ts';
 
-export interface EventServices extends OwnerScopeServices {
+export interface EventRouteOptions {
   heartbeatMs: number;
+  /** Rejects if the token is no longer valid. */
   authenticate(authorization: string | undefined): Promise<Actor>;
-  startingPoint(userId: string, position: EventPosition): Promise<number>;
-  followEvents(
-    userId: string,
-    after: number,
-    over: AbortSignal,
-    mayStillRead: () => Promise<unknown>,
-  ): AsyncIterable<TellableEvent>;
-  pollEvents(
-    userId: string,
-    request: PollRequest,
-    over: AbortSignal,
-    mayStillRead: () => Promise<unknown>,
-  ): Promise<string>;
 }
 
 const EventQuery = Type.Object({
@@ -58,36 +48,47 @@ const answer = {
 };
 
 /** What happens to a user's jobs and quotas, as it happens. */
-export function eventRoutes(app: FastifyInstance, services: EventServices): void {
+export function eventRoutes(
+  app: FastifyInstance,
+  events: EventService,
+  access: AccessService,
+  options: EventRouteOptions,
+): void {
   const closing = closingSignal(app);
-  const { own, ofUser } = ownerScopes('events', services);
-  for (const whose of [own, ofUser]) eventPath(app, services, whose, closing);
+  const { own, ofUser } = ownerScopes('events', access);
+  for (const scope of [own, ofUser]) eventRoute(app, events, scope, options, closing);
 }
 
-function eventPath(app: FastifyInstance, services: EventServices, whose: OwnerScope, closing: AbortSignal): void {
-  const about = describe(whose.tag, whose.describe('events, as they happen'), {});
-  resource(app, whose.prefix, {
+function eventRoute(
+  app: FastifyInstance,
+  events: EventService,
+  scope: OwnerScope,
+  options: EventRouteOptions,
+  closing: AbortSignal,
+): void {
+  const about = describe(scope.tag, scope.describe('events, as they happen'), {});
+  resource(app, scope.prefix, {
     GET: {
       schema: {
         ...about,
         description,
         response: { 200: answer, ...about.response },
-        params: Type.Object({ ...whose.params }),
+        params: Type.Object({ ...scope.params }),
         querystring: EventQuery,
         headers: EventHeaders,
       },
       handler: async (request, reply) => {
-        const userId = (await whose.ownerOf(request)) ?? '';
-        const after = await services.startingPoint(userId, positionOf(request));
-        const mayStillRead = stillAllowed(services, request);
+        const userId = (await scope.ownerOf(request)) ?? '';
+        const after = await events.startingPoint(userId, positionOf(request));
+        const checkAccess = accessCheck(options, request);
         if (!wantsStream(request)) {
           const { limit = 100, wait = 0 } = request.query as Static<typeof EventQuery>;
-          const asked = { after, limit, waitMs: Math.ceil(wait * 1000) };
-          const json = await services.pollEvents(userId, asked, requestSignal(reply, closing), mayStillRead);
+          const pollRequest = { after, limit, waitMs: Math.ceil(wait * 1000) };
+          const json = await events.poll(userId, pollRequest, requestSignal(reply, closing), checkAccess);
           return sendJson(reply.header('cache-control', 'no-store'), 200, json);
         }
-        return stream(reply, closing, services.heartbeatMs, (over) =>
-          services.followEvents(userId, after, over, mayStillRead),
+        return stream(reply, closing, options.heartbeatMs, (signal) =>
+          events.follow(userId, after, signal, checkAccess),
         );
       },
     },
@@ -98,13 +99,13 @@ function stream(
   reply: FastifyReply,
   closing: AbortSignal,
   heartbeatMs: number,
-  follow: (over: AbortSignal) => AsyncIterable<TellableEvent>,
+  follow: (signal: AbortSignal) => AsyncIterable<StreamedEvent>,
 ): FastifyReply {
-  async function* frames(over: AbortSignal): AsyncGenerator<ServerSentEvent> {
+  async function* frames(signal: AbortSignal): AsyncGenerator<ServerSentEvent> {
     try {
-      for await (const { id, type, json } of follow(over)) yield { id: String(id), event: type, data: json };
+      for await (const { id, type, json } of follow(signal)) yield { id: String(id), event: type, data: json };
     } catch (error) {
-      // What the client may not have any more, such as a token that was revoked: it is told why when it comes again.
+      // The token was revoked, for example. The client gets the reason when it connects again.
       if (!(error instanceof BursarError)) throw error;
     }
   }
@@ -133,11 +134,12 @@ function positionOf(request: FastifyRequest): EventPosition {
   );
 }
 
-function stillAllowed({ authenticate }: EventServices, request: FastifyRequest) {
+/** Rejects if the token no longer belongs to the same user with the same rights. */
+function accessCheck({ authenticate }: EventRouteOptions, request: FastifyRequest) {
   const { userId, admin } = actorOf(request);
   return async () => {
     const now = await authenticate(request.headers.authorization);
     if (now.userId !== userId || (admin && !now.admin))
-      throw new BursarError('token_invalid', 'This token is not what it was.');
+      throw new BursarError('token_invalid', 'The rights of this token have changed. Connect again.');
   };
 }

@@ -2,8 +2,10 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import { publicFile } from '../../contract/file.ts';
-import type { FileQuestion, ListedFile, OpenFile } from '../../services/jobs/read-files.ts';
-import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import type { AccessService } from '../../services/identity/access.ts';
+import type { FileService } from '../../services/jobs/file-service.ts';
+import type { FileQuestion, ListedFile } from '../../services/jobs/read-files.ts';
+import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectPath } from '../request/path-params.ts';
 import { jsonArray } from '../response/json-array.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
@@ -11,12 +13,6 @@ import { sendEmpty } from '../response/send-nothing.ts';
 import { requestSignal } from '../server/abort-signals.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
-
-export interface FileServices extends OwnerScopeServices {
-  listFiles(question: FileQuestion): Promise<AsyncIterable<ListedFile>>;
-  openFile(question: FileQuestion): Promise<OpenFile>;
-  archiveFiles(question: FileQuestion): Promise<Readable>;
-}
 
 const FileList = Type.Array(Type.Ref('File'), { description: 'By path, as long as there are not very many.' });
 const FolderQuery = Type.Object({
@@ -30,16 +26,16 @@ const bytes = (description: string) => ({
 const whole = bytes('The file; of a folder the list.');
 
 /** What a job has in its working directory: the list, single files, and all as a zip. */
-export function fileRoutes(app: FastifyInstance, services: FileServices): void {
-  const { own, ofUser, everybody } = ownerScopes('files', services);
-  for (const whose of [own, ofUser, everybody]) filePaths(app, services, whose);
+export function fileRoutes(app: FastifyInstance, files: FileService, access: AccessService): void {
+  const { own, ofUser, everybody } = ownerScopes('files', access);
+  for (const scope of [own, ofUser, everybody]) readRoutes(app, files, scope);
 }
 
-function filePaths(app: FastifyInstance, services: FileServices, whose: OwnerScope): void {
-  const { tag } = whose;
-  const params = { ...whose.params, ...jobParams };
+function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope): void {
+  const { tag } = scope;
+  const params = { ...scope.params, ...jobParams };
   const questionOf = async (request: FastifyRequest, reply: FastifyReply): Promise<FileQuestion> => ({
-    owner: await whose.ownerOf(request),
+    owner: await scope.ownerOf(request),
     place: projectPath(request),
     jobId: jobIdOf(request),
     path: (request.params as { '*'?: string })['*'] ?? '',
@@ -49,19 +45,19 @@ function filePaths(app: FastifyInstance, services: FileServices, whose: OwnerSco
   const folder = async (request: FastifyRequest, reply: FastifyReply) => {
     const question = await questionOf(request, reply);
     const { archive } = request.query as { archive?: 'zip' };
-    if (archive === undefined) return sendList(reply, await services.listFiles(question));
-    return sendArchive(reply, question, () => services.archiveFiles(question));
+    if (archive === undefined) return sendList(reply, await files.list(question));
+    return sendArchive(reply, question, () => files.archive(question));
   };
   const file = async (request: FastifyRequest, reply: FastifyReply) => {
     const question = await questionOf(request, reply);
-    return await sendFile(reply, question.path, await services.openFile(question));
+    return await sendFile(reply, question.path, await files.open(question));
   };
 
-  const list = `${whose.prefix}:hpc/:project_name/:job_id/`;
+  const list = `${scope.prefix}:hpc/:project_name/:job_id/`;
   resource(app, list, {
     GET: {
       schema: {
-        ...describe(tag, whose.describe('files: those of one job'), { 200: FileList }),
+        ...describe(tag, scope.describe('files: those of one job'), { 200: FileList }),
         description: 'With `archive=zip` all of them as a zip. Links and special files are left out.',
         params: Type.Object(params),
         querystring: FolderQuery,
@@ -69,7 +65,7 @@ function filePaths(app: FastifyInstance, services: FileServices, whose: OwnerSco
       handler: folder,
     },
   });
-  const { response, ...head } = describe(tag, whose.describe('files: one of them'), {});
+  const { response, ...head } = describe(tag, scope.describe('files: one of them'), {});
   resource(app, `${list}*`, {
     GET: {
       schema: {

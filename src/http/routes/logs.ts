@@ -2,8 +2,9 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
-import type { Log, LogQuestion } from '../../services/jobs/read-log.ts';
-import { type OwnerScope, type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import type { AccessService } from '../../services/identity/access.ts';
+import type { FileService } from '../../services/jobs/file-service.ts';
+import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectPath } from '../request/path-params.ts';
 import { logEvents } from '../response/log-events.ts';
 import { sendEmpty } from '../response/send-nothing.ts';
@@ -11,11 +12,6 @@ import { sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
-
-export interface LogServices extends OwnerScopeServices {
-  authenticate(authorization: string | undefined): Promise<unknown>;
-  openLog(question: LogQuestion): Promise<Log>;
-}
 
 const LogQuery = Type.Object({
   stream: Type.Enum(['stdout', 'stderr'], { default: 'stdout' }),
@@ -27,23 +23,37 @@ const LogQuery = Type.Object({
 const keepAliveMs = 30_000;
 
 /** What a job prints: read, or followed while it runs. */
-export function logRoutes(app: FastifyInstance, services: LogServices): void {
+/** Rejects if the token is no longer valid. */
+type Authenticate = (authorization: string | undefined) => Promise<unknown>;
+
+export function logRoutes(
+  app: FastifyInstance,
+  files: FileService,
+  access: AccessService,
+  authenticate: Authenticate,
+): void {
   const closing = closingSignal(app);
-  const { own, ofUser, everybody } = ownerScopes('jobs', services);
-  for (const whose of [own, ofUser, everybody]) logPath(app, services, whose, closing);
+  const { own, ofUser, everybody } = ownerScopes('jobs', access);
+  for (const scope of [own, ofUser, everybody]) logRoute(app, files, scope, authenticate, closing);
 }
 
-function logPath(app: FastifyInstance, services: LogServices, whose: OwnerScope, closing: AbortSignal): void {
-  const { response, ...head } = describe(whose.tag, whose.describe('jobs: what one of them prints'), {});
+function logRoute(
+  app: FastifyInstance,
+  files: FileService,
+  scope: OwnerScope,
+  authenticate: Authenticate,
+  closing: AbortSignal,
+): void {
+  const { response, ...head } = describe(scope.tag, scope.describe('jobs: what one of them prints'), {});
   const text = { schema: Type.String() };
-  resource(app, `${whose.prefix}:hpc/:project_name/:job_id/log/`, {
+  resource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
     GET: {
       schema: {
         ...head,
         description:
           'Text, or server-sent events with `Accept: text/event-stream`: the data of each is JSON with `offset` and ' +
           '`text`, its id the offset to resume from; `end` comes when the job has ended and everything was sent.',
-        params: Type.Object({ ...whose.params, ...jobParams }),
+        params: Type.Object({ ...scope.params, ...jobParams }),
         querystring: LogQuery,
         headers: Type.Object({
           'last-event-id': Type.Optional(
@@ -60,11 +70,11 @@ function logPath(app: FastifyInstance, services: LogServices, whose: OwnerScope,
         const { stream, offset, follow } = request.query as Static<typeof LogQuery>;
         const over = requestSignal(reply, closing);
         const question = { place: projectPath(request), jobId: jobIdOf(request), stream, signal: over };
-        const log = await services.openLog({ owner: await whose.ownerOf(request), ...question });
+        const log = await files.openLog({ owner: await scope.ownerOf(request), ...question });
         const resumed = request.headers['last-event-id'];
         const from = resumed === undefined ? offset : Number(resumed);
         if (from > log.size && follow === '0') throw beyond(from, log.size);
-        const mayStillRead = () => services.authenticate(request.headers.authorization);
+        const mayStillRead = () => authenticate(request.headers.authorization);
         const pieces = () => (follow === '1' ? checked(log.follow(from), mayStillRead) : log.read(from));
         if (!wantsEvents(request)) return sendText(reply, pieces);
         // To a browser that comes back this says: do not come again.

@@ -10,7 +10,7 @@ const Alive = Type.Object({ status: Type.Literal('ok') });
 /** For whoever keeps the service running. They need no token, and tell nothing about anybody. */
 export function probeRoutes(
   app: FastifyInstance,
-  readiness: () => Promise<string[]>,
+  findProblems: () => Promise<string[]>,
   metrics: () => Promise<string>,
   limits: Pick<RateLimits, 'anonymous'>,
 ): void {
@@ -32,8 +32,8 @@ export function probeRoutes(
     GET: {
       schema: { ...describe('operation', 'Whether requests can be served', { 200: Alive }), security: [] },
       handler: async () => {
-        const troubles = await readiness();
-        if (troubles.length > 0) throw new BursarError('unavailable', `Not ready: ${troubles.join('; ')}.`);
+        const problems = await findProblems();
+        if (problems.length > 0) throw new BursarError('unavailable', `Not ready: ${problems.join('; ')}.`);
         return { status: 'ok' };
       },
     },

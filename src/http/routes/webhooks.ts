@@ -1,40 +1,14 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
-import {
-  type DeliverySchema,
-  WebhookBody,
-  WebhookChangeBody,
-  type WebhookSchema,
-  type WebhookWithSecretSchema,
-} from '../../contract/webhook.ts';
-import type { IdempotentRequest } from '../../services/idempotency.ts';
-import type { Actor } from '../../services/identity/actor.ts';
+import { WebhookBody, WebhookChangeBody } from '../../contract/webhook.ts';
+import type { WebhookService } from '../../services/events/webhooks.ts';
+import type { AccessService } from '../../services/identity/access.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
-import { type OwnerScopeServices, ownerScopes } from '../request/owner-scope.ts';
+import { ownerScopes } from '../request/owner-scope.ts';
 import { describe } from '../server/openapi.ts';
 import { resource } from './resource.ts';
-
-type Webhook = Static<typeof WebhookSchema>;
-type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
-type Delivery = Static<typeof DeliverySchema>;
-/** The request under its key; null where its caller has sent none. */
-type Once = IdempotentRequest | null;
-
-export interface WebhookServices extends OwnerScopeServices {
-  listWebhooks(userId: string | undefined): Promise<Webhook[]>;
-  readWebhook(userId: string, id: number): Promise<Webhook>;
-  createWebhook(userId: string, body: Static<typeof WebhookBody>, once: Once): Promise<WebhookWithSecret>;
-  changeWebhook(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook>;
-  deleteWebhook(userId: string, id: number): Promise<Webhook>;
-  rotateSecret(userId: string, id: number, once: Once): Promise<WebhookWithSecret>;
-  testWebhook(userId: string, id: number, once: Once): Promise<Delivery>;
-  listDeliveries(userId: string, id: number, limit: number, before: number | undefined): Promise<Delivery[]>;
-  readDelivery(userId: string, id: number, delivery: number): Promise<Delivery>;
-  sendAgain(userId: string, id: number, delivery: number, once: Once): Promise<Delivery>;
-  disableWebhook(actor: Actor, userId: string, id: number, reason: string, once: Once): Promise<Webhook>;
-}
 
 const tag = 'webhooks';
 const webhookParams = { webhook_id: Type.String({ description: 'The number of the webhook.' }) };
@@ -42,7 +16,6 @@ const deliveryParams = { ...webhookParams, delivery_id: Type.String({ descriptio
 const Params = Type.Object(webhookParams);
 const KeyHeader = Type.Object(keyHeader);
 
-const onceOf = (request: FastifyRequest) => idempotentRequest(request, () => request.body ?? null);
 const userOf = (request: FastifyRequest) => actorOf(request).userId;
 /** NaN, which nothing has for a number, where the path has something else. */
 const numberIn = (request: FastifyRequest, name: 'webhook_id' | 'delivery_id') => {
@@ -53,11 +26,11 @@ const webhookIn = (request: FastifyRequest) => numberIn(request, 'webhook_id');
 const deliveryIn = (request: FastifyRequest) => numberIn(request, 'delivery_id');
 
 /** Addresses that users want their events to be sent to. */
-export function webhookRoutes(app: FastifyInstance, services: WebhookServices): void {
+export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   resource(app, '/webhooks/', {
     GET: {
       schema: describe(tag, 'Your webhooks', { 200: Type.Array(Type.Ref('Webhook')) }),
-      handler: (request) => services.listWebhooks(userOf(request)),
+      handler: (request) => webhooks.list(userOf(request)),
     },
     POST: {
       schema: {
@@ -68,7 +41,7 @@ export function webhookRoutes(app: FastifyInstance, services: WebhookServices): 
       },
       handler: async (request, reply) => {
         const body = request.body as Static<typeof WebhookBody>;
-        const webhook = await services.createWebhook(userOf(request), body, onceOf(request));
+        const webhook = await webhooks.create(userOf(request), body, idempotentRequest(request));
         return reply.code(201).send(webhook);
       },
     },
@@ -76,7 +49,7 @@ export function webhookRoutes(app: FastifyInstance, services: WebhookServices): 
   resource(app, '/webhooks/:webhook_id/', {
     GET: {
       schema: { ...describe(tag, 'One webhook', { 200: Type.Ref('Webhook') }), params: Params },
-      handler: (request) => services.readWebhook(userOf(request), webhookIn(request)),
+      handler: (request) => webhooks.read(userOf(request), webhookIn(request)),
     },
     PATCH: {
       schema: {
@@ -85,11 +58,11 @@ export function webhookRoutes(app: FastifyInstance, services: WebhookServices): 
         body: WebhookChangeBody,
       },
       handler: (request) =>
-        services.changeWebhook(userOf(request), webhookIn(request), request.body as Static<typeof WebhookChangeBody>),
+        webhooks.update(userOf(request), webhookIn(request), request.body as Static<typeof WebhookChangeBody>),
     },
     DELETE: {
       schema: { ...describe(tag, 'Delete a webhook', { 200: Type.Ref('Webhook') }), params: Params },
-      handler: (request) => services.deleteWebhook(userOf(request), webhookIn(request)),
+      handler: (request) => webhooks.delete(userOf(request), webhookIn(request)),
     },
   });
   resource(app, '/webhooks/:webhook_id/secret/', {
@@ -100,17 +73,17 @@ export function webhookRoutes(app: FastifyInstance, services: WebhookServices): 
         params: Params,
         headers: KeyHeader,
       },
-      handler: (request) => services.rotateSecret(userOf(request), webhookIn(request), onceOf(request)),
+      handler: (request) => webhooks.rotateSecret(userOf(request), webhookIn(request), idempotentRequest(request)),
     },
   });
   resource(app, '/webhooks/:webhook_id/test/', {
     POST: {
       schema: { ...describe(tag, 'Send a test', { 202: Type.Ref('Delivery') }), params: Params, headers: KeyHeader },
       handler: async (request, reply) =>
-        reply.code(202).send(await services.testWebhook(userOf(request), webhookIn(request), onceOf(request))),
+        reply.code(202).send(await webhooks.test(userOf(request), webhookIn(request), idempotentRequest(request))),
     },
   });
-  deliveryRoutes(app, services);
+  deliveryRoutes(app, webhooks);
 }
 
 const DeliveryQuery = Type.Object({
@@ -118,7 +91,7 @@ const DeliveryQuery = Type.Object({
   before: Type.Optional(Type.Integer({ description: 'Only deliveries with a smaller id: the next page.' })),
 });
 
-function deliveryRoutes(app: FastifyInstance, services: WebhookServices): void {
+function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   const prefix = '/webhooks/:webhook_id/deliveries/';
   resource(app, prefix, {
     GET: {
@@ -129,7 +102,7 @@ function deliveryRoutes(app: FastifyInstance, services: WebhookServices): void {
       },
       handler: (request) => {
         const { limit, before } = request.query as Static<typeof DeliveryQuery>;
-        return services.listDeliveries(userOf(request), webhookIn(request), limit, before);
+        return webhooks.listDeliveries(userOf(request), webhookIn(request), limit, before);
       },
     },
   });
@@ -139,7 +112,7 @@ function deliveryRoutes(app: FastifyInstance, services: WebhookServices): void {
         ...describe(tag, 'What became of a delivery', { 200: Type.Ref('Delivery') }),
         params: Type.Object(deliveryParams),
       },
-      handler: (request) => services.readDelivery(userOf(request), webhookIn(request), deliveryIn(request)),
+      handler: (request) => webhooks.readDelivery(userOf(request), webhookIn(request), deliveryIn(request)),
     },
   });
   resource(app, `${prefix}:delivery_id/send/`, {
@@ -151,23 +124,23 @@ function deliveryRoutes(app: FastifyInstance, services: WebhookServices): void {
       },
       handler: async (request, reply) => {
         const ids = [webhookIn(request), deliveryIn(request)] as const;
-        return reply.code(202).send(await services.sendAgain(userOf(request), ...ids, onceOf(request)));
+        return reply.code(202).send(await webhooks.redeliver(userOf(request), ...ids, idempotentRequest(request)));
       },
     },
   });
 }
 
 /** Administrators see everybody's, and can stop one. */
-export function webhookOversightRoutes(app: FastifyInstance, services: WebhookServices): void {
-  const { ofUser, everybody } = ownerScopes('webhooks', services);
-  for (const whose of [ofUser, everybody]) {
-    resource(app, whose.prefix, {
+export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookService, access: AccessService): void {
+  const { ofUser, everybody } = ownerScopes('webhooks', access);
+  for (const scope of [ofUser, everybody]) {
+    resource(app, scope.prefix, {
       GET: {
         schema: {
-          ...describe(whose.tag, whose.describe('webhooks'), { 200: Type.Array(Type.Ref('Webhook')) }),
-          params: Type.Object({ ...whose.params }),
+          ...describe(scope.tag, scope.describe('webhooks'), { 200: Type.Array(Type.Ref('Webhook')) }),
+          params: Type.Object({ ...scope.params }),
         },
-        handler: async (request) => services.listWebhooks(await whose.ownerOf(request)),
+        handler: async (request) => webhooks.list(await scope.ownerOf(request)),
       },
     });
   }
@@ -182,7 +155,7 @@ export function webhookOversightRoutes(app: FastifyInstance, services: WebhookSe
       handler: async (request) => {
         const userId = (await ofUser.ownerOf(request)) ?? '';
         const { reason } = request.body as Static<typeof ReasonBody>;
-        return await services.disableWebhook(actorOf(request), userId, webhookIn(request), reason, onceOf(request));
+        return await webhooks.disable(actorOf(request), userId, webhookIn(request), reason, idempotentRequest(request));
       },
     },
   });

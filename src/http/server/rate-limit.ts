@@ -1,6 +1,6 @@
-/** So many requests within a window; what was not used of it comes back evenly. */
+/** Allows `quota` requests within a window. The quota refills evenly. */
 export interface RatePolicy {
-  /** As callers are told. */
+  /** Shown to callers. */
   name: string;
   quota: number;
   windowMs: number;
@@ -8,19 +8,19 @@ export interface RatePolicy {
 
 export interface RateLimitState {
   allowed: boolean;
-  /** The moment at which the whole quota is there again: all that need be kept of a caller. */
+  /** When the whole quota is available again. Nothing else needs to be stored for a caller. */
   fullAt: number;
   remaining: number;
-  /** Until one more request is allowed; 0 while one is. */
+  /** Until one more request is allowed; 0 if one is allowed now. */
   waitMs: number;
 }
 
-/** What one more request does to a quota that is whole again at `fullAt`. One that is refused costs nothing. */
+/** Counts one request against a quota that is full again at `fullAt`. A refused request costs nothing. */
 export function consume({ quota, windowMs }: RatePolicy, fullAt: number, now: number): RateLimitState {
   const costMs = windowMs / quota;
-  const spentMs = Math.max(0, fullAt - now);
-  const allowed = spentMs + costMs <= windowMs;
-  const afterMs = allowed ? spentMs + costMs : spentMs;
+  const usedMs = Math.max(0, fullAt - now);
+  const allowed = usedMs + costMs <= windowMs;
+  const afterMs = allowed ? usedMs + costMs : usedMs;
   const remaining = Math.floor((windowMs - afterMs) / costMs + 1e-9);
   return { allowed, fullAt: now + afterMs, remaining, waitMs: Math.max(0, afterMs + costMs - windowMs) };
 }

@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
 import { BursarError } from '../../domain/errors.ts';
 import type { Caller } from '../../services/identity/actor.ts';
 import { consume, type RateLimitState, type RatePolicy } from './rate-limit.ts';
@@ -11,145 +12,119 @@ export interface RateLimitSettings {
   uploads: number;
 }
 
+type TokenOwner = Pick<Caller, 'userId' | 'tokenHash'>;
+
 /**
- * Limits that keep one caller's loop from starving the others. Each instance counts for itself, in memory: they are
- * a guard, not an account. Every method throws `too_many_requests` when there is no more.
+ * Keeps the loop of one caller from starving the others. Each instance counts for itself, in memory. `caller`,
+ * `anonymous` and `upload` throw `too_many_requests` when a limit is reached.
  */
 export interface RateLimits {
-  /** A request with a valid token: against the limits of its user and of the token. */
-  caller(reply: FastifyReply, caller: Pick<Caller, 'userId' | 'tokenHash'>): void;
-  /** The same, answering with what the header `RateLimit` tells of it; null, and nothing spent, when there is no more. */
-  spend(caller: Pick<Caller, 'userId' | 'tokenHash'>): string | null;
-  /** A request without one: against the limit of the address that it comes from. Probes have one of their own. */
+  /** Counts a request with a valid token against the limits of its user and of its token. */
+  caller(reply: FastifyReply, caller: TokenOwner): void;
+  /** Counts like `caller`, but returns the value of the RateLimit header. Undefined, and nothing counted, at a limit. */
+  countCaller(caller: TokenOwner): string | undefined;
+  /** Counts a request without a valid token against the limit of its address. Probes have a limit of their own. */
   anonymous(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
-  /** A submission that begins to arrive; to be called back when it is over. */
+  /** Counts a submission that starts to arrive. Call the result when it has ended. */
   upload(userId: string): () => void;
 }
 
-interface Spendable {
+/** A policy and the key of the caller that it counts. */
+interface Counter {
   policy: RatePolicy;
   key: string;
 }
+
+/** The counter that refuses the request, or else the one with the least left. */
+interface Decision {
+  policy: RatePolicy;
+  state: RateLimitState;
+  /** The value of the RateLimit header. */
+  header: string;
+}
+
+/** Beyond this many callers at a time, the least recent one starts anew. */
+const maxCallers = 50_000;
 
 export function createRateLimits(settings: RateLimitSettings, now: () => number): RateLimits {
   const { windowMs, uploads } = settings;
   const user = { name: 'user', quota: settings.userRequests, windowMs };
   const token = { name: 'token', quota: settings.tokenRequests, windowMs };
   const address = { name: 'address', quota: settings.addressRequests, windowMs };
-  const callerPolicies = [user, token].map(policyText).join(', ');
-  const addressPolicy = policyText(address);
-  const quotas = createQuotas(now);
-  const arriving = new Map<string, number>();
+  const callerPolicies = `${formatPolicy(user)}, ${formatPolicy(token)}`;
+  const addressPolicies = formatPolicy(address);
+  /** When each caller has its whole quota again. */
+  const fullAt = new LRUCache<string, number>({ max: maxCallers });
+  const uploadsInProgress = new Map<string, number>();
 
-  /** What one more request does to the quotas that it counts for, and what it is told of them. */
-  function look(spendings: readonly Spendable[]) {
+  /** Counts the request in all counters, or in none if one of them refuses it. */
+  function count(counters: readonly Counter[]): Decision {
     const at = now();
-    const states = spendings.map(({ policy, key }) => quotas.look(policy, key, at));
-    const tightest = tightestOf(states);
-    const [policy, state] = [spendings[tightest]?.policy, states[tightest]];
-    if (policy === undefined || state === undefined) throw new Error('a request counts for something');
+    const states = counters.map(({ policy, key }) => ({
+      policy,
+      key,
+      state: consume(policy, fullAt.get(key) ?? 0, at),
+    }));
+    const refused = states.find(({ state }) => !state.allowed);
+    if (refused === undefined) for (const { key, state } of states) fullAt.set(key, state.fullAt);
+    const { policy, state } =
+      refused ?? states.reduce((least, next) => (next.state.remaining < least.state.remaining ? next : least));
     const resetSeconds = Math.ceil((state.fullAt - at) / 1000);
-    return { spendings, states, policy, state, told: `"${policy.name}";r=${state.remaining};t=${resetSeconds}` };
+    return { policy, state, header: `"${policy.name}";r=${state.remaining};t=${resetSeconds}` };
   }
 
-  function keep({ spendings, states }: ReturnType<typeof look>): void {
-    for (let index = 0; index < states.length; index++)
-      quotas.keep(spendings[index]?.key ?? '', states[index]?.fullAt ?? 0);
+  function countOrThrow(reply: FastifyReply, policies: string, counters: readonly Counter[]): void {
+    const { policy, state, header } = count(counters);
+    reply.header('ratelimit-policy', policies).header('ratelimit', header);
+    if (!state.allowed) throw tooManyRequests(policy, state);
   }
 
-  function charge(reply: FastifyReply, policies: string, found: ReturnType<typeof look>): void {
-    reply.header('ratelimit-policy', policies).header('ratelimit', found.told);
-    if (!found.state.allowed) throw tooMany(found.policy, found.state);
-    keep(found);
-  }
-
-  const ofCallers = new WeakMap<object, readonly Spendable[]>();
-  function lookAtCaller(caller: Pick<Caller, 'userId' | 'tokenHash'>) {
-    const spendings = ofCallers.get(caller) ?? [
-      { policy: user, key: `user ${caller.userId}` },
-      { policy: token, key: `token ${caller.tokenHash}` },
-    ];
-    ofCallers.set(caller, spendings);
-    return look(spendings);
-  }
+  const callerCounters = ({ userId, tokenHash }: TokenOwner) => [
+    { policy: user, key: `user ${userId}` },
+    { policy: token, key: `token ${tokenHash}` },
+  ];
 
   return {
-    caller(reply, caller) {
-      charge(reply, callerPolicies, lookAtCaller(caller));
+    caller: (reply, caller) => countOrThrow(reply, callerPolicies, callerCounters(caller)),
+    countCaller(caller) {
+      const { state, header } = count(callerCounters(caller));
+      return state.allowed ? header : undefined;
     },
-    spend(caller) {
-      const found = lookAtCaller(caller);
-      if (!found.state.allowed) return null;
-      keep(found);
-      return found.told;
-    },
-    anonymous(request, reply, kind = 'address') {
-      charge(reply, addressPolicy, look([{ policy: address, key: `${kind} ${request.ip}` }]));
-    },
+    anonymous: (request, reply, kind = 'address') =>
+      countOrThrow(reply, addressPolicies, [{ policy: address, key: `${kind} ${request.ip}` }]),
     upload(userId) {
-      const count = arriving.get(userId) ?? 0;
-      if (count >= uploads) {
+      const inProgress = uploadsInProgress.get(userId) ?? 0;
+      if (inProgress >= uploads) {
         throw new BursarError(
           'too_many_requests',
-          `${count} submissions of yours are arriving, which is the most at a time. Wait until one of them is over.`,
+          `You are sending ${inProgress} submissions at the same time, which is the limit. Wait until one has arrived.`,
           { transient: true, retryAfterSeconds: 1 },
         );
       }
-      arriving.set(userId, count + 1);
+      uploadsInProgress.set(userId, inProgress + 1);
       return () => {
-        const left = (arriving.get(userId) ?? 1) - 1;
-        if (left === 0) arriving.delete(userId);
-        else arriving.set(userId, left);
+        const rest = (uploadsInProgress.get(userId) ?? 1) - 1;
+        if (rest === 0) uploadsInProgress.delete(userId);
+        else uploadsInProgress.set(userId, rest);
       };
     },
   };
 }
 
-const mostKept = 50_000;
-
-/** What has been spent, by caller. Whoever has their whole quota back need not be remembered, so memory is bounded. */
-function createQuotas(now: () => number) {
-  const fullAt = new Map<string, number>();
-
-  function makeRoom(): void {
-    for (const [key, at] of fullAt) if (at <= now()) fullAt.delete(key);
-    // More callers at once than are counted: those who were counted first start anew.
-    for (const key of fullAt.keys()) {
-      if (fullAt.size < mostKept) break;
-      fullAt.delete(key);
-    }
-  }
-
-  return {
-    look: (policy: RatePolicy, key: string, at: number): RateLimitState => consume(policy, fullAt.get(key) ?? 0, at),
-    keep(key: string, at: number): void {
-      if (fullAt.size >= mostKept && !fullAt.has(key)) makeRoom();
-      fullAt.set(key, at);
-    },
-  };
-}
-
-/** Which of them has least left, or is the first that refuses. */
-function tightestOf(states: readonly RateLimitState[]): number {
-  let tightest = 0;
-  for (let index = 0; index < states.length; index++) {
-    if (states[index]?.allowed === false) return index;
-    if ((states[index]?.remaining ?? 0) < (states[tightest]?.remaining ?? 0)) tightest = index;
-  }
-  return tightest;
-}
-
-function policyText({ name, quota, windowMs }: RatePolicy): string {
+function formatPolicy({ name, quota, windowMs }: RatePolicy): string {
   return `"${name}";q=${quota};w=${Math.ceil(windowMs / 1000)}`;
 }
 
-function tooMany({ name, quota, windowMs }: RatePolicy, { waitMs }: RateLimitState): BursarError {
-  const whose = { user: 'of one user', token: 'with one token', address: 'without a valid token from one address' }[
-    name
-  ];
+const policyDescriptions: Record<string, string> = {
+  user: 'of one user',
+  token: 'with one token',
+  address: 'without a valid token from one address',
+};
+
+function tooManyRequests({ name, quota, windowMs }: RatePolicy, { waitMs }: RateLimitState): BursarError {
   return new BursarError(
     'too_many_requests',
-    `That is more than ${quota} requests ${whose} within ${windowMs / 1000} s. Wait for as long as Retry-After says.`,
+    `The limit is ${quota} requests ${policyDescriptions[name]} within ${windowMs / 1000} s. Wait as long as Retry-After says.`,
     { transient: true, retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)) },
   );
 }

@@ -7,131 +7,140 @@ import fastify, {
   LogController,
 } from 'fastify';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
+import type { AccountingService } from '../../services/accounting/accounting-service.ts';
+import type { AdminService } from '../../services/accounting/admin-service.ts';
+import type { EventService } from '../../services/events/event-service.ts';
+import type { WebhookService } from '../../services/events/webhooks.ts';
+import type { AccessService } from '../../services/identity/access.ts';
 import type { Caller } from '../../services/identity/actor.ts';
-import { requireActor } from '../request/authentication.ts';
+import type { FileService } from '../../services/jobs/file-service.ts';
+import type { JobService } from '../../services/jobs/job-service.ts';
+import type { SystemService } from '../../services/systems/system-service.ts';
+import { requireToken } from '../request/authentication.ts';
 import { drain } from '../request/drain-body.ts';
 import { toProblem } from '../response/problem.ts';
-import { createResponseCache } from '../response/response-cache.ts';
-import { type AccountingServices, accountingRoutes } from '../routes/accounting.ts';
-import { type AdministrationServices, administrationRoutes } from '../routes/administration.ts';
-import { type EventServices, eventRoutes } from '../routes/events.ts';
-import { type FileServices, fileRoutes } from '../routes/files.ts';
-import { type JobServices, jobRoutes } from '../routes/jobs.ts';
-import { type LogServices, logRoutes } from '../routes/logs.ts';
+import { accountingRoutes } from '../routes/accounting.ts';
+import { administrationRoutes } from '../routes/administration.ts';
+import { eventRoutes } from '../routes/events.ts';
+import { fileRoutes } from '../routes/files.ts';
+import { jobRoutes } from '../routes/jobs.ts';
+import { logRoutes } from '../routes/logs.ts';
 import { probeRoutes } from '../routes/probes.ts';
-import { type QuotaServices, quotaRoutes } from '../routes/quotas.ts';
-import { pauseRoutes, type SystemServices, systemRoutes } from '../routes/systems.ts';
-import { type TimelineServices, timelineRoutes } from '../routes/timeline.ts';
-import { type WebhookServices, webhookOversightRoutes, webhookRoutes } from '../routes/webhooks.ts';
-import { type AccessLogEntry, accessLog } from './access-log.ts';
+import { quotaRoutes } from '../routes/quotas.ts';
+import { pauseRoutes, systemRoutes } from '../routes/systems.ts';
+import { adminWebhookRoutes, webhookRoutes } from '../routes/webhooks.ts';
+import { type AccessLogEntry, createAccessLog } from './access-log.ts';
 import { prepareToClose } from './close-server.ts';
 import { connectionErrors } from './connection-errors.ts';
 import { lazyValidators } from './lazy-validators.ts';
 import { registerOpenApi, sendJson } from './openapi.ts';
-import { createRateLimits, type RateLimitSettings } from './rate-limits.ts';
-import { createRepeatedReads } from './repeated-reads.ts';
+import { createRateLimits, type RateLimitSettings, type RateLimits } from './rate-limits.ts';
+import { createResponseCache } from './response-cache.ts';
 
-export interface ServerDeps
-  extends JobServices,
-    QuotaServices,
-    AccountingServices,
-    AdministrationServices,
-    SystemServices,
-    FileServices,
-    LogServices,
-    EventServices,
-    TimelineServices,
-    WebhookServices {
-  /** False for one that only answers whether it is alive and how it does. */
+export interface Services {
+  access: AccessService;
+  jobs: JobService;
+  files: FileService;
+  accounting: AccountingService;
+  admin: AdminService;
+  systems: SystemService;
+  events: EventService;
+  webhooks: WebhookService;
+}
+
+export interface ServerDeps {
+  /** False for a server that has only probes and metrics. */
   servesCallers: boolean;
   log: FastifyBaseLogger;
   version: string;
   requestTimeoutMs: number;
+  /** Between two heartbeats of an event stream. */
+  heartbeatMs: number;
   limits: RateLimitSettings;
+  /** Changes with every commit to the database. Undefined if the database cannot tell. */
+  commitVersion: (() => unknown) | undefined;
+  services: Services;
   authenticate(authorization: string | undefined): Promise<Caller>;
-  /** Another value after every commit to the books; undefined where nobody can tell. */
-  booksVersion: (() => unknown) | undefined;
-  /** The text for whoever collects metrics. */
+  /** Metrics in the text format of Prometheus. */
   metrics(): Promise<string>;
-  /** Told of every answer. */
-  onAnswer(method: string, status: number): void;
-  /** What keeps the service from serving; empty when nothing does. */
-  readiness(): Promise<string[]>;
+  /** Called for every response. */
+  onResponse(method: string, status: number): void;
+  /** Reasons why requests cannot be served. */
+  findProblems(): Promise<string[]>;
 }
 
-const answerCacheBytes = 16_000_000;
-
-/** How long the rest of a rejected request is read. Less than the request timeout, which closes the connection without a response. */
+/**
+ * How long the rest of a rejected request is read. Less than the request timeout, which closes the connection without a
+ * response.
+ */
 const maxDrainMs = 30_000;
 
-/** The HTTP face of Bursar: routes that each check a request, call one service and send its answer. */
-export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
+/** Creates the HTTP server. Each route validates a request, calls one service and sends the result. */
+export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = connectionErrors(deps.log);
-  const answers = createResponseCache(answerCacheBytes);
   const limits = createRateLimits(deps.limits, () => performance.now());
-  const logAnswer = accessLog(deps.log);
-  const onAnswered = (answered: AccessLogEntry) => {
-    deps.onAnswer(answered.method, answered.status);
-    logAnswer(answered);
+  const logAccess = createAccessLog(deps.log);
+  const onResponse = (entry: AccessLogEntry) => {
+    deps.onResponse(entry.method, entry.status);
+    logAccess(entry);
   };
-  const repeated = createRepeatedReads({
-    booksVersion: deps.booksVersion,
+  const cache = createResponseCache({
+    commitVersion: deps.commitVersion,
     limits,
     now: Date.now,
-    newRequestId: () => requestIdOf(undefined),
-    onAnswered,
+    requestId: ({ headers }) => toRequestId(headers['x-request-id']),
+    onResponse,
   });
   const app = fastify({
     loggerInstance: deps.log,
-    // A request without Host is refused below, in the same form as every other.
+    // The hook below rejects a request without Host, with a problem document.
     http: { requireHostHeader: false },
     logController: new LogController({ disableRequestLogging: true }),
-    // One that adds the identifier of the request by itself would have to be made for each request.
+    // Creating a child logger for each request costs time, and nothing uses it.
     childLoggerFactory: (logger) => logger,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
-    // Whoever writes a field that nobody knows is told so, and told of all faults at once. The schemas themselves are ours,
-    // and checked by the tests: to do that here would be a tenth of the start.
+    // Unknown fields are errors, and all errors are reported at once. The schemas are our own: tests check them.
     ajv: { customOptions: { removeAdditional: false, allErrors: true, coerceTypes: true, validateSchema: false } },
     schemaController: { compilersFactory: { buildValidator: lazyValidators } },
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
-    genReqId: ({ headers }) => requestIdOf(headers['x-request-id']),
+    genReqId: ({ headers }) => toRequestId(headers['x-request-id']),
     clientErrorHandler: connections.answer,
     frameworkErrors: (error, request, reply) => {
-      // What cannot be decoded names nothing that is here.
-      const cause = new BursarError('not_found', 'The path is not well-formed. Send it percent-encoded.', {
-        cause: error,
-      });
-      deps.log.info({ reqId: request.id, method: request.method, status: 404, reason: error.code }, 'path refused');
-      sendProblem(cause, request.id, reply as FastifyReply);
+      // A path that cannot be percent-decoded matches no route.
+      const message = 'The path is not well-formed. Send it percent-encoded.';
+      deps.log.info({ reqId: request.id, method: request.method, status: 404, reason: error.code }, 'path rejected');
+      sendProblem(new BursarError('not_found', message, { cause: error }), request.id, reply as FastifyReply);
     },
   });
+  app.decorateRequest('caller', null);
+  app.decorateRequest('commitVersion', undefined);
+  app.decorateReply('cacheUntil', 0);
 
-  // Hooks that wait for nothing call back: an async one costs every request a turn more.
-  app.decorateReply('goodUntil', 0);
+  // These hooks use callbacks: an async hook costs every request another turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
-    repeated.begin(request);
+    cache.onRequest(request);
     connections.track(reply.raw);
     reply.header('x-request-id', request.id);
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
     reply.header('connection', 'close');
-    done(new BursarError('bad_request', 'The header Host is missing. Send it, as HTTP/1.1 asks.') as Error);
+    done(new BursarError('bad_request', 'The header Host is missing. HTTP/1.1 requires it.') as Error);
   });
   app.addHook('onResponse', (request, reply, done) => {
     const { id: requestId, method, url } = request;
-    onAnswered({ requestId, method, url, status: reply.statusCode, ms: reply.elapsedTime });
+    onResponse({ requestId, method, url, status: reply.statusCode, ms: reply.elapsedTime });
     done();
   });
   app.addHook('onSend', (request, reply, payload, done) => {
-    // JSON has no charset, and the interface shows none; the framework would add one.
+    // Fastify adds a charset, which application/json does not have.
     const type = reply.getHeader('content-type');
     if (type === 'application/json; charset=utf-8') reply.header('content-type', 'application/json');
-    repeated.keep(request, reply, payload);
+    cache.onSend(request, reply, payload);
     done(null, payload);
   });
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
     await drain(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
-    const problem = sendProblem(asBursarError(error), request.id, reply);
+    const problem = sendProblem(toBursarError(error), request.id, reply);
     if (problem.status >= 500) deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;
   });
@@ -141,47 +150,53 @@ export async function buildServer(deps: ServerDeps): Promise<FastifyInstance> {
     return reply;
   });
 
-  // What is sent is text already. Making serialisers of all the schemas would take a good part of the start.
+  // Services return text. Compiling serializers for all schemas would slow down the start.
   app.setSerializerCompiler(() => JSON.stringify);
-  repeated.overtake(app.server);
+  cache.install(app.server);
   prepareToClose(app);
   app.server.on('checkExpectation', connections.refuseExpectation);
 
   await registerOpenApi(app, deps.version, limits);
-  await app.register(async (scope) => probeRoutes(scope, deps.readiness, deps.metrics, limits));
-  if (!deps.servesCallers) return app;
-  await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate, limits, repeated.introduce));
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    jobRoutes(scope, deps, answers, limits);
-    timelineRoutes(scope, deps);
-    quotaRoutes(scope, deps, answers);
-    accountingRoutes(scope, deps);
-    systemRoutes(scope, deps);
-    fileRoutes(scope, deps);
-    logRoutes(scope, deps);
-    eventRoutes(scope, deps);
-  });
-  await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate, limits, repeated.introduce));
-    administrationRoutes(scope, deps);
-    pauseRoutes(scope, deps);
-    webhookOversightRoutes(scope, deps);
-  });
-  await app.register(async (scope) => {
-    scope.addHook('onRequest', requireActor(deps.authenticate, limits, repeated.introduce));
-    webhookRoutes(scope, deps);
-  });
+  await app.register(async (scope) => probeRoutes(scope, deps.findProblems, deps.metrics, limits));
+  if (deps.servesCallers) await registerRoutes(app, deps, limits);
   return app;
 }
 
-/** Of this process, and counted: no two requests anywhere have the same. */
-const requestIds = `${randomUUID().slice(0, 13)}-`;
-let requests = 0;
+/** Three scopes: routes that read raw bodies, administrators' routes, and routes with JSON bodies. */
+async function registerRoutes(app: FastifyInstance, deps: ServerDeps, limits: RateLimits): Promise<void> {
+  const { authenticate, heartbeatMs } = deps;
+  const { access, jobs, files, accounting, admin, systems, events, webhooks } = deps.services;
+  await app.register(async (scope) => {
+    requireToken(scope, authenticate, limits);
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    jobRoutes(scope, jobs, access, limits);
+    quotaRoutes(scope, accounting, access);
+    accountingRoutes(scope, accounting, access);
+    systemRoutes(scope, systems);
+    fileRoutes(scope, files, access);
+    logRoutes(scope, files, access, authenticate);
+    eventRoutes(scope, events, access, { heartbeatMs, authenticate });
+  });
+  await app.register(async (scope) => {
+    requireToken(scope, authenticate, limits);
+    administrationRoutes(scope, admin, access);
+    pauseRoutes(scope, systems);
+    adminWebhookRoutes(scope, webhooks, access);
+  });
+  await app.register(async (scope) => {
+    requireToken(scope, authenticate, limits);
+    webhookRoutes(scope, webhooks);
+  });
+}
 
-function requestIdOf(given: string | string[] | undefined): string {
-  return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : requestIds + ++requests;
+/** A random prefix for this process and a counter: unique among all instances. */
+const requestIdPrefix = `${randomUUID().slice(0, 13)}-`;
+let requestCount = 0;
+
+/** Takes the caller's X-Request-Id if it is harmless in a log. */
+function toRequestId(given: string | string[] | undefined): string {
+  return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : requestIdPrefix + ++requestCount;
 }
 
 function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
@@ -194,8 +209,8 @@ function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
   return problem;
 }
 
-/** What the framework itself refuses is the caller's mistake; only what nobody foresaw is ours. */
-function asBursarError(error: FastifyError): unknown {
+/** Errors of Fastify below 500 are the caller's. Everything else is unexpected. */
+function toBursarError(error: FastifyError): unknown {
   if (error instanceof BursarError) return error;
   if (error.validation) {
     const fields = error.validation.map(fieldError);

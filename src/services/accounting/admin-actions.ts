@@ -3,8 +3,9 @@ import type { Db, Tx } from '../../store/database/handle.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
 import { findMember, type MemberStatus, setMemberStatus } from '../../store/identity/members.ts';
 import { closeProject, findProject, type NewProject, type ProjectRecord } from '../../store/identity/projects.ts';
-import { listUserIds, userExists } from '../../store/identity/users.ts';
+import { listUserIds } from '../../store/identity/users.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
+import { requireAdmin, requireUser } from '../identity/access.ts';
 import type { Actor } from '../identity/actor.ts';
 import { joinProject, openProject } from '../identity/enrolment.ts';
 import { type GrantAct, moveGrant } from './grants.ts';
@@ -18,11 +19,6 @@ export interface AdministrativeAct<T> {
   subject: string;
   details: Readonly<Record<string, unknown>>;
   carryOut(tx: Tx, now: number): Promise<T>;
-}
-
-export function requireAdmin(actor: Actor): void {
-  if (!actor.admin)
-    throw new BursarError('forbidden', 'This path is for administrators. Use a token that may act as one.');
 }
 
 /** Act and audit record are one transaction, together with the answer that a repetition of the request gets. */
@@ -72,9 +68,7 @@ export function memberAct(actor: Actor, project: ProjectRecord, userId: string, 
     subject: `${project.hpc}/${project.name}/${userId}`,
     details: { reason },
     carryOut: async (tx: Tx, now: number) => {
-      if (!(await userExists(tx, userId))) {
-        throw new BursarError('user_unknown', 'There is no user of that identifier. GET /admin/users/ lists them.');
-      }
+      await requireUser(tx, userId);
       if (status === 'active') await joinProject(tx, project, userId, actor.userId, now);
       const member = await findMember(tx, userId, project.id);
       if (member === undefined) throw new BursarError('conflict', `User ${userId} is no member of ${project.name}.`);

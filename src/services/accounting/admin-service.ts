@@ -18,6 +18,7 @@ import { listAudit } from '../../store/identity/audit.ts';
 import { listMembers, type MemberRecord } from '../../store/identity/members.ts';
 import { listProjects, type ProjectRecord } from '../../store/identity/projects.ts';
 import { listUsers } from '../../store/identity/users.ts';
+import type { LedgerVerification } from '../../store/ledger/verify-ledger.ts';
 import type { Actor } from '../identity/actor.ts';
 import { type PathScope, requireProject, requireSystem, type Systems } from '../scope.ts';
 import {
@@ -32,7 +33,7 @@ import {
 import type { GrantAct } from './grants.ts';
 
 /** A request of an administrator: who, what, and the key that makes its repetition harmless. */
-export interface Command<Body> {
+export interface AdminCommand<Body> {
   actor: Actor;
   key: string;
   target: string;
@@ -42,36 +43,47 @@ export interface Command<Body> {
 type Project = Required<PathScope>;
 
 /** The administrators' side of the service, in the words and units of its callers. */
-export function adminService(db: Db, systems: Systems, now: () => number) {
+export type AdminService = ReturnType<typeof createAdminService>;
+
+export interface AdminServiceDeps {
+  db: Db;
+  systems: Systems;
+  now(): number;
+  verifyLedger(): Promise<LedgerVerification>;
+}
+
+export function createAdminService({ db, systems, now, verifyLedger }: AdminServiceDeps) {
   const project = ({ hpc, project: name }: Project) => requireProject(db, systems, hpc, name);
 
-  const perform = <T>(command: Command<unknown>, act: AdministrativeAct<T>) => {
+  const perform = <T>(command: AdminCommand<unknown>, act: AdministrativeAct<T>) => {
     const { actor, key, target, body } = command;
     return administer(db, { userId: actor.userId, key, content: [target, body] }, act, now());
   };
 
-  const grant = async (place: Project, command: Command<unknown>, act: GrantAct) => {
+  const grant = async (place: Project, command: AdminCommand<unknown>, act: GrantAct) => {
     const details = { ...(command.body as object), ...('user' in act ? { user: act.user } : {}) };
     const accounts = await perform(command, grantAct(command.actor, await project(place), act, details));
     return accounts.map(publicAccount);
   };
 
   return {
-    grantPool: (place: Project, command: Command<Static<typeof PoolGrantBody>>) =>
+    verifyLedger,
+
+    grantPool: (place: Project, command: AdminCommand<Static<typeof PoolGrantBody>>) =>
       grant(place, command, { ...inside(command.body), user: null, source: 'new' }),
 
-    grantCap: (place: Project, user: string, command: Command<Static<typeof CapGrantBody>>) =>
+    grantCap: (place: Project, user: string, command: AdminCommand<Static<typeof CapGrantBody>>) =>
       grant(place, command, { ...inside(command.body), user }),
 
-    transfer: (place: Project, command: Command<Static<typeof TransferBody>>) =>
+    transfer: (place: Project, command: AdminCommand<Static<typeof TransferBody>>) =>
       grant(place, command, { ...inside(command.body), kind: 'transfer' }),
 
-    refund: (place: Project, command: Command<Static<typeof RefundBody>>) => {
+    refund: (place: Project, command: AdminCommand<Static<typeof RefundBody>>) => {
       const { job_id: jobId, amount, reason } = command.body;
       return grant(place, command, { kind: 'refund', jobId, amount, reason });
     },
 
-    async openPeriod(place: Project, command: Command<Static<typeof PeriodBody>>) {
+    async openPeriod(place: Project, command: AdminCommand<Static<typeof PeriodBody>>) {
       const { starts, ends, member_seconds, reserve_seconds, reason } = command.body;
       const startsAt = starts === undefined ? null : Date.parse(starts);
       const endsAt = ends === undefined ? null : Date.parse(ends);
@@ -86,7 +98,7 @@ export function adminService(db: Db, systems: Systems, now: () => number) {
       return (await listProjects(db, hpc)).map(publicProject);
     },
 
-    async createProject(hpc: string, command: Command<Static<typeof ProjectBody>>) {
+    async createProject(hpc: string, command: AdminCommand<Static<typeof ProjectBody>>) {
       requireSystem(systems, hpc);
       const { name, auto_join: autoJoin, grant_time_seconds: timeSeconds, grant_space_kb } = command.body;
       const grant = { timeSeconds, spaceBytes: grant_space_kb * bytesPerKb };
@@ -94,7 +106,7 @@ export function adminService(db: Db, systems: Systems, now: () => number) {
       return publicProject(await perform(command, act));
     },
 
-    async closeProject(place: Project, command: Command<Static<typeof ReasonBody>>) {
+    async closeProject(place: Project, command: AdminCommand<Static<typeof ReasonBody>>) {
       return publicProject(
         await perform(command, closeProjectAct(command.actor, await project(place), command.body.reason)),
       );

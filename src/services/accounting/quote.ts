@@ -1,58 +1,85 @@
 import type { Static } from 'typebox';
 import type { QuoteSchema } from '../../contract/ledger.ts';
+import { payloadContent, payloadText, type SubmissionHeaders } from '../../contract/submission-headers.ts';
 import { calculateCostSeconds, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
 import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
+import { parsePayload } from '../../domain/jobs/payload.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
-import type { Destination } from '../jobs/destination.ts';
+import { readOnce } from '../idempotency.ts';
+import type { Actor } from '../identity/actor.ts';
+import {
+  requireSubmissionTarget,
+  type SubmissionTarget,
+  type SubmissionTargetDeps,
+} from '../jobs/submission-target.ts';
+import type { PathScope } from '../scope.ts';
 
-export interface Quote {
-  timeSeconds: number;
-  /** What would be left of the smaller of pool and cap; not below zero. */
-  timeLeftSeconds: number;
-  /** Hours that would fit now, for so many nodes and cores. */
-  longestRuntime: number;
-  /** Why it would be refused, if it would. */
-  lack: Shortfall | null;
+export interface QuoteRequest {
+  actor: Actor;
+  scope: PathScope;
+  headers: SubmissionHeaders;
+  idempotency: { key: string; target: string } | null;
 }
 
-/** What a job would cost, and whether it would be taken now. Nothing is held by asking. */
-export function quoteFor({ system, accounts }: Destination, request: JobRequest): Quote {
-  const needed = calculateCostSeconds(request, request.runtimeHours, system.charge);
-  const inPool = availableBalance(accounts.timePool);
-  const inCap = availableBalance(accounts.timeCap);
-  const free = Math.min(inPool, inCap);
-  const account = inPool < inCap ? 'pool' : 'cap';
-  const inSpacePool = availableBalance(accounts.spacePool);
-  const inSpaceCap = availableBalance(accounts.spaceCap);
-  const timeLack: Shortfall | null =
-    free >= needed ? null : { resource: 'time', account, needed, available: Math.max(0, free) };
-  // What a job brings is known only when its zip is there; but more use than there is blocks every job.
-  const spaceLack: Shortfall | null =
-    Math.min(inSpacePool, inSpaceCap) >= 0
-      ? null
-      : { resource: 'space', account: inSpacePool < inSpaceCap ? 'pool' : 'cap', needed: 0, available: 0 };
-  return {
-    timeSeconds: needed,
-    timeLeftSeconds: Math.max(0, free - needed),
-    longestRuntime: maxAffordableRuntimeHours(request, system.charge, free, system.limits.runtimeHours),
-    lack: timeLack ?? spaceLack,
-  };
+/** The cost of a job and whether it would be accepted now. Asking holds nothing. */
+export async function readQuote(
+  deps: SubmissionTargetDeps,
+  { actor, scope, headers, idempotency }: QuoteRequest,
+): Promise<Static<typeof QuoteSchema>> {
+  const { userId } = actor;
+  const request = idempotency && { ...idempotency, userId, content: [idempotency.target, payloadContent(headers)] };
+  return await readOnce(deps.db, request, deps.now(), async () => {
+    const target = await requireSubmissionTarget(deps, actor, scope);
+    return publicQuote(target, parsePayload(payloadText(headers), target.system));
+  });
 }
 
-/** The quote as its caller sees it. */
-export function publicQuote(destination: Destination, request: JobRequest): Static<typeof QuoteSchema> {
-  const { timeSeconds, timeLeftSeconds, longestRuntime, lack } = quoteFor(destination, request);
+function publicQuote(target: SubmissionTarget, request: JobRequest): Static<typeof QuoteSchema> {
+  const { timeSeconds, timeLeftSeconds, maxRuntimeHours, shortfall } = quoteFor(target, request);
   return {
-    project_hpc: publicSystemName(destination.project.hpc),
-    project_name: destination.project.name,
+    project_hpc: publicSystemName(target.project.hpc),
+    project_name: target.project.name,
     runtime: request.runtimeHours,
     cost: timeSeconds,
-    accepted: lack === null,
-    reason: lack === null ? null : quotaExceeded(lack, longestRuntime).message,
-    binding_account: lack?.account ?? null,
+    accepted: shortfall === null,
+    reason: shortfall === null ? null : quotaExceeded(shortfall, maxRuntimeHours).message,
+    binding_account: shortfall?.account ?? null,
     time_left: timeLeftSeconds,
-    longest_runtime: longestRuntime,
+    longest_runtime: maxRuntimeHours,
   };
+}
+
+interface Quote {
+  timeSeconds: number;
+  /** The rest of the smaller of pool and cap, at least 0. */
+  timeLeftSeconds: number;
+  /** The longest runtime that the quota allows for these nodes and cores. */
+  maxRuntimeHours: number;
+  /** Why the job would be rejected. */
+  shortfall: Shortfall | null;
+}
+
+export function quoteFor({ system, accounts }: SubmissionTarget, request: JobRequest): Quote {
+  const needed = calculateCostSeconds(request, request.runtimeHours, system.charge);
+  const time = smaller(availableBalance(accounts.timePool), availableBalance(accounts.timeCap));
+  const space = smaller(availableBalance(accounts.spacePool), availableBalance(accounts.spaceCap));
+  const available = Math.max(0, time.available);
+  return {
+    timeSeconds: needed,
+    timeLeftSeconds: Math.max(0, time.available - needed),
+    maxRuntimeHours: maxAffordableRuntimeHours(request, system.charge, time.available, system.limits.runtimeHours),
+    shortfall:
+      time.available < needed
+        ? { resource: 'time', account: time.account, needed, available }
+        : // The size of the zip is not known yet, but overused space rejects every job.
+          space.available < 0
+          ? { resource: 'space', account: space.account, needed: 0, available: 0 }
+          : null,
+  };
+}
+
+function smaller(pool: number, cap: number): { account: 'pool' | 'cap'; available: number } {
+  return pool < cap ? { account: 'pool', available: pool } : { account: 'cap', available: cap };
 }

@@ -1,87 +1,61 @@
 import { toQuotaJson } from '../../contract/quota.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { userExists } from '../../store/identity/users.ts';
-import {
-  findQuotas,
-  getQuotasVersion,
-  type QuotaRow,
-  readQuotaRows,
-  toQuotas,
-  toQuotasVersion,
-} from '../../store/ledger/quotas.ts';
-import type { Actor } from '../identity/actor.ts';
+import { findQuotas, getQuotasVersion, readQuotaRows, toQuotas, toQuotasVersion } from '../../store/ledger/quotas.ts';
 import { type PathScope, requireScope, requireScopeSystem, type Systems } from '../scope.ts';
 import type { VersionedJson } from '../versioned.ts';
-import { requireAdmin } from './admin-actions.ts';
 
-/** Quotas in a place, of one user or (without one) of everybody, as a JSON array; unless the version is known. */
+/** The quotas of one user or, without a user, of everybody, as a JSON array. */
 export async function listQuotas(
   db: Db,
   systems: Systems,
   userId: string | undefined,
-  place: PathScope,
+  scope: PathScope,
   now: number,
-  knownVersion: string | undefined,
 ): Promise<VersionedJson> {
-  if (userId === undefined) return await listAll(db, systems, place, now, knownVersion);
-  requireScopeSystem(systems, place);
-  const found = await readQuotaRows(db, { userId, ...place }, now);
-  // Where there are quotas, there is a project.
-  if (found.rows.length === 0) await requireScope(db, systems, place);
-  return versioned(found, knownVersion, (jsons) => `[${jsons}]`);
+  if (userId === undefined) return await listAllQuotas(db, systems, scope, now);
+  requireScopeSystem(systems, scope);
+  const { rows, validUntil } = await readQuotaRows(db, { userId, ...scope }, now);
+  // Only an empty list needs the check: a quota implies that its project exists.
+  if (rows.length === 0) await requireScope(db, systems, scope);
+  return {
+    version: toQuotasVersion(rows),
+    validUntil,
+    body: async () => ({ json: `[${toQuotas(rows).map(toQuotaJson).join(',')}]` }),
+  };
 }
 
-/** Of everybody there are many: first a look whether any has changed. */
-async function listAll(
-  db: Db,
-  systems: Systems,
-  place: PathScope,
-  now: number,
-  knownVersion: string | undefined,
-): Promise<VersionedJson> {
-  await requireScope(db, systems, place);
-  const version = await getQuotasVersion(db, now);
-  // When the next period begins or ends would take another look.
-  const goodUntil = 0;
-  if (version === knownVersion) return { version, goodUntil, answer: null };
-  return { version, goodUntil, answer: { json: `[${(await findQuotas(db, place, now)).map(toQuotaJson).join(',')}]` } };
+/** Everybody's quotas are many rows, so their version is read first. */
+async function listAllQuotas(db: Db, systems: Systems, scope: PathScope, now: number): Promise<VersionedJson> {
+  await requireScope(db, systems, scope);
+  return {
+    version: await getQuotasVersion(db, now),
+    // The next start or end of a period is not known here.
+    validUntil: now,
+    body: async () => ({ json: `[${(await findQuotas(db, scope, now)).map(toQuotaJson).join(',')}]` }),
+  };
 }
 
-/** A user's quota in one project, as JSON; unless the version is known. */
+/** The quota of a user in one project. */
 export async function readQuota(
   db: Db,
   systems: Systems,
   userId: string,
-  place: Required<PathScope>,
+  scope: Required<PathScope>,
   now: number,
-  knownVersion: string | undefined,
 ): Promise<VersionedJson> {
-  requireScopeSystem(systems, place);
-  const found = await readQuotaRows(db, { userId, ...place }, now);
-  if (found.rows.length === 0) {
-    await requireScope(db, systems, place);
+  requireScopeSystem(systems, scope);
+  const { rows, validUntil } = await readQuotaRows(db, { userId, ...scope }, now);
+  if (rows.length === 0) {
+    await requireScope(db, systems, scope);
     throw new BursarError(
       'quota_unknown',
-      `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
+      `User ${userId} has no quota in ${scope.project}. An administrator can make them a member.`,
     );
   }
-  return versioned(found, knownVersion, (jsons) => jsons);
-}
-
-function versioned(
-  { rows, goodUntil }: { rows: readonly QuotaRow[]; goodUntil: number },
-  knownVersion: string | undefined,
-  jsonOf: (jsons: string) => string,
-): VersionedJson {
-  const version = toQuotasVersion(rows);
-  if (version === knownVersion) return { version, goodUntil, answer: null };
-  return { version, goodUntil, answer: { json: jsonOf(toQuotas(rows).map(toQuotaJson).join(',')) } };
-}
-
-/** Lets administrators through to a user who exists. */
-export async function requireAdminAndUser(db: Db, actor: Actor, userId: string): Promise<void> {
-  requireAdmin(actor);
-  if (!(await userExists(db, userId)))
-    throw new BursarError('user_unknown', 'There is no user of that identifier. GET /admin/users/ lists them.');
+  return {
+    version: toQuotasVersion(rows),
+    validUntil,
+    body: async () => ({ json: toQuotas(rows).map(toQuotaJson).join(',') }),
+  };
 }

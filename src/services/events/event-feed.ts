@@ -5,7 +5,7 @@ import type { Topic } from './publish.ts';
 
 export interface EventFeedDeps {
   db: Db;
-  announcements: Topic;
+  userTopic: Pick<Topic, 'subscribe'>;
   /** How often it is looked for what was written by others. */
   checkMs: number;
   listenersPerUser: number;
@@ -36,7 +36,7 @@ interface Audience {
  * Wakes those who wait for events. However many they are, there is one look into the books for all of them a moment,
  * and none while nobody listens; what this process writes itself is announced, and reaches them at once.
  */
-export function createEventFeed({ db, announcements, checkMs, listenersPerUser, log }: EventFeedDeps): EventFeed {
+export function createEventFeed({ db, userTopic, checkMs, listenersPerUser, log }: EventFeedDeps): EventFeed {
   const audiences = new Map<string, Audience>();
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -101,7 +101,7 @@ export function createEventFeed({ db, announcements, checkMs, listenersPerUser, 
     };
   }
 
-  announcements.subscribe((userId) => wakeAll(audiences.get(userId)));
+  userTopic.subscribe((userId) => wakeAll(audiences.get(userId)));
   return {
     checkRoom(userId) {
       if ((audiences.get(userId)?.listeners.size ?? 0) < listenersPerUser) return;

@@ -1,31 +1,31 @@
 /**
- * Word that there is something new in the books: for a user, or to do on a system. It is given after the commit, and it
- * is only a hint: who gets it looks into the books, and who misses it looks a little later.
+ * Hints, published after a commit, that there is something new for a user or to do on a system. A subscriber reads the
+ * database; one that misses a hint finds the change at its next poll.
  */
 export interface Topic {
   publish(name: string): void;
   subscribe(listener: (name: string) => void): void;
 }
 
-/** Where else word is passed on, and comes from: other Bursars on the same books. */
+/** Carries hints to and from the other instances on the same database. */
 export interface Broadcast {
   notify(topic: string, name: string): void;
   onNotification(listener: (topic: string, name: string) => void): void;
 }
 
-/** Announcements within this process; with a line, to and from the others too. */
-export function createTopic(topic: string, line?: Broadcast): Topic {
+/** A topic within this process and, with a broadcast, on all instances. */
+export function createTopic(topic: string, broadcast?: Broadcast): Topic {
   const listeners: ((name: string) => void)[] = [];
-  const tell = (name: string) => {
+  const deliver = (name: string) => {
     for (const listener of listeners) listener(name);
   };
-  line?.onNotification((about, name) => {
-    if (about === topic) tell(name);
+  broadcast?.onNotification((about, name) => {
+    if (about === topic) deliver(name);
   });
   return {
     publish: (name) => {
-      tell(name);
-      line?.notify(topic, name);
+      deliver(name);
+      broadcast?.notify(topic, name);
     },
     subscribe: (listener) => {
       listeners.push(listener);

@@ -12,12 +12,14 @@ export interface EventReading {
 /** Where to go on: after an event that has been seen, from the oldest that is kept, or with what comes from now on. */
 export type EventPosition = number | 'oldest' | 'latest';
 
-/** An event for a stream. */
-export interface TellableEvent {
+export interface StreamedEvent {
   id: number;
   type: string;
   json: string;
 }
+
+/** Rejects if the listener may no longer read: a token can be revoked while its holder is listening. */
+export type AccessCheck = () => Promise<unknown>;
 
 const batchSize = 100;
 
@@ -39,23 +41,20 @@ export async function startingPoint(
   );
 }
 
-/**
- * The events of a user after one that has been seen, as they happen, each once and in their order. Before something is
- * told it is asked whether the listener may still know it: a token can be revoked while its holder is listening.
- */
+/** The events of a user after the given one, as they happen, each once and in order. */
 export async function* followEvents(
   { db, feed }: EventReading,
   userId: string,
   after: number,
   over: AbortSignal,
-  mayStillRead: () => Promise<unknown>,
-): AsyncGenerator<TellableEvent> {
+  checkAccess: AccessCheck,
+): AsyncGenerator<StreamedEvent> {
   const listener = feed.listen(userId, over);
   let seen = after;
   try {
     while (!over.aborted) {
       const events = await nextEvents(db, userId, seen, batchSize);
-      if (events.length > 0) await mayStillRead();
+      if (events.length > 0) await checkAccess();
       for (const event of events) {
         yield { id: event.seq, type: event.kind, json: toEventJson(event) };
         seen = event.seq;
@@ -80,7 +79,7 @@ export async function pollEvents(
   userId: string,
   { after, limit, waitMs }: PollRequest,
   over: AbortSignal,
-  mayStillRead: () => Promise<unknown>,
+  checkAccess: AccessCheck,
 ): Promise<string> {
   const patience = AbortSignal.any([over, AbortSignal.timeout(waitMs)]);
   const listener = feed.listen(userId, patience);
@@ -90,7 +89,7 @@ export async function pollEvents(
       await listener.next(after);
       events = await nextEvents(db, userId, after, limit);
     }
-    if (waitMs > 0) await mayStillRead();
+    if (waitMs > 0) await checkAccess();
     return `{"events":[${events.map(toEventJson).join(',')}],"next":${events.at(-1)?.seq ?? after}}`;
   } finally {
     listener.close();

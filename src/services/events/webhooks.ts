@@ -37,10 +37,10 @@ export interface WebhookDeps {
   db: Db;
   rules: EndpointRules;
   resolve: ResolveEndpoint;
-  mostPerUser: number;
+  maxPerUser: number;
   now(): number;
-  /** Called when there is something new for a user. */
-  announce(userId: string): void;
+  /** Called after a commit that concerns a user. */
+  publish(userId: string): void;
 }
 
 /** Under its key, where its caller has sent one. */
@@ -54,7 +54,9 @@ const lookUpMs = 5000;
 const changeoverMs = msPerDay;
 
 /** What users do with their webhooks. Somebody else's does not exist for them. */
-export function webhookService(deps: WebhookDeps) {
+export type WebhookService = ReturnType<typeof createWebhookService>;
+
+export function createWebhookService(deps: WebhookDeps) {
   const { db, now } = deps;
 
   /** Says no at once to what could never be delivered. It is looked at again before every delivery. */
@@ -69,24 +71,19 @@ export function webhookService(deps: WebhookDeps) {
   }
 
   return {
-    listWebhooks: async (userId: string | undefined): Promise<Webhook[]> =>
-      (await listWebhooks(db, userId)).map(publicWebhook),
+    list: async (userId: string | undefined): Promise<Webhook[]> => (await listWebhooks(db, userId)).map(publicWebhook),
 
-    readWebhook: reread,
+    read: reread,
 
-    async createWebhook(
-      userId: string,
-      body: Static<typeof WebhookBody>,
-      request: Request,
-    ): Promise<WebhookWithSecret> {
+    async create(userId: string, body: Static<typeof WebhookBody>, request: Request): Promise<WebhookWithSecret> {
       const earlier = await storedResponse<WebhookWithSecret>(db, request);
       if (earlier !== undefined) return earlier;
       const url = await checkedAddress(body.url);
       const secret = generateSecret();
       const { events: kinds, description = '' } = body;
       return await runOnce(db, request, now(), async (tx) => {
-        if (!(await incrementWebhookCount(tx, userId, deps.mostPerUser))) {
-          const message = `You have ${deps.mostPerUser} webhooks, which is the most that one may have. Delete one first.`;
+        if (!(await incrementWebhookCount(tx, userId, deps.maxPerUser))) {
+          const message = `You have ${deps.maxPerUser} webhooks, which is the most that one may have. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
         }
         const id = await insertWebhook(tx, { userId, url, description, kinds, secret, createdAt: now() });
@@ -95,7 +92,7 @@ export function webhookService(deps: WebhookDeps) {
       });
     },
 
-    async changeWebhook(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook> {
+    async update(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook> {
       await owned(db, userId, id);
       const url = body.url === undefined ? undefined : await checkedAddress(body.url);
       await inTransaction(db, async (tx) => {
@@ -111,7 +108,7 @@ export function webhookService(deps: WebhookDeps) {
       return await reread(userId, id);
     },
 
-    async deleteWebhook(userId: string, id: number): Promise<Webhook> {
+    async delete(userId: string, id: number): Promise<Webhook> {
       return await inTransaction(db, async (tx) => {
         const webhook = await owned(tx, userId, id);
         await deleteWebhook(tx, webhook);
@@ -128,12 +125,12 @@ export function webhookService(deps: WebhookDeps) {
       });
     },
 
-    async testWebhook(userId: string, id: number, request: Request): Promise<Delivery> {
+    async test(userId: string, id: number, request: Request): Promise<Delivery> {
       const delivery = await runOnce(db, request, now(), async (tx) => {
         refuseDisabled(await owned(tx, userId, id));
         return await deliveryOf(tx, id, await insertTestDelivery(tx, id, now()));
       });
-      deps.announce(userId);
+      deps.publish(userId);
       return delivery;
     },
 
@@ -147,18 +144,18 @@ export function webhookService(deps: WebhookDeps) {
       return await deliveryOf(db, id, delivery);
     },
 
-    async sendAgain(userId: string, id: number, delivery: number, request: Request): Promise<Delivery> {
+    async redeliver(userId: string, id: number, delivery: number, request: Request): Promise<Delivery> {
       const again = await runOnce(db, request, now(), async (tx) => {
         refuseDisabled(await owned(tx, userId, id));
         await deliveryOf(tx, id, delivery);
         await requeueDelivery(tx, delivery, now());
         return await deliveryOf(tx, id, delivery);
       });
-      deps.announce(userId);
+      deps.publish(userId);
       return again;
     },
 
-    async disableWebhook(actor: Actor, userId: string, id: number, reason: string, request: Request): Promise<Webhook> {
+    async disable(actor: Actor, userId: string, id: number, reason: string, request: Request): Promise<Webhook> {
       const act = {
         actor,
         act: 'webhook.disable',
@@ -174,7 +171,7 @@ export function webhookService(deps: WebhookDeps) {
         },
       };
       const webhook = await administer(db, request, act, now());
-      deps.announce(userId);
+      deps.publish(userId);
       return webhook;
     },
   };

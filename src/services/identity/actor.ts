@@ -1,12 +1,12 @@
-/** Who is calling, and by which token; the token itself is kept nowhere. */
-export interface Caller extends Actor {
-  tokenHash: string;
-  /** Until when, in epoch milliseconds, this is so unless the books say otherwise; 0 for one that others vouch for. */
-  goodUntil: number;
-}
-
-/** Who is calling, once their token has been checked. */
+/** The user behind a request, after the token was checked. */
 export interface Actor {
   userId: string;
   admin: boolean;
+}
+
+/** The actor with the token that was used. The token itself is not stored. */
+export interface Caller extends Actor {
+  tokenHash: string;
+  /** When the token expires, in epoch milliseconds. 0 if an OpenID provider issued it: then it is checked every time. */
+  validUntil: number;
 }

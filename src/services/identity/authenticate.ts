@@ -1,21 +1,20 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
+import { findTokenByHash } from '../../store/identity/tokens.ts';
 import { findUserByIdentity, insertIdentity, insertUser, nextUserId } from '../../store/identity/users.ts';
 import type { Caller } from './actor.ts';
 import { enrolInTransaction } from './enrolment.ts';
 import type { Identity, OidcVerifier } from './oidc.ts';
-import type { FindToken } from './token-cache.ts';
 import { hashToken } from './tokens.ts';
 
 export interface AuthenticationDeps {
   db: Db;
-  findToken: FindToken;
   oidc: OidcVerifier;
   now(): number;
 }
 
-type Standing = Omit<Caller, 'tokenHash'>;
+type Authenticated = Omit<Caller, 'tokenHash'>;
 
 /** The caller behind the value of an Authorization header: by a token of Bursar's own, or of an OpenID provider. */
 export async function authenticate(deps: AuthenticationDeps, authorization: string | undefined): Promise<Caller> {
@@ -36,18 +35,18 @@ function bearerToken(authorization: string | undefined): string {
   return token;
 }
 
-async function byOwnToken({ findToken, now }: AuthenticationDeps, tokenHash: string): Promise<Standing | undefined> {
-  const record = await findToken(tokenHash);
+async function byOwnToken({ db, now }: AuthenticationDeps, tokenHash: string): Promise<Authenticated | undefined> {
+  const record = await findTokenByHash(db, tokenHash);
   if (record === undefined) return undefined;
   if (record.revokedAt !== null)
     throw new BursarError('token_invalid', 'This token has been revoked. Ask for a new one.');
   if (record.expiresAt !== null && record.expiresAt <= now()) {
     throw new BursarError('token_invalid', 'This token has expired. Ask for a new one.');
   }
-  return { userId: record.userId, admin: record.admin, goodUntil: record.expiresAt ?? Number.POSITIVE_INFINITY };
+  return { userId: record.userId, admin: record.admin, validUntil: record.expiresAt ?? Number.POSITIVE_INFINITY };
 }
 
-async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefined): Promise<Standing> {
+async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefined): Promise<Authenticated> {
   if (identity === undefined)
     throw new BursarError(
       'token_invalid',
@@ -55,7 +54,7 @@ async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefin
     );
   const { issuer, subject, admin } = identity;
   const known = await findUserByIdentity(deps.db, issuer, subject);
-  return { userId: known ?? (await atFirstSight(deps, identity)), admin, goodUntil: 0 };
+  return { userId: known ?? (await atFirstSight(deps, identity)), admin, validUntil: 0 };
 }
 
 /** Creates the user of a new identity. Two requests may come to this at once: the second one finds the first's. */

@@ -18,71 +18,75 @@ export interface EndJobDeps {
   systems: Systems;
   workspacesOf: ReadonlyMap<string, Workspaces>;
   now(): number;
-  /** Called once a wish is durable, so that the lifecycle need not wait. */
-  wake(hpc: string): void;
-  /** How long a request may wait for a job to end. */
-  patienceMs: number;
+  /** Called when a cancellation is stored, so that the dispatcher and the canceller poll at once. */
+  wakeDispatcher(hpc: string): void;
+  cancelTimeoutMs: number;
 }
 
-/** A job that its owner does not want any more, as JSON; `ended` is false while its system is still about it. */
+/** `ended` is false while the system is still cancelling the job. */
 export interface EndedJob {
   json: string;
   ended: boolean;
 }
 
 /**
- * Cancels a job that is not finished, and deletes the files of one that is. Repeating it is harmless. The wish to
- * cancel is durable when this returns, whether or not the job has ended by then.
+ * Cancels an unfinished job, and deletes the files of a finished one. Repeating it is harmless. The request to cancel is
+ * durable when this returns, whether or not the job has ended by then.
  */
 export async function endJob(
   deps: EndJobDeps,
   actor: Actor,
-  place: Required<PathScope>,
+  scope: Required<PathScope>,
   jobId: string,
 ): Promise<EndedJob> {
   const { db, systems } = deps;
-  const job = await requireJob(db, systems, actor.userId, place, jobId);
+  const job = await requireJob(db, systems, actor.userId, scope, jobId);
   if (isTerminal(job.status.state)) {
     const note = { actor: job.owner, reason: `files of ${job.jobId} deleted` };
     return { json: await deleteFiles(deps, job, note), ended: true };
   }
   await requestCancellation(db, job.id, deps.now());
-  deps.wake(place.hpc);
-  return await whenEnded(deps, actor, place, jobId);
+  deps.wakeDispatcher(scope.hpc);
+  return await waitForEnd(deps, actor, scope, jobId);
 }
 
-async function whenEnded(deps: EndJobDeps, actor: Actor, place: Required<PathScope>, jobId: string): Promise<EndedJob> {
-  const words = requireSystem(deps.systems, place.hpc).stages;
-  const deadline = deps.now() + deps.patienceMs;
+async function waitForEnd(
+  deps: EndJobDeps,
+  actor: Actor,
+  scope: Required<PathScope>,
+  jobId: string,
+): Promise<EndedJob> {
+  const stageNames = requireSystem(deps.systems, scope.hpc).stages;
+  const deadline = deps.now() + deps.cancelTimeoutMs;
   for (;;) {
-    const job = await requireJob(deps.db, deps.systems, actor.userId, place, jobId);
+    const job = await requireJob(deps.db, deps.systems, actor.userId, scope, jobId);
     const ended = isTerminal(job.status.state);
-    if (ended || deps.now() >= deadline) return { json: toJobJson(job, words), ended };
+    if (ended || deps.now() >= deadline) return { json: toJobJson(job, stageNames), ended };
     await sleep(50);
   }
 }
 
 /**
- * Deletes the files of a finished job. First the books, then the files: after a crash in between the next start removes
- * what is left, and so does a repetition. Answers with the job as it is then.
+ * Deletes the files of a finished job and returns its public JSON. The database is changed first: after a crash in
+ * between, the next start or a repeated request removes the files.
  */
 export async function deleteFiles(
   { db, systems, workspacesOf, now }: Pick<EndJobDeps, 'db' | 'systems' | 'workspacesOf' | 'now'>,
   job: JobRecord,
   { actor, reason }: { actor: string; reason: string },
 ): Promise<string> {
-  const words = requireSystem(systems, job.project.hpc).stages;
+  const stageNames = requireSystem(systems, job.project.hpc).stages;
   const { status } = job;
-  if (status.state !== 'ended' && status.state !== 'deleted') return toJobJson(job, words);
+  if (status.state !== 'ended' && status.state !== 'deleted') return toJobJson(job, stageNames);
   const next = { ...status, state: 'deleted' } as const;
-  const shown = publicJob({ ...job, status: next }, words);
+  const deletedJob = publicJob({ ...job, status: next }, stageNames);
   const at = now();
   await inTransaction(db, async (tx) => {
-    if (status.state === 'deleted' || !(await updateStatus(tx, job, next, shown))) return;
+    if (status.state === 'deleted' || !(await updateStatus(tx, job, next, deletedJob))) return;
     await freeSpace(tx, job, { actor, reason, at });
-    const data = { ...toJobReference(job), stage: shown.stage };
-    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: shown.json, kind: 'job.deleted', data, at });
+    const data = { ...toJobReference(job), stage: deletedJob.stage };
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: deletedJob.json, kind: 'job.deleted', data, at });
   });
   await workspacesOf.get(job.project.hpc)?.remove(job.jobId);
-  return shown.json;
+  return deletedJob.json;
 }

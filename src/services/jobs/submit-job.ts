@@ -1,73 +1,115 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
+import {
+  payloadContent,
+  payloadText,
+  requireZipAttachment,
+  type SubmissionHeaders,
+} from '../../contract/submission-headers.ts';
 import { maxAffordableRuntimeHours, requestedUnits } from '../../domain/accounting/price.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
+import { parsePayload } from '../../domain/jobs/payload.ts';
 import { createJobId, type HpcSystem } from '../../domain/systems/system.ts';
 import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
 import { inspectZipAndReadStart } from '../../files/zip/unzip.ts';
 import { inspectZip, type ZipLimits } from '../../files/zip/zip-directory.ts';
 import type { ZipSource } from '../../files/zip/zip-source.ts';
-import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
+import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
+import { findJobJson } from '../../store/jobs/job-lists.ts';
 import { insertJob, type NewJob } from '../../store/jobs/jobs.ts';
-import type { Amounts } from '../../store/ledger/accounts.ts';
+import { type AccountSet, type Amounts, lockAccount } from '../../store/ledger/accounts.ts';
 import { reserve } from '../../store/ledger/ledger.ts';
 import { quoteFor } from '../accounting/quote.ts';
-import type { KeyClaim } from '../idempotency.ts';
+import { claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
-import { checkMember, type Destination } from './destination.ts';
-import { storedAfterAll } from './stored-after-all.ts';
+import type { PathScope } from '../scope.ts';
+import {
+  requireStillEligible,
+  requireSubmissionTarget,
+  type SubmissionTarget,
+  type SubmissionTargetDeps,
+} from './submission-target.ts';
 
-export interface SubmissionDeps {
-  db: Db;
+export interface SubmissionDeps extends SubmissionTargetDeps {
   spool: Spool;
   zipLimits: ZipLimits;
   maxBodyBytes: number;
-  now(): number;
   newUuid(): string;
-  /** Called once a job of the system is durable, so that the dispatcher need not wait. */
-  wake(hpc: string): void;
+  /** Called when a job of the system may have been stored, so that the dispatcher polls at once. */
+  wakeDispatcher(hpc: string): void;
+}
+
+export interface Submission {
+  actor: Actor;
+  /** The system, and the project unless it is the default one. */
+  scope: PathScope;
+  headers: SubmissionHeaders;
+  body: UploadBody;
+  /** The caller's Idempotency-Key, with the method and path that it was sent to. */
+  idempotency: { key: string; target: string } | null;
 }
 
 /**
- * Takes a job in. After success the job, its zip, its hold and its event are durable, and it will run exactly once;
- * the answer is its public JSON. After a failure or a crash before that nothing is left: no row, no held second,
- * and no file, or one that the next start sweeps away. Only a database that goes away at the very moment of the commit,
- * and stays away, leaves it open which of the two it is; the caller is told so.
+ * Accepts a job and returns its public JSON. After success the job, its zip, its hold and its event are durable, and the
+ * job will run exactly once. After an error or a crash nothing is left but, at most, a file that the next start removes.
+ * One case is undecided: a database connection that is lost during the commit, and stays lost. Its error says so.
+ *
+ * With an Idempotency-Key, the key is claimed before the body is read, and the response is stored in the transaction
+ * that inserts the job. So there is one job for each key, however often the request is repeated and whatever is killed.
  */
-export async function submitJob(
-  deps: SubmissionDeps,
-  actor: Actor,
-  destination: Destination,
-  request: JobRequest,
-  body: UploadBody,
-  claim: KeyClaim | null,
-): Promise<string> {
-  const { system } = destination;
-  const quote = quoteFor(destination, request);
-  // Says no before gigabytes are sent for nothing. What counts is the conditional update in the transaction.
-  if (quote.lack !== null) throw quotaExceeded(quote.lack, quote.longestRuntime);
-  const { timeSeconds } = quote;
+export async function submitJob(deps: SubmissionDeps, submission: Submission): Promise<string> {
+  const { actor, headers, body, idempotency } = submission;
+  if (idempotency === null) return await acceptJob(deps, submission, null);
+  const content = [idempotency.target, payloadContent(headers)];
+  const result = await claimKey(deps.db, { userId: actor.userId, key: idempotency.key, content }, deps.now);
+  if ('earlier' in result) {
+    await requireSameBody(deps, result.earlier, body);
+    return result.earlier.response;
+  }
+  try {
+    return await acceptJob(deps, submission, result.claim);
+  } catch (error) {
+    // If the database is unavailable, the claim expires by itself. The first error is the one to report.
+    await result.claim.release().catch(() => undefined);
+    throw error;
+  }
+}
 
-  const upload = await deps.spool.receive(body, {
-    maxBytes: deps.maxBodyBytes,
-    onProgress: () => claim?.keep(),
-  });
+async function requireSameBody({ spool, maxBodyBytes }: SubmissionDeps, earlier: KeyRecord, body: UploadBody) {
+  const upload = await spool.receive(body, { maxBytes: maxBodyBytes });
+  await spool.discard(upload);
+  if (upload.sha256 !== earlier.bodySha256) throw keyReused();
+}
+
+/** Everything that the headers can decide is decided before the body is read. */
+async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: KeyClaim | null): Promise<string> {
+  const { actor, scope, headers, body } = submission;
+  const target = await requireSubmissionTarget(deps, actor, scope);
+  requireZipAttachment(headers);
+  const request = parsePayload(payloadText(headers), target.system);
+  const { shortfall, maxRuntimeHours, timeSeconds } = quoteFor(target, request);
+  // Saves the upload. The conditional update in the transaction is what enforces the quota.
+  if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeHours);
+
+  const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
+  const { system } = target;
   try {
     const jobId = createJobId(system, request.tool, deps.newUuid());
-    const input = await keepInput(deps, system, request, upload, jobId);
+    const input = await storeInput(deps, system, request, upload, jobId);
     try {
-      const answer = (tx: Tx, json: string) => claim?.answer(tx, json, upload.sha256);
-      const json = await recordJob(deps, actor, destination, { jobId, request, input }, timeSeconds, answer);
-      deps.wake(system.name);
+      const newJob = toNewJob(actor, target, { jobId, request, input }, deps.now());
+      const json = await storeJob(deps, target, newJob, timeSeconds, upload.sha256, claim);
+      deps.wakeDispatcher(system.name);
       return json;
     } catch (error) {
-      // Also when nobody can tell: the job may be there.
-      const wake = () => deps.wake(system.name);
-      const json = await storedAfterAll(deps.db, jobId, destination.accounts, error).finally(wake);
+      const json = await findAfterError(deps, jobId, target.accounts, error).finally(() =>
+        deps.wakeDispatcher(system.name),
+      );
       if (json !== undefined) return json;
       await deps.spool.remove(jobId);
       throw error;
@@ -77,83 +119,105 @@ export async function submitJob(
   }
 }
 
-type Input = NewJob['input'];
-
-/** Checks the zip. One that is a file is moved under the job's name. An empty body is a job without input files. */
-async function keepInput(
+/** Checks the zip and, if it is a file, moves it to the name of the job. An empty body is a job without input files. */
+async function storeInput(
   deps: SubmissionDeps,
   system: HpcSystem,
   request: JobRequest,
   upload: Upload,
   jobId: string,
-): Promise<Input> {
+): Promise<NewJob['input']> {
   if (upload.bytes === 0) return null;
-  const { content, ...facts } = upload;
-  const unpackedBytes = await checkInput(deps, system, request, content);
+  const { content, ...metadata } = upload;
+  const unpackedBytes = await checkZip(deps.zipLimits, system, request, content);
   if (content.kind === 'file') await deps.spool.storeForJob(content.path, jobId);
-  return { ...facts, unpackedBytes, content: content.kind === 'memory' ? content.bytes : null };
+  return { ...metadata, unpackedBytes, content: content.kind === 'memory' ? content.bytes : null };
 }
 
 const scriptStartBytes = 65_536;
 
-/**
- * How much the zip unpacks to, if it is acceptable. On Slurm, what a script says in its `#SBATCH` lines is held to the same
- * list as the command line.
- */
-async function checkInput(
-  { zipLimits }: SubmissionDeps,
-  system: HpcSystem,
-  { command }: JobRequest,
-  content: ZipSource,
-): Promise<number> {
+/** Returns the unpacked size. On Slurm, the `#SBATCH` lines of a script may use only the options allowed in a command. */
+async function checkZip(zipLimits: ZipLimits, system: HpcSystem, { command }: JobRequest, zip: ZipSource) {
   if (system.scheduler !== 'slurm' || command.kind !== 'script') {
-    return (await inspectZip(content, zipLimits)).unpackedBytes;
+    return (await inspectZip(zip, zipLimits)).unpackedBytes;
   }
   const name = command.script.replace(/^(\.\/)+/, '');
-  const { unpackedBytes, fileStart } = await inspectZipAndReadStart(content, name, scriptStartBytes, zipLimits);
+  const { unpackedBytes, fileStart } = await inspectZipAndReadStart(zip, name, scriptStartBytes, zipLimits);
   const problem = fileStart && validateSbatchDirectives(fileStart.toString('utf8'));
   if (!problem) return unpackedBytes;
   const fields = [{ field: 'command', message: `${name}: ${problem}` }];
   throw new BursarError('invalid_payload', `The script ${name} is not valid: ${problem}.`, { fields });
 }
 
-/** The one transaction of a submission: job row, hold on the ledger, event, and the answer for repetitions. */
-async function recordJob(
-  deps: SubmissionDeps,
-  actor: Actor,
-  destination: Destination,
+function toNewJob(
+  { userId }: Actor,
+  { system, project }: SubmissionTarget,
   job: Pick<NewJob, 'jobId' | 'request' | 'input'>,
+  now: number,
+): NewJob {
+  return { ...job, owner: userId, project, units: requestedUnits(job.request, system.charge), acceptedAt: now };
+}
+
+/** The one transaction of a submission: job row, small zip, event, hold on the ledger, and stored response. */
+async function storeJob(
+  deps: SubmissionDeps,
+  target: SubmissionTarget,
+  job: NewJob,
   timeSeconds: number,
-  answer: (tx: Tx, json: string) => Promise<void> | undefined,
+  bodySha256: string,
+  claim: KeyClaim | null,
 ): Promise<string> {
-  const now = deps.now();
-  const { userId } = actor;
-  const { system, project, accounts } = destination;
-  const newJob: NewJob = {
-    ...job,
-    owner: userId,
-    project,
-    units: requestedUnits(job.request, system.charge),
-    acceptedAt: now,
-  };
-  const shown = (id: number) => publicJob({ ...newJob, id, status: { state: 'accepted' } }, system.stages);
+  const { system, project, accounts } = target;
+  const toPublicJob = (id: number) => publicJob({ ...job, id, status: { state: 'accepted' } }, system.stages);
+  const eventData = { ...toJobReference(job), stage: system.stages.queued, held_seconds: timeSeconds };
+  const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
+  const note = { actor: job.owner, reason: `submission of ${job.jobId}`, at: job.acceptedAt };
   return await inTransaction(deps.db, async (tx) => {
-    // Somebody may have been banned, or the project closed, while the zip was on its way.
-    await checkMember(tx, actor, project);
-    const told = { ...toJobReference(newJob), stage: system.stages.queued, held_seconds: timeSeconds };
-    const { id, json } = await insertJob(tx, newJob, shown, told);
-    const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
-    const note = { actor: userId, reason: `submission of ${job.jobId}`, at: now };
-    const lack = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
-    if (lack !== null) throw quotaExceeded(lack, longestRuntime(destination, job.request, lack));
-    await answer(tx, json);
+    // The user may have been banned, or the project closed, during the upload.
+    await requireStillEligible(tx, { userId: job.owner, admin: false }, project);
+    const { id, json } = await insertJob(tx, job, toPublicJob, eventData);
+    const shortfall = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
+    if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeNow(target, job.request, shortfall));
+    await claim?.complete(tx, json, bodySha256);
     return json;
   });
 }
 
-/** By what there is now, which may be less than when the job was quoted. */
-function longestRuntime(destination: Destination, request: JobRequest, lack: Shortfall): number {
-  if (lack.resource === 'space') return quoteFor(destination, request).longestRuntime;
-  const { charge, limits } = destination.system;
-  return maxAffordableRuntimeHours(request, charge, lack.available, limits.runtimeHours);
+/** Uses the balance that the transaction found, which may be lower than the quoted one. */
+function maxRuntimeNow(target: SubmissionTarget, request: JobRequest, shortfall: Shortfall): number {
+  if (shortfall.resource === 'space') return quoteFor(target, request).maxRuntimeHours;
+  const { charge, limits } = target.system;
+  return maxAffordableRuntimeHours(request, charge, shortfall.available, limits.runtimeHours);
+}
+
+const maxLookups = 10;
+const lookupDelayMs = 500;
+
+/**
+ * Finds out whether a job was stored although its transaction reported an error. Returns its public JSON, or undefined
+ * if it is certain that the job does not and will not exist. Throws if that stays unknown; then the zip must be kept.
+ */
+async function findAfterError(
+  { db }: SubmissionDeps,
+  jobId: string,
+  accounts: AccountSet,
+  error: unknown,
+): Promise<string | undefined> {
+  // Every other BursarError is thrown before the commit.
+  if (error instanceof BursarError && error.code !== 'database_unavailable') return undefined;
+  for (let lookup = 1; lookup <= maxLookups; lookup++) {
+    try {
+      return await inTransaction(db, async (tx) => {
+        // The failed transaction locked the pool. Once this one has the lock, the other one has ended.
+        await lockAccount(tx, accounts.timePool.id);
+        return await findJobJson(tx, {}, jobId);
+      });
+    } catch {
+      await sleep(lookupDelayMs);
+    }
+  }
+  const message =
+    'The database connection was lost while the job was being stored, so it is unknown whether the job exists. ' +
+    'Check the list of your jobs before you send it again, or send it again with its Idempotency-Key.';
+  throw new BursarError('database_unavailable', message, { cause: error, transient: true });
 }

@@ -46,13 +46,13 @@ export async function readQuotaRows(
   db: Db,
   filter: QuotaFilter,
   now: number,
-): Promise<{ rows: QuotaRow[]; goodUntil: number }> {
+): Promise<{ rows: QuotaRow[]; validUntil: number }> {
   const shape = Object.keys(filter).sort().join(' ');
   const rows = await rowsOf(shape)(db, { ...filter, now });
-  let goodUntil = Number.POSITIVE_INFINITY;
+  let validUntil = Number.POSITIVE_INFINITY;
   for (const { starts_at, ends_at } of rows)
-    for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) goodUntil = Math.min(goodUntil, at);
-  return { rows: rows.filter((row) => isCurrentPeriod(row, now)), goodUntil };
+    for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) validUntil = Math.min(validUntil, at);
+  return { rows: rows.filter((row) => isCurrentPeriod(row, now)), validUntil };
 }
 
 /** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */

@@ -38,10 +38,10 @@ describe('those who wait for events', () => {
       transformResult: async ({ result }) => result,
     });
     const counted: Db = Object.assign(watched, { backend: books.db.backend });
-    const announcements = createTopic('user');
+    const userTopic = createTopic('user');
     feed = createEventFeed({
       db: counted,
-      announcements,
+      userTopic,
       checkMs: 20,
       listenersPerUser: 10,
       log: { warn: () => undefined },

@@ -200,10 +200,9 @@ describe('transactions that meet', () => {
   test('strangers who are seen for the first time at once become different users, and one of them only one', async () => {
     const identity = (subject: string) => ({ issuer: 'https://idp', subject, userId: null, admin: false });
     const oidc = { verify: async (token: string) => identity(token) };
-    const findToken = async () => undefined;
     const subjects = ['a', 'b', 'c', 'd', 'a', 'b', 'c', 'd'];
     const actors = await Promise.all(
-      subjects.map((subject) => authenticate({ db, findToken, oidc, now: () => 5 }, `Bearer ${subject}`)),
+      subjects.map((subject) => authenticate({ db, oidc, now: () => 5 }, `Bearer ${subject}`)),
     );
     const ids = actors.map(({ userId }) => userId);
     assert.equal(new Set(ids).size, 4);

@@ -31,7 +31,7 @@ test('lists of jobs from before jobs had a version are kept up to date like any 
 
     const lists = createJobListCache(1_000_000);
     const assertRight = async (version: string) => {
-      const page = await lists.next(db, { owner: '1' }, 0, 1000, undefined);
+      const page = await lists.next(db, { owner: '1' }, 0, 1000);
       assert.deepEqual(page, await readJobPage(db, { owner: '1' }, 0, 1000));
       assert.equal(page.version, version);
     };

@@ -110,7 +110,7 @@ const accountsOfIn = async (db: TestDatabase['db']) => {
 };
 
 const versionOf = async (user: string, now: number) =>
-  (await listQuotas(books.db, toHpcSystems(books.config), user, {}, now, undefined)).version;
+  (await listQuotas(books.db, toHpcSystems(books.config), user, {}, now)).version;
 
 describe('the version of the quotas of a user', () => {
   test('rises with the cap of the user, with the pool, and not with the cap of another one', async () => {

@@ -36,12 +36,15 @@ describe('the quotas of everybody', () => {
     const quotas = await findQuotas(books.db, {}, 10);
     assert.equal(quotas.length, members);
     assert.equal(quotas.at(-1)?.time.cap.granted, 7);
-    const { rows, goodUntil } = await readQuotaRows(books.db, {}, 10);
-    assert.deepEqual([rows.length, goodUntil], [4 * members, 500]);
+    const { rows, validUntil } = await readQuotaRows(books.db, {}, 10);
+    assert.deepEqual([rows.length, validUntil], [4 * members, 500]);
   });
 
   test('have no time once the period is over', async () => {
-    const { rows, goodUntil } = await readQuotaRows(books.db, { userId: '1' }, 500);
-    assert.deepEqual([rows.map(({ resource }) => resource), goodUntil], [['space', 'space'], Number.POSITIVE_INFINITY]);
+    const { rows, validUntil } = await readQuotaRows(books.db, { userId: '1' }, 500);
+    assert.deepEqual(
+      [rows.map(({ resource }) => resource), validUntil],
+      [['space', 'space'], Number.POSITIVE_INFINITY],
+    );
   });
 });

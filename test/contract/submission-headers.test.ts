@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { BursarError } from '../../../src/domain/errors.ts';
-import { checkContentDisposition } from '../../../src/http/request/submission.ts';
+import { requireZipAttachment } from '../../src/contract/submission-headers.ts';
+import { BursarError } from '../../src/domain/errors.ts';
 
 // The tables for Content-Disposition. test/http/bad-input sends one value for each rule through HTTP.
 
@@ -61,7 +61,7 @@ const refused: [string, string, RegExp][] = [
 
 function rejectionOf(header: string | undefined): BursarError {
   try {
-    checkContentDisposition(header);
+    requireZipAttachment({ contentDisposition: header, payloads: [] });
   } catch (error) {
     assert.ok(error instanceof BursarError, String(error));
     assert.equal(error.code, 'invalid_content_disposition');
@@ -97,6 +97,6 @@ describe('checkContentDisposition', () => {
     "attachment; filename*=UTF-8''na%C3%AFve.zip; filename=job.txt",
     'attachment; size=10; filename=job.zip; creation-date="today"',
   ]) {
-    test(`accepts ${value}`, () => checkContentDisposition(value));
+    test(`accepts ${value}`, () => requireZipAttachment({ contentDisposition: value, payloads: [] }));
   }
 });

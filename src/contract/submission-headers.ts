@@ -1,0 +1,60 @@
+import { parse as parseDisposition } from 'content-disposition';
+import { BursarError } from '../domain/errors.ts';
+
+/** The headers of a submission or quote, as they were received. Nothing is checked yet. */
+export interface SubmissionHeaders {
+  contentDisposition: string | undefined;
+  /** Every Payload header of the request, decoded by Node as latin1. */
+  payloads: readonly string[];
+}
+
+/** The text of the Payload header. Throws unless it was sent exactly once. */
+export function payloadText({ payloads }: SubmissionHeaders): string {
+  const [value] = payloads;
+  if (value === undefined) {
+    throw new BursarError('invalid_payload', 'The header Payload is missing. Send it with one JSON object.');
+  }
+  if (payloads.length > 1) {
+    throw new BursarError('invalid_payload', `The header Payload was sent ${payloads.length} times. Send it once.`);
+  }
+  // Most clients send UTF-8. Other bytes stay what Node made of them.
+  try {
+    return utf8.decode(Buffer.from(value, 'latin1'));
+  } catch {
+    return value;
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** The parsed Payload, for comparing a request with an earlier one: spelling and order of keys do not matter. */
+export function payloadContent(headers: SubmissionHeaders): unknown {
+  const text = payloadText(headers);
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Throws unless the header names a zip file, as the interface asks. */
+export function requireZipAttachment({ contentDisposition }: SubmissionHeaders): void {
+  const example = 'Send "Content-Disposition: attachment; filename=job.zip".';
+  const invalid = (problem: string, cause?: unknown) =>
+    new BursarError('invalid_content_disposition', `${problem} ${example}`, { cause });
+  if (contentDisposition === undefined) throw invalid('The header Content-Disposition is missing.');
+  const { type, parameters } = parseHeader(contentDisposition, invalid);
+  if (type.toLowerCase() !== 'attachment') throw invalid('The disposition must be "attachment".');
+  const name = parameters.filename;
+  if (name === undefined || name === '') throw invalid('It names no file.');
+  if (/[/\\\0]/.test(name)) throw invalid('The file name must not contain path parts.');
+  if (!/.\.zip$/i.test(name)) throw invalid('The file name must end in .zip.');
+}
+
+function parseHeader(header: string, invalid: (problem: string, cause?: unknown) => BursarError) {
+  try {
+    return parseDisposition(header);
+  } catch (cause) {
+    throw invalid('It cannot be parsed; a name with spaces or special characters needs quotes.', cause);
+  }
+}

@@ -1,0 +1,126 @@
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { LRUCache } from 'lru-cache';
+import type { Caller } from '../../services/identity/actor.ts';
+import type { AccessLogEntry } from './access-log.ts';
+import type { RateLimits } from './rate-limits.ts';
+
+interface CachedResponse {
+  caller: Caller;
+  status: number;
+  /** Names and values in turn, without the headers that differ from one response to the next. */
+  headers: readonly string[];
+  body: Buffer;
+  validUntil: number;
+}
+
+export interface ResponseCacheDeps {
+  /** Changes with every commit. Undefined if the database cannot tell: then nothing is cached. */
+  commitVersion: (() => unknown) | undefined;
+  limits: Pick<RateLimits, 'countCaller'>;
+  now(): number;
+  requestId(request: IncomingMessage): string;
+  onResponse(entry: AccessLogEntry): void;
+}
+
+const maxBytes = 32_000_000;
+const entryBytes = 1000;
+const emptyBody = Buffer.alloc(0);
+
+/**
+ * Caches whole responses to reads, and sends them before Fastify sees the request: routing, hooks and handler take longer
+ * than everything else. There is one rule: a commit by anybody empties the cache. So a cached response is always the one
+ * that the database would give, except that time passes: `validUntil` covers tokens and periods that end.
+ */
+export function createResponseCache({ commitVersion, limits, now, requestId, onResponse }: ResponseCacheDeps) {
+  const responses = new LRUCache<string, CachedResponse>({
+    maxSize: maxBytes,
+    sizeCalculation: ({ body }, key) => entryBytes + key.length + body.length,
+  });
+  let version: unknown;
+
+  function removeOutdated(): void {
+    const current = commitVersion?.();
+    if (current === version) return;
+    responses.clear();
+    version = current;
+  }
+
+  /** Sends the cached response, if there is one. */
+  function send(request: IncomingMessage, response: ServerResponse): boolean {
+    const startedAt = performance.now();
+    const key = cacheKey(request);
+    if (key === undefined) return false;
+    removeOutdated();
+    const cached = responses.get(key);
+    if (cached === undefined || cached.validUntil <= now()) return false;
+    const rateLimit = limits.countCaller(cached.caller);
+    if (rateLimit === undefined) return false;
+    const id = requestId(request);
+    const { status, headers, body } = cached;
+    response.writeHead(status, [...headers, 'x-request-id', id, 'ratelimit', rateLimit]);
+    response.end(body);
+    onResponse({ requestId: id, method: 'GET', url: request.url ?? '', status, ms: performance.now() - startedAt });
+    return true;
+  }
+
+  return {
+    /** Puts the cache in front of Fastify's own request listener. */
+    install(server: Server): void {
+      if (commitVersion === undefined) return;
+      const [handleRequest] = server.listeners('request') as ((q: IncomingMessage, s: ServerResponse) => void)[];
+      if (handleRequest === undefined) throw new Error('the server has no request listener');
+      server.removeListener('request', handleRequest);
+      server.on('request', (request, response) => {
+        // A server that is closing must close its connections, which Fastify does.
+        if (!server.listening || !send(request, response)) handleRequest(request, response);
+      });
+    },
+
+    /** Remembers the database version before anything is read for the request. */
+    onRequest(request: FastifyRequest): void {
+      if (request.method === 'GET') request.commitVersion = commitVersion?.();
+    },
+
+    /** Stores a response that a route has marked as cacheable, unless somebody has committed since the request began. */
+    onSend(request: FastifyRequest, reply: FastifyReply, payload: unknown): void {
+      const { caller } = request;
+      const isSuccess = reply.statusCode === 200 || reply.statusCode === 304;
+      if (!isSuccess || reply.cacheUntil === 0 || caller === null || request.commitVersion === undefined) return;
+      const body = payload ?? emptyBody;
+      const key = cacheKey(request.raw);
+      const validUntil = Math.min(reply.cacheUntil, caller.validUntil);
+      const isCacheable = Buffer.isBuffer(body) && body.length <= maxBytes / 8 && validUntil > now();
+      if (!isCacheable || key === undefined || reply.hasHeader('connection')) return;
+      removeOutdated();
+      if (request.commitVersion !== version) return;
+      responses.set(key, { caller, status: reply.statusCode, headers: staticHeaders(reply, body), body, validUntil });
+    },
+  };
+}
+
+/** Everything in a request that its response depends on. Undefined if the response cannot come from the cache. */
+function cacheKey({ method, url, headers }: IncomingMessage): string | undefined {
+  const { authorization, host, 'if-none-match': etags = '' } = headers;
+  if (method !== 'GET' || authorization === undefined || host === undefined) return undefined;
+  if ('content-length' in headers || 'transfer-encoding' in headers) return undefined;
+  // None of the parts can contain a line break.
+  return `${url}\n${authorization}\n${etags}`;
+}
+
+function staticHeaders(reply: FastifyReply, body: Buffer): string[] {
+  const { 'x-request-id': _id, ratelimit: _limit, ...headers } = reply.getHeaders();
+  const length = reply.statusCode === 304 ? {} : { 'content-length': String(body.length) };
+  return Object.entries({ ...headers, ...length }).flatMap(([name, value]) => [name, String(value)]);
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The version of the database when the request began. */
+    commitVersion: unknown;
+  }
+  interface FastifyReply {
+    /** Until when the response may be cached, in epoch milliseconds. 0: not at all. */
+    cacheUntil: number;
+  }
+}

@@ -1,0 +1,38 @@
+import type { Topic } from '../events/publish.ts';
+import type { Actor } from '../identity/actor.ts';
+import type { Owner, PathScope } from '../scope.ts';
+import { type EndJobDeps, endJob } from './end-job.ts';
+import { createJobListCache } from './job-list-cache.ts';
+import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
+import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
+import { readTimeline } from './timeline.ts';
+
+export interface JobServiceDeps extends SubmissionDeps, EndJobDeps {
+  userTopic: Pick<Topic, 'publish'>;
+}
+
+export type JobService = ReturnType<typeof createJobService>;
+
+const jobListCacheBytes = 16_000_000;
+
+/** Everything that users do with jobs, except reading their files and logs. */
+export function createJobService(deps: JobServiceDeps) {
+  const { db, systems, userTopic } = deps;
+  const lists = { db, systems, jobListCache: createJobListCache(jobListCacheBytes) };
+  return {
+    list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),
+    read: (owner: Owner, project: Required<PathScope>, jobId: string) => readJob(db, systems, owner, project, jobId),
+    timeline: (owner: Owner, project: Required<PathScope>, jobId: string) =>
+      readTimeline(db, systems, owner, project, jobId),
+    async submit(submission: Submission): Promise<string> {
+      const json = await submitJob(deps, submission);
+      userTopic.publish(submission.actor.userId);
+      return json;
+    },
+    async end(actor: Actor, project: Required<PathScope>, jobId: string) {
+      const ended = await endJob(deps, actor, project, jobId);
+      userTopic.publish(actor.userId);
+      return ended;
+    },
+  };
+}

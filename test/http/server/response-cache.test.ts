@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import type { AddressInfo } from 'node:net';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { type FastifyInstance, fastify } from 'fastify';
+import { createResponseCache } from '../../../src/http/server/response-cache.ts';
+
+const forever = Number.POSITIVE_INFINITY;
+
+/** A server with one cached resource, which counts how often its handler runs. */
+describe('the response cache', () => {
+  const state = { text: 'first', version: 1, now: 1000, cacheUntil: forever, tokenUntil: forever, isAllowed: true };
+  let handled = 0;
+  let logged = 0;
+  let commitWhileHandling = false;
+  let app: FastifyInstance;
+  let url: string;
+
+  before(async () => {
+    const cache = createResponseCache({
+      commitVersion: () => state.version,
+      limits: { countCaller: () => (state.isAllowed ? 'some' : undefined) },
+      now: () => state.now,
+      requestId: () => 'from-cache',
+      onResponse: () => {
+        logged++;
+      },
+    });
+    app = fastify();
+    app.decorateRequest('caller', null);
+    app.decorateRequest('commitVersion', undefined);
+    app.decorateReply('cacheUntil', 0);
+    app.addHook('onRequest', async (request) => {
+      cache.onRequest(request);
+      request.caller = { userId: '1', tokenHash: 'a', admin: false, validUntil: state.tokenUntil };
+    });
+    app.addHook('onSend', async (request, reply, payload) => cache.onSend(request, reply, payload) ?? payload);
+    app.get('/thing', async (request, reply) => {
+      handled++;
+      if (commitWhileHandling) state.version++;
+      reply.cacheUntil = state.cacheUntil;
+      const text = `${state.text} for ${request.headers.authorization}`;
+      return reply.header('etag', '"x"').header('x-request-id', 'from-handler').send(Buffer.from(text));
+    });
+    app.get('/broken', async (_request, reply) => {
+      handled++;
+      reply.cacheUntil = forever;
+      return reply.code(500).send(Buffer.from('broken'));
+    });
+    app.get('/uncached', async () => {
+      handled++;
+      return Buffer.from('uncached');
+    });
+    cache.install(app.server);
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    url = `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`;
+  });
+  after(() => app.close());
+  beforeEach(() => {
+    Object.assign(state, { text: 'first', now: 1000, cacheUntil: forever, tokenUntil: forever, isAllowed: true });
+    commitWhileHandling = false;
+    state.version++;
+    handled = 0;
+    logged = 0;
+  });
+
+  const get = async (path = '/thing', headers: Record<string, string> = {}) => {
+    const response = await fetch(url + path, { headers: { authorization: 'Bearer one', ...headers } });
+    return { status: response.status, text: await response.text(), headers: response.headers };
+  };
+
+  test('sends the same response without running the handler', async () => {
+    const first = await get();
+    const second = await get();
+    assert.equal(handled, 1);
+    assert.equal(logged, 1);
+    assert.deepEqual([second.status, second.text], [200, first.text]);
+    assert.equal(second.headers.get('etag'), '"x"');
+    assert.equal(second.headers.get('content-length'), first.headers.get('content-length'));
+    assert.equal(second.headers.get('x-request-id'), 'from-cache');
+    assert.equal(second.headers.get('ratelimit'), 'some');
+  });
+
+  test('reads your writes: no response is older than the last commit', async () => {
+    await get();
+    for (const text of ['second', 'third']) {
+      state.text = text;
+      state.version++;
+      assert.equal((await get()).text, `${text} for Bearer one`);
+    }
+    assert.equal(handled, 3);
+  });
+
+  test('does not keep a response that was read before a commit', async () => {
+    commitWhileHandling = true;
+    await get();
+    commitWhileHandling = false;
+    await get();
+    assert.equal(handled, 2);
+  });
+
+  test('keeps one response for each token, URL and If-None-Match', async () => {
+    await get();
+    assert.equal((await get('/thing', { authorization: 'Bearer two' })).text, 'first for Bearer two');
+    await get('/thing?limit=1');
+    await get('/thing', { 'if-none-match': '"x"' });
+    assert.equal(handled, 4);
+    assert.equal((await get('/thing', { authorization: 'Bearer two' })).text, 'first for Bearer two');
+    assert.equal((await get()).text, 'first for Bearer one');
+    assert.equal(handled, 4);
+  });
+
+  test('keeps nothing beyond the time that the route, or the token, allows', async () => {
+    for (const limit of ['cacheUntil', 'tokenUntil'] as const) {
+      state.version++;
+      state[limit] = 2000;
+      handled = 0;
+      state.now = 1999;
+      await get();
+      await get();
+      assert.equal(handled, 1, limit);
+      state.now = 2000;
+      await get();
+      assert.equal(handled, 2, limit);
+      state[limit] = forever;
+    }
+  });
+
+  test('keeps no errors, nothing that a route did not mark, and nothing for requests without a token', async () => {
+    for (const path of ['/broken', '/uncached']) for (let n = 0; n < 2; n++) await get(path);
+    for (let n = 0; n < 2; n++) await (await fetch(`${url}/thing`)).text();
+    assert.equal(handled, 6);
+  });
+
+  test('leaves a request to the server when its caller has reached a limit', async () => {
+    await get();
+    state.isAllowed = false;
+    await get();
+    assert.equal(handled, 2);
+  });
+
+  test('leaves other methods and requests with a body to the server', async () => {
+    await get();
+    const headers = { authorization: 'Bearer one' };
+    assert.equal(
+      (await fetch(`${url}/thing`, { method: 'HEAD', headers })).headers.get('x-request-id'),
+      'from-handler',
+    );
+    assert.equal((await fetch(`${url}/thing`, { method: 'POST', headers, body: 'x' })).status, 404);
+  });
+});
