@@ -1,36 +1,49 @@
-// `npm test`: every check, then every test. `npm run test:quick`: the fast checks and the fast tests, for while you work.
-// The first step that fails ends the run. Arguments are test files: only those run then, after the checks.
-import { spawnSync } from 'node:child_process';
+// `npm test`: all checks, then all tests. `npm run test:quick`: the fast checks and the fast tests, for while you work.
+// Arguments are test files: after the checks only those run. The checks run side by side; the tests run if all succeed.
+import { spawn } from 'node:child_process';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isQuick = process.argv.includes('--quick');
-const steps = [
-  [
-    'types',
-    'tsc',
-    '--noEmit',
-    ...(isQuick ? ['--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types.json'] : []),
-  ],
+// What did not change since the last run is not checked again. A full run trusts nothing from before.
+const incremental = isQuick ? ['--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types.tsbuildinfo'] : [];
+
+const quickChecks = [
+  ['types', 'tsc', '--noEmit', ...incremental],
   ['lint', 'biome', 'ci', '--error-on-warnings', '.'],
   ['layering', 'depcruise', '--config', '.dependency-cruiser.cjs', 'src'],
-  ...(isQuick
-    ? []
-    : [
-        ['unused code', 'knip'],
-        ['documents', 'node', 'scripts/write-docs.ts', '--check'],
-      ]),
-  ['tests', 'node', 'scripts/run-tests.ts', ...process.argv.slice(2)],
+];
+const slowChecks = [
+  ['unused code', 'knip'],
+  ['documents', 'node', 'scripts/write-docs.ts', '--check'],
 ];
 
-for (const [name, command, ...args] of steps) {
-  console.log(`\n▶ ${name}: ${command} ${args.join(' ')}`);
+const checks = await Promise.all([...quickChecks, ...(isQuick ? [] : slowChecks)].map(runCheck));
+if (checks.includes(false)) process.exit(1);
+const tests = spawn('node', ['scripts/run-tests.ts', ...process.argv.slice(2)], { cwd: root, stdio: 'inherit' });
+tests.once('close', (code) => {
+  process.exitCode = code ?? 1;
+});
+
+/** Prints what the command has printed once it is over. Resolves to whether it succeeded. */
+function runCheck([name, command, ...args]) {
   const startedAt = Date.now();
-  const { status, error } = spawnSync(command, args, { cwd: root, stdio: 'inherit' });
-  if (status !== 0) {
-    console.error(`\n✖ ${name} failed${error ? `: ${error.message}` : ''}`);
-    process.exit(1);
+  const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text) => {
+      output += text;
+    });
   }
-  if (name !== 'tests') console.log(`  ${((Date.now() - startedAt) / 1000).toFixed(1)} s`);
+  return new Promise((resolve) => {
+    const report = (succeeded, reason) => {
+      const seconds = ((Date.now() - startedAt) / 1000).toFixed(1);
+      console.log(`${succeeded ? '✔' : '✖'} ${name}: ${command} ${args.join(' ')} (${seconds} s)`);
+      if (!succeeded) console.error(`${output}\n✖ ${name} failed${reason}`);
+      resolve(succeeded);
+    };
+    child.once('error', (error) => report(false, `: ${error.message}`));
+    child.once('close', (code) => report(code === 0, ''));
+  });
 }

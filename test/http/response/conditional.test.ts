@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
+import { queryDatabase } from '../../support/database.ts';
 import { jobPath } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -84,6 +85,25 @@ describe('a tag', () => {
     assert.equal((await ask(other, jobPath(job), '*')).status, 404);
     assert.equal((await ask(other, '/admin/jobs/', '*')).status, 403);
     assert.equal((await ask(callerOf(server.url, null), '/jobs/', '*')).status, 401);
+  });
+
+  test('of one user is not the tag of another one who has the same version of another list', async () => {
+    const ids = ['4343', '4444'];
+    const [first, second] = await Promise.all(ids.map(async (id) => callerOf(server.url, await server.token(id))));
+    assert.ok(first && second);
+    for (const caller of [first, second]) {
+      const { body } = await caller.submit('/jobs/hpc_one/', { command: 'true' });
+      await caller.finished(body);
+    }
+    await queryDatabase(server.data, 'update users set jobs_version = 1000 where id in (?, ?)', ids);
+    for (const path of ['/jobs/', '/jobs/hpc_one/']) {
+      const answers: Answer<Job[]>[] = [await first.get<Job[]>(path), await second.get<Job[]>(path)];
+      assert.deepEqual(
+        answers.map(({ body }) => body.map((listed) => listed.owner)),
+        ids.map((id) => [id]),
+      );
+      assert.equal(new Set(answers.map(tagOf)).size, 2);
+    }
   });
 
   test('differs between the pages and filters of a list', async () => {

@@ -115,6 +115,7 @@ describe('the files of a job', () => {
       assert.match(headers.get('content-disposition') ?? '', /^attachment; filename=/);
       assert.equal(headers.get('x-content-type-options'), 'nosniff');
       assert.equal(headers.get('content-security-policy'), "sandbox; default-src 'none'");
+      assert.equal(headers.get('cross-origin-resource-policy'), 'same-origin');
     });
   }
 
