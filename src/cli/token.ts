@@ -2,7 +2,6 @@ import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import { enrolUser } from '../services/identity/enrolment.ts';
 import { issueToken } from '../services/identity/tokens.ts';
-import { sendNotifications } from '../store/database/pg-notify.ts';
 import { listTokens, revokeToken, type TokenRecord } from '../store/identity/tokens.ts';
 import { parseDurationMs } from './duration.ts';
 import { withDatabase } from './with-database.ts';
@@ -57,11 +56,7 @@ export async function printTokens(config: Config, options: { user?: string; json
 export async function revoke(config: Config, id: string): Promise<void> {
   if (!/^\d{1,15}$/.test(id))
     throw new BursarError('invalid_argument', 'Give the number of the token, as shown by "token list".');
-  const exists = await withDatabase(config, async (db) => {
-    const wasFound = await revokeToken(db, Number(id), Date.now());
-    await sendNotifications(db, [`token ${id}`]);
-    return wasFound;
-  });
+  const exists = await withDatabase(config, (db) => revokeToken(db, Number(id), Date.now()));
   if (!exists) throw new BursarError('not_found', `There is no token ${id}.`);
   process.stdout.write(`Token ${id} is revoked.\n`);
 }

@@ -86,7 +86,7 @@ test('a COMMIT after which the database stays away: 503 that says so, the zip st
   assertProblem(answer, {
     status: 503,
     code: 'database_unavailable',
-    says: /not known .*Look at the list of your jobs/,
+    says: /unknown whether the job exists.*Check the list of your jobs/,
   });
   assert.equal(filesUnder(server, 'spool').length, 1);
   proxy.comeBack();
