@@ -1,14 +1,16 @@
-// The real servers that some tests need. They are installed where that is possible, and once, before any test runs.
+// The real servers that some tests need. Missing ones are installed if possible, once, before any test runs.
 import { execFileSync } from 'node:child_process';
-import { existsSync, globSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 interface Peer {
   name: string;
   programs: string[];
   packages: string[];
-  /** The tests that cannot run without it. */
-  tests: RegExp;
+  /** Every test that imports this module, directly or not, needs the server. */
+  module?: string;
+  /** Further tests that need it, by path. */
+  tests?: RegExp;
 }
 
 const peers: Peer[] = [
@@ -16,7 +18,8 @@ const peers: Peer[] = [
     name: 'Slurm',
     programs: ['munged', 'slurmctld', 'slurmd', 'sbatch', 'setpriv'],
     packages: ['slurm-wlm', 'munge', 'util-linux'],
-    tests: /^test\/(bench\/|slurm\/|engines\/slurm\/slurm-|crash\/(slurm|several)-|cli\/doctor-slurm|docs\/slurm)/,
+    module: 'test/support/slurm-cluster.ts',
+    tests: /^test\/bench\//,
   },
   {
     name: "Slurm's accounting",
@@ -34,20 +37,20 @@ const peers: Peer[] = [
     name: 'OpenSSH',
     programs: ['sshd', 'ssh', 'ssh-keygen'],
     packages: ['openssh-server', 'openssh-client'],
-    tests:
-      /^test\/(shell\/ssh-|files\/workspaces\/remote-|workers\/ssh-|engines\/slurm\/slurm-engine|slurm\/ssh|cli\/doctor-slurm|docs\/slurm)/,
+    module: 'test/support/sshd.ts',
   },
   {
     name: 'PostgreSQL',
     programs: ['initdb', 'postgres', 'setpriv', 'openssl'],
     packages: ['postgresql', 'util-linux', 'openssl'],
-    tests: /^test\/(bench\/|postgres\/|crash\/several-)/,
+    module: 'test/support/postgres.ts',
+    tests: /^test\/bench\//,
   },
   {
     name: 'OpenSSL',
     programs: ['openssl'],
     packages: ['openssl'],
-    tests: /^test\/webhooks\/https/,
+    module: 'test/support/certificates.ts',
   },
 ];
 
@@ -59,40 +62,53 @@ const foldersNow = () => [
 const isThere = (program: string) => foldersNow().some((folder) => existsSync(join(folder, program)));
 const isMissing = ({ programs }: Peer) => !programs.every(isThere);
 
-/** Whether a test file needs one of these servers. */
-export function needsPeer(file: string): boolean {
-  return peers.some(({ tests }) => tests.test(file));
+/** A test file and everything under test/ that it imports, directly or not. */
+export function importsOf(file: string, found: Set<string> = new Set()): Set<string> {
+  if (found.has(file)) return found;
+  found.add(file);
+  for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+\.ts)'/g)) {
+    const imported = join(dirname(file), path);
+    if (imported.startsWith('test/')) importsOf(imported, found);
+  }
+  return found;
 }
 
-/** Of these test files, the ones that can run here. On CI all must; elsewhere it is said aloud which do not. */
+const needs = ({ module, tests }: Peer, file: string) =>
+  tests?.test(file) || (module !== undefined && importsOf(file).has(module));
+
+export function needsPeer(file: string): boolean {
+  return peers.some((peer) => needs(peer, file));
+}
+
+/** The test files that can run here. With CI=true all must be able to; otherwise the missing servers are reported. */
 export function runnable(files: readonly string[]): string[] {
-  const needed = peers.filter(({ tests }) => files.some((file) => tests.test(file)));
-  const absent = installed(needed);
-  const left = files.filter((file) => !absent.some(({ tests }) => tests.test(file)));
-  for (const peer of absent) sayNotRun(peer, files.length - left.length);
+  const needed = peers.filter((peer) => files.some((file) => needs(peer, file)));
+  const missing = installMissing(needed);
+  const left = files.filter((file) => !missing.some((peer) => needs(peer, file)));
+  for (const peer of missing) reportNotRun(peer, files.filter((file) => needs(peer, file)).length);
   return left;
 }
 
-/** Whether a peer is there for so many test files that can run without it, but should run on it too. */
+/** Whether a server is available for test files that run without it too. */
 export function canRun(name: string, files: number): boolean {
-  const absent = installed(peers.filter((peer) => peer.name === name));
-  for (const peer of absent) sayNotRun(peer, files);
-  return absent.length === 0;
+  const missing = installMissing(peers.filter((peer) => peer.name === name));
+  for (const peer of missing) reportNotRun(peer, files);
+  return missing.length === 0;
 }
 
-/** Whether a peer is there, or could be installed. */
+/** Whether a server is installed, or could be installed now. */
 export function isHere(name: string): boolean {
-  return installed(peers.filter((peer) => peer.name === name)).length === 0;
+  return installMissing(peers.filter((peer) => peer.name === name)).length === 0;
 }
 
-/** Installs what is missing of these; answers what is missing still. */
-function installed(needed: Peer[]): Peer[] {
+/** Installs the missing servers. Returns those that are still missing. */
+function installMissing(needed: Peer[]): Peer[] {
   const missing = needed.filter(isMissing);
   if (missing.length > 0) install(missing.flatMap(({ packages }) => packages));
   return missing.filter((peer) => isMissing(peer));
 }
 
-function sayNotRun({ name, packages }: Peer, files: number): void {
+function reportNotRun({ name, packages }: Peer, files: number): void {
   const advice = `${name} is not installed (apt-get install ${packages.join(' ')})`;
   if (process.env.CI === 'true') throw new Error(`${advice}, and on CI its tests must run`);
   console.error(`NOT RUN: ${files} test files, because ${advice}.`);

@@ -1,6 +1,6 @@
 // Runs the tests and ends with the slowest files, the failed tests, and one line that counts them all.
 //   node scripts/run-tests.ts            every test
-//   node scripts/run-tests.ts --quick    those without servers of their own, Slurm, ssh or PostgreSQL
+//   node scripts/run-tests.ts --quick    unit tests, the store on SQLite, HTTP with the server in the test's own process
 //   node scripts/run-tests.ts FILE…      these files, with the name of every test
 // Tests of the database and of the interface run twice: on SQLite and, beside everything else, on a PostgreSQL that is
 // started for them. BURSAR_TEST_DATABASE=sqlite or =postgres runs one of the two only.
@@ -11,7 +11,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
 import { build } from './build.mjs';
-import { canRun, needsPeer, runnable } from './peers.ts';
+import { canRun, importsOf, needsPeer, runnable } from './peers.ts';
 
 interface Task {
   file: string;
@@ -35,10 +35,18 @@ const runsOnBoth =
 /** Files that take minutes, mostly waiting. They start first, so that nothing is left waiting for them at the end. */
 const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|large/.test(file);
 
-/** Tests of the command line, of the documents and of crashes run whole processes. */
-const isSlowFolder = (file: string) => /^test\/(bench|cli|crash|docs|postgres|slurm)\//.test(file);
-const spawnsServer = (file: string) => /server-process\.ts'|ownProcess: true/.test(readFileSync(file, 'utf8'));
-const isQuick = (file: string) => !needsPeer(file) && !isSlowFolder(file) && !spawnsServer(file);
+/** Fast enough for the inner loop. Tests that spawn servers, run jobs by the dozen or need Slurm, ssh or PostgreSQL are not. */
+const isQuickFolder = (file: string) => /^test\/(config|contract|domain|files|http|store|workers)\//.test(file);
+const spawnsServer = (file: string) =>
+  [...importsOf(file)]
+    .filter((path) => !path.startsWith('test/support/'))
+    .some((path) => /server-process\.ts'|ownProcess: true/.test(readFileSync(path, 'utf8')));
+const isUnit = (file: string) =>
+  ![...importsOf(file)].some((path) => /support\/(server|server-process|bench)\.ts$/.test(path));
+const isQuick = (file: string) =>
+  !needsPeer(file) &&
+  !spawnsServer(file) &&
+  (isQuickFolder(file) || (isUnit(file) && /^test\/(services|shell|webhooks|engines\/slurm)\//.test(file)));
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
 const named = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));

@@ -38,6 +38,7 @@ export async function assertCleanLog(server: TestServer, tokens: readonly string
   const lines = await logLines(server);
   for (const line of lines) {
     if (!('method' in line) && !/^(request|connection) /.test(line.msg)) continue;
+    assert.ok(!String(line.path ?? '').includes('?'), `a query is in the log: ${line.path}`);
     assert.match(line.reqId ?? '', /^[\w.-]{1,64}$/, JSON.stringify(line).slice(0, 300));
   }
   const failures = lines.filter((line) => line.level >= error);

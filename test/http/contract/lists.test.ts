@@ -161,6 +161,7 @@ describe('a query that cannot be', () => {
     ['cursor=', 'cursor', /Link/],
     ['cursor=12', 'cursor', /Link/],
     ['cursor=YWZ0ZXI6LTE', 'cursor', /Link/],
+    [`cursor=${Buffer.from('after:007').toString('base64url')}`, 'cursor', /Link/],
     ['cursor=%00', 'cursor', /Link/],
     ['stage=RUNING', 'stage', /QUEUED.*QUEUE/],
     ['stage=running', 'stage', /RUNNING/],

@@ -82,7 +82,7 @@ describe('a quote', () => {
     assert.equal(status, 200);
     assert.deepEqual([body.cost, body.accepted, body.binding_account, body.time_left], [144_000, false, 'cap', 0]);
     assert.equal(body.longest_runtime, granted / 40 / 3600);
-    assert.match(body.reason ?? '', /144000 seconds.*your own quota has 100000 available/);
+    assert.match(body.reason ?? '', /144000 seconds.*your own quota has only 100000 available/);
   });
 
   test('holds nothing: not a second, not a line in the statement, not a file', async () => {
