@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Paths of source files in code spans, such as `src/main.ts`. Pages may omit `src/`. */
+const sourcePath = /`([\w./-]+\.(?:ts|mjs|cjs))`/g;
+/** Targets of links to files of the repository, without their anchors. */
+const linkTarget = /\]\((?!https?:)([^)#]+)/g;
+
+function find(pattern: RegExp, text: string): string[] {
+  return [...text.matchAll(pattern)].map(([, match = '']) => match);
+}
+
+describe('pages of the documentation', () => {
+  const pages = globSync(['*.md', 'docs/*.md'], { cwd: root });
+  const read = (page: string) => readFileSync(join(root, page), 'utf8');
+
+  for (const page of pages) {
+    test(`${page} names existing source files, and links to existing files`, () => {
+      const text = read(page);
+      const missingSources = find(sourcePath, text).filter(
+        (path) => !existsSync(join(root, path)) && !existsSync(join(root, 'src', path)),
+      );
+      const missingTargets = find(linkTarget, text).filter((target) => !existsSync(join(root, dirname(page), target)));
+      assert.deepEqual({ missingSources, missingTargets }, { missingSources: [], missingTargets: [] });
+    });
+  }
+
+  test('docs/architecture.md names source files and links to other pages', () => {
+    const text = read('docs/architecture.md');
+    assert.ok(find(sourcePath, text).length > 20);
+    assert.ok(find(linkTarget, text).length > 5);
+  });
+
+  test('docs/dependencies.md lists exactly the packages of package.json', () => {
+    const { dependencies, devDependencies, optionalDependencies } = JSON.parse(read('package.json'));
+    const packages = Object.keys({ ...dependencies, ...devDependencies, ...optionalDependencies });
+    const expected = new Set(packages.map((name) => name.replace(/^@types\/.*/, '@types/*')));
+    const rows = find(/^\| (`.*?`) \|/gm, read('docs/dependencies.md'));
+    const listed = rows.flatMap((names) => find(/`([^`]+)`/g, names));
+    assert.deepEqual(listed.toSorted(), [...expected].toSorted());
+  });
+
+  test('docs/glossary.md has at most 25 terms', () => {
+    const terms = find(/^\| \*\*(.+?)\*\*/gm, read('docs/glossary.md'));
+    assert.ok(terms.length > 0 && terms.length <= 25, `${terms.length} terms`);
+  });
+});
