@@ -30,16 +30,16 @@ async function assertRefused(url: string, exitCode: number, says: RegExp): Promi
 
 test('a server that is not there: where it was looked for, exit code 1', async () => {
   const url = postgres.url('bursar').replace(/:\d+\//, ':9/');
-  await assertRefused(url, 1, /^No PostgreSQL answers at 127\.0\.0\.1 port 9 .*ECONNREFUSED.*\. Start it/m);
+  await assertRefused(url, 1, /^Cannot connect to PostgreSQL at 127\.0\.0\.1 port 9 .*ECONNREFUSED.*\. Start it/m);
 });
 
 test('a socket that is not there', async () => {
-  await assertRefused('postgres:///bursar?host=/nowhere', 1, /^No PostgreSQL answers at the socket in \/nowhere/m);
+  await assertRefused('postgres:///bursar?host=/nowhere', 1, /^Cannot connect to PostgreSQL at the socket in \/nowhere/m);
 });
 
 test('a wrong password: whose it is, exit code 3', async () => {
   const url = postgres.url('postgres').replace(/:[^:@]*@/, ':wrong@');
-  await assertRefused(url, 3, /refuses the user bursar .*Correct the user and password/);
+  await assertRefused(url, 3, /rejects the user bursar .*Correct the user and password/);
 });
 
 test('a database that does not exist: how it is made', async () => {
@@ -64,7 +64,7 @@ test('a server that is too old: the version that is needed', async () => {
     'old',
     "create function public.current_setting(text) returns text language sql as $$ select '130014' $$",
   );
-  await assertRefused(url, 1, /is version 13\. Bursar needs 14 or newer/);
+  await assertRefused(url, 1, /is version 13\. Bursar needs version 14 or newer/);
 });
 
 test('a schema of a newer Bursar', async () => {
@@ -72,7 +72,7 @@ test('a schema of a newer Bursar', async () => {
   const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   await first.dispose();
   await postgres.query('newer', "insert into kysely_migration values ('9999-later', '2099-01-01T00:00:00.000Z')");
-  await assertRefused(url, 1, /has migrations that this Bursar does not know .*Use a newer Bursar/);
+  await assertRefused(url, 1, /has migrations that this version of Bursar does not know .*Use a newer version/);
 });
 
 test('a second server on the same database, from a folder of its own, is refused with exit code 3', async () => {

@@ -1,6 +1,6 @@
 import type { Insertable, QueryCreator } from 'kysely';
 import type { Tx } from './handle.ts';
-import { type PreparedQuery, prepared } from './prepared.ts';
+import { type PreparedQuery, prepared, preparedByShape } from './prepared.ts';
 import type { Tables } from './tables.ts';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -9,74 +9,74 @@ type RowOf<Table extends keyof Tables, Column> = Pick<
   Column & keyof Insertable<Tables[Table]>
 >;
 
-let placesNamed = 0;
-
-/** Some columns of a table, under a short name of their own. */
+/** The columns of a table that an insert writes. */
 interface TableColumns {
   table: keyof Tables;
   columns: readonly string[];
-  name: string;
 }
 
-/** A few rows for one table. */
+/** All of them, so that the shape of a statement can name each by its index. */
+const targets: TableColumns[] = [];
+
+/** Rows to insert into one table. */
 export interface TableRows {
-  target: TableColumns;
+  /** The index of the table and its columns in `targets`. */
+  target: number;
   rows: readonly Row[];
 }
 
-/** For a table of which always the same columns are written. */
+/** Returns a function that makes the rows of a table for `insertRows`, always with the same columns. Call it once a table. */
 export function rowBuilder<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
   table: Table,
   columns: readonly Column[],
 ): (rows: readonly RowOf<Table, Column>[]) => TableRows {
-  const into = { table, columns, name: String(++placesNamed) };
-  return (rows) => ({ target: into, rows: rows as readonly Row[] });
+  const target = targets.push({ table, columns }) - 1;
+  return (rows) => ({ target, rows: rows as readonly Row[] });
 }
 
-/** Inserts rows that belong together, into all tables by one statement where the database can do so. */
-export async function insertRows(tx: Tx, ...all: readonly TableRows[]): Promise<void> {
-  const statements = tx.backend.dialect.canInsertIntoSeveralTables ? [all] : all.map((rows) => [rows]);
-  for (const one of statements) await statementFor(one)(tx, valuesOf(one));
+/** Inserts rows into several tables, by one statement if the database can do that. */
+export async function insertRows(tx: Tx, ...inserts: readonly TableRows[]): Promise<void> {
+  const statements = tx.backend.dialect.canInsertIntoSeveralTables ? [inserts] : inserts.map((insert) => [insert]);
+  for (const statement of statements) await insertStatement(toShape(statement))(tx, listValues(statement));
 }
 
-/** All values in the order in which they are written. */
-function valuesOf(all: readonly TableRows[]): unknown[] {
+/** Lists the values in the order of their placeholders. */
+function listValues(inserts: readonly TableRows[]): unknown[] {
   const values: unknown[] = [];
-  for (const { target: into, rows } of all)
-    for (const row of rows) for (const column of into.columns) values.push(row[column]);
+  for (const { target, rows } of inserts) {
+    const columns = targets[target]?.columns ?? [];
+    for (const row of rows) for (const column of columns) values.push(row[column]);
+  }
   return values;
 }
 
-const known = new Map<string, PreparedQuery<readonly unknown[], unknown>>();
+type Shape = readonly { target: number; rowCount: number }[];
 
-function statementFor(all: readonly TableRows[]): PreparedQuery<readonly unknown[], unknown> {
-  const shape = all.map(({ target: into, rows }) => `${rows.length} ${into.name}`).join();
-  const statement = known.get(shape) ?? prepareInsert(all);
-  known.set(shape, statement);
-  return statement;
+function toShape(inserts: readonly TableRows[]): string {
+  const shape: Shape = inserts.map(({ target, rows }) => ({ target, rowCount: rows.length }));
+  return JSON.stringify(shape);
 }
 
-/** `with a as (insert …), b as (insert …) insert …` */
-function prepareInsert(all: readonly TableRows[]): PreparedQuery<readonly unknown[], unknown> {
-  // Without the rows themselves, which would be kept for ever.
-  const shapes = all.map(({ target: into, rows }) => ({ into, count: rows.length }));
-  return prepared((db, _value, found) => {
-    let places = 0;
-    const place = () => {
-      const number = places++;
-      return found((values) => values[number]);
+/** Prepares `with insert_0 as (insert …), insert_1 as (insert …) insert …`. */
+const insertStatement = preparedByShape((text: string): PreparedQuery<readonly unknown[], unknown> => {
+  const shape = JSON.parse(text) as Shape;
+  return prepared((db, _value, pick) => {
+    let placeholderCount = 0;
+    const nextPlaceholder = () => {
+      const index = placeholderCount++;
+      return pick((values) => values[index]);
     };
-    const insertOf = (creator: QueryCreator<Tables>, index: number) => {
-      const { into, count } = shapes[index] as (typeof shapes)[number];
-      const rowOf = () => Object.fromEntries(into.columns.map((column) => [column, place()]));
-      const values = Array.from({ length: count }, rowOf);
-      return creator.insertInto(into.table).values(values as never);
+    const buildInsert = (creator: QueryCreator<Tables>, index: number) => {
+      const { target, rowCount } = shape[index] as Shape[number];
+      const { table, columns } = targets[target] as TableColumns;
+      const placeholderRow = () => Object.fromEntries(columns.map((column) => [column, nextPlaceholder()]));
+      return creator.insertInto(table).values(Array.from({ length: rowCount }, placeholderRow) as never);
     };
-    const last = shapes.length - 1;
+    const last = shape.length - 1;
     let creator: QueryCreator<Tables> = db;
     for (let index = 0; index < last; index++) {
-      creator = creator.with(`insert_${index}`, (inner) => insertOf(inner, index)) as never;
+      creator = creator.with(`insert_${index}`, (inner) => buildInsert(inner, index)) as never;
     }
-    return insertOf(creator, last);
+    return buildInsert(creator, last);
   });
-}
+});

@@ -9,10 +9,11 @@ import { leases } from './migrations/0005-leases.ts';
 import { jobVersions } from './migrations/0006-job-versions.ts';
 import { inputs } from './migrations/0007-inputs.ts';
 
-/** Numbered, and never changed once they are released. */
+/** Migrations are never changed or renamed after their release: databases store the names of those they have. */
 function createMigrator(db: Db): Migrator {
   const dialect = db.backend.dialect;
   const migrations = {
+    // Its file was renamed, but existing databases know it by this name.
     '0001-ground': initialSchema(dialect),
     '0002-systems': systems,
     '0003-events-and-webhooks': eventsAndWebhooks(dialect),
@@ -24,24 +25,24 @@ function createMigrator(db: Db): Migrator {
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }
 
-/** The migrations that the database has, and those that it still needs. */
+/** Lists the migrations that the database has and those that it lacks. */
 export async function getSchemaStatus(db: Db): Promise<{ applied: string[]; pending: string[] }> {
-  const known = await createMigrator(db).getMigrations();
+  const migrations = await createMigrator(db).getMigrations();
   const names = (isApplied: boolean) =>
-    known.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
+    migrations.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
   return { applied: names(true), pending: names(false) };
 }
 
-/** Brings the schema up to date. Whoever starts at the same time waits, and finds it done. */
+/** Migrates the schema to the latest version. An instance that starts at the same time waits until it is done. */
 export async function migrate(db: Db): Promise<void> {
   const migrator = createMigrator(db);
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return;
   if (String(error).includes('is missing')) {
-    const known = await migrator.getMigrations().catch(() => []);
+    const migrations = await migrator.getMigrations().catch(() => []);
     throw new BursarError(
       'schema_too_new',
-      `The database has migrations that this Bursar does not know (it knows ${known.length}). Use a newer Bursar.`,
+      `The database has migrations that this version of Bursar does not know (it knows ${migrations.length}). Use a newer version.`,
       { cause: error },
     );
   }

@@ -6,86 +6,87 @@ import type { Db } from './handle.ts';
 import { openClient } from './postgres.ts';
 
 const channel = 'bursar';
-const againMs = 1000;
-/** Word that comes up within this time goes out together. */
-const gatherMs = 5;
+const reconnectDelayMs = 1000;
+/** Notifications that arrive within this time are sent by one statement, and duplicates among them once. */
+const batchDelayMs = 5;
 
 export interface PgNotify {
   notify(topic: string, name: string): void;
+  /** Registers a listener for the notifications of other instances. */
   onNotification(listener: (topic: string, name: string) => void): void;
   close(): Promise<void>;
 }
 
 /**
- * Passes word between all Bursars on one PostgreSQL, by its LISTEN and NOTIFY. While the database is away nothing is
- * passed on, and nothing is kept for later: word is only a hint.
+ * Broadcasts hints between instances by LISTEN/NOTIFY. Delivery is best effort: hints sent while the connection is down
+ * are dropped.
  */
 export function openPgNotify(db: Db, settings: DatabaseSettings): PgNotify {
-  const self = randomUUID();
+  const senderId = randomUUID();
   const listeners: ((topic: string, name: string) => void)[] = [];
-  const waiting = new Set<string>();
-  let sending: NodeJS.Timeout | undefined;
-  let closed = false;
+  const queued = new Set<string>();
+  let flushTimer: NodeJS.Timeout | undefined;
+  let isClosed = false;
   let client: Client | undefined;
-  let again: NodeJS.Timeout | undefined;
+  let reconnectTimer: NodeJS.Timeout | undefined;
 
-  function hear(payload: string): void {
-    const [from, topic = '', name = ''] = payload.split(' ', 3);
-    if (from === self) return;
+  function receive(payload: string): void {
+    const [sender, topic = '', name = ''] = payload.split(' ', 3);
+    if (sender === senderId) return;
     for (const listener of listeners) listener(topic, name);
   }
 
   async function listen(): Promise<void> {
     try {
       client = await openClient(postgresSettings(settings));
-      client.on('notification', ({ payload }) => hear(payload ?? ''));
-      client.on('end', listenAgain);
+      client.on('notification', ({ payload }) => receive(payload ?? ''));
+      client.on('end', reconnectLater);
       await client.query(`listen ${channel}`);
     } catch {
-      listenAgain();
+      reconnectLater();
     }
   }
 
-  function listenAgain(): void {
+  function reconnectLater(): void {
     client?.end().catch(() => undefined);
     client = undefined;
-    if (closed || again !== undefined) return;
-    again = setTimeout(() => {
-      again = undefined;
+    if (isClosed || reconnectTimer !== undefined) return;
+    reconnectTimer = setTimeout(() => {
+      reconnectTimer = undefined;
       listening = listen();
-    }, againMs);
+    }, reconnectDelayMs);
   }
 
   async function flush(): Promise<void> {
-    sending = undefined;
-    const words = [...waiting];
-    waiting.clear();
-    await sendNotifications(db, words, self).catch(() => undefined);
+    flushTimer = undefined;
+    const notifications = [...queued];
+    queued.clear();
+    await sendNotifications(db, notifications, senderId).catch(() => undefined);
   }
 
   let listening = listen();
   return {
     notify(topic, name) {
-      if (closed) return;
-      waiting.add(`${topic} ${name}`);
-      sending ??= setTimeout(flush, gatherMs);
+      if (isClosed) return;
+      queued.add(`${topic} ${name}`);
+      flushTimer ??= setTimeout(flush, batchDelayMs);
     },
     onNotification: (listener) => {
       listeners.push(listener);
     },
     async close() {
-      closed = true;
-      clearTimeout(sending);
-      clearTimeout(again);
+      isClosed = true;
+      clearTimeout(flushTimer);
+      clearTimeout(reconnectTimer);
       await listening;
       await client?.end().catch(() => undefined);
     },
   };
 }
 
-/** Passes word (topic and name) on to all who listen; on a database that nobody else can be on, it does nothing. */
-export async function sendNotifications(db: Db, words: readonly string[], from = '-'): Promise<void> {
+/** Sends notifications (`topic name`) to all other instances. SQLite has a single instance, so there it does nothing. */
+export async function sendNotifications(db: Db, notifications: readonly string[], senderId = '-'): Promise<void> {
   if (db.backend.dialect.name !== 'postgres') return;
-  const notices = sql.join(words.map((word) => sql`pg_notify(${channel}, ${`${from} ${word}`})`));
-  await sql`select ${notices}`.execute(db);
+  const calls = notifications.map((notification) => sql`pg_notify(${channel}, ${`${senderId} ${notification}`})`);
+  await sql`select ${sql.join(calls)}`.execute(db);
 }

@@ -4,21 +4,20 @@ import type { JobState, Outcome } from '../../domain/jobs/job.ts';
 import type { SystemStatus } from '../../domain/systems/health.ts';
 
 /**
- * The tables as code sees them. Times are epoch milliseconds, booleans 0 or 1, amounts integers (seconds, bytes);
- * the two databases agree on all of these.
+ * The tables. On both databases times are epoch milliseconds, booleans 0 or 1, and amounts integers (seconds, bytes).
  */
 export interface Tables {
   users: {
     id: string;
     role: 'user' | 'admin';
     created_at: number;
-    /** Rises with every change of what the user's jobs show. */
+    /** Incremented by every change of the public JSON of the user's jobs. */
     jobs_version: Generated<number>;
-    /** The number of the last event of the user. */
+    /** The `seq` of the user's last event. */
     event_seq: Generated<number>;
-    /** The number of the last event that has been forgotten. */
+    /** The `seq` of the last event that has expired. */
     events_forgotten: Generated<number>;
-    /** How many webhooks the user has. */
+    /** The number of webhooks. Users with none are skipped when deliveries are queued. */
     webhooks: Generated<number>;
   };
   identities: { issuer: string; subject: string; user_id: string };
@@ -37,7 +36,7 @@ export interface Tables {
     hpc: string;
     name: string;
     auto_join: number;
-    /** What a new member gets. */
+    /** The grant of each new member. */
     grant_time_seconds: number;
     grant_space_bytes: number;
     created_at: number;
@@ -48,7 +47,7 @@ export interface Tables {
     project_id: number;
     starts_at: number;
     ends_at: number | null;
-    /** When its members were told that its end is near. */
+    /** When the members were notified of the coming end. */
     announced_at: number | null;
   };
   memberships: {
@@ -62,18 +61,18 @@ export interface Tables {
   accounts: {
     id: Generated<number>;
     project_id: number;
-    /** A time account belongs to a period; a space account, being a level, outlives them: 0. */
+    /** A time account belongs to a period. A space account belongs to none and has 0: space is a level, not a flow. */
     period_id: number;
-    /** The user whose cap it is, or '' for the pool of the project. */
+    /** The user, for a cap; '' for the pool of the project. */
     holder: string;
     resource: Resource;
     granted: number;
     held: number;
     posted: number;
     overrun: number;
-    /** The highest share of it, in percent, whose use has been announced: 0, 80 or 100. */
+    /** The highest threshold of use, in percent, that members were notified of: 0, 80 or 100. */
     alerted: number;
-    /** Rises with every change of its figures. */
+    /** Incremented by every change of the balance. */
     version: Generated<number>;
   };
   holds: {
@@ -115,13 +114,13 @@ export interface Tables {
     user_id: string;
     key: string;
     request_hash: string;
-    /** Empty while the request is being worked on. */
+    /** Empty while the request is in progress. */
     response: string;
     at: number;
-    /** Who is working on it; null once it is answered. */
+    /** The owner of the request in progress; null once the response is stored. */
     claimed_by: string | null;
     claimed_until: Generated<number>;
-    /** Of the file that came with the request; null for a request without one. */
+    /** The hash of the uploaded file; null for a request without one. */
     body_sha256: string | null;
   };
   jobs: {
@@ -146,20 +145,20 @@ export interface Tables {
     engine_ref: string | null;
     attempt: number;
     accepted_at: number;
-    /** When the dispatcher should look at it next. */
+    /** When the dispatcher should try to submit the job next. */
     due_at: number;
     tries: number;
-    /** When its owner asked for its end. */
+    /** When the owner requested the cancellation. */
     cancel_requested_at: number | null;
     public_json: string;
-    /** As they stand in the public JSON. */
+    /** Copied from the public JSON, for filters. */
     title: string;
     stage: string;
     failed: number;
     terminal: number;
-    /** When its files go, as its owner was told; null before that. */
+    /** When the files will be deleted; null until the owner has been notified of that time. */
     expires_at: number | null;
-    /** The `jobs_version` of its owner that the last change of what it shows came with. */
+    /** The owner's `jobs_version` at the last change of the public JSON. */
     version: number;
   };
   inputs: { job: number; content: Buffer };
@@ -171,13 +170,13 @@ export interface Tables {
     paused_at: number | null;
     pause_reason: string | null;
   };
-  /** What is true of the whole: the mark of the data folder. */
+  /** Values of the whole installation: the id of the data folder. */
   facts: { name: string; value: string };
   leases: {
     name: string;
-    /** Who has it, for people who read it. */
+    /** Host and process, for people who read the table. */
     holder: string;
-    /** Grows each time that it is taken. */
+    /** The fencing token: incremented each time that the lease is acquired. */
     term: number;
     expires_at: number;
   };
@@ -188,11 +187,11 @@ export interface Tables {
     kind: EventKind;
     data: string;
     at: number;
-    /** Counts the events of a user, without gaps and in the order of their commits. */
+    /** Numbers the events of a user, without gaps, in commit order. */
     seq: number;
-    /** The public JSON of the job as it was then. */
+    /** The public JSON of the job at that time. */
     job_json: string | null;
-    /** Whether it is too old to be told: it stays for the timeline of its job alone. */
+    /** 1 for an expired event, which only the timeline of its job still shows. */
     forgotten: number;
   };
   webhooks: {
@@ -201,24 +200,24 @@ export interface Tables {
     url: string;
     description: string;
     secret: string;
-    /** After a rotation both secrets sign for a while. */
+    /** After a rotation both secrets sign requests until `former_until`. */
     former_secret: string | null;
     former_until: number;
     created_at: number;
-    /** Attempts in a row that failed, and when the first of them was. */
+    /** The number of consecutive failed attempts, and the time of the first. */
     failures: number;
     failing_since: number | null;
-    /** Until then nothing is sent to it: it has failed a few times in a row. */
+    /** Nothing is sent before this time, after several consecutive failures. */
     pause_until: number;
     disabled_at: number | null;
     disabled_reason: string | null;
   };
-  /** Which events a webhook wants; `*` for all. */
+  /** The kinds of events that a webhook receives; `*` for all. */
   subscriptions: { webhook_id: number; kind: string };
   deliveries: {
     id: Generated<number>;
     webhook_id: number;
-    /** Null for one that only tests the webhook. */
+    /** Null for a test delivery. */
     event_id: number | null;
     state: DeliveryState;
     created_at: number;

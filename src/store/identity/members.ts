@@ -17,7 +17,7 @@ export async function findMember(db: Db, userId: string, projectId: number): Pro
     .where('user_id', '=', userId)
     .where('project_id', '=', projectId)
     .executeTakeFirst();
-  return row && memberRecord(row);
+  return row && toMemberRecord(row);
 }
 
 export async function listMembers(db: Db, projectId: number): Promise<MemberRecord[]> {
@@ -27,10 +27,10 @@ export async function listMembers(db: Db, projectId: number): Promise<MemberReco
     .where('project_id', '=', projectId)
     .orderBy('id')
     .execute();
-  return rows.map(memberRecord);
+  return rows.map(toMemberRecord);
 }
 
-/** Who is to join which project: every user each open one that is joined automatically. */
+/** Lists the memberships that are missing: every user joins every open project with `auto_join`. */
 export async function listPendingAutoJoins(db: Db): Promise<{ userId: string; projectId: number }[]> {
   return await db
     .selectFrom('users')
@@ -45,7 +45,7 @@ export async function listPendingAutoJoins(db: Db): Promise<{ userId: string; pr
     .execute();
 }
 
-/** True when the user is new to the project. Whoever was a member before, in whatever way, stays what they are. */
+/** Returns true if the user is new to the project. Existing members, also removed and banned ones, keep their status. */
 export async function insertMember(tx: Tx, userId: string, projectId: number, now: number): Promise<boolean> {
   const row = await tx
     .insertInto('memberships')
@@ -56,7 +56,7 @@ export async function insertMember(tx: Tx, userId: string, projectId: number, no
   return row !== undefined;
 }
 
-/** Removed and banned members keep their accounts and keep reading; they cannot submit. */
+/** Removed and banned members keep their accounts and can still read, but cannot submit. */
 export async function setMemberStatus(tx: Tx, member: MemberRecord): Promise<void> {
   await tx
     .updateTable('memberships')
@@ -66,7 +66,7 @@ export async function setMemberStatus(tx: Tx, member: MemberRecord): Promise<voi
     .execute();
 }
 
-function memberRecord(row: {
+function toMemberRecord(row: {
   user_id: string;
   project_id: number;
   status: MemberStatus;

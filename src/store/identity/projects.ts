@@ -5,7 +5,7 @@ export interface ProjectRecord {
   hpc: string;
   name: string;
   autoJoin: boolean;
-  /** What each member gets when joining. */
+  /** The grant of each new member. */
   grant: { timeSeconds: number; spaceBytes: number };
   createdAt: number;
   closedAt: number | null;
@@ -20,32 +20,29 @@ export async function findProject(db: Db, hpc: string, name: string): Promise<Pr
     .where('hpc', '=', hpc)
     .where('name', '=', name)
     .executeTakeFirst();
-  return row && projectRecord(row);
+  return row && toProjectRecord(row);
 }
 
 export async function getProject(db: Db, id: number): Promise<ProjectRecord> {
-  return projectRecord(await db.selectFrom('projects').selectAll().where('id', '=', id).executeTakeFirstOrThrow());
+  return toProjectRecord(await db.selectFrom('projects').selectAll().where('id', '=', id).executeTakeFirstOrThrow());
 }
 
 export async function listProjects(db: Db, hpc?: string): Promise<ProjectRecord[]> {
   const query = db.selectFrom('projects').selectAll().orderBy('id');
-  return (await (hpc === undefined ? query : query.where('hpc', '=', hpc)).execute()).map(projectRecord);
+  return (await (hpc === undefined ? query : query.where('hpc', '=', hpc)).execute()).map(toProjectRecord);
 }
 
-/** The caller has looked that there is none yet. */
+/** The caller has checked that the project does not exist. */
 export async function insertProject(tx: Tx, project: NewProject): Promise<number> {
   const { id } = await tx
     .insertInto('projects')
-    .values({ ...columns(project), hpc: project.hpc, name: project.name, closed_at: null })
+    .values({ ...toColumns(project), hpc: project.hpc, name: project.name, closed_at: null })
     .returning('id')
     .executeTakeFirstOrThrow();
   return id;
 }
 
-/**
- * Makes others who want the same wait until this transaction is over: who joins a project and who opens a period of it
- * must see what the other has done.
- */
+/** Locks a project until the transaction ends. A user who joins and an administrator who opens a period must see each other's writes. */
 export async function lockProject(tx: Tx, id: number): Promise<void> {
   await tx
     .updateTable('projects')
@@ -54,9 +51,9 @@ export async function lockProject(tx: Tx, id: number): Promise<void> {
     .execute();
 }
 
-/** Sets what new members find. Members keep what they have. */
+/** Changes apply to new members only. */
 export async function updateProject(tx: Tx, id: number, project: Pick<NewProject, 'autoJoin' | 'grant'>) {
-  const { auto_join, grant_time_seconds, grant_space_bytes } = columns({ ...project, createdAt: 0 });
+  const { auto_join, grant_time_seconds, grant_space_bytes } = toColumns({ ...project, createdAt: 0 });
   await tx
     .updateTable('projects')
     .set({ auto_join, grant_time_seconds, grant_space_bytes })
@@ -64,7 +61,7 @@ export async function updateProject(tx: Tx, id: number, project: Pick<NewProject
     .execute();
 }
 
-/** Nobody can submit to it any more; everything else stays as it is. Closing it again changes nothing. */
+/** A closed project rejects submissions. Closing it again changes nothing. */
 export async function closeProject(tx: Tx, id: number, now: number): Promise<void> {
   await tx
     .updateTable('projects')
@@ -74,7 +71,7 @@ export async function closeProject(tx: Tx, id: number, now: number): Promise<voi
     .execute();
 }
 
-function columns({ autoJoin, grant, createdAt }: Pick<NewProject, 'autoJoin' | 'grant' | 'createdAt'>) {
+function toColumns({ autoJoin, grant, createdAt }: Pick<NewProject, 'autoJoin' | 'grant' | 'createdAt'>) {
   return {
     auto_join: autoJoin ? 1 : 0,
     grant_time_seconds: grant.timeSeconds,
@@ -83,7 +80,7 @@ function columns({ autoJoin, grant, createdAt }: Pick<NewProject, 'autoJoin' | '
   };
 }
 
-function projectRecord(row: {
+function toProjectRecord(row: {
   id: number;
   hpc: string;
   name: string;

@@ -3,7 +3,7 @@ import { prepared, type Value } from '../database/prepared.ts';
 
 export interface NewToken {
   userId: string;
-  /** Only the hash is kept: who reads the database cannot act as anybody. */
+  /** Only the hash is stored, so that a reader of the database cannot use the token. */
   hash: string;
   name: string;
   admin: boolean;
@@ -15,7 +15,7 @@ export interface TokenRecord {
   id: number;
   userId: string;
   name: string;
-  /** Both the token and its user must be administrators. */
+  /** True only if both the token and its user have the admin role. */
   admin: boolean;
   createdAt: number;
   expiresAt: number | null;
@@ -39,20 +39,22 @@ export async function insertToken(db: Db, token: NewToken): Promise<number> {
   return row.id;
 }
 
-const byHash = prepared((db, value: Value<{ hash: string }>) => selectTokens(db).where('hash', '=', value('hash')));
+const selectByHash = prepared((db, value: Value<{ hash: string }>) =>
+  selectTokens(db).where('hash', '=', value('hash')),
+);
 
 export async function findTokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {
-  const [row] = await byHash(db, { hash });
-  return row && tokenRecord(row);
+  const [row] = await selectByHash(db, { hash });
+  return row && toTokenRecord(row);
 }
 
 export async function listTokens(db: Db, userId?: string): Promise<TokenRecord[]> {
   const query = selectTokens(db).orderBy('tokens.id');
   const rows = await (userId === undefined ? query : query.where('user_id', '=', userId)).execute();
-  return rows.map(tokenRecord);
+  return rows.map(toTokenRecord);
 }
 
-/** True when there is such a token; revoking it again changes nothing. */
+/** Returns false if there is no such token. Revoking it again changes nothing. */
 export async function revokeToken(db: Db, id: number, now: number): Promise<boolean> {
   const row = await db
     .updateTable('tokens')
@@ -81,7 +83,7 @@ function selectTokens(db: Db) {
     ]);
 }
 
-function tokenRecord(row: TokenRow): TokenRecord {
+function toTokenRecord(row: TokenRow): TokenRecord {
   return {
     id: row.id,
     userId: row.user_id,

@@ -3,7 +3,7 @@ import type { Db, Tx } from '../database/handle.ts';
 
 export type Role = 'user' | 'admin';
 
-/** Creates the user where unknown; an existing one keeps its role unless it is raised. */
+/** Creates the user if it does not exist. An existing user can become an administrator, but never loses that role here. */
 export async function upsertUser(tx: Tx, id: string, role: Role, now: number): Promise<void> {
   await tx
     .insertInto('users')
@@ -25,7 +25,7 @@ export async function listUsers(db: Db): Promise<{ id: string; role: Role; creat
   return await db.selectFrom('users').select(['id', 'role', 'created_at as createdAt']).orderBy('id').execute();
 }
 
-/** The user that a provider of identities means by a subject, if that has been seen before. */
+/** Finds the user of an OpenID Connect issuer and subject. */
 export async function findUserByIdentity(db: Db, issuer: string, subject: string): Promise<string | undefined> {
   const row = await db
     .selectFrom('identities')
@@ -40,12 +40,12 @@ export async function insertIdentity(tx: Tx, issuer: string, subject: string, us
   await tx.insertInto('identities').values({ issuer, subject, user_id: userId }).execute();
 }
 
-/** Fails when there is one of that identifier already. */
+/** Throws if the id exists. */
 export async function insertUser(tx: Tx, id: string, role: Role, now: number): Promise<void> {
   await tx.insertInto('users').values({ id, role, created_at: now }).execute();
 }
 
-/** A user identifier that nobody has yet: one more than the largest, but never fewer than six digits. */
+/** Returns an unused user id: one more than the largest, with at least six digits. */
 export async function nextUserId(tx: Tx): Promise<string> {
   const { largest } = await tx
     .selectFrom('users')

@@ -1,12 +1,12 @@
 import type { Db, Tx } from '../database/handle.ts';
 
-/** A key belongs to a user: that of another one is another key. */
+/** Keys are separate for each user. */
 export interface IdempotencyKey {
   userId: string;
   key: string;
 }
 
-/** Whoever works on a request holds its key, until a moment that can be put off. */
+/** A key whose request is in progress. The holder is a random id of that request. */
 export interface OwnedKey extends IdempotencyKey {
   holder: string;
 }
@@ -15,11 +15,11 @@ export interface KeyRecord {
   requestHash: string;
   response: string;
   bodySha256: string | null;
-  /** Whether its request is still being worked on. */
+  /** Whether the request is still in progress. */
   isHeld: boolean;
 }
 
-/** True when the key is free, or its holder has let its time run out: then it is the caller's. */
+/** Acquires a key that is unused or whose holder let it expire. Returns false, without a change, otherwise. */
 export async function acquireKey(
   db: Db,
   { userId, key, holder }: OwnedKey,
@@ -54,19 +54,18 @@ export async function findKey(db: Db, { userId, key }: IdempotencyKey): Promise<
   return { ...record, isHeld: claimed_by !== null };
 }
 
-/** Stores the answer for every repetition. False, and nothing stored, when the key is no longer the caller's. */
+/** Stores the response for repeated requests. Returns false, without a change, if the caller no longer holds the key. */
 export async function storeResponse(
   tx: Tx,
-  holder: OwnedKey,
-  answer: { response: string; bodySha256: string | null; at: number },
+  { userId, key, holder }: OwnedKey,
+  { response, bodySha256, at }: { response: string; bodySha256: string | null; at: number },
 ): Promise<boolean> {
-  const { response, bodySha256, at } = answer;
   const result = await tx
     .updateTable('idempotency')
     .set({ response, body_sha256: bodySha256, at, claimed_by: null })
-    .where('user_id', '=', holder.userId)
-    .where('key', '=', holder.key)
-    .where('claimed_by', '=', holder.holder)
+    .where('user_id', '=', userId)
+    .where('key', '=', key)
+    .where('claimed_by', '=', holder)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
@@ -81,7 +80,7 @@ export async function extendKey(db: Db, { userId, key, holder }: OwnedKey, until
     .execute();
 }
 
-/** Frees a key whose request came to nothing. One that is answered stays. */
+/** Deletes the key of a request that failed. A key with a stored response stays. */
 export async function releaseKey(db: Db, { userId, key, holder }: OwnedKey): Promise<void> {
   await db
     .deleteFrom('idempotency')
@@ -91,12 +90,12 @@ export async function releaseKey(db: Db, { userId, key, holder }: OwnedKey): Pro
     .execute();
 }
 
-/** Frees all keys that are held: for a server that has just taken the data folder for itself. */
+/** Deletes the keys of all requests in progress. A server that has locked the data folder calls it at start. */
 export async function releaseAllKeys(db: Db): Promise<void> {
   await db.deleteFrom('idempotency').where('claimed_by', 'is not', null).execute();
 }
 
-/** Forgets keys from before a moment; whoever repeats a request later than that is taken for new. */
+/** Deletes old keys. A request that is repeated later counts as a new one. */
 export async function deleteOldKeys(db: Db, before: number): Promise<void> {
   await db.deleteFrom('idempotency').where('at', '<', before).where('claimed_until', '<', before).execute();
 }

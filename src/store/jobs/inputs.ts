@@ -2,12 +2,12 @@ import type { Db, Tx } from '../database/handle.ts';
 import { rowBuilder } from '../database/inserts.ts';
 
 /**
- * The zips of jobs that are waiting for their engine, as far as they are small: they come with the row of their job, and go
- * when the engine has it, in the same transaction. Others are files of the spool.
+ * Small zips of jobs that are not yet submitted to their engine. A zip is inserted in the transaction of its job, and
+ * deleted in the transaction that records the submission. Large zips are files in the spool.
  */
 export const toInputRows = rowBuilder('inputs', ['job', 'content']);
 
-/** Undefined for a job that came without one, whose zip is a file, or who has been with an engine. */
+/** Returns undefined for a job without a zip, with a zip in the spool, or already submitted to its engine. */
 export async function findInput(db: Db, job: number): Promise<Buffer | undefined> {
   const row = await db.selectFrom('inputs').select('content').where('job', '=', job).executeTakeFirst();
   return row?.content;

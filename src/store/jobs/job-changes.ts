@@ -1,7 +1,7 @@
 import type { Db } from '../database/handle.ts';
 import { prepared, type Value } from '../database/prepared.ts';
 
-/** A job as it is now. What it shows may have changed; where it is never does, and it is never removed. */
+/** The current state of a job. Its system and project never change, and its row is never deleted. */
 export interface ChangedJob {
   id: number;
   hpc: string;
@@ -12,20 +12,21 @@ export interface ChangedJob {
 export interface JobChanges {
   /** The version of the owner's jobs, as in a `JobPage`. */
   version: string;
-  /** Those that have changed or come since the version that is known; undefined when there may be too many of them. */
+  /** Jobs that were changed or inserted since the known version; undefined if there may be more than `maxChanges`. */
   jobs: ChangedJob[] | undefined;
 }
 
-/** Every change raises the version by one, so it also tells how many there can be. */
-const mostChanges = 100;
+/** Every change increments the version, so the difference of two versions limits the number of changed jobs. */
+const maxChanges = 100;
 
-/** The version of somebody's jobs and what has changed since another one, in one look. */
+/** Reads the version of a user's jobs, and the jobs that have changed since an earlier version, by one query. */
 export async function listChangedJobs(db: Db, owner: string, knownVersion: string): Promise<JobChanges> {
   const known = Number(knownVersion);
-  const rows = await changesSince(db, { owner, known, most: known + mostChanges });
+  const max = known + maxChanges;
+  const rows = await selectChanges(db, { owner, known, max });
   const version = rows[0]?.version ?? 0;
-  // A version that has gone back is one of other books: these were restored.
-  if (version < known || version > known + mostChanges) return { version: String(version), jobs: undefined };
+  // The version is smaller than the known one after the database was restored from a backup.
+  if (version < known || version > max) return { version: String(version), jobs: undefined };
   return { version: String(version), jobs: rows.filter(isJob) };
 }
 
@@ -33,17 +34,17 @@ type Row = { version: number } & { [Field in keyof ChangedJob]: ChangedJob[Field
 
 const isJob = (row: Row): row is Row & ChangedJob => row.id !== null;
 
-const changesSince = prepared((db, value: Value<{ owner: string; known: number; most: number }>) =>
+const selectChanges = prepared((db, value: Value<{ owner: string; known: number; max: number }>) =>
   db
     .selectFrom('users')
     .leftJoin('jobs', (join) =>
       join
         .onRef('jobs.owner', '=', 'users.id')
-        // No version is greater than that of the owner: where too much has changed, nothing is read.
+        // No job has a greater version than its owner. So if too much has changed, no job is read.
         .on('jobs.version', '>', (eb) =>
           eb
             .case()
-            .when('users.jobs_version', '<=', value('most'))
+            .when('users.jobs_version', '<=', value('max'))
             .then(value('known'))
             .else(eb.ref('users.jobs_version'))
             .end(),

@@ -2,53 +2,49 @@ import { sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
 import { prepared, preparedByShape, type Value } from '../database/prepared.ts';
 
-/** Whose jobs, and where. */
 export interface JobScope {
-  /** Left out: everybody's, for administrators. */
+  /** Administrators leave it out, and get the jobs of all users. */
   owner?: string;
   hpc?: string;
   project?: string;
 }
 
 export interface JobFilter extends JobScope {
-  /** In the words of the system. */
+  /** One of the stage names of the system. */
   stage?: string;
   failed?: boolean;
   terminal?: boolean;
-  /** Accepted at this moment or later. */
+  /** Only jobs accepted at this time or later. */
   since?: number;
   title?: string;
 }
 
-/** Some jobs of a list, in their order. */
 export interface JobPage {
-  /** The version of the jobs whose list it is, as `versions.ts` tells; all else is of that version. */
+  /** The version of the jobs (see `lockJobsVersion`) at which the page was read. */
   version: string;
-  /** Their record numbers, and their public JSON. */
+  /** Record ids, ascending, and the public JSON of the same jobs. */
   ids: readonly number[];
   publicJson: readonly string[];
-  /** Whether there are more of them. */
   hasMore: boolean;
 }
 
-/** A job that got its number before another one was accepted by so much later at the most, by the clocks of all hosts. */
+/** How much later a job with a smaller id can have been accepted, because the clocks of the hosts differ. */
 const clockSlackMs = 60_000;
 
 /**
- * The next jobs of a list, by ascending record number, after the one named, put together by the database in one look.
- * Each kind of list has an index that is in this order, so that a page costs the same however many jobs are stored.
- * A page of the version that is known already comes without jobs.
+ * Reads the jobs after a record id, in ascending order, by one query. Each filter has an index in this order, so that a
+ * page costs the same however many jobs are stored. The page has no jobs if their version is the known one.
  */
 export async function readJobPage(
   db: Db,
   filter: JobFilter,
   after: number,
-  most: number,
+  limit: number,
   knownVersion = '-1',
 ): Promise<JobPage> {
   const { failed: _failed, terminal: _terminal, ...values } = filter;
-  const [row] = await pagesOf(shapeOf(filter))(db, { ...values, after, most, known: Number(knownVersion) });
-  if (row === undefined) throw new Error('an aggregate gives one row');
+  const [row] = await selectPage(toShape(filter))(db, { ...values, after, limit, known: Number(knownVersion) });
+  if (row === undefined) throw new Error('an aggregate query returned no row');
   return {
     version: String(row.version ?? 0),
     ids: row.ids === null ? [] : row.ids.split(',').map(Number),
@@ -57,10 +53,10 @@ export async function readJobPage(
   };
 }
 
-/** What a list is filtered by; and of what is one of two, which of them: there is an index for each. */
+/** The filters in use. Boolean filters keep their value, because each value has its own partial index. */
 type Shape = { [Field in keyof JobFilter]: JobFilter[Field] extends boolean | undefined ? boolean : true };
 
-function shapeOf(filter: JobFilter): string {
+function toShape(filter: JobFilter): string {
   return JSON.stringify(filter, (_field, value) =>
     typeof value === 'object' || typeof value === 'boolean' ? value : true,
   );
@@ -68,11 +64,11 @@ function shapeOf(filter: JobFilter): string {
 
 interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
   after: number;
-  most: number;
+  limit: number;
   known: number;
 }
 
-const pagesOf = preparedByShape((text: string) => {
+const selectPage = preparedByShape((text: string) => {
   const shape = JSON.parse(text) as Shape;
   return prepared((db, value: Value<PageValues>) => {
     const version = shape.owner
@@ -83,10 +79,10 @@ const pagesOf = preparedByShape((text: string) => {
       .select(['id', 'public_json as json'])
       .where('id', '>', value('after'))
       .orderBy('id')
-      .limit(value('most'));
-    const read = db
+      .limit(value('limit'));
+    const aggregated = db
       .selectFrom(page.as('page'))
-      // Both databases take the rows as they come, which is in the order of the page. JSON has no bare line breaks.
+      // Both databases aggregate the rows in the order of the subquery. JSON contains no unescaped line breaks.
       .select([
         sql<string | null>`string_agg(json, ${sql.lit('\n')})`.as('json'),
         sql<string | null>`string_agg(cast(id as text), ',')`.as('ids'),
@@ -94,11 +90,11 @@ const pagesOf = preparedByShape((text: string) => {
       .select((eb) => eb.fn.max<number | null>('id').as('last'))
       .where(version, '<>', value('known'));
     return db
-      .selectFrom(read.as('read'))
+      .selectFrom(aggregated.as('aggregated'))
       .select(['json', 'ids', version.as('version')])
       .select((eb) => [
-        // In their order, so that the next one is found by the index.
-        jobs().select('id').where('id', '>', eb.ref('read.last')).orderBy('id').limit(1).as('next'),
+        // Ordered, so that the index is used.
+        jobs().select('id').where('id', '>', eb.ref('aggregated.last')).orderBy('id').limit(1).as('next'),
       ]);
   });
 });
@@ -114,31 +110,31 @@ function filteredJobs(db: Db, shape: Shape, value: Value<PageValues>) {
   if (shape.terminal !== undefined) query = query.where('terminal', '=', sql.lit(shape.terminal ? 1 : 0));
   if (shape.since) {
     const since = value('since');
-    query = query.where('accepted_at', '>=', since).where('id', '>=', firstSince(db, since));
+    query = query.where('accepted_at', '>=', since).where('id', '>=', selectFirstId(db, since));
   }
   return query;
 }
 
 /**
- * The number to begin with; null, which nothing compares with, when there is no such job. Numbers are given in the order
- * of time, but for the slack, so older jobs need not be looked at.
+ * Selects the smallest id to read; null, so that no job matches, if none was accepted since. Ids ascend with the time of
+ * acceptance, except for the clock slack, so that the rows of older jobs need not be read.
  */
-function firstSince(db: Db, since: number) {
+function selectFirstId(db: Db, since: number) {
   const accepted = db.selectFrom('jobs').where('accepted_at', '>=', since);
   const earliest = accepted.select((eb) => eb(eb.fn.min('accepted_at'), '+', clockSlackMs).as('at'));
   return accepted.select((eb) => eb.fn.min<number>('id').as('id')).where('accepted_at', '<=', earliest);
 }
 
-const byJobId = prepared((db, value: Value<{ jobId: string }>) =>
+const selectByJobId = prepared((db, value: Value<{ jobId: string }>) =>
   db
     .selectFrom('jobs')
     .select(['owner', 'hpc', 'project_name as project', 'public_json as json'])
     .where('job_id', '=', value('jobId')),
 );
 
-/** Undefined for a job that is not in the scope, as if there were none. */
+/** Returns undefined for a job outside of the scope, as if it did not exist. */
 export async function findJobJson(db: Db, scope: JobScope, jobId: string): Promise<string | undefined> {
-  const [job] = await byJobId(db, { jobId });
+  const [job] = await selectByJobId(db, { jobId });
   if (job === undefined) return undefined;
   const { owner = job.owner, hpc = job.hpc, project = job.project } = scope;
   return job.owner === owner && job.hpc === hpc && job.project === project ? job.json : undefined;

@@ -2,29 +2,32 @@ import { sql } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
 import { type JobRecord, lockJobsVersion, toJobRecord } from './jobs.ts';
 
-/** Jobs whose files are still there. Written out, not bound, so that the planner takes the index of these jobs only. */
-function finishedJobs(db: Db, projectId: number) {
+/** Selects jobs whose files still exist. The state is a literal, so that the planner can use a partial index. */
+function selectFinishedJobs(db: Db, projectId: number) {
   return db.selectFrom('jobs').where('project_id', '=', projectId).where('state', '=', sql.lit('ended'));
 }
 
-/** Jobs of a project that ended before a moment, and whose owners have not been told that their files will go. */
+/** Lists jobs that ended before a time, and whose owners have not been notified of the deletion of their files. */
 export async function listJobsToNotify(
   db: Db,
   projectId: number,
   endedBefore: number,
-  most: number,
+  limit: number,
 ): Promise<JobRecord[]> {
-  const rows = await finishedJobs(db, projectId)
+  const rows = await selectFinishedJobs(db, projectId)
     .selectAll()
     .where('expires_at', 'is', null)
     .where('ended_at', '<=', endedBefore)
     .orderBy('ended_at')
-    .limit(most)
+    .limit(limit)
     .execute();
   return rows.map(toJobRecord);
 }
 
-/** True for the one who is to tell the owner, whose row is locked before the job's, as by all who write jobs. */
+/**
+ * Returns true to exactly one caller, who notifies the owner. The owner's row is locked before the job's, as in all other
+ * writes of jobs, so that transactions do not deadlock.
+ */
 export async function setExpiry(
   tx: Tx,
   { id, owner }: Pick<JobRecord, 'id' | 'owner'>,
@@ -41,24 +44,24 @@ export async function setExpiry(
   return result.numUpdatedRows === 1n;
 }
 
-/** Jobs of a project that ended before a moment, and whose files are to go by now, as was announced. */
+/** Lists jobs that ended before a time, and whose announced time of deletion has come. */
 export async function listExpiredJobs(
   db: Db,
   projectId: number,
   { now, endedBefore }: { now: number; endedBefore: number },
-  most: number,
+  limit: number,
 ): Promise<JobRecord[]> {
-  const rows = await finishedJobs(db, projectId)
+  const rows = await selectFinishedJobs(db, projectId)
     .selectAll()
     .where('expires_at', '<=', now)
     .where('ended_at', '<=', endedBefore)
     .orderBy('expires_at')
-    .limit(most)
+    .limit(limit)
     .execute();
   return rows.map(toJobRecord);
 }
 
-/** Takes announcements back, in a project that keeps its files: should that change, they are made anew. */
+/** Withdraws announced deletions in a project that keeps its files. If that changes, owners are notified again. */
 export async function clearExpiries(db: Db, projectId: number): Promise<void> {
   await db
     .updateTable('jobs')

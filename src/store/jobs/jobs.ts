@@ -7,7 +7,7 @@ import type { Tables } from '../database/tables.ts';
 import { type NewEvent, queueDeliveries, recipientColumns, toEventRows } from '../events/events.ts';
 import { toInputRows } from './inputs.ts';
 
-/** A job as the lifecycle knows it. */
+/** A job for the workers. */
 export interface JobRecord {
   id: number;
   jobId: string;
@@ -15,21 +15,19 @@ export interface JobRecord {
   project: { id: number; hpc: string; name: string };
   request: JobRequest;
   status: JobStatus;
-  /** Charged seconds for each second that it runs. */
+  /** Seconds charged for each second of runtime. */
   units: number;
-  /** A job may come without a zip. */
   hasInput: boolean;
   acceptedAt: number;
   attempt: number;
   tries: number;
-  /** The engine's own id of it, once that is stored. */
+  /** The engine's id of the job; null before its submission is recorded. */
   engineRef: string | null;
-  /** Whether its owner has asked for its end. */
   isCancelRequested: boolean;
   publicJson: string;
 }
 
-/** What callers see of a job: its public JSON, and what of it lists are filtered by. */
+/** The public JSON of a job, and the columns copied from it for filters. */
 export interface PublicJobColumns {
   json: string;
   title: string;
@@ -44,25 +42,22 @@ export interface NewJob {
   project: { id: number; hpc: string; name: string };
   request: JobRequest;
   units: number;
-  /** Its zip: what is known of it, and its content unless that is a file. */
+  /** The zip; its content is null if it is a file in the spool. */
   input: { sha256: string; bytes: number; unpackedBytes: number; content: Buffer | null } | null;
   acceptedAt: number;
 }
 
-/**
- * Inserts an accepted job with its zip, and the event that tells of it. What callers see, which carries the number that the database
- * gives the job, is written with it.
- */
+/** Inserts an accepted job, its zip and its first event. `toPublic` makes the public JSON, which contains the record id. */
 export async function insertJob(
   tx: Tx,
   job: NewJob,
-  shown: (id: number) => PublicJobColumns,
+  toPublic: (id: number) => PublicJobColumns,
   eventData: NewEvent['data'],
 ): Promise<{ id: number; json: string }> {
-  const [numbers] = await takeNumbers(tx, { owner: job.owner });
+  const [numbers] = await takeNextNumbers(tx, { owner: job.owner });
   if (numbers === undefined) throw new Error(`there is no user ${job.owner}`);
-  const { jobNumber: id, version, ...owner } = numbers;
-  const view = shown(id);
+  const { nextId: id, version, ...owner } = numbers;
+  const publicColumns = toPublic(id);
   const row = {
     id,
     job_id: job.jobId,
@@ -81,30 +76,36 @@ export async function insertJob(
     due_at: job.acceptedAt,
     tries: 0,
     version,
-    ...shownColumns(view),
+    ...toColumns(publicColumns),
   };
-  const event = { job: id, jobJson: view.json, kind: 'job.accepted' as const, data: eventData, at: job.acceptedAt };
+  const event = {
+    job: id,
+    jobJson: publicColumns.json,
+    kind: 'job.accepted' as const,
+    data: eventData,
+    at: job.acceptedAt,
+  };
   const content = job.input?.content ?? null;
-  const zip = content === null ? [] : [toInputRows([{ job: id, content }])];
-  await insertRows(tx, acceptedRows([row]), ...zip, toEventRows(owner, event));
+  const input = content === null ? [] : [toInputRows([{ job: id, content }])];
+  await insertRows(tx, toJobRows([row]), ...input, toEventRows(owner, event));
   await queueDeliveries(tx, [owner]);
-  return { id, json: view.json };
+  return { id, json: publicColumns.json };
 }
 
 /**
- * Takes the numbers of a job and of its first event, for one who has a new version of jobs from now on. The row of the
- * owner stays locked until the commit: so the jobs of one user become visible in the order of their numbers.
+ * Takes the next record id, event number and jobs version. The owner's row stays locked until the commit, so that the jobs
+ * of a user become visible in the order of their ids.
  */
-const takeNumbers = prepared((db, value: Value<{ owner: string }>) =>
+const takeNextNumbers = prepared((db, value: Value<{ owner: string }>) =>
   db
     .updateTable('users')
     .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1), event_seq: eb('event_seq', '+', 1) }))
     .where('id', '=', value('owner'))
     .returning([...recipientColumns, 'jobs_version as version'])
-    .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('jobNumber')),
+    .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('nextId')),
 );
 
-const acceptedRows = rowBuilder('jobs', [
+const toJobRows = rowBuilder('jobs', [
   'id',
   'job_id',
   'owner',
@@ -129,11 +130,11 @@ const acceptedRows = rowBuilder('jobs', [
   'failed',
 ]);
 
-function shownColumns({ json, title, stage, isTerminal, isFailure }: PublicJobColumns) {
+function toColumns({ json, title, stage, isTerminal, isFailure }: PublicJobColumns) {
   return { public_json: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };
 }
 
-/** A job by its public identifier, whosever it is. */
+/** Finds a job of any user by its public id. */
 export async function findJob(db: Db, jobId: string): Promise<JobRecord | undefined> {
   const row = await db.selectFrom('jobs').selectAll().where('job_id', '=', jobId).executeTakeFirst();
   return row && toJobRecord(row);
@@ -144,24 +145,23 @@ export async function findJobState(db: Db, id: number): Promise<JobState | undef
 }
 
 /**
- * Writes a job's next status, and what callers see of it. False, and the job as it was, when it has moved on since it was
- * read. The row of its owner is locked first, as it is by whoever inserts a job: so nobody waits for the job of one who
- * waits for the owner.
+ * Writes the next status of a job and its public JSON. Returns false, without a change, if the state has changed since the
+ * job was read. The owner's row is locked before the job's, as in `insertJob`, so that transactions do not deadlock.
  */
 export async function updateStatus(
   tx: Tx,
   job: JobRecord,
   next: JobStatus,
-  shown: PublicJobColumns,
+  publicColumns: PublicJobColumns,
   engineRef?: string,
 ): Promise<boolean> {
-  const isChanged = shown.json !== job.publicJson;
+  const isChanged = publicColumns.json !== job.publicJson;
   const version = await lockJobsVersion(tx, job.owner, { increment: isChanged });
   const result = await tx
     .updateTable('jobs')
     .set({
       state: next.state,
-      ...shownColumns(shown),
+      ...toColumns(publicColumns),
       ...(isChanged ? { version } : {}),
       ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),
@@ -213,7 +213,7 @@ export function toJobRecord(row: JobRow): JobRecord {
     owner: row.owner,
     project: { id: row.project_id, hpc: row.hpc, name: row.project_name },
     request: JSON.parse(row.request) as JobRequest,
-    status: jobStatus(row),
+    status: toJobStatus(row),
     units: row.units,
     hasInput: row.input_sha256 !== null,
     acceptedAt: row.accepted_at,
@@ -225,7 +225,7 @@ export function toJobRecord(row: JobRow): JobRecord {
   };
 }
 
-function jobStatus(row: JobRow): JobStatus {
+function toJobStatus(row: JobRow): JobStatus {
   if (row.state === 'running') return { state: 'running', startedAt: row.started_at ?? row.accepted_at };
   if (row.state !== 'ended' && row.state !== 'deleted') return { state: row.state };
   return {

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../dialect.ts';
 
-/** Users and tokens, projects and members, the ledger, jobs and events. */
+/** Creates users and tokens, projects and members, the ledger, jobs and events. */
 export function initialSchema(dialect: Dialect) {
   const id = (name: string) => `${name} ${dialect.identityColumn}`;
   const statements = [

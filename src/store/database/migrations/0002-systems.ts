@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** How the HPC systems do, for every reader on every instance, and whether an administrator has paused them. */
+/** Stores the health of each HPC system, for all instances, and whether an administrator has paused it. */
 export const systems = {
   async up(db: Kysely<unknown>): Promise<void> {
     await sql

@@ -2,8 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import type { Dialect } from '../dialect.ts';
 
 /**
- * Events get a number of their own for each user, without gaps and in the order of their commits; and there are
- * addresses that they are sent to. Events from before have no public form: they stay for the timelines of their jobs.
+ * Numbers the events of each user, without gaps and in commit order, and adds webhooks. Older events have no public form:
+ * they are marked as expired and stay for the timelines of their jobs.
  */
 export function eventsAndWebhooks(dialect: Dialect) {
   const statements = [

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
 const statements = [
-  // What lists are filtered by, as it stands in the public JSON; every such column with its order by id.
+  // The filters of job lists, copied from the public JSON. Each index is in the order of the list, by id.
   "alter table jobs add column title text not null default ''",
   "alter table jobs add column stage text not null default ''",
   'alter table jobs add column failed integer not null default 0',
@@ -18,23 +18,23 @@ const statements = [
   'create index jobs_open on jobs (id) where terminal = 0',
   'create index jobs_open_by_owner on jobs (owner, id) where terminal = 0',
 
-  // Versions, for answers that need not be sent or built again.
+  // Versions, for conditional requests and caches.
   'alter table users add column jobs_version bigint not null default 0',
   'alter table accounts add column version bigint not null default 1',
 
-  // Requests under a key that are still being worked on, and by whom.
+  // Idempotent requests in progress, and their owners.
   'alter table idempotency add column claimed_by text',
   'alter table idempotency add column claimed_until bigint not null default 0',
   'alter table idempotency add column body_sha256 text',
   'create index idempotency_by_age on idempotency (at)',
 
-  // When the files of a finished job go, as its owner was told.
+  // When the files of a finished job will be deleted, as its owner was notified.
   'alter table jobs add column expires_at bigint',
   "create index jobs_to_announce on jobs (project_id, ended_at) where state = 'ended' and expires_at is null",
   "create index jobs_expiring on jobs (project_id, expires_at) where state = 'ended' and expires_at is not null",
 ];
 
-/** Lists that scale, versions of what is read, keys of requests under way, and the time for which files are kept. */
+/** Adds indexes and columns for filtered lists, versions, idempotent requests in progress and the retention of files. */
 export const lists = {
   async up(db: Kysely<unknown>): Promise<void> {
     for (const statement of statements) await sql.raw(statement).execute(db);

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** One lease for each system, with a number that tells its holders apart, instead of one for each job; and facts. */
+/** Replaces the lease of each job by one of each system, with a fencing token (`term`), and adds `facts`. */
 export const leases = {
   async up(db: Kysely<unknown>): Promise<void> {
     const statements = [

@@ -1,10 +1,10 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Which version of its owner's jobs a job last changed with: so that only what has changed since a look is read. */
+/** Stores with each job the owner's `jobs_version` of its last change, so that readers can read only later changes. */
 export const jobVersions = {
   async up(db: Kysely<unknown>): Promise<void> {
     const statements = [
-      // Those from before are of version 0, which everybody who has looked has seen.
+      // Existing jobs get version 0, which every reader has already seen.
       'alter table jobs add column version bigint not null default 0',
       'create index jobs_by_version on jobs (owner, version)',
     ];
