@@ -221,8 +221,11 @@ describe('bursar ledger verify', () => {
     );
     const { code, stdout } = await verify();
     assert.equal(code, 1);
-    assert.match(stdout, new RegExp(`account ${id}: its figures are not the sum of its entries`));
-    assert.match(stdout, new RegExp(`account ${id}: its balance does not follow from entry \\d+`));
+    assert.match(stdout, new RegExp(`account ${id}: its balance is not the sum of its entries`));
+    assert.match(
+      stdout,
+      new RegExp(`account ${id}: the available amount of entry \\d+ does not follow from the entry before it`),
+    );
   });
 });
 

@@ -48,7 +48,7 @@ test('a second server on the same data folder exits with 5, and the first one ke
   const settings = { BURSAR_DATA: server.data, BURSAR_PORT: '0' };
   const { code, stdout, stderr } = await bursar(['serve'], settings);
   assert.deepEqual([code, stdout], [5, '']);
-  assert.match(stderr, /Another Bursar is serving from .*BURSAR_DATA/);
+  assert.match(stderr, /Another Bursar server uses .*BURSAR_DATA/);
   assert.ok(stderr.includes(server.data));
   assert.equal((await callerOf(server.url, server.userToken).get('/jobs/')).status, 200);
 });

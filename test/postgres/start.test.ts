@@ -34,7 +34,11 @@ test('a server that is not there: where it was looked for, exit code 1', async (
 });
 
 test('a socket that is not there', async () => {
-  await assertRefused('postgres:///bursar?host=/nowhere', 1, /^Cannot connect to PostgreSQL at the socket in \/nowhere/m);
+  await assertRefused(
+    'postgres:///bursar?host=/nowhere',
+    1,
+    /^Cannot connect to PostgreSQL at the socket in \/nowhere/m,
+  );
 });
 
 test('a wrong password: whose it is, exit code 3', async () => {
@@ -79,7 +83,7 @@ test('a second server on the same database, from a folder of its own, is refused
   const url = await postgres.database('shared');
   const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   try {
-    await assertRefused(url, 3, /is not the data folder that these books were made with.*mount it here/s);
+    await assertRefused(url, 3, /is not the data folder of this database.*mount it here/s);
   } finally {
     await first.dispose();
   }

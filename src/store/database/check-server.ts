@@ -28,3 +28,12 @@ export async function checkServer(db: Db, url: string): Promise<void> {
     );
   }
 }
+
+/** Whether the database answers a query on a table. */
+export async function pingDatabase(db: Db): Promise<boolean> {
+  const query = db.selectFrom('users').select('id').limit(1).execute();
+  return await query.then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,12 +1,11 @@
-import type { Db } from '../database/handle.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import type { DeliveryState } from '../database/tables.ts';
 import type { EventRecord } from './events.ts';
 
-/** One event for one webhook, and what became of it. */
 export interface DeliveryRecord {
   id: number;
   webhookId: number;
-  /** Null for a test. */
+  /** Null for a test delivery. */
   event: Pick<EventRecord, 'seq' | 'kind'> | null;
   state: DeliveryState;
   createdAt: number;
@@ -28,7 +27,7 @@ function selectDeliveries(db: Db, webhookId: number) {
 
 type DeliveryRow = Awaited<ReturnType<ReturnType<typeof selectDeliveries>['executeTakeFirstOrThrow']>>;
 
-function deliveryRecord(row: DeliveryRow): DeliveryRecord {
+function toDeliveryRecord(row: DeliveryRow): DeliveryRecord {
   return {
     id: row.id,
     webhookId: row.webhook_id,
@@ -43,26 +42,26 @@ function deliveryRecord(row: DeliveryRow): DeliveryRecord {
   };
 }
 
-/** The newest first, before a record number where one is given. */
+/** Lists deliveries from new to old, starting before the id `before` if it is given. */
 export async function listDeliveries(
   db: Db,
   webhookId: number,
-  most: number,
+  limit: number,
   before?: number,
 ): Promise<DeliveryRecord[]> {
-  let query = selectDeliveries(db, webhookId).orderBy('deliveries.id', 'desc').limit(most);
+  let query = selectDeliveries(db, webhookId).orderBy('deliveries.id', 'desc').limit(limit);
   if (before !== undefined) query = query.where('deliveries.id', '<', before);
-  return (await query.execute()).map(deliveryRecord);
+  return (await query.execute()).map(toDeliveryRecord);
 }
 
 export async function findDelivery(db: Db, webhookId: number, id: number): Promise<DeliveryRecord | undefined> {
   const row = await selectDeliveries(db, webhookId).where('deliveries.id', '=', id).executeTakeFirst();
-  return row && deliveryRecord(row);
+  return row && toDeliveryRecord(row);
 }
 
-/** A delivery that tells of nothing, to see whether it arrives. */
-export async function insertTestDelivery(db: Db, webhookId: number, now: number): Promise<number> {
-  const { id } = await db
+/** Queues a delivery without an event, which tests whether the webhook responds. */
+export async function insertTestDelivery(tx: Tx, webhookId: number, now: number): Promise<number> {
+  const { id } = await tx
     .insertInto('deliveries')
     .values({
       webhook_id: webhookId,
@@ -82,9 +81,9 @@ export async function insertTestDelivery(db: Db, webhookId: number, now: number)
   return id;
 }
 
-/** Lets a delivery start anew, whatever became of it. One that is on its way goes on as it is. */
-export async function requeueDelivery(db: Db, id: number, now: number): Promise<void> {
-  await db
+/** Queues a delivery again, whatever its state. One that is being sent is not changed. */
+export async function requeueDelivery(tx: Tx, id: number, now: number): Promise<void> {
+  await tx
     .updateTable('deliveries')
     .set({ state: 'pending', due_at: now, tries: 0, lease_owner: null, lease_until: 0 })
     .where('id', '=', id)
@@ -92,7 +91,7 @@ export async function requeueDelivery(db: Db, id: number, now: number): Promise<
     .execute();
 }
 
-/** Tests have no event to be forgotten with. */
-export async function deleteTestDeliveries(db: Db, before: number): Promise<void> {
-  await db.deleteFrom('deliveries').where('event_id', 'is', null).where('created_at', '<', before).execute();
+/** Deletes old test deliveries. The others are deleted with their events. */
+export async function deleteTestDeliveries(tx: Tx, before: number): Promise<void> {
+  await tx.deleteFrom('deliveries').where('event_id', 'is', null).where('created_at', '<', before).execute();
 }

@@ -2,21 +2,22 @@ import type { Db, Tx } from '../database/handle.ts';
 import { prepared } from '../database/prepared.ts';
 import type { EventRecord } from './events.ts';
 
-/** A webhook that something is waiting for, and when its next delivery may be tried. */
+/** The pending deliveries of one webhook. */
 export interface DeliveryQueue {
   webhookId: number;
+  /** When the next delivery may be sent. */
   readyAt: number;
 }
 
-/** Every webhook has a queue of its own, so that none waits for another. */
+/** Lists the webhooks with pending deliveries. Each has its own queue, so that a slow receiver delays no other. */
 export async function listDeliveryQueues(db: Db): Promise<DeliveryQueue[]> {
-  const rows = await allQueues(db, {});
+  const rows = await selectQueues(db, {});
   return rows.flatMap(({ id, pauseUntil, dueAt, leaseUntil }) =>
     dueAt === null ? [] : [{ webhookId: id, readyAt: Math.max(dueAt, pauseUntil, leaseUntil ?? 0) }],
   );
 }
 
-const allQueues = prepared((db) =>
+const selectQueues = prepared((db) =>
   db
     .selectFrom('webhooks')
     .select((eb) => {
@@ -40,21 +41,21 @@ export interface DeliveryLease {
   until: number;
 }
 
-/** A delivery that the holder of the lease, and nobody else, may try until the lease runs out. */
+/** A delivery that only the owner of the lease may send, until the lease expires. */
 export interface LeasedDelivery {
   id: number;
   tries: number;
   webhook: { id: number; userId: string; url: string };
-  /** The newest first. */
+  /** From new to old. */
   secrets: string[];
-  /** Null for a test. */
+  /** Null for a test delivery. */
   event: EventRecord | null;
   createdAt: number;
 }
 
 /**
- * Leases the oldest delivery of a webhook that is due. Undefined when there is none, or when another one of the same webhook
- * is under way: a receiver gets one at a time.
+ * Leases the oldest delivery of a webhook that is due. Returns undefined if there is none, or if another delivery of the
+ * same webhook is leased: a receiver gets one delivery at a time.
  */
 export async function leaseDelivery(
   db: Db,
@@ -86,15 +87,15 @@ export async function leaseDelivery(
         .orderBy('next.id')
         .limit(1),
     )
-    // Said again: another one may have leased it while this waited for it.
+    // Repeated, because another instance may have leased it while this statement waited for the row.
     .where('state', '=', 'pending')
     .where('lease_until', '<=', lease.now)
     .returning('id')
     .executeTakeFirst();
-  return leased && (await leasedDelivery(db, leased.id, lease.now));
+  return leased && (await readLeasedDelivery(db, leased.id, lease.now));
 }
 
-async function leasedDelivery(db: Db, id: number, now: number): Promise<LeasedDelivery | undefined> {
+async function readLeasedDelivery(db: Db, id: number, now: number): Promise<LeasedDelivery | undefined> {
   const row = await db
     .selectFrom('deliveries')
     .innerJoin('webhooks', 'webhooks.id', 'deliveries.webhook_id')
@@ -118,32 +119,32 @@ async function leasedDelivery(db: Db, id: number, now: number): Promise<LeasedDe
     .executeTakeFirst();
   if (row === undefined) return undefined;
   const { seq, kind, data, at } = row;
-  const former = row.former_secret !== null && row.former_until > now ? [row.former_secret] : [];
+  const formerSecrets = row.former_secret !== null && row.former_until > now ? [row.former_secret] : [];
   const isEvent = seq !== null && kind !== null && data !== null && at !== null;
   return {
     id,
     tries: row.tries,
     webhook: { id: row.webhookId, userId: row.user_id, url: row.url },
-    secrets: [row.secret, ...former],
+    secrets: [row.secret, ...formerSecrets],
     event: isEvent ? { seq, kind, jobJson: row.job_json, data, at } : null,
     createdAt: row.created_at,
   };
 }
 
-/** What became of an attempt, and what follows from it. */
+/** The result of an attempt to send a delivery. */
 export interface DeliveryAttempt {
   leaseOwner: string;
   status: number | null;
-  /** Null when it was delivered. */
+  /** Null for success. */
   error: string | null;
-  /** When to try again; null for never. */
+  /** Null after success, or if the delivery has failed for good. */
   retryAt: number | null;
   now: number;
 }
 
-/** False, and nothing written, when the lease was no longer the caller's. */
-export async function recordAttempt(tx: Tx, id: number, note: DeliveryAttempt): Promise<boolean> {
-  const { error, retryAt, now } = note;
+/** Records an attempt. Returns false, without a change, if the caller no longer holds the lease. */
+export async function recordAttempt(tx: Tx, id: number, attempt: DeliveryAttempt): Promise<boolean> {
+  const { error, retryAt, now } = attempt;
   const row = await tx
     .updateTable('deliveries')
     .set({
@@ -152,18 +153,18 @@ export async function recordAttempt(tx: Tx, id: number, note: DeliveryAttempt): 
       lease_owner: null,
       lease_until: 0,
       last_at: now,
-      last_status: note.status,
+      last_status: attempt.status,
       last_error: error,
     })
     .where('id', '=', id)
     .where('state', '=', 'pending')
-    .where('lease_owner', '=', note.leaseOwner)
+    .where('lease_owner', '=', attempt.leaseOwner)
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
 }
 
-/** The receiver is there. */
+/** Called after a successful delivery. */
 export async function resetWebhookFailures(tx: Tx, webhookId: number): Promise<void> {
   await tx
     .updateTable('webhooks')
@@ -173,7 +174,7 @@ export async function resetWebhookFailures(tx: Tx, webhookId: number): Promise<v
     .execute();
 }
 
-/** How often in a row it has failed now, and since when. */
+/** Returns the number of consecutive failures, and the time of the first; undefined if the webhook was deleted. */
 export async function recordWebhookFailure(
   tx: Tx,
   webhookId: number,

@@ -1,12 +1,13 @@
 import { sql } from 'kysely';
 import type { EventKind } from '../../domain/event.ts';
+import { chunks } from '../database/chunks.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, rowBuilder, type TableRows } from '../database/inserts.ts';
 
 export interface NewEvent {
   userId: string;
   job: number | null;
-  /** The public JSON of the job, as it is from now on. */
+  /** The public JSON of the job after the event. */
   jobJson?: string;
   kind: EventKind;
   data: Readonly<Record<string, unknown>>;
@@ -15,39 +16,38 @@ export interface NewEvent {
 
 type EventContent = Omit<NewEvent, 'userId'>;
 
-/**
- * An event as it is kept. Its number counts the events of its user: it is taken from the user's row, which stays locked
- * until the commit, so there are no gaps, and who has seen an event has seen, or can read, all before it.
- */
 export interface EventRecord {
+  /**
+   * Numbers the events of a user. It is taken from the user's row, which stays locked until the commit. So there are no
+   * gaps, and a reader who has seen an event can read all earlier ones.
+   */
   seq: number;
   kind: EventKind;
-  /** JSON texts. */
   jobJson: string | null;
+  /** JSON. */
   data: string;
   at: number;
 }
 
-/** Events are written in the transaction of what they tell of, so that neither exists without the other. */
+/** Inserts an event in the transaction of the change that it reports, so that neither exists without the other. */
 export async function insertEvent(tx: Tx, { userId, ...event }: NewEvent): Promise<void> {
   await insertEvents(tx, [userId], event);
 }
 
-/** The same event for several users. */
+/** Inserts the same event for several users. */
 export async function insertEvents(tx: Tx, userIds: readonly string[], event: EventContent): Promise<void> {
-  // A statement binds a limited number of values; a project can have more members than that.
-  for (let first = 0; first < userIds.length; first += 1000) {
-    const numbered = await tx
+  for (const chunk of chunks(userIds)) {
+    const recipients = await tx
       .updateTable('users')
       .set((eb) => ({ event_seq: eb('event_seq', '+', 1) }))
-      .where('id', 'in', userIds.slice(first, first + 1000))
+      .where('id', 'in', chunk)
       .returning(recipientColumns)
       .execute();
-    if (numbered.length > 0) await insertNumbered(tx, numbered, event);
+    if (recipients.length > 0) await insertNumberedEvents(tx, recipients, event);
   }
 }
 
-/** A user whose next event has its number. */
+/** A user and the number that was taken for the user's next event. */
 interface EventRecipient {
   id: string;
   seq: number;
@@ -56,32 +56,31 @@ interface EventRecipient {
 
 export const recipientColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
 
-/** The same, where the numbers are taken. */
-async function insertNumbered(tx: Tx, users: readonly EventRecipient[], event: EventContent): Promise<void> {
+async function insertNumberedEvents(tx: Tx, users: readonly EventRecipient[], event: EventContent): Promise<void> {
   const [user] = users;
+  // The prepared insert is only for one row: each number of rows would be another statement.
   if (user !== undefined && users.length === 1) await insertRows(tx, toEventRows(user, event));
-  else
-    await tx
-      .insertInto('events')
-      .values(users.map((one) => eventRow(one, event)))
-      .execute();
+  else {
+    const rows = users.map((recipient) => toEventRow(recipient, event));
+    await tx.insertInto('events').values(rows).execute();
+  }
   await queueDeliveries(tx, users);
 }
 
-/** The row of an event whose number is taken. Its deliveries are queued once it is in the books. */
+/** Makes the row of an event. After inserting it the caller calls `queueDeliveries`. */
 export function toEventRows(user: EventRecipient, event: EventContent): TableRows {
-  return buildEventRows([eventRow(user, event)]);
+  return buildEventRows([toEventRow(user, event)]);
 }
 
-function eventRow({ id, seq }: EventRecipient, { job, jobJson, kind, data, at }: EventContent) {
+function toEventRow({ id, seq }: EventRecipient, { job, jobJson, kind, data, at }: EventContent) {
   return { user_id: id, seq, job, job_json: jobJson ?? null, kind, data: JSON.stringify(data), at, forgotten: 0 };
 }
 
 const buildEventRows = rowBuilder('events', ['user_id', 'seq', 'job', 'job_json', 'kind', 'data', 'at', 'forgotten']);
 
 /**
- * The last event of each of these users goes to those of their webhooks that want it: part of the same transaction, so
- * that none is left out.
+ * Queues the last event of each user for the user's webhooks that subscribe to its kind, in the transaction of the event,
+ * so that no delivery is lost.
  */
 export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]): Promise<void> {
   const userIds = users.filter(({ webhooks }) => webhooks > 0).map(({ id }) => id);
@@ -118,8 +117,8 @@ export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]):
 
 const columns = ['seq', 'kind', 'job_json as jobJson', 'data', 'at'] as const;
 
-/** The events of a user after one that has been seen, the first one first. */
-export async function listEventsAfter(db: Db, userId: string, seq: number, most: number): Promise<EventRecord[]> {
+/** Lists the events of a user after a number, in order. */
+export async function listEventsAfter(db: Db, userId: string, seq: number, limit: number): Promise<EventRecord[]> {
   return await db
     .selectFrom('events')
     .select(columns)
@@ -127,16 +126,16 @@ export async function listEventsAfter(db: Db, userId: string, seq: number, most:
     .where('seq', '>', seq)
     .where('forgotten', '=', 0)
     .orderBy('seq')
-    .limit(most)
+    .limit(limit)
     .execute();
 }
 
-/** What became of a job, from the first to the last. */
+/** Lists all events of a job in order, also expired ones. */
 export async function listJobEvents(db: Db, job: number): Promise<EventRecord[]> {
   return await db.selectFrom('events').select(columns).where('job', '=', job).orderBy('id').execute();
 }
 
-/** How far the events of a user reach: the last one, and the last one that has been forgotten. */
+/** The numbers of a user's last event and last expired event. */
 export interface EventRange {
   last: number;
   lastExpired: number;
@@ -150,25 +149,21 @@ export async function getEventRange(db: Db, userId: string): Promise<EventRange>
     .executeTakeFirstOrThrow();
 }
 
-/** The number of the last event of each of these users: one look for all of them. */
+/** Reads the number of the last event of each user. */
 export async function getLastEventNumbers(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
   const last = new Map<string, number>();
-  for (let first = 0; first < userIds.length; first += 10_000) {
-    const rows = await db
-      .selectFrom('users')
-      .select(['id', 'event_seq'])
-      .where('id', 'in', userIds.slice(first, first + 10_000))
-      .execute();
+  for (const chunk of chunks(userIds)) {
+    const rows = await db.selectFrom('users').select(['id', 'event_seq']).where('id', 'in', chunk).execute();
     for (const row of rows) last.set(row.id, row.event_seq);
   }
   return last;
 }
 
-const forgetAtOnce = 500;
+const maxExpiredAtOnce = 500;
 
 /**
- * Forgets events from before a moment, with their deliveries, a few at a time: true when there may be more. What tells of
- * a job is kept for its timeline.
+ * Expires some of the events from before a time, and deletes their deliveries. Returns true if there may be more. Events
+ * of jobs stay for the timelines; others are deleted.
  */
 export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
   const old = await tx
@@ -177,7 +172,7 @@ export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
     .where('forgotten', '=', 0)
     .where('at', '<', before)
     .orderBy('at')
-    .limit(forgetAtOnce)
+    .limit(maxExpiredAtOnce)
     .execute();
   if (old.length === 0) return false;
   for (const [userId, rows] of Map.groupBy(old, (row) => row.user_id)) {
@@ -193,5 +188,5 @@ export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
   await tx.deleteFrom('deliveries').where('event_id', 'in', ids).execute();
   await tx.deleteFrom('events').where('id', 'in', ids).where('job', 'is', null).execute();
   await tx.updateTable('events').set({ forgotten: 1, job_json: null }).where('id', 'in', ids).execute();
-  return old.length === forgetAtOnce;
+  return old.length === maxExpiredAtOnce;
 }

@@ -1,13 +1,12 @@
-import type { Db } from '../database/handle.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import type { Tables } from '../database/tables.ts';
 
-/** An address that a user wants events to be sent to. */
 export interface WebhookRecord {
   id: number;
   userId: string;
   url: string;
   description: string;
-  /** The kinds of events that it wants; `*` for all. */
+  /** The kinds of events that it receives; `*` for all. */
   kinds: string[];
   createdAt: number;
   failingSince: number | null;
@@ -25,23 +24,23 @@ export interface NewWebhook {
 }
 
 /**
- * Counts one more webhook of a user, if that is not too many; false and no change otherwise. The count spares events of
- * users without any the search for them.
+ * Increments a user's number of webhooks. Returns false, without a change, if it has reached the maximum. Events of users
+ * without webhooks skip the search for subscriptions by this number.
  */
-export async function incrementWebhookCount(db: Db, userId: string, most: number): Promise<boolean> {
-  const row = await db
+export async function incrementWebhookCount(tx: Tx, userId: string, maxCount: number): Promise<boolean> {
+  const row = await tx
     .updateTable('users')
     .set((eb) => ({ webhooks: eb('webhooks', '+', 1) }))
     .where('id', '=', userId)
-    .where('webhooks', '<', most)
+    .where('webhooks', '<', maxCount)
     .returning('id')
     .executeTakeFirst();
   return row !== undefined;
 }
 
-/** Undefined when the user has one of that address already. The caller has counted it. */
-export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<number | undefined> {
-  const row = await db
+/** Returns undefined if the user has a webhook with this URL. The caller has called `incrementWebhookCount`. */
+export async function insertWebhook(tx: Tx, webhook: NewWebhook): Promise<number | undefined> {
+  const row = await tx
     .insertInto('webhooks')
     .values({
       user_id: webhook.userId,
@@ -60,16 +59,16 @@ export async function insertWebhook(db: Db, webhook: NewWebhook): Promise<number
     .onConflict((conflict) => conflict.columns(['user_id', 'url']).doNothing())
     .returning('id')
     .executeTakeFirst();
-  if (row !== undefined) await insertSubscriptions(db, row.id, webhook.kinds);
+  if (row !== undefined) await insertSubscriptions(tx, row.id, webhook.kinds);
   return row?.id;
 }
 
-async function insertSubscriptions(db: Db, id: number, kinds: readonly string[]): Promise<void> {
+async function insertSubscriptions(tx: Tx, id: number, kinds: readonly string[]): Promise<void> {
   const rows = [...new Set(kinds)].map((kind) => ({ webhook_id: id, kind }));
-  await db.insertInto('subscriptions').values(rows).execute();
+  await tx.insertInto('subscriptions').values(rows).execute();
 }
 
-/** Those of a user, or (without one) everybody's. */
+/** Lists the webhooks of a user, or of all users if none is given. */
 export async function listWebhooks(db: Db, userId?: string): Promise<WebhookRecord[]> {
   const query = db.selectFrom('webhooks').selectAll().orderBy('id');
   const rows = await (userId === undefined ? query : query.where('user_id', '=', userId)).execute();
@@ -84,13 +83,13 @@ export async function findWebhook(db: Db, userId: string, id: number): Promise<W
 type WebhookRow = Omit<Tables['webhooks'], 'id'> & { id: number };
 
 async function withKinds(db: Db, rows: WebhookRow[], userId?: string): Promise<WebhookRecord[]> {
-  const wanted = db
+  const query = db
     .selectFrom('subscriptions')
     .innerJoin('webhooks', 'webhooks.id', 'subscriptions.webhook_id')
     .select(['subscriptions.webhook_id', 'subscriptions.kind'])
     .orderBy('subscriptions.kind');
-  const ofThem = userId === undefined ? wanted : wanted.where('webhooks.user_id', '=', userId);
-  const kinds = Map.groupBy(await ofThem.execute(), (row) => row.webhook_id);
+  const subscriptions = userId === undefined ? query : query.where('webhooks.user_id', '=', userId);
+  const kinds = Map.groupBy(await subscriptions.execute(), (row) => row.webhook_id);
   return rows.map((row) => ({
     id: row.id,
     userId: row.user_id,
@@ -110,48 +109,48 @@ export interface WebhookChange {
   kinds?: readonly string[];
 }
 
-/** The caller has looked that the user has no other one of that address. */
-export async function updateWebhook(db: Db, id: number, { url, description, kinds }: WebhookChange): Promise<void> {
+/** The caller has checked that the user has no other webhook with this URL. */
+export async function updateWebhook(tx: Tx, id: number, { url, description, kinds }: WebhookChange): Promise<void> {
   const set = { ...(url === undefined ? {} : { url }), ...(description === undefined ? {} : { description }) };
-  if (Object.keys(set).length > 0) await db.updateTable('webhooks').set(set).where('id', '=', id).execute();
+  if (Object.keys(set).length > 0) await tx.updateTable('webhooks').set(set).where('id', '=', id).execute();
   if (kinds === undefined) return;
-  await db.deleteFrom('subscriptions').where('webhook_id', '=', id).execute();
-  await insertSubscriptions(db, id, kinds);
+  await tx.deleteFrom('subscriptions').where('webhook_id', '=', id).execute();
+  await insertSubscriptions(tx, id, kinds);
 }
 
-/** With all that belongs to it. What is on its way arrives, and nobody notes it. */
-export async function deleteWebhook(db: Db, { id, userId }: Pick<WebhookRecord, 'id' | 'userId'>): Promise<void> {
-  await db
+/** Deletes a webhook and its deliveries. A request that is being sent still arrives, but its result is not recorded. */
+export async function deleteWebhook(tx: Tx, { id, userId }: Pick<WebhookRecord, 'id' | 'userId'>): Promise<void> {
+  await tx
     .updateTable('users')
     .set((eb) => ({ webhooks: eb('webhooks', '-', 1) }))
     .where('id', '=', userId)
     .execute();
-  await db.deleteFrom('deliveries').where('webhook_id', '=', id).execute();
-  await db.deleteFrom('subscriptions').where('webhook_id', '=', id).execute();
-  await db.deleteFrom('webhooks').where('id', '=', id).execute();
+  await tx.deleteFrom('deliveries').where('webhook_id', '=', id).execute();
+  await tx.deleteFrom('subscriptions').where('webhook_id', '=', id).execute();
+  await tx.deleteFrom('webhooks').where('id', '=', id).execute();
 }
 
-/** Replaces the secret; the one before it signs too, until a moment. */
-export async function replaceSecret(db: Db, id: number, secret: string, formerUntil: number): Promise<void> {
-  await db
+/** Replaces the secret. The former one also signs requests until `formerUntil`. */
+export async function replaceSecret(tx: Tx, id: number, secret: string, formerUntil: number): Promise<void> {
+  await tx
     .updateTable('webhooks')
     .set((eb) => ({ secret, former_secret: eb.ref('secret'), former_until: formerUntil }))
     .where('id', '=', id)
     .execute();
 }
 
-/** Lets events go there again, with a clean record. */
-export async function enableWebhook(db: Db, id: number): Promise<void> {
-  await db
+/** Enables a webhook and resets its failures. */
+export async function enableWebhook(tx: Tx, id: number): Promise<void> {
+  await tx
     .updateTable('webhooks')
     .set({ failures: 0, failing_since: null, pause_until: 0, disabled_at: null, disabled_reason: null })
     .where('id', '=', id)
     .execute();
 }
 
-/** Sends nothing there any more, and gives up what was waiting. False when it is disabled already. */
-export async function disableWebhook(db: Db, id: number, reason: string, now: number): Promise<boolean> {
-  const row = await db
+/** Disables a webhook, and fails its pending deliveries. Returns false if it is disabled already. */
+export async function disableWebhook(tx: Tx, id: number, reason: string, now: number): Promise<boolean> {
+  const row = await tx
     .updateTable('webhooks')
     .set({ disabled_at: now, disabled_reason: reason })
     .where('id', '=', id)
@@ -159,7 +158,7 @@ export async function disableWebhook(db: Db, id: number, reason: string, now: nu
     .returning('id')
     .executeTakeFirst();
   if (row === undefined) return false;
-  await db
+  await tx
     .updateTable('deliveries')
     .set((eb) => ({
       state: 'failed',

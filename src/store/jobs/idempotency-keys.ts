@@ -90,7 +90,7 @@ export async function releaseKey(db: Db, { userId, key, holder }: OwnedKey): Pro
     .execute();
 }
 
-/** Deletes the keys of all requests in progress. A server that has locked the data folder calls it at start. */
+/** Deletes the keys of all requests in progress. The caller makes sure that no instance works on any. */
 export async function releaseAllKeys(db: Db): Promise<void> {
   await db.deleteFrom('idempotency').where('claimed_by', 'is not', null).execute();
 }

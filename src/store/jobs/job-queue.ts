@@ -19,12 +19,12 @@ const isToCancel = sql<boolean>`cancel_requested_at is not null and state in ('s
  * submit: a job with more than one try may already be known to the engine.
  */
 export async function claimDueJobs(
-  db: Db,
+  tx: Tx,
   hpc: string,
   { now, limit, excludedIds }: { now: number; limit: number; excludedIds: readonly number[] },
 ): Promise<JobRecord[]> {
-  const due = selectWaiting(db, hpc, excludedIds).select('id').where('due_at', '<=', now).orderBy('id').limit(limit);
-  const rows = await db
+  const due = selectWaiting(tx, hpc, excludedIds).select('id').where('due_at', '<=', now).orderBy('id').limit(limit);
+  const rows = await tx
     .updateTable('jobs')
     .set((eb) => ({ state: 'submitting', tries: eb('tries', '+', 1) }))
     .where('id', 'in', due)
@@ -52,8 +52,8 @@ function selectWaiting(db: Db, hpc: string, excludedIds: readonly number[]) {
 }
 
 /** Lets the dispatcher retry a job later. */
-export async function postponeJob(db: Db, id: number, dueAt: number): Promise<void> {
-  await db
+export async function postponeJob(tx: Tx, id: number, dueAt: number): Promise<void> {
+  await tx
     .updateTable('jobs')
     .set({ due_at: dueAt })
     .where('id', '=', id)

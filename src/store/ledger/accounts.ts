@@ -13,14 +13,14 @@ import type { EntryKind, Resource, Tables } from '../database/tables.ts';
 export interface Account extends AccountBalance {
   id: number;
   projectId: number;
-  /** Whose cap it is, or `poolHolder`. */
+  /** The user, for a cap; `poolHolder` for a pool. */
   holder: string;
   resource: Resource;
-  /** The highest threshold of its use that has been announced. */
+  /** The highest threshold of use that was published. */
   alerted: number;
 }
 
-/** The accounts that a job of a user in a project is held against: the project's pool and the user's cap. */
+/** The accounts on which the jobs of a user in a project are held: the project's pools and the user's caps. */
 export interface AccountSet {
   timePool: Account;
   timeCap: Account;
@@ -28,7 +28,7 @@ export interface AccountSet {
   spaceCap: Account;
 }
 
-/** Who moved something, and why. */
+/** The part of an entry that explains a movement. */
 export interface EntryDetails {
   kind: EntryKind;
   job: number | null;
@@ -38,7 +38,7 @@ export interface EntryDetails {
 }
 
 export const poolHolder = '';
-/** Space is a level: its accounts outlive the periods. */
+/** The period of space accounts: space is a level, so its accounts outlive the periods. */
 const noPeriod = 0;
 
 const columns = [
@@ -53,7 +53,7 @@ const columns = [
   'accounts.alerted',
 ] as const;
 
-/** Opens an empty account; the one that is there already stays as it is. A space account takes no period. */
+/** Creates an empty account, or finds the existing one, and returns its id. A space account has no period. */
 export async function ensureAccount(
   tx: Tx,
   account: { projectId: number; holder: string; resource: Resource; periodId?: number },
@@ -76,35 +76,35 @@ export async function ensureAccount(
   return id;
 }
 
-const accountsIn = prepared((db, value: Value<{ projectId: number; periodId: number; userId: string }>) =>
+const selectPeriodAccounts = prepared((db, value: Value<{ projectId: number; periodId: number; userId: string }>) =>
   selectAccounts(db, value('projectId'), value('userId')).where('period_id', 'in', [noPeriod, value('periodId')]),
 );
 
-/** The accounts of a user in a period of a project; undefined for who is no member. */
+/** Finds the accounts of a user in a period of a project. Returns undefined if the user is not a member. */
 export async function findAccounts(
   db: Db,
   projectId: number,
   periodId: number,
   userId: string,
 ): Promise<AccountSet | undefined> {
-  return toAccountSet(await accountsIn(db, { projectId, periodId, userId }));
+  return toAccountSet(await selectPeriodAccounts(db, { projectId, periodId, userId }));
 }
 
-const accountsAt = prepared((db, value: Value<{ projectId: number; userId: string; now: number }>) =>
+const selectCurrentAccounts = prepared((db, value: Value<{ projectId: number; userId: string; now: number }>) =>
   selectAccounts(db, value('projectId'), value('userId'))
     .leftJoin('periods', 'periods.id', 'accounts.period_id')
     .where((eb) => eb.or([eb('periods.starts_at', 'is', null), eb('periods.starts_at', '<=', value('now'))]))
     .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('now'))])),
 );
 
-/** The same for the period that it is now; undefined also when there is none. */
+/** Does the same for the current period. Returns undefined also if there is none. */
 export async function findCurrentAccounts(
   db: Db,
   projectId: number,
   userId: string,
   now: number,
 ): Promise<AccountSet | undefined> {
-  return toAccountSet(await accountsAt(db, { projectId, userId, now }));
+  return toAccountSet(await selectCurrentAccounts(db, { projectId, userId, now }));
 }
 
 function selectAccounts(db: Db, projectId: number, userId: string) {
@@ -137,18 +137,20 @@ const selectForUpdate = prepared((db, value: Value<{ accountId: number }>) => {
   return db.backend.dialect.locksRows ? account.forNoKeyUpdate() : account;
 });
 
-/** Changes an account's figures, and answers with the account as it is then. It stays locked until the commit. */
+/** Changes the balance of an account, and returns the changed account. It stays locked until the commit. */
 export async function applyMovement(tx: Tx, accountId: number, change: Partial<Movement>): Promise<Account> {
-  const [account] = await move(tx, { accountId, ...zeroMovement, ...change });
+  const [account] = await updateBalance(tx, { accountId, ...zeroMovement, ...change });
   if (account === undefined) throw new Error(`there is no account ${accountId}`);
   return account;
 }
 
-const move = prepared((db, value: Value<Movement & { accountId: number }>) => movement(db, value).returning(columns));
+const updateBalance = prepared((db, value: Value<Movement & { accountId: number }>) =>
+  balanceUpdate(db, value).returning(columns),
+);
 
 /**
- * The same, if so much is available; undefined and no change otherwise. One conditional statement, so that no two
- * requests can both have the last second.
+ * Does the same if the amount is available. Returns undefined, without a change, otherwise. It is one conditional
+ * statement, so that two requests cannot both take the last second.
  */
 export async function applyMovementIfAvailable(
   tx: Tx,
@@ -156,26 +158,25 @@ export async function applyMovementIfAvailable(
   change: Partial<Movement>,
   amount: number,
 ): Promise<Account | undefined> {
-  const [account] = await moveWithin(tx, { accountId, ...zeroMovement, ...change, amount });
+  const [account] = await updateBalanceIfAvailable(tx, { accountId, ...zeroMovement, ...change, amount });
   return account;
 }
 
-const moveWithin = prepared((db, value: Value<Movement & { accountId: number; amount: number }>) =>
-  movement(db, value)
-    .where((eb) => eb(availableIn(eb), '>=', value('amount')))
+const updateBalanceIfAvailable = prepared((db, value: Value<Movement & { accountId: number; amount: number }>) =>
+  balanceUpdate(db, value)
+    .where((eb) => eb(availableAmount(eb), '>=', value('amount')))
     .returning(columns),
 );
 
-/** What a job may use of time and space at the most. */
 export interface Amounts {
   timeSeconds: number;
   spaceBytes: number;
 }
 
-/** Holds the amounts on those of a job's accounts that have so much, and answers with these as they are then. */
+/** Holds the amounts on each of the accounts that has them available, and returns only these accounts. */
 export async function holdIfAvailable(tx: Tx, accounts: AccountSet, amounts: Amounts): Promise<readonly Account[]> {
   const { timePool, timeCap, spacePool, spaceCap } = accounts;
-  return await hold(tx, {
+  return await updateHeldIfAvailable(tx, {
     timePool: timePool.id,
     timeCap: timeCap.id,
     spacePool: spacePool.id,
@@ -184,19 +185,23 @@ export async function holdIfAvailable(tx: Tx, accounts: AccountSet, amounts: Amo
   });
 }
 
-const hold = prepared((db, value: Value<Record<keyof AccountSet, number> & Amounts>) => {
+const updateHeldIfAvailable = prepared((db, value: Value<Record<keyof AccountSet, number> & Amounts>) => {
   const amount = sql<number>`case resource when 'time' then cast(${value('timeSeconds')} as bigint)
     else cast(${value('spaceBytes')} as bigint) end`;
   return db
     .updateTable('accounts')
     .set((eb) => ({ held: eb('held', '+', amount), version: eb('version', '+', 1) }))
-    .where('id', 'in', lockedInOrder(db, [value('timePool'), value('timeCap'), value('spacePool'), value('spaceCap')]))
-    .where((eb) => eb(availableIn(eb), '>=', amount))
+    .where(
+      'id',
+      'in',
+      selectLockedInOrder(db, [value('timePool'), value('timeCap'), value('spacePool'), value('spaceCap')]),
+    )
+    .where((eb) => eb(availableAmount(eb), '>=', amount))
     .returning(columns);
 });
 
-/** Time before space, and the pool before the cap: always in this order, so that no two transactions wait for each other. */
-function lockedInOrder(db: Db, ids: readonly number[]) {
+/** Locks time before space, and the pool before the cap. All transactions use this order, so that they do not deadlock. */
+function selectLockedInOrder(db: Db, ids: readonly number[]) {
   const accounts = db
     .selectFrom('accounts as in_order')
     .select('in_order.id')
@@ -206,38 +211,38 @@ function lockedInOrder(db: Db, ids: readonly number[]) {
   return db.backend.dialect.locksRows ? accounts.forNoKeyUpdate() : accounts;
 }
 
-function availableIn(eb: ExpressionBuilder<Tables, 'accounts'>) {
-  const taken = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
-  return eb(eb.ref('granted'), '-', eb.parens(taken));
+function availableAmount(eb: ExpressionBuilder<Tables, 'accounts'>) {
+  const unavailable = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
+  return eb(eb.ref('granted'), '-', eb.parens(unavailable));
 }
 
-function movement(db: Db, by: Value<Movement & { accountId: number }>) {
+function balanceUpdate(db: Db, value: Value<Movement & { accountId: number }>) {
   return db
     .updateTable('accounts')
     .set((eb) => ({
-      granted: eb('granted', '+', by('granted')),
-      held: eb('held', '+', by('held')),
-      posted: eb('posted', '+', by('posted')),
-      overrun: eb('overrun', '+', by('overrun')),
+      granted: eb('granted', '+', value('granted')),
+      held: eb('held', '+', value('held')),
+      posted: eb('posted', '+', value('posted')),
+      overrun: eb('overrun', '+', value('overrun')),
       version: eb('version', '+', 1),
     }))
-    .where('id', '=', by('accountId'));
+    .where('id', '=', value('accountId'));
 }
 
-/** A movement that is in an account's figures already, and the account as it is after it. */
+/** A movement that was applied, and the account after it. */
 export interface AppliedMovement {
   movement: Partial<Movement>;
-  after: Account;
+  account: Account;
 }
 
-/** What is appended to the history of accounts. */
-export function toEntryRows(moved: readonly AppliedMovement[], note: EntryDetails): TableRows {
-  const rows = moved.map(({ movement, after }) => ({
-    account_id: after.id,
+/** Makes the ledger entries of movements. */
+export function toEntryRows(movements: readonly AppliedMovement[], details: EntryDetails): TableRows {
+  const rows = movements.map(({ movement, account }) => ({
+    account_id: account.id,
     ...zeroMovement,
     ...movement,
-    available_after: availableBalance(after),
-    ...note,
+    available_after: availableBalance(account),
+    ...details,
   }));
   return buildEntryRows(rows);
 }
@@ -256,12 +261,11 @@ const buildEntryRows = rowBuilder('entries', [
   'at',
 ]);
 
-/** Appends one to the history of its account. */
 export async function insertEntry(
   tx: Tx,
   movement: Partial<Movement>,
-  after: Account,
-  note: EntryDetails,
+  account: Account,
+  details: EntryDetails,
 ): Promise<void> {
-  await insertRows(tx, toEntryRows([{ movement, after }], note));
+  await insertRows(tx, toEntryRows([{ movement, account }], details));
 }

@@ -16,55 +16,69 @@ import { getHold, reverseUsage } from './ledger.ts';
 import { publishThreshold } from './thresholds.ts';
 
 /**
- * What administrators do to accounts, each change with its entry, inside the caller's transaction. The caps of a
- * project never promise more than its pool: `reserveOf` is what of the pool is promised to nobody.
+ * Changes of accounts by administrators, each with its ledger entry, inside the caller's transaction. The caps of a project
+ * together never exceed its pool: `getUnallocatedAmount` is the rest of the pool.
  */
-type Note = Omit<EntryDetails, 'kind' | 'job'>;
+type GrantDetails = Omit<EntryDetails, 'kind' | 'job'>;
 
-/** Opens a pool: of space for good, of time for a period. */
+/** Creates the pool of a project, or finds it, and returns its id. A pool of time belongs to a period. */
 export async function ensurePool(tx: Tx, projectId: number, resource: 'time' | 'space', periodId?: number) {
   return await ensureAccount(tx, { projectId, holder: poolHolder, resource, ...(periodId ? { periodId } : {}) });
 }
 
-/** Adds to what is granted. */
-export async function addGrant(tx: Tx, accountId: number, amount: number, kind: EntryKind, note: Note): Promise<void> {
-  const after = await applyMovement(tx, accountId, { granted: amount });
-  if (after.granted > Number.MAX_SAFE_INTEGER) {
-    throw new BursarError('conflict', 'That is more than can be counted to the second and byte. Grant less.');
+export async function addGrant(
+  tx: Tx,
+  accountId: number,
+  amount: number,
+  kind: EntryKind,
+  details: GrantDetails,
+): Promise<void> {
+  const account = await applyMovement(tx, accountId, { granted: amount });
+  if (account.granted > Number.MAX_SAFE_INTEGER) {
+    throw new BursarError(
+      'conflict',
+      'The grant would exceed the largest amount that an account can hold. Grant less.',
+    );
   }
-  await record(tx, after, amount, kind, note);
+  await insertGrantEntry(tx, account, amount, kind, details);
 }
 
-/** Takes from what is granted, if so much is available; false and no change otherwise. */
-export async function withdrawGrant(tx: Tx, accountId: number, amount: number, kind: EntryKind, note: Note) {
-  const after = await applyMovementIfAvailable(tx, accountId, { granted: -amount }, amount);
-  if (after === undefined) return false;
-  await record(tx, after, -amount, kind, note);
+/** Reduces a grant. Returns false, without a change, if the amount is not available. */
+export async function withdrawGrant(tx: Tx, accountId: number, amount: number, kind: EntryKind, details: GrantDetails) {
+  const account = await applyMovementIfAvailable(tx, accountId, { granted: -amount }, amount);
+  if (account === undefined) return false;
+  await insertGrantEntry(tx, account, -amount, kind, details);
   return true;
 }
 
-async function record(tx: Tx, after: Account, granted: number, kind: EntryKind, note: Note): Promise<void> {
-  await insertEntry(tx, { granted }, after, { ...note, job: null, kind });
-  // What expires was not used: that nothing is left of it is no news about its use.
-  if (kind !== 'expire') await publishThreshold(tx, after, note.at);
+async function insertGrantEntry(
+  tx: Tx,
+  account: Account,
+  granted: number,
+  kind: EntryKind,
+  details: GrantDetails,
+): Promise<void> {
+  await insertEntry(tx, { granted }, account, { ...details, job: null, kind });
+  // An expired amount was not used, so it must not count as use.
+  if (kind !== 'expire') await publishThreshold(tx, account, details.at);
 }
 
-/** What of a pool is promised to no member. It stays so until the commit: nobody else can promise of it. */
+/** Returns the part of a pool that is granted to no member. The pool is locked, so the amount is valid until the commit. */
 export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<number> {
   await lockAccount(tx, poolId);
   const pool = await tx.selectFrom('accounts').selectAll().where('id', '=', poolId).executeTakeFirstOrThrow();
-  const { promised } = await tx
+  const { allocated } = await tx
     .selectFrom('accounts')
-    .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('granted'), eb.val(0)).as('promised'))
+    .select((eb) => eb.fn.coalesce(eb.fn.sum<number>('granted'), eb.val(0)).as('allocated'))
     .where('project_id', '=', pool.project_id)
     .where('period_id', '=', pool.period_id)
     .where('resource', '=', pool.resource)
     .where('holder', '<>', poolHolder)
     .executeTakeFirstOrThrow();
-  return pool.granted - Number(promised);
+  return pool.granted - Number(allocated);
 }
 
-/** What a settled job was charged and what of it has been given back, in seconds. It stays so until the commit. */
+/** Returns the charge and the refunds of a settled job in seconds. They are locked until the commit. */
 export async function getChargedSeconds(tx: Tx, job: { id: number; attempt: number }) {
   const hold = await getHold(tx, job);
   await lockAccount(tx, hold.time_pool);
@@ -80,19 +94,19 @@ export async function getChargedSeconds(tx: Tx, job: { id: number; attempt: numb
   return { charged: sum('charge'), refunded: -sum('refund') };
 }
 
-/** Gives charged time back, on both sides, and answers with these accounts. The caller has checked that it is not more than was charged. */
-export async function refundTime(tx: Tx, job: { id: number; attempt: number }, seconds: number, note: Note) {
+/** Refunds charged time to pool and cap, and returns both accounts. The caller has checked that it is not more than the charge. */
+export async function refundTime(tx: Tx, job: { id: number; attempt: number }, seconds: number, details: GrantDetails) {
   const hold = await getHold(tx, job);
   const accounts: Account[] = [];
   for (const accountId of [hold.time_pool, hold.time_cap]) {
-    accounts.push(await reverseUsage(tx, accountId, seconds, { ...note, job: job.id, kind: 'refund' }));
+    accounts.push(await reverseUsage(tx, accountId, seconds, { ...details, job: job.id, kind: 'refund' }));
   }
   return accounts;
 }
 
 /**
- * Lets what is free in periods that have ended expire. What is held stays, and settles against the period that held
- * it; what that sets free expires in a later round. Answers how many accounts were touched.
+ * Expires the available time of ended periods, and returns the number of changed accounts. Held time stays, and is settled
+ * against the period of its hold; time that a settlement releases expires at a later call.
  */
 export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
   const rows = await tx
@@ -102,7 +116,7 @@ export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
     .where('periods.ends_at', '<=', now)
     .where('accounts.resource', '=', 'time')
     .whereRef('granted', '>', (eb) => eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun')))
-    // A pool is opened before the caps in it, and is moved before them everywhere.
+    // Pools before caps, in the order of all transactions: a pool is created before its caps.
     .orderBy('accounts.id')
     .execute();
   for (const row of rows) {

@@ -1,10 +1,10 @@
 import type { Db } from '../database/handle.ts';
 import { getHold } from './ledger.ts';
 
-/** What the ledger says of one job, in seconds. */
+/** The hold, the charge and the refunds of a job in seconds. */
 export interface JobCharges {
   heldSeconds: number;
-  /** Null while it has not ended. */
+  /** Null before the job has ended. */
   resolution: { timeSeconds: number; rule: string } | null;
   refunds: { at: number; seconds: number; reason: string }[];
 }

@@ -18,35 +18,35 @@ import {
 import { publishThreshold } from './thresholds.ts';
 
 /**
- * What jobs do to accounts. Time is a flow, space is a level; both are held at submission and settled once at the end.
- * Every change comes with the entry that explains it. All of it runs inside the caller's transaction: half of it never
- * happened.
+ * Changes of accounts by jobs. Time is a flow, space is a level; both are held at submission and settled once at the end.
+ * Every change has a ledger entry. Everything runs inside the caller's transaction, so that it happens completely or not
+ * at all.
  */
-type Note = Omit<EntryDetails, 'kind' | 'job'>;
+type LedgerNote = Omit<EntryDetails, 'kind' | 'job'>;
 
 /**
- * Holds what a job may use at the most. When it answers with a shortage the caller must roll back: what the other
- * accounts hold stands in the transaction.
+ * Holds the maximum that a job may use. If it returns a shortfall, the caller must roll back: some of the accounts may hold
+ * the amounts already.
  */
 export async function reserve(
   tx: Tx,
   job: { id: number; attempt: number },
   accounts: AccountSet,
   amounts: Amounts,
-  note: Note,
+  note: LedgerNote,
 ): Promise<Shortfall | null> {
-  const sides = [
+  const requests = [
     [accounts.timePool, amounts.timeSeconds, 'pool'],
     [accounts.timeCap, amounts.timeSeconds, 'cap'],
     [accounts.spacePool, amounts.spaceBytes, 'pool'],
     [accounts.spaceCap, amounts.spaceBytes, 'cap'],
   ] as const;
   const changed = await holdIfAvailable(tx, accounts, amounts);
-  const moved: AppliedMovement[] = [];
-  for (const [{ id, resource }, held, account] of sides) {
-    const after = changed.find((one) => one.id === id);
-    if (after === undefined) return await getShortfall(tx, accounts, resource, held, account);
-    moved.push({ movement: { held }, after });
+  const movements: AppliedMovement[] = [];
+  for (const [{ id, resource }, held, kind] of requests) {
+    const account = changed.find((candidate) => candidate.id === id);
+    if (account === undefined) return await getShortfall(tx, accounts, resource, held, kind);
+    movements.push({ movement: { held }, account });
   }
   const hold = {
     job: job.id,
@@ -59,7 +59,7 @@ export async function reserve(
     space_bytes: amounts.spaceBytes,
     created_at: note.at,
   };
-  const entries = toEntryRows(moved, { ...note, job: job.id, kind: 'reserve' });
+  const entries = toEntryRows(movements, { ...note, job: job.id, kind: 'reserve' });
   await insertRows(tx, entries, toHoldRows([hold]));
   return null;
 }
@@ -76,31 +76,31 @@ const toHoldRows = rowBuilder('holds', [
   'created_at',
 ]);
 
-/** What there is of the smaller of pool and cap: of the larger one the caller has no use. */
+/** Reports what is available in the smaller of pool and cap, which is what limits the job. */
 async function getShortfall(
   tx: Tx,
   { timePool, timeCap, spacePool, spaceCap }: AccountSet,
   resource: Resource,
   needed: number,
-  tooSmall: 'pool' | 'cap',
+  exceeded: 'pool' | 'cap',
 ): Promise<Shortfall> {
   const [pool, cap] = resource === 'time' ? [timePool, timeCap] : [spacePool, spaceCap];
   const inCap = availableBalance(await lockAccount(tx, cap.id));
-  // When the cap is too small, the pool was not.
-  const inPool = tooSmall === 'cap' ? Number.POSITIVE_INFINITY : availableBalance(await lockAccount(tx, pool.id));
+  // Pools are checked first: if the cap is exceeded, the pool is not.
+  const inPool = exceeded === 'cap' ? Number.POSITIVE_INFINITY : availableBalance(await lockAccount(tx, pool.id));
   const account = inPool < inCap ? 'pool' : 'cap';
   return { resource, account, needed, available: Math.max(0, Math.min(inPool, inCap)) };
 }
 
 /**
- * Lets the hold of a finished job go and records what it really used. The resolution is inserted first, and there
- * can be one only: a second settlement of the same hold changes nothing, and answers false.
+ * Releases the hold of a finished job and charges its actual use. The resolution is inserted first, and a hold can have
+ * only one: a second settlement changes nothing and returns false.
  */
 export async function settle(
   tx: Tx,
   job: { id: number; attempt: number },
   used: Amounts & { kind: 'settled' | 'voided'; rule: string },
-  note: Omit<Note, 'reason'>,
+  note: Omit<LedgerNote, 'reason'>,
 ): Promise<boolean> {
   const hold = await getHold(tx, job);
   const resolution = await tx
@@ -118,29 +118,29 @@ export async function settle(
     .executeTakeFirst();
   if (resolution === undefined) return false;
 
-  const sides = [
+  const settlements = [
     [hold.time_pool, hold.time_seconds, used.timeSeconds],
     [hold.time_cap, hold.time_seconds, used.timeSeconds],
     [hold.space_pool, hold.space_bytes, used.spaceBytes],
     [hold.space_cap, hold.space_bytes, used.spaceBytes],
   ] as const;
-  for (const [accountId, held, amount] of sides) {
+  for (const [accountId, held, amount] of settlements) {
     const released = await applyMovement(tx, accountId, { held: -held });
-    const use = splitUsage(released, amount);
-    const after = amount === 0 ? released : await applyMovement(tx, accountId, use);
-    await insertEntry(tx, { held: -held, ...use }, after, {
+    const usage = splitUsage(released, amount);
+    const account = amount === 0 ? released : await applyMovement(tx, accountId, usage);
+    await insertEntry(tx, { held: -held, ...usage }, account, {
       ...note,
       job: job.id,
       reason: used.rule,
       kind: amount === 0 ? 'release' : 'charge',
     });
-    await publishThreshold(tx, after, note.at);
+    await publishThreshold(tx, account, note.at);
   }
   return true;
 }
 
-/** Gives back the space that the files of a finished job took. The caller makes sure that it happens once. */
-export async function freeSpace(tx: Tx, job: { id: number; attempt: number }, note: Note): Promise<void> {
+/** Frees the space of the deleted files of a finished job. The caller makes sure that it happens once. */
+export async function freeSpace(tx: Tx, job: { id: number; attempt: number }, note: LedgerNote): Promise<void> {
   const hold = await getHold(tx, job);
   const { space_bytes: used } = await tx
     .selectFrom('resolutions')
@@ -152,15 +152,15 @@ export async function freeSpace(tx: Tx, job: { id: number; attempt: number }, no
     await reverseUsage(tx, accountId, used, { ...note, job: job.id, kind: 'free' });
 }
 
-/** Takes use off an account: what stands beyond its cover first, because that is what blocks new jobs. */
+/** Reduces the use of an account: its overrun first, because that blocks new jobs. */
 export async function reverseUsage(tx: Tx, accountId: number, amount: number, note: EntryDetails): Promise<Account> {
   const before = await lockAccount(tx, accountId);
   const overrun = -Math.min(before.overrun, amount);
   const movement = { overrun, posted: -(amount + overrun) };
-  const after = await applyMovement(tx, accountId, movement);
-  await insertEntry(tx, movement, after, note);
-  await publishThreshold(tx, after, note.at);
-  return after;
+  const account = await applyMovement(tx, accountId, movement);
+  await insertEntry(tx, movement, account, note);
+  await publishThreshold(tx, account, note.at);
+  return account;
 }
 
 export async function getHold(db: Db, job: { id: number; attempt: number }) {

@@ -1,14 +1,14 @@
 import type { Db, Tx } from '../database/handle.ts';
 
 /**
- * A project's time is granted for periods. They follow one another without overlapping, so that at any moment there is
- * one at most, and everybody knows which grant a job is held against.
+ * A project's time is granted for periods. Periods do not overlap, so that at most one is current, and it is always clear
+ * against which grant a job is held.
  */
 export interface PeriodRecord {
   id: number;
   projectId: number;
   startsAt: number;
-  /** Null for one without end. */
+  /** Null for a period without end. */
   endsAt: number | null;
 }
 
@@ -30,7 +30,7 @@ export async function endPeriod(tx: Tx, id: number, endsAt: number): Promise<voi
   await tx.updateTable('periods').set({ ends_at: endsAt, announced_at: null }).where('id', '=', id).execute();
 }
 
-/** The periods of a project that have not ended, the first one first. */
+/** Lists the current and future periods of a project in order. */
 export async function listOpenPeriods(db: Db, projectId: number, now: number): Promise<PeriodRecord[]> {
   const rows = await db
     .selectFrom('periods')
@@ -39,12 +39,12 @@ export async function listOpenPeriods(db: Db, projectId: number, now: number): P
     .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
     .orderBy('starts_at')
     .execute();
-  return rows.map(periodRecord);
+  return rows.map(toPeriodRecord);
 }
 
-/** The period that new holds are taken from. */
+/** Finds the period on which new holds are placed. */
 export async function findCurrentPeriodId(db: Db, projectId: number, now: number): Promise<number | undefined> {
-  return (await periodsAt(db, projectId, now).select('id').executeTakeFirst())?.id;
+  return (await selectCurrentPeriod(db, projectId, now).select('id').executeTakeFirst())?.id;
 }
 
 /** Whether a period includes a time. Accounts that belong to no period have neither start nor end. */
@@ -55,8 +55,7 @@ export function isCurrentPeriod(
   return (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
 }
 
-/** At any moment there is one at most. */
-function periodsAt(db: Db, projectId: number, now: number) {
+function selectCurrentPeriod(db: Db, projectId: number, now: number) {
   return db
     .selectFrom('periods')
     .where('project_id', '=', projectId)
@@ -64,7 +63,7 @@ function periodsAt(db: Db, projectId: number, now: number) {
     .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]));
 }
 
-/** Periods that end before a moment and whose members have not been told. */
+/** Lists the periods that end before a time, and whose members have not been notified. */
 export async function listPeriodsToNotify(db: Db, now: number, before: number): Promise<PeriodRecord[]> {
   const rows = await db
     .selectFrom('periods')
@@ -73,10 +72,10 @@ export async function listPeriodsToNotify(db: Db, now: number, before: number): 
     .where('ends_at', '>', now)
     .where('ends_at', '<=', before)
     .execute();
-  return rows.map(periodRecord);
+  return rows.map(toPeriodRecord);
 }
 
-/** True for the one who is to tell the members. */
+/** Returns true to exactly one caller, who notifies the members. */
 export async function markPeriodNotified(tx: Tx, id: number, now: number): Promise<boolean> {
   const row = await tx
     .updateTable('periods')
@@ -88,7 +87,7 @@ export async function markPeriodNotified(tx: Tx, id: number, now: number): Promi
   return row !== undefined;
 }
 
-function periodRecord(row: {
+function toPeriodRecord(row: {
   id: number;
   project_id: number;
   starts_at: number;

@@ -14,18 +14,18 @@ export interface QuotaRecord {
 }
 
 export interface QuotaFilter {
-  /** Left out: everybody's, for administrators. */
+  /** Administrators leave it out, and get the quotas of all users. */
   userId?: string;
   hpc?: string;
   project?: string;
 }
 
-/** Quotas, one a membership, by descending project and then by user. */
+/** Lists one quota for each membership, ordered by descending project and then by membership. */
 export async function findQuotas(db: Db, filter: QuotaFilter, now: number): Promise<QuotaRecord[]> {
   return toQuotas((await readQuotaRows(db, filter, now)).rows);
 }
 
-/** What an account contributes to a quota. */
+/** One account of a quota. */
 export interface QuotaRow extends AccountBalance {
   id: number;
   user_id: string;
@@ -36,26 +36,26 @@ export interface QuotaRow extends AccountBalance {
   version: number;
   holder: string;
   resource: Resource;
-  /** Null for what is not of a period. */
+  /** The period; null for space. */
   starts_at: number | null;
   ends_at: number | null;
 }
 
-/** What the quotas are made of at a moment, in one look; and when the next period begins or ends. */
+/** Reads the current accounts of quotas by one query. They are valid until a write or the next start or end of a period. */
 export async function readQuotaRows(
   db: Db,
   filter: QuotaFilter,
   now: number,
 ): Promise<{ rows: QuotaRow[]; validUntil: number }> {
   const shape = Object.keys(filter).sort().join(' ');
-  const rows = await rowsOf(shape)(db, { ...filter, now });
+  const rows = await selectRows(shape)(db, { ...filter, now });
   let validUntil = Number.POSITIVE_INFINITY;
   for (const { starts_at, ends_at } of rows)
     for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) validUntil = Math.min(validUntil, at);
   return { rows: rows.filter((row) => isCurrentPeriod(row, now)), validUntil };
 }
 
-/** Another text whenever the quotas are others: which accounts they come from, and how often each has changed. */
+/** Returns a version that changes with the quotas: the ids of their accounts, and the version of each. */
 export function toQuotasVersion(rows: readonly QuotaRow[]): string {
   return rows.map(({ account, version }) => `${account}.${version}`).join(' ');
 }
@@ -71,10 +71,10 @@ export function toQuotas(rows: readonly QuotaRow[]): QuotaRecord[] {
   return [...quotas.values()];
 }
 
-const rowsOf = preparedByShape((shape: string) =>
+const selectRows = preparedByShape((shape: string) =>
   prepared((db, value: Value<QuotaFilter & { now: number }>) => {
     const fields = shape.split(' ');
-    const accountsOfMembers = () => {
+    const selectMemberAccounts = () => {
       let query = db
         .selectFrom('memberships')
         .innerJoin('projects', 'projects.id', 'memberships.project_id')
@@ -96,9 +96,9 @@ const rowsOf = preparedByShape((shape: string) =>
       if (fields.includes('project')) query = query.where('projects.name', '=', value('project'));
       return query;
     };
-    // Apart, so that each is found by the key of accounts: asked for together, each member would be held against all.
-    const pools = accountsOfMembers().where('accounts.holder', '=', poolHolder);
-    const caps = accountsOfMembers().whereRef('accounts.holder', '=', 'memberships.user_id');
+    // Two queries, so that each uses the unique index of accounts: one query would join each member with all accounts.
+    const pools = selectMemberAccounts().where('accounts.holder', '=', poolHolder);
+    const caps = selectMemberAccounts().whereRef('accounts.holder', '=', 'memberships.user_id');
     return pools.unionAll(caps).orderBy('project_id', 'desc').orderBy('id');
   }),
 );

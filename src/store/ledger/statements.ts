@@ -2,14 +2,14 @@ import { sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
 import type { EntryKind, Resource } from '../database/tables.ts';
 
-/** One line of an account's history, in seconds or bytes. */
+/** A ledger entry of a statement, in seconds or bytes. */
 export interface MovementRecord {
   id: number;
   at: number;
   kind: EntryKind;
-  /** By how much the available amount changed. */
+  /** The change of the available amount. */
   change: number;
-  /** What was used by it, or given back. */
+  /** The amount that was used; negative if it was refunded or freed. */
   used: number;
   jobId: string | null;
   actor: string;
@@ -23,11 +23,11 @@ export interface StatementRange {
 
 const change = sql<number>`entries.granted - entries.held - entries.posted - entries.overrun`;
 const used = sql<number>`entries.posted + entries.overrun`;
-/** A grant for a period that is still to come takes effect when that begins. */
+/** A grant for a future period takes effect when the period begins. */
 const effectiveAt = sql<number>`
   case when periods.starts_at > entries.at then periods.starts_at else entries.at end`;
 
-/** The movements of a user's caps in a project, of all its periods, in their order. */
+/** Lists the movements of a user's caps in a project, in all periods, in order. */
 export async function listMovements(
   db: Db,
   holder: { projectId: number; userId: string; resource: Resource },
@@ -51,15 +51,15 @@ export async function listMovements(
     .execute();
 }
 
-/** What was available before a moment. */
+/** Returns the amount that was available just before a time. */
 export async function getBalanceBefore(
   db: Db,
   holder: { projectId: number; userId: string; resource: Resource },
-  moment: number,
+  time: number,
 ): Promise<number> {
   const { balance } = await selectEntries(db, holder)
     .select(sql<number | null>`sum(${change})`.as('balance'))
-    .where(effectiveAt, '<', moment)
+    .where(effectiveAt, '<', time)
     .executeTakeFirstOrThrow();
   return Number(balance ?? 0);
 }
@@ -87,7 +87,7 @@ export interface UsageRecord {
   timeSeconds: number;
 }
 
-/** Time used, by user, project and month, refunds taken off; of everybody, or of one user. */
+/** Sums the used time, less refunds, by user, project and month; of all users if none is given. */
 export async function usageByMonth(db: Db, userId?: string): Promise<UsageRecord[]> {
   const month = sql<string>`${sql.raw(db.backend.dialect.toMonth('entries.at'))}`;
   let query = db
@@ -104,7 +104,7 @@ export async function usageByMonth(db: Db, userId?: string): Promise<UsageRecord
     .where('entries.kind', 'in', ['charge', 'release', 'refund'])
     .groupBy(['accounts.holder', 'projects.hpc', 'projects.name', month]);
   if (userId !== undefined) query = query.where('accounts.holder', '=', userId);
-  // Here, because databases sort names by the rules of the language that they were set up for.
+  // Sorted here, because the order of the databases depends on their collation.
   return (await query.execute()).sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
 }
 

@@ -5,8 +5,8 @@ import { listMembers } from '../identity/members.ts';
 import { type Account, poolHolder } from './accounts.ts';
 
 /**
- * Tells whom it concerns when the use of an account crosses a threshold: once a crossing, because what was told is
- * kept with the account, in the same transaction. When a top-up takes it back below, it can be crossed again.
+ * Publishes an event when the use of an account crosses a threshold. The published threshold is stored with the account in
+ * the same transaction, so that each crossing is published once. After a top-up it can be crossed again.
  */
 export async function publishThreshold(tx: Tx, account: Account, now: number): Promise<void> {
   const reached = thresholdReached(account);
@@ -28,7 +28,7 @@ export async function publishThreshold(tx: Tx, account: Account, now: number): P
   await insertEvents(tx, await listAffectedUsers(tx, account), { job: null, kind: 'quota.threshold', data, at: now });
 }
 
-/** The holder of a cap; of a pool, everybody who shares it. */
+/** Returns the holder of a cap, or the active members who share a pool. */
 async function listAffectedUsers(tx: Tx, account: Account): Promise<string[]> {
   if (account.holder !== poolHolder) return [account.holder];
   const members = await listMembers(tx, account.projectId);

@@ -6,16 +6,16 @@ import type { DatabaseSettings } from '../database/database.ts';
 import type { LedgerVerification } from './verify-ledger.ts';
 import type { ThreadInput, ThreadResult } from './verify-thread.ts';
 
-/** Proves the ledger on a thread and a connection of its own: adding up a million entries must keep nobody waiting. */
+/** Verifies the ledger in its own thread and connection, so that summing up a million entries does not block requests. */
 export async function verifyLedgerInThread(
   settings: DatabaseSettings,
   dataFolder: string,
 ): Promise<LedgerVerification> {
-  const books: ThreadInput = { settings: { ...settings, connections: 1, statementTimeoutSeconds: 0 }, dataFolder };
-  // Beside this file, and built like it.
+  const input: ThreadInput = { settings: { ...settings, connections: 1, statementTimeoutSeconds: 0 }, dataFolder };
+  // The same extension as this file: `.ts` in the source, `.js` in the build.
   const thread = new URL(`./verify-thread${extname(import.meta.url)}`, import.meta.url);
-  const worker = new Worker(thread, { workerData: books });
-  const [answer] = (await once(worker, 'message')) as [ThreadResult];
-  if ('proof' in answer) return answer.proof;
-  throw new BursarError(answer.code, answer.message, { transient: true });
+  const worker = new Worker(thread, { workerData: input });
+  const [result] = (await once(worker, 'message')) as [ThreadResult];
+  if ('verification' in result) return result.verification;
+  throw new BursarError(result.code, result.message, { transient: true });
 }

@@ -1,4 +1,4 @@
-/** The thread that proves a ledger: it is handed the books, and sends one answer. */
+/** The worker thread of `verifyLedgerInThread`. It opens its own connection and posts one result. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { BursarError, type ErrorCode } from '../../domain/errors.ts';
 import { connectDatabase, type DatabaseSettings } from '../database/database.ts';
@@ -10,12 +10,12 @@ export interface ThreadInput {
   dataFolder: string;
 }
 
-/** Between threads an error does not stay what it is. */
-export type ThreadResult = { proof: LedgerVerification } | { code: ErrorCode; message: string };
+/** Errors lose their class when they are posted between threads. */
+export type ThreadResult = { verification: LedgerVerification } | { code: ErrorCode; message: string };
 
-async function prove(db: Db): Promise<ThreadResult> {
+async function verify(db: Db): Promise<ThreadResult> {
   try {
-    return { proof: await verifyLedger(db) };
+    return { verification: await verifyLedger(db) };
   } catch (error) {
     if (error instanceof BursarError) return { code: error.code, message: error.message };
     throw error;
@@ -24,5 +24,5 @@ async function prove(db: Db): Promise<ThreadResult> {
 
 const { settings, dataFolder } = workerData as ThreadInput;
 const db = connectDatabase(settings, dataFolder);
-parentPort?.postMessage(await prove(db));
+parentPort?.postMessage(await verify(db));
 await db.destroy();

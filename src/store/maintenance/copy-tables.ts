@@ -1,24 +1,23 @@
 import { sql } from 'kysely';
-import type { Db } from '../database/handle.ts';
+import type { Db, Tx } from '../database/handle.ts';
 
-/** A table as the database describes it; whatever the migrations have made is there, without being listed anywhere. */
+/** A table as the database describes it. So new tables are copied without being listed here. */
 interface Table {
   name: string;
   columns: string[];
-  /** Whether the database numbers its rows. */
-  isNumbered: boolean;
-  /** Whether its rows can be large. */
+  /** Whether the database assigns the ids. */
+  hasGeneratedIds: boolean;
+  /** Whether it has a column of bytes, so that its rows can be large. */
   hasBytes: boolean;
 }
 
-/** The most values that one statement binds; SQLite takes 32,766. */
-const mostValues = 20_000;
-const mostLargeRows = 100;
+/** SQLite binds at most 32,766 values in a statement. */
+const maxValues = 20_000;
+const maxLargeRows = 100;
 
-/** How many rows each table has. */
 export async function countRows(db: Db): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
-  for (const { name } of await tablesOf(db)) {
+  for (const { name } of await describeTables(db)) {
     const { rows } = await sql<{ n: number }>`select count(*) as n from ${sql.table(name)}`.execute(db);
     counts.set(name, Number(rows[0]?.n));
   }
@@ -26,34 +25,34 @@ export async function countRows(db: Db): Promise<Map<string, number>> {
 }
 
 /**
- * Copies every row of every table, and the numbers that were given last, so that none is given twice. Both must have the
- * same schema, and the target no rows; both handles should be transactions.
+ * Copies every row of every table, and the last assigned ids, so that no id is reused. Both databases must have the same
+ * schema, and the target must be empty. On PostgreSQL the source must be a transaction.
  */
-export async function copyTables(from: Db, to: Db): Promise<void> {
+export async function copyTables(from: Db, to: Tx): Promise<void> {
   const { lastId } = from.backend.dialect;
   const { setLastId } = to.backend.dialect;
-  for (const table of await tablesOf(from)) {
+  for (const table of await describeTables(from)) {
     await copyRows(from, to, table);
-    if (table.isNumbered) await setLastId(to, table.name, await lastId(from, table.name));
+    if (table.hasGeneratedIds) await setLastId(to, table.name, await lastId(from, table.name));
   }
 }
 
-async function copyRows(from: Db, to: Db, { name, columns, hasBytes }: Table): Promise<void> {
-  const size = hasBytes ? mostLargeRows : Math.floor(mostValues / columns.length);
-  for await (const rows of from.backend.dialect.readTable(from, name, size)) {
+async function copyRows(from: Db, to: Tx, { name, columns, hasBytes }: Table): Promise<void> {
+  const batchSize = hasBytes ? maxLargeRows : Math.floor(maxValues / columns.length);
+  for await (const rows of from.backend.dialect.readTable(from, name, batchSize)) {
     const values = rows.map((row) => sql`(${sql.join(columns.map((column) => row[column]))})`);
     const names = sql.join(columns.map((column) => sql.ref(column)));
     await sql`insert into ${sql.table(name)} (${names}) values ${sql.join(values)}`.execute(to);
   }
 }
 
-/** Every table after those that its rows refer to. */
-async function tablesOf(db: Db): Promise<Table[]> {
+/** Lists the tables, each after the tables that its foreign keys refer to. */
+async function describeTables(db: Db): Promise<Table[]> {
   const { schemaName, foreignKeys, bytesColumn } = db.backend.dialect;
   const schema = await schemaName(db);
-  const parents = await foreignKeys(db);
+  const keys = await foreignKeys(db);
   const described = await db.introspection.getTables();
-  const left = new Map(
+  const remaining = new Map(
     described
       .filter((table) => !table.isView && (schema === null || table.schema === schema))
       .map(({ name, columns }) => [
@@ -61,18 +60,19 @@ async function tablesOf(db: Db): Promise<Table[]> {
         {
           name,
           columns: columns.map((column) => column.name),
-          isNumbered: columns.some((column) => column.isAutoIncrementing),
+          hasGeneratedIds: columns.some((column) => column.isAutoIncrementing),
           hasBytes: columns.some((column) => column.dataType.toLowerCase() === bytesColumn),
         },
       ]),
   );
   const ordered: Table[] = [];
-  while (left.size > 0) {
-    const next = [...left.values()].find(({ name }) =>
-      parents.every(({ child, parent }) => child !== name || parent === name || !left.has(parent)),
+  while (remaining.size > 0) {
+    const next = [...remaining.values()].find(({ name }) =>
+      keys.every(({ child, parent }) => child !== name || parent === name || !remaining.has(parent)),
     );
-    if (next === undefined) throw new Error(`tables refer to each other in a circle: ${[...left.keys()].join(', ')}`);
-    left.delete(next.name);
+    if (next === undefined)
+      throw new Error(`circular foreign keys between the tables: ${[...remaining.keys()].join(', ')}`);
+    remaining.delete(next.name);
     ordered.push(next);
   }
   return ordered;

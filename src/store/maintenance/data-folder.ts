@@ -4,44 +4,46 @@ import { join } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../database/handle.ts';
 
-const fact = 'data_folder';
+const factName = 'data_folder';
 
 /**
- * Makes sure that whoever works with these books sees the same data folder: a zip that one Bursar stores is unpacked by
- * another. The folder and the books carry the same mark, which the first of them makes.
+ * Makes sure that all instances on one database use the same data folder: a zip that one instance stores is unpacked by
+ * another. The folder and the database contain the same id, which the first instance creates.
  */
 export async function checkDataFolder(db: Db, dataFolder: string): Promise<void> {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
   const file = join(dataFolder, '.folder-id');
-  const known = await markInBooks(db);
-  if (known === undefined) {
-    const mark = markIn(file) ?? makeMark(file);
+  let storedId = await findStoredId(db);
+  if (storedId === undefined) {
+    const value = readFolderId(file) ?? createFolderId(file);
     await db
       .insertInto('facts')
-      .values({ name: fact, value: mark })
+      .values({ name: factName, value })
       .onConflict((conflict) => conflict.column('name').doNothing())
       .execute();
+    // Another instance may have inserted its id first.
+    storedId = await findStoredId(db);
   }
-  if (markIn(file) === (await markInBooks(db))) return;
+  if (readFolderId(file) === storedId) return;
   throw new BursarError(
     'invalid_config',
-    `${dataFolder} is not the data folder that these books were made with. All Bursars on one database need the same ` +
-      'folder, on a file system that they share: mount it here and name it with BURSAR_DATA. If the folder has been ' +
-      `replaced for good, put the mark of the old one into ${file}: ${known}`,
+    `${dataFolder} is not the data folder of this database. All instances on one database need the same folder, on a ` +
+      'shared file system: mount it here and set BURSAR_DATA to it. If the old folder was replaced on purpose, write ' +
+      `the id of the old one into ${file}: ${storedId}`,
   );
 }
 
-/** Lets the next Bursar that starts on these books bring a folder of its own. */
+/** Lets the next instance that starts on this database use another data folder. */
 export async function clearDataFolderId(db: Db): Promise<void> {
-  await db.deleteFrom('facts').where('name', '=', fact).execute();
+  await db.deleteFrom('facts').where('name', '=', factName).execute();
 }
 
-async function markInBooks(db: Db): Promise<string | undefined> {
-  const row = await db.selectFrom('facts').select('value').where('name', '=', fact).executeTakeFirst();
+async function findStoredId(db: Db): Promise<string | undefined> {
+  const row = await db.selectFrom('facts').select('value').where('name', '=', factName).executeTakeFirst();
   return row?.value;
 }
 
-function markIn(file: string): string | undefined {
+function readFolderId(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim();
   } catch {
@@ -49,15 +51,15 @@ function markIn(file: string): string | undefined {
   }
 }
 
-/** Another Bursar may be starting at the same moment: the first mark counts. */
-function makeMark(file: string): string {
-  const mark = randomUUID();
+/** Another instance may be starting at the same time: the id that is written first is used. */
+function createFolderId(file: string): string {
+  const id = randomUUID();
   try {
-    writeFileSync(file, `${mark}\n`, { flag: 'wx', mode: 0o600 });
-    return mark;
+    writeFileSync(file, `${id}\n`, { flag: 'wx', mode: 0o600 });
+    return id;
   } catch (error) {
-    const theirs = markIn(file);
-    if (theirs === undefined || theirs === '') throw error;
-    return theirs;
+    const existingId = readFolderId(file);
+    if (existingId === undefined || existingId === '') throw error;
+    return existingId;
   }
 }

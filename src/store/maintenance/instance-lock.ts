@@ -4,9 +4,9 @@ import Sqlite from 'better-sqlite3';
 import { BursarError } from '../../domain/errors.ts';
 
 /**
- * Makes sure that one server at a time works on a data folder: two would run each other's jobs. The lock is an
- * exclusive transaction on a file of its own, which the kernel ends with the process, however it ends; so a
- * restart after a SIGKILL need not wait for anything to time out.
+ * Locks a data folder for one server: two would run each other's jobs. The lock is an exclusive SQLite transaction on a
+ * separate file. The kernel releases it when the process ends in any way, so that a restart after SIGKILL need not wait
+ * for a timeout. Returns a function that unlocks the folder.
  */
 export function lockDataFolder(dataFolder: string): () => void {
   mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
@@ -17,7 +17,7 @@ export function lockDataFolder(dataFolder: string): () => void {
     database.close();
     throw new BursarError(
       'data_in_use',
-      `Another Bursar is serving from ${dataFolder}. Stop it first, or choose another folder with BURSAR_DATA.`,
+      `Another Bursar server uses ${dataFolder}. Stop it first, or choose another folder with BURSAR_DATA.`,
       { cause },
     );
   }

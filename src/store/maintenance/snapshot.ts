@@ -12,32 +12,32 @@ import { copyTables, countRows } from './copy-tables.ts';
 import { clearDataFolderId } from './data-folder.ts';
 
 /**
- * The whole books at one moment, as one SQLite file, whichever database they are in: so a backup of the one can be
- * restored to the other, and moving from one to the other is the two in a row.
+ * A snapshot is one SQLite file with the state of either database at one time. So a backup of one kind of database can be
+ * restored to the other, and a move from one to the other is a backup and a restore.
  */
 export interface Snapshot {
-  /** Rows, of all tables together. */
+  /** The number of rows of all tables. */
   rows: number;
   verification: LedgerVerification;
 }
 
-const noLimits = { connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
-const settingsOf = (file: string) => ({ ...noLimits, url: `sqlite:${resolve(file)}` });
+const fileSettings = { connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
+const sqliteSettings = (file: string) => ({ ...fileSettings, url: `sqlite:${resolve(file)}` });
 
 /**
- * Writes a snapshot while others go on working. After success the file is complete, synced and proved; after a failure
- * there is none. Refuses a file that is there already, and a schema that is not up to date.
+ * Writes a snapshot while the database stays in use. After success the file is complete, synced and verified; after a
+ * failure there is none. Throws if the schema is not up to date.
  */
 export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
-  await refuseOldSchema(db);
+  await requireCurrentSchema(db);
   const partial = `${file}.partial`;
   await rm(partial, { force: true });
   try {
     if (db.backend.dialect.name === 'sqlite') await sql`vacuum into ${partial}`.execute(db);
     else await copyToFile(db, partial);
-    await withFile(partial, forgetSurroundings);
+    await withFile(partial, detachFromInstances);
     const snapshot = await withFile(partial, summarize);
-    await putInPlace(partial, file);
+    await moveIntoPlace(partial, file);
     return snapshot;
   } catch (error) {
     await rm(partial, { force: true });
@@ -45,46 +45,46 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
   }
 }
 
-/** Whoever starts from a snapshot has a data folder of their own, and nobody holds anything in it. */
-async function forgetSurroundings(db: Db): Promise<void> {
+/** Removes the data folder id and the leases: an instance on the snapshot has its own data folder. */
+async function detachFromInstances(db: Db): Promise<void> {
   await clearDataFolderId(db);
   await releaseAllLeases(db);
 }
 
-/** One snapshot of PostgreSQL's own, which no writer waits for. */
+/** Copies a repeatable-read snapshot of PostgreSQL, which blocks no writer. */
 async function copyToFile(db: Db, file: string): Promise<void> {
   await withFile(file, async (target) => {
-    const readOnly = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
-    await runWithoutRetry(db, readOnly, (from) => inTransaction(target, (to) => copyTables(from, to)));
+    const builder = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
+    await runWithoutRetry(db, builder, (from) => inTransaction(target, (to) => copyTables(from, to)));
   });
 }
 
 /**
- * Fills an empty database from a snapshot, in one transaction: after a failure it is as empty as before. A snapshot of
- * an older Bursar is brought up to date on the way, in a copy; the file itself is only read. The folder has room for it.
+ * Fills an empty database from a snapshot in one transaction: after a failure it is still empty. The snapshot is copied
+ * into `folder` and there migrated to the latest schema; the file itself is only read.
  */
 export async function restoreSnapshot(file: string, db: Db, folder: string): Promise<Snapshot> {
-  const work = await mkdtemp(join(folder, 'restoring-'));
-  const copy = join(work, 'snapshot.db');
+  const workFolder = await mkdtemp(join(folder, 'restoring-'));
+  const copy = join(workFolder, 'snapshot.db');
   try {
     await copyFile(file, copy).catch((cause) => {
       throw new BursarError('not_found', `Cannot read ${file}: ${(cause as Error).message}`, { cause });
     });
-    await refuseStrangers(copy, file);
+    await requireSnapshot(copy, file);
     return await withFile(copy, async (from) => {
       const expected = await summarize(from);
       return await inTransaction(db, async (to) => {
-        await refuseUsed(to);
+        await requireEmpty(to);
         await copyTables(from, to);
-        const filled = await summarize(to);
-        if (JSON.stringify(filled) !== JSON.stringify(expected)) {
-          throw new Error('the copy is not what was copied, and has been taken back');
+        const restored = await summarize(to);
+        if (JSON.stringify(restored) !== JSON.stringify(expected)) {
+          throw new Error('the restored database differs from the snapshot; the restore was rolled back');
         }
-        return filled;
+        return restored;
       });
     });
   } finally {
-    await rm(work, { recursive: true, force: true });
+    await rm(workFolder, { recursive: true, force: true });
   }
 }
 
@@ -95,7 +95,7 @@ async function summarize(db: Db): Promise<Snapshot> {
 }
 
 async function withFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T> {
-  const db = await openDatabase(settingsOf(file), '.');
+  const db = await openDatabase(sqliteSettings(file), '.');
   try {
     return await use(db);
   } finally {
@@ -103,13 +103,13 @@ async function withFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T
   }
 }
 
-async function refuseOldSchema(db: Db): Promise<void> {
+async function requireCurrentSchema(db: Db): Promise<void> {
   const { pending } = await getSchemaStatus(db);
   if (pending.length === 0) return;
   throw new BursarError('conflict', 'The schema of the database is not up to date. Run "bursar db migrate" first.');
 }
 
-async function refuseUsed(db: Db): Promise<void> {
+async function requireEmpty(db: Db): Promise<void> {
   const used = [...(await countRows(db))].find(([, count]) => count > 0);
   if (used === undefined) return;
   throw new BursarError(
@@ -118,19 +118,23 @@ async function refuseUsed(db: Db): Promise<void> {
   );
 }
 
-/** A file that is no database, or one of somebody else's, would be restored as books without anything in them. */
-async function refuseStrangers(copy: string, file: string): Promise<void> {
+/** Any other file, or the database of another program, would be restored as an empty database. */
+async function requireSnapshot(copy: string, file: string): Promise<void> {
   let applied = 0;
   try {
-    const db = connectDatabase(settingsOf(copy), '.');
+    const db = connectDatabase(sqliteSettings(copy), '.');
     applied = (await getSchemaStatus(db).finally(() => db.destroy())).applied.length;
   } catch {
-    // Then it is none.
+    // Not a SQLite file.
   }
-  if (applied === 0) throw new BursarError('invalid_argument', `${file} is no backup of Bursar.`);
+  if (applied === 0)
+    throw new BursarError(
+      'invalid_argument',
+      `${file} is not a Bursar backup. Name a file that "bursar db backup" wrote.`,
+    );
 }
 
-async function putInPlace(partial: string, file: string): Promise<void> {
+async function moveIntoPlace(partial: string, file: string): Promise<void> {
   const handle = await open(partial, 'r+');
   try {
     await handle.sync();

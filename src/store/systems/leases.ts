@@ -3,20 +3,25 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Db, Tx } from '../database/handle.ts';
 
 /**
- * The right to do a piece of work alone, until it expires. Each time that it is taken it has a new term: a number that
- * only grows, by which the books tell its holder from all who had it before.
+ * The exclusive right to some work until it expires. Each acquisition gets a greater fencing token (column `term`), by
+ * which the database tells the holder from all earlier ones.
  */
 export interface Lease {
   name: string;
   fencingToken: number;
 }
 
-/** Takes a lease that nobody has, or that has expired; undefined when somebody has it. */
-export async function acquireLease(db: Db, name: string, holder: string, forMs: number): Promise<Lease | undefined> {
-  const clock = clockOf(db);
+/** Acquires a lease that is free or has expired. Returns undefined if another instance holds it. */
+export async function acquireLease(
+  db: Db,
+  name: string,
+  holder: string,
+  durationMs: number,
+): Promise<Lease | undefined> {
+  const now = currentTimeMs(db);
   const row = await db
     .insertInto('leases')
-    .values({ name, holder, term: 1, expires_at: sql`${clock} + ${forMs}` })
+    .values({ name, holder, term: 1, expires_at: sql`${now} + ${durationMs}` })
     .onConflict((conflict) =>
       conflict
         .column('name')
@@ -25,18 +30,18 @@ export async function acquireLease(db: Db, name: string, holder: string, forMs: 
           term: eb('leases.term', '+', 1),
           expires_at: eb.ref('excluded.expires_at'),
         }))
-        .where('leases.expires_at', '<=', clock),
+        .where('leases.expires_at', '<=', now),
     )
     .returning('term')
     .executeTakeFirst();
   return row && { name, fencingToken: row.term };
 }
 
-/** Keeps a lease for longer. False when it has become somebody else's. */
-export async function renewLease(db: Db, { name, fencingToken: term }: Lease, forMs: number): Promise<boolean> {
+/** Extends a lease. Returns false if another instance has acquired it. */
+export async function renewLease(db: Db, { name, fencingToken: term }: Lease, durationMs: number): Promise<boolean> {
   const row = await db
     .updateTable('leases')
-    .set({ expires_at: sql`${clockOf(db)} + ${forMs}` })
+    .set({ expires_at: sql`${currentTimeMs(db)} + ${durationMs}` })
     .where('name', '=', name)
     .where('term', '=', term)
     .returning('term')
@@ -44,28 +49,28 @@ export async function renewLease(db: Db, { name, fencingToken: term }: Lease, fo
   return row !== undefined;
 }
 
-/** Lets others have it at once. */
+/** Lets other instances acquire the lease at once. */
 export async function releaseLease(db: Db, { name, fencingToken: term }: Lease): Promise<void> {
   await db.updateTable('leases').set({ expires_at: 0 }).where('name', '=', name).where('term', '=', term).execute();
 }
 
-/** Ends all of them: for a server that has just taken the whole database for itself. */
+/** Releases all leases. The caller makes sure that no instance holds any. */
 export async function releaseAllLeases(db: Db): Promise<void> {
   await db.updateTable('leases').set({ expires_at: 0 }).execute();
 }
 
 /**
- * Goes on only if the lease has not become somebody else's, and keeps it from that until the transaction ends. So what
- * is written under a lease is written before the next holder begins, or not at all.
+ * Throws if another instance has acquired the lease, and prevents that until the transaction ends. So the writes of a
+ * holder are committed before the next holder begins, or not at all.
  */
 export async function requireLease(tx: Tx, { name, fencingToken: term }: Lease): Promise<void> {
   const query = tx.selectFrom('leases').select('term').where('name', '=', name).where('term', '=', term);
   const row = await (tx.backend.dialect.locksRows ? query.forShare() : query).executeTakeFirst();
   if (row !== undefined) return;
-  throw new BursarError('lease_lost', `Another Bursar has taken over ${name}.`, { transient: true });
+  throw new BursarError('lease_lost', `Another instance has acquired the lease ${name}.`, { transient: true });
 }
 
-/** The clock of the database, which is the same for all who share it. */
-function clockOf(db: Db): RawBuilder<number> {
+/** The clock of the database server is the same for all instances. */
+function currentTimeMs(db: Db): RawBuilder<number> {
   return sql<number>`${sql.raw(db.backend.dialect.currentTimeMs)}`;
 }

@@ -1,11 +1,11 @@
 import type { SystemStatus } from '../../domain/systems/health.ts';
-import type { Db } from '../database/handle.ts';
+import type { Db, Tx } from '../database/handle.ts';
 import { isUnfinished } from '../jobs/job-queue.ts';
 
 export interface SystemRecord {
   hpc: string;
   status: SystemStatus;
-  /** Since when it has that status, in epoch milliseconds. */
+  /** When the status last changed, in epoch milliseconds. */
   since: number;
   detail: string;
   pausedAt: number | null;
@@ -19,35 +19,35 @@ export async function listSystems(db: Db): Promise<SystemRecord[]> {
     .execute();
 }
 
-/** Makes sure that a system is in the books; what is known of it stays. */
+/** Inserts a system. An existing one is not changed. */
 export async function ensureSystem(db: Db, hpc: string, now: number): Promise<void> {
   await db
     .insertInto('systems')
-    .values({ hpc, status: 'up', since: now, detail: 'not looked at yet', paused_at: null, pause_reason: null })
+    .values({ hpc, status: 'up', since: now, detail: 'not checked yet', paused_at: null, pause_reason: null })
     .onConflict((conflict) => conflict.column('hpc').doNothing())
     .execute();
 }
 
 export async function setSystemStatus(
-  db: Db,
+  tx: Tx,
   hpc: string,
   status: SystemStatus,
   since: number,
   detail: string,
 ): Promise<void> {
-  await db.updateTable('systems').set({ status, since, detail }).where('hpc', '=', hpc).execute();
+  await tx.updateTable('systems').set({ status, since, detail }).where('hpc', '=', hpc).execute();
 }
 
-/** A paused system takes no submissions; what it has taken runs on. Null resumes it. */
-export async function setSystemPause(db: Db, hpc: string, pause: { at: number; reason: string } | null): Promise<void> {
-  await db
+/** A paused system rejects submissions; its accepted jobs go on. Null resumes it. */
+export async function setSystemPause(tx: Tx, hpc: string, pause: { at: number; reason: string } | null): Promise<void> {
+  await tx
     .updateTable('systems')
     .set({ paused_at: pause?.at ?? null, pause_reason: pause?.reason ?? null })
     .where('hpc', '=', hpc)
     .execute();
 }
 
-/** How many jobs wait and run on each system. */
+/** Counts the queued and running jobs of each system. */
 export async function countUnfinishedJobs(db: Db): Promise<Map<string, { queued: number; running: number }>> {
   const rows = await db
     .selectFrom('jobs')

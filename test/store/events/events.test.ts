@@ -84,7 +84,7 @@ describe('deliveries', () => {
     ];
     const disabled = await webhook(me, 'https://d.test/', ['*']);
     assert.ok(all && some && none && disabled);
-    await disableWebhook(books.db, disabled, 'for a test', 1);
+    await inTransaction(books.db, (tx) => disableWebhook(tx, disabled, 'for a test', 1));
     assert.equal(await webhook(me, 'https://a.test/', ['*']), undefined, 'one of each address');
     for (const n of [10, 11, 12]) await inTransaction(books.db, (tx) => insertEvents(tx, [me, mate], event(n)));
     const queues = await listDeliveryQueues(books.db);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
-import type { Db } from '../../../src/store/database/handle.ts';
+import type { Db, Tx } from '../../../src/store/database/handle.ts';
 import {
   claimDueJobs,
   findNextDueAt,
@@ -25,7 +25,7 @@ describe('what the lifecycle looks for', () => {
   after(() => books.close());
 
   const looks: [what: string, look: (db: Db) => Promise<unknown>][] = [
-    ['jobs to submit', (db) => claimDueJobs(db, 'sys', { now: 0, limit: 10, excludedIds: [] })],
+    ['jobs to submit', (db) => claimDueJobs(db as Tx, 'sys', { now: 0, limit: 10, excludedIds: [] })],
     ['when the next one is due', (db) => findNextDueAt(db, 'sys', [])],
     ['jobs that have not ended', (db) => listUnfinishedJobs(db, 'sys')],
     ['jobs to cancel', (db) => listJobsToCancel(db, 'sys')],
