@@ -33,6 +33,13 @@ module.exports = {
       from: { path: '^src/domain/' },
       to: { pathNot: '^src/domain/' },
     },
+    {
+      name: 'queries-are-in-store',
+      comment: 'only the store imports the query builder and the database drivers',
+      severity: 'error',
+      from: { path: '^src/', pathNot: '^src/store/' },
+      to: { path: 'node_modules/(kysely|better-sqlite3|pg)/' },
+    },
     { name: 'no-cycles', severity: 'error', from: {}, to: { circular: true } },
     { name: 'no-tests-in-src', severity: 'error', from: { path: '^src/' }, to: { path: '^(test|scripts)/' } },
   ],

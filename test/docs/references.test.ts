@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -34,6 +35,25 @@ describe('pages of the documentation', () => {
     const text = read('docs/architecture.md');
     assert.ok(find(sourcePath, text).length > 20);
     assert.ok(find(linkTarget, text).length > 5);
+  });
+
+  test('docs/architecture.md lists the imports that .dependency-cruiser.cjs allows', () => {
+    const rules: { comment?: string }[] = createRequire(import.meta.url)(
+      join(root, '.dependency-cruiser.cjs'),
+    ).forbidden;
+    const allowed = rules.flatMap(({ comment = '' }) => {
+      const [, folder, names] = /^src\/(\w+) may import only: (.*)$/.exec(comment) ?? [];
+      return folder === undefined ? [] : [[folder, names?.split(', ').filter((name) => name !== folder)] as const];
+    });
+    const [, table = ''] =
+      /\| folder \| may import \|\n\|---\|---\|\n([\s\S]*?)\n\n/.exec(read('docs/architecture.md')) ?? [];
+    const listed = table.split('\n').flatMap((row) => {
+      const [, folders = '', imports = ''] = row.split('|');
+      return find(/`(\w+)`/g, folders).map((folder) => [folder, find(/`(\w+)`/g, imports)] as const);
+    });
+    const unrestricted = ['cli', 'composition'];
+    const documented = new Map(listed.filter(([folder]) => !unrestricted.includes(folder)));
+    assert.deepEqual(documented, new Map(allowed));
   });
 
   test('docs/dependencies.md lists exactly the packages of package.json', () => {
