@@ -36,7 +36,7 @@ async function compose(
   version: string,
 ): Promise<Bursar> {
   const deps = createDependencies(config, database, version, log);
-  const { db, spool, systemParts } = deps;
+  const { db, spool, systemBackends } = deps;
   await syncProjects(db, config, deps.now());
   await spool.open();
   await cleanUpSpool(db, spool, database.staleAtStartMs);
@@ -48,7 +48,7 @@ async function compose(
     async stop() {
       await api.stop();
       await worker?.stop();
-      await Promise.all(systemParts.map(({ shell }) => shell?.close()));
+      await Promise.all(systemBackends.map(({ shell }) => shell?.close()));
       await database.close();
     },
   };

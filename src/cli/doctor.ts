@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { createSystem } from '../composition/systems.ts';
+import { createSystemBackend } from '../composition/systems.ts';
 import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
 import { checkWorkspace, runCanaryJob } from '../doctor/canary.ts';
@@ -76,7 +76,7 @@ async function checkSystem(
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
   const { engine: engineConfig } = settings;
   const canShareData = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
-  const parts = createSystem(name, settings, canShareData ? resolve(config.data) : folder, {
+  const parts = createSystemBackend(name, settings, canShareData ? resolve(config.data) : folder, {
     increment: () => undefined,
   });
   const { shell, workspaces, siteOptions } = parts;

@@ -13,8 +13,8 @@ import { authenticate } from '../services/identity/authenticate.ts';
 import { createOidcVerifier } from '../services/identity/oidc.ts';
 import { createFileService } from '../services/jobs/file-service.ts';
 import { createJobService } from '../services/jobs/job-service.ts';
-import { updateGauges } from '../services/systems/measure.ts';
 import { createSystemService } from '../services/systems/system-service.ts';
+import { updateGauges } from '../services/systems/update-gauges.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
 
@@ -31,8 +31,8 @@ export async function createApi(
   const feed = createEventFeed({
     db,
     userTopic,
-    checkMs: events.checkSeconds * 1000,
-    listenersPerUser: events.listenersPerUser,
+    pollMs: events.checkSeconds * 1000,
+    maxListenersPerUser: events.listenersPerUser,
     log,
   });
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };

@@ -11,7 +11,7 @@ import { createMetrics } from '../metrics/registry.ts';
 import { createTopic } from '../services/events/publish.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import type { InstanceDatabase } from './database.ts';
-import { createSystem } from './systems.ts';
+import { createSystemBackend } from './systems.ts';
 
 /** The dependencies that the API and the workers share. */
 export type Dependencies = ReturnType<typeof createDependencies>;
@@ -21,11 +21,11 @@ export function createDependencies(config: Config, database: InstanceDatabase, v
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const metrics = createMetrics(families);
   const systems = toHpcSystems(config);
-  const systemParts = [...systems.values()].flatMap((system) => {
+  const systemBackends = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     if (settings === undefined) return [];
-    const parts = createSystem(system.name, settings, dataFolder, metrics);
-    return { ...parts, system, minPollMs: settings.watchSeconds * 1000 };
+    const backend = createSystemBackend(system.name, settings, dataFolder, metrics);
+    return { ...backend, system, minPollMs: settings.watchSeconds * 1000 };
   });
   return {
     config,
@@ -37,8 +37,8 @@ export function createDependencies(config: Config, database: InstanceDatabase, v
     zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio },
     maxBodyBytes: config.submissions.maxBodyKb * bytesPerKb,
     systems,
-    systemParts,
-    workspacesOf: new Map(systemParts.map(({ system, workspaces }) => [system.name, workspaces])),
+    systemBackends,
+    workspacesByHpc: new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces])),
     /** Published when there is something new for a user. */
     userTopic: createTopic('user', database.pgNotify),
     /** Published when there is work for the workers of a system. */

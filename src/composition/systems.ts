@@ -11,24 +11,24 @@ import { createLocalShell } from '../shell/local-shell.ts';
 import type { Shell } from '../shell/shell.ts';
 import { createSshShell } from '../shell/ssh-shell.ts';
 
-/** What an HPC system is made of, by its configuration. */
-export interface SystemParts {
-  /** A new one each time that the system is taken up: an engine remembers what it has seen. */
+/** Engine, files and shell of an HPC system, as its configuration says. */
+export interface SystemBackend {
+  /** Called each time the lease of the system is acquired, because an engine caches observations. */
   createEngine(): Engine;
   workspaces: Workspaces;
-  /** Null for a system that needs none. */
+  /** Null for the local engine. */
   shell: Shell | null;
   siteOptions(project: string): SiteOptions;
   missingAlarmMs: number;
   maxPollMs: number;
 }
 
-export function createSystem(
+export function createSystemBackend(
   name: string,
   settings: SystemConfig,
   dataFolder: string,
   metrics: Pick<Metrics, 'increment'>,
-): SystemParts {
+): SystemBackend {
   const { engine: options } = settings;
   const folder = join(dataFolder, 'engines', name);
   const workspaceFolder = join(dataFolder, 'workspaces');
@@ -40,7 +40,7 @@ export function createSystem(
       shell: null,
       siteOptions: () => ({}),
       missingAlarmMs: 60_000,
-      // Looking at one's own processes costs nobody anything.
+      // Observing local processes is cheap, so an idle system is polled as often as a busy one.
       maxPollMs: settings.watchSeconds * 1000,
     };
   }

@@ -11,12 +11,12 @@ import type { Dependencies } from './dependencies.ts';
 
 /** Starts all background work: dispatching and watching jobs, accounting periods, webhook deliveries, file retention. */
 export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise<void> }> {
-  const { database, db, spool, zipLimits, systemParts, userTopic, systemTopic, holder, metrics, now, log } = deps;
+  const { database, db, spool, zipLimits, systemBackends, userTopic, systemTopic, holder, metrics, now, log } = deps;
   const common = { db, spool, zipLimits, staleMs, metrics, publish: userTopic.publish, now, log };
   const leaseDeps = { db, holder, leaseMs: database.leaseMs, log };
 
   const systemWorkers = await startSystemWorkers(
-    systemParts.map((parts) => ({ ...common, ...parts })),
+    systemBackends.map((backend) => ({ ...common, ...backend })),
     leaseDeps,
   );
   systemTopic.subscribe(systemWorkers.wake);

@@ -14,59 +14,59 @@ import {
 import { canonicalJson } from './canonical-json.ts';
 
 /**
- * A repetition of a request under the same key, at once, after a crash or within a day, gets the first answer and does
- * nothing. Only what succeeded is remembered: a refusal changed nothing, so its repetition is tried anew.
+ * A repeated request with the same key, at once, after a crash or within a day, returns the first response and changes
+ * nothing. Only successful responses are stored: a rejected request changed nothing, so its repetition runs again.
  */
 export interface IdempotentRequest {
   userId: string;
-  /** Chosen by the caller; the same for every repetition. */
+  /** Chosen by the caller, and sent again with every repetition. */
   key: string;
-  /** Everything that makes the request what it is: method, path and body. How it is spelt does not matter. */
+  /** Method, path and body. Only their meaning is compared, not the formatting of the JSON. */
   content: unknown;
 }
 
 const claimMs = 60_000;
 
-/** Carries an act out once for each key, in one transaction with its answer. Without a request it is just carried out. */
+/** Runs once for each key, in one transaction with storing the response. Without a request it simply runs. */
 export async function runOnce<T>(
   db: Db,
   request: IdempotentRequest | null,
   now: number,
-  act: (tx: Tx) => Promise<T>,
+  run: (tx: Tx) => Promise<T>,
 ): Promise<T> {
   return await inTransaction(db, async (tx) => {
-    if (request === null) return await act(tx);
-    const holder = holderOf(request);
-    const isOurs = await acquireKey(tx, holder, hashOf(request), { now, until: now });
-    if (!isOurs) return JSON.parse((await earlierAnswer(tx, request)).response) as T;
-    const answer = await act(tx);
-    await storeResponse(tx, holder, { response: JSON.stringify(answer) ?? 'null', bodySha256: null, at: now });
-    return answer;
+    if (request === null) return await run(tx);
+    const ownedKey = createOwnedKey(request);
+    const isAcquired = await acquireKey(tx, ownedKey, hashContent(request), { now, until: now });
+    if (!isAcquired) return JSON.parse((await requireEarlierResponse(tx, request)).response) as T;
+    const response = await run(tx);
+    await storeResponse(tx, ownedKey, { response: JSON.stringify(response) ?? 'null', bodySha256: null, at: now });
+    return response;
   });
 }
 
-/** The same for what only reads, and needs no transaction. */
+/** Like `runOnce`, for a function that only reads and needs no transaction. */
 export async function readOnce<T>(
   db: Db,
   request: IdempotentRequest | null,
   now: number,
   read: () => Promise<T>,
 ): Promise<T> {
-  const earlier = await storedResponse<T>(db, request);
+  const earlier = await findStoredResponse<T>(db, request);
   if (earlier !== undefined) return earlier;
-  const answer = await read();
-  return request === null ? answer : await runOnce(db, request, now, async () => answer);
+  const response = await read();
+  return request === null ? response : await runOnce(db, request, now, async () => response);
 }
 
-/** The answer that a request got before, for what has something to do before its transaction. */
-export async function storedResponse<T>(db: Db, request: IdempotentRequest | null): Promise<T | undefined> {
+/** The stored response, for requests that do work before their transaction. */
+export async function findStoredResponse<T>(db: Db, request: IdempotentRequest | null): Promise<T | undefined> {
   if (request === null || (await findKey(db, request)) === undefined) return undefined;
-  return JSON.parse((await earlierAnswer(db, request)).response) as T;
+  return JSON.parse((await requireEarlierResponse(db, request)).response) as T;
 }
 
-/** The right to carry a request out that takes longer than a transaction. Who is killed loses it after a minute. */
+/** The exclusive right to run a request that takes longer than a transaction. It expires a minute after a crash. */
 export interface KeyClaim {
-  /** Call it while the request is in progress, as often as you like. */
+  /** Call it while the request is in progress, as often as convenient. */
   extend(): void;
   /** Stores the response in the transaction of the request. Throws if the claim was lost, so that nothing is done twice. */
   complete(tx: Tx, response: string, bodySha256: string): Promise<void>;
@@ -74,61 +74,61 @@ export interface KeyClaim {
   release(): Promise<void>;
 }
 
-/** A claim on a key, or what was answered before. */
+/** Claims a key, or returns the earlier response. */
 export async function claimKey(
   db: Db,
   request: IdempotentRequest,
   now: () => number,
 ): Promise<{ claim: KeyClaim } | { earlier: KeyRecord }> {
-  const holder = holderOf(request);
-  let keptAt = now();
-  if (!(await acquireKey(db, holder, hashOf(request), { now: keptAt, until: keptAt + claimMs }))) {
-    return { earlier: await earlierAnswer(db, request) };
+  const ownedKey = createOwnedKey(request);
+  let extendedAt = now();
+  if (!(await acquireKey(db, ownedKey, hashContent(request), { now: extendedAt, until: extendedAt + claimMs }))) {
+    return { earlier: await requireEarlierResponse(db, request) };
   }
   const claim: KeyClaim = {
     extend() {
-      if (now() - keptAt < claimMs / 4) return;
-      keptAt = now();
+      if (now() - extendedAt < claimMs / 4) return;
+      extendedAt = now();
       // If this fails the claim may be lost. Then `complete` throws.
-      extendKey(db, holder, keptAt + claimMs).catch(() => undefined);
+      extendKey(db, ownedKey, extendedAt + claimMs).catch(() => undefined);
     },
     async complete(tx, response, bodySha256) {
-      if (!(await storeResponse(tx, holder, { response, bodySha256, at: now() }))) throw inUse();
+      if (!(await storeResponse(tx, ownedKey, { response, bodySha256, at: now() }))) throw keyInUse();
     },
-    release: () => releaseKey(db, holder),
+    release: () => releaseKey(db, ownedKey),
   };
   return { claim };
 }
 
-/** Throws unless the key's request is the same one, and is answered. */
-async function earlierAnswer(db: Db, request: IdempotentRequest): Promise<KeyRecord> {
+/** Throws unless the key was used for the same request, and its response is stored. */
+async function requireEarlierResponse(db: Db, request: IdempotentRequest): Promise<KeyRecord> {
   const earlier = await findKey(db, request);
-  // Freed just now, by a request that failed: whoever repeats this one can have it.
-  if (earlier === undefined) throw inUse();
-  if (earlier.requestHash !== hashOf(request)) throw keyReused();
-  if (earlier.isHeld) throw inUse();
+  // A failed request has just released the key. A retry can acquire it.
+  if (earlier === undefined) throw keyInUse();
+  if (earlier.requestHash !== hashContent(request)) throw keyReused();
+  if (earlier.isHeld) throw keyInUse();
   return earlier;
 }
 
 export function keyReused(): BursarError {
   return new BursarError(
     'idempotency_key_reused',
-    'This Idempotency-Key stands for another request. Choose a new one.',
+    'This Idempotency-Key was used for a different request. Choose a new one.',
   );
 }
 
-function inUse(): BursarError {
+function keyInUse(): BursarError {
   return new BursarError(
     'idempotency_key_in_use',
-    'The request of this Idempotency-Key is still being worked on. Try again in a moment, with the same key.',
+    'The first request with this Idempotency-Key is still in progress. Try again in a moment, with the same key.',
     { transient: true, retryAfterSeconds: 2 },
   );
 }
 
-function holderOf({ userId, key }: IdempotentRequest): OwnedKey {
+function createOwnedKey({ userId, key }: IdempotentRequest): OwnedKey {
   return { userId, key, holder: randomUUID() };
 }
 
-function hashOf({ content }: IdempotentRequest): string {
+function hashContent({ content }: IdempotentRequest): string {
   return createHash('sha256').update(canonicalJson(content)).digest('hex');
 }

@@ -5,10 +5,10 @@ import { findProject, type ProjectRecord } from '../store/identity/projects.ts';
 
 export type Systems = ReadonlyMap<string, HpcSystem>;
 
-/** Whose jobs: of one user, or (without one) everybody's, which is for administrators. */
+/** The user whose jobs are meant. Undefined: the jobs of everybody, for administrators. */
 export type Owner = string | undefined;
 
-/** The place that a path names: all systems, one system, or one project of a system. */
+/** The scope of a path: all systems, one system, or one project of a system. */
 export interface PathScope {
   hpc?: string;
   project?: string;
@@ -17,8 +17,8 @@ export interface PathScope {
 export function requireSystem(systems: Systems, hpc: string): HpcSystem {
   const system = systems.get(hpc);
   if (system === undefined) {
-    const known = [...systems.keys()].join(', ');
-    throw new BursarError('system_unknown', `There is no HPC system of that name. Known are ${known}.`);
+    const names = [...systems.keys()].join(', ');
+    throw new BursarError('system_unknown', `There is no HPC system with this name. The systems are ${names}.`);
   }
   return system;
 }
@@ -31,17 +31,17 @@ export async function requireProject(db: Db, systems: Systems, hpc: string, name
 }
 
 export function projectNotFound(hpc: string): BursarError {
-  return new BursarError('project_unknown', `${hpc} has no project of that name. GET /quotas/${hpc}/ lists yours.`);
+  return new BursarError('project_unknown', `${hpc} has no project with this name. GET /quotas/${hpc}/ lists yours.`);
 }
 
-/** Throws when the place does not exist. */
-export async function requireScope(db: Db, systems: Systems, place: PathScope): Promise<void> {
-  requireScopeSystem(systems, place);
-  const { hpc, project } = place;
+/** Throws if the system or the project does not exist. */
+export async function requireScope(db: Db, systems: Systems, scope: PathScope): Promise<void> {
+  requireScopeSystem(systems, scope);
+  const { hpc, project } = scope;
   if (hpc !== undefined && project !== undefined) await requireProject(db, systems, hpc, project);
 }
 
-/** The part of it that no database need be asked for. */
+/** Checks only the system, which needs no query. */
 export function requireScopeSystem(systems: Systems, { hpc }: PathScope): void {
   if (hpc !== undefined) requireSystem(systems, hpc);
 }

@@ -81,7 +81,7 @@ describe('bursar grant', () => {
     assert.equal(same?.granted, pool?.granted);
     assert.equal((await getQuota(otherUser)).time_left, before + 40);
     const more = await bench.bursar('grant', home, '--user', otherUser, '--time', '1', '--from-pool', ...reasonOption);
-    assertRejected(more, 1, /promised to nobody: 0/);
+    assertRejected(more, 1, /not allocated to any member: 0/);
   });
 
   test('with --key takes effect once, and rejects the same key with another amount', async () => {

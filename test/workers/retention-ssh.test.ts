@@ -62,7 +62,7 @@ test('deletes expired files on an ssh host once the host is reachable again', as
     const deps = {
       db,
       systems: toHpcSystems(database.config),
-      workspacesOf: new Map([['sys', workspaces]]),
+      workspacesByHpc: new Map([['sys', workspaces]]),
       now: Date.now,
     };
     const worker = startRetentionWorker({

@@ -1,22 +1,22 @@
 import type { IncomingMessage } from 'node:http';
 
-const mostBytes = 256_000_000;
+const maxDrainBytes = 256_000_000;
 
 /**
- * Reads on, and throws away, what a refused request still sends: many clients listen for an answer only when they have
- * sent everything, and a connection that is closed under them loses it. Not for ever, and not any amount.
+ * Reads and discards the rest of the body of a rejected request, up to a time and a size limit. Many clients read the
+ * response only after they have sent everything, and would lose it if the connection were closed before.
  */
-export async function drain(request: IncomingMessage, timeoutMs: number): Promise<void> {
+export async function drainBody(request: IncomingMessage, timeoutMs: number): Promise<void> {
   if (request.complete || request.destroyed) return;
   await new Promise<void>((resolve) => {
     let bytes = 0;
     const timer = setTimeout(resolve, timeoutMs);
-    const count = (chunk: Buffer) => {
+    const countBytes = (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > mostBytes) resolve();
+      if (bytes > maxDrainBytes) resolve();
     };
-    for (const end of ['end', 'close', 'error']) request.once(end, resolve);
-    request.on('data', count);
+    for (const event of ['end', 'close', 'error']) request.once(event, resolve);
+    request.on('data', countBytes);
     request.resume();
     request.once('close', () => clearTimeout(timer));
     request.once('end', () => clearTimeout(timer));

@@ -2,20 +2,20 @@ import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { PathScope } from '../../services/scope.ts';
 
-/** The segments that name a place, as every family of paths has them. */
-export const hpcParam = { hpc: Type.String({ description: 'The HPC system, in lower case.' }) };
+/** OpenAPI schemas of the path parameters. */
+export const hpcParam = { hpc: Type.String({ description: 'Name of the HPC system, in lower case.' }) };
 export const projectParams = { ...hpcParam, project_name: Type.String() };
 export const jobParams = { ...projectParams, job_id: Type.String() };
 
-/** The place that a path names, as far as it names one. */
+/** The system and the project in a path, if it has them. */
 export function pathScope(request: FastifyRequest): PathScope {
   const hpc = segment(request, 'hpc');
   const project = segment(request, 'project_name');
   return { ...(hpc === undefined ? {} : { hpc }), ...(project === undefined ? {} : { project }) };
 }
 
-/** The project that a path names, on a route whose path has one. */
-export function projectPath(request: FastifyRequest): Required<PathScope> {
+/** The project in a path, on routes that require one. */
+export function projectScope(request: FastifyRequest): Required<PathScope> {
   return { hpc: segment(request, 'hpc') ?? '', project: segment(request, 'project_name') ?? '' };
 }
 
@@ -23,7 +23,7 @@ export function jobIdOf(request: FastifyRequest): string {
   return segment(request, 'job_id') ?? '';
 }
 
-/** A NUL names nothing, and not every database can be asked for it. */
+/** Replaces NUL, which PostgreSQL does not accept in a text. No name contains either character. */
 function segment(request: FastifyRequest, name: keyof typeof jobParams): string | undefined {
   return (request.params as Record<string, string | undefined>)[name]?.replaceAll('\0', '\uFFFD');
 }

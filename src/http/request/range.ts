@@ -1,14 +1,14 @@
-/** The bytes that an answer carries: all of them, a part, or none because there are none there. */
+/** The bytes to send: all, a part, or none because the range is beyond the end. */
 export type RangeResult =
   | { kind: 'whole' }
   | { kind: 'part'; start: number; length: number }
   | { kind: 'unsatisfiable' };
 
 /**
- * What a Range header asks of so many bytes (RFC 9110, 14.2). What cannot be understood is ignored, as it says, and so
- * are several ranges at once, which nobody needs of a file.
+ * Parses a Range header for a file of the given size (RFC 9110, 14.2). An invalid header is ignored, as the RFC requires.
+ * So are multiple ranges, which are not supported.
  */
-export function readRange(header: string | undefined, size: number): RangeResult {
+export function parseRange(header: string | undefined, size: number): RangeResult {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? '') ?? [];
   if (first === '' && last === '') return { kind: 'whole' };
   if (first !== '' && last !== '' && Number(last) < Number(first)) return { kind: 'whole' };

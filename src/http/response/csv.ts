@@ -1,13 +1,33 @@
-/** Rows as CSV (RFC 4180), with a header line of their keys. */
-export function toCsv(rows: readonly Readonly<Record<string, unknown>>[], columns: readonly string[]): string {
-  const line = (cells: readonly unknown[]) => `${cells.map(cell).join(',')}\r\n`;
-  return line(columns) + rows.map((row) => line(columns.map((column) => row[column]))).join('');
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import Type from 'typebox';
+
+export const formatQuery = {
+  format: Type.Optional(
+    Type.Enum(['json', 'csv'], { description: 'Default: `csv` with the header `Accept: text/csv`, otherwise `json`.' }),
+  ),
+};
+
+type Row = Readonly<Record<string, unknown>>;
+
+export function wantsCsv(request: FastifyRequest): boolean {
+  const { format } = request.query as { format?: string };
+  return format === 'csv' || (format === undefined && /^text\/csv\b/.test(request.headers.accept ?? ''));
 }
 
-function cell(value: unknown): string {
+export function sendCsv(reply: FastifyReply, rows: readonly Row[], columns: readonly string[]): FastifyReply {
+  return reply.header('content-type', 'text/csv; charset=utf-8').send(Buffer.from(toCsv(rows, columns)));
+}
+
+/** CSV (RFC 4180) with a header line. */
+function toCsv(rows: readonly Row[], columns: readonly string[]): string {
+  const formatLine = (cells: readonly unknown[]) => `${cells.map(formatCell).join(',')}\r\n`;
+  return formatLine(columns) + rows.map((row) => formatLine(columns.map((column) => row[column]))).join('');
+}
+
+function formatCell(value: unknown): string {
   if (value === null || value === undefined) return '';
   if (typeof value !== 'string') return String(value);
-  // A spreadsheet would take these for a formula, and titles and reasons are written by anybody.
+  // A spreadsheet would run these as a formula, and users choose titles and reasons.
   const text = /^[=+\-@\t\r]/.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,27 +1,27 @@
 import { Readable } from 'node:stream';
 
-/** So many are collected and sorted; more are sent as they come, so that any number fits into memory. */
-const sortedAtMost = 10_000;
+/** A longer list is sent unsorted while it is read, so that memory stays bounded. */
+const maxSortedItems = 10_000;
 
-/** A JSON array that is written while its items come. A failure among the first ones is thrown, and can be answered. */
-export async function jsonArray<T>(
+/** Streams items as a JSON array. An error among the first items is thrown before anything is sent. */
+export async function streamJsonArray<T>(
   items: AsyncIterable<T>,
-  publicOf: (item: T) => unknown,
-  order: (one: T, other: T) => number,
+  toPublic: (item: T) => unknown,
+  compare: (a: T, b: T) => number,
 ): Promise<Readable> {
-  const source = items[Symbol.asyncIterator]();
+  const iterator = items[Symbol.asyncIterator]();
   const first: T[] = [];
-  let next = await source.next();
-  for (; !next.done && first.length < sortedAtMost; next = await source.next()) first.push(next.value);
-  if (next.done) first.sort(order);
+  let next = await iterator.next();
+  for (; !next.done && first.length < maxSortedItems; next = await iterator.next()) first.push(next.value);
+  if (next.done) first.sort(compare);
 
   async function* text() {
     try {
-      yield `[${first.map((item) => JSON.stringify(publicOf(item))).join(',')}`;
-      for (; !next.done; next = await source.next()) yield `,${JSON.stringify(publicOf(next.value))}`;
+      yield `[${first.map((item) => JSON.stringify(toPublic(item))).join(',')}`;
+      for (; !next.done; next = await iterator.next()) yield `,${JSON.stringify(toPublic(next.value))}`;
       yield ']';
     } finally {
-      await source.return?.();
+      await iterator.return?.();
     }
   }
   return Readable.from(text(), { objectMode: false });

@@ -1,8 +1,8 @@
 import Type from 'typebox';
 import { BursarError, type ErrorCode, errorTitles } from '../../domain/errors.ts';
 
-/** The one place where an error's code becomes a status. */
-export const statusOf = {
+/** The HTTP status of each error code. */
+export const statusByCode = {
   bad_request: 400,
   invalid_payload: 400,
   invalid_content_disposition: 400,
@@ -47,20 +47,23 @@ export const statusOf = {
   database_unavailable: 503,
 } as const satisfies Partial<Record<ErrorCode, number>>;
 
-type PublicCode = keyof typeof statusOf;
+type PublicCode = keyof typeof statusByCode;
 
 /** Problem details (RFC 9457), with a stable code for programs. */
 export const ProblemSchema = Type.Object(
   {
-    type: Type.String({ description: 'Where the code is explained.' }),
-    title: Type.String({ description: 'The same for every error of this code.' }),
+    type: Type.String({ description: 'Path of the documentation of the code.' }),
+    title: Type.String({ description: 'Short description of the code.' }),
     status: Type.Integer(),
-    code: Type.String({ description: 'Stable; for programs.', examples: ['quota_exceeded'] }),
-    detail: Type.String({ description: 'What is wrong, and what to do about it.' }),
-    request_id: Type.String({ description: 'Names this request in the logs.' }),
+    code: Type.String({
+      description: 'Stable identifier of the kind of error, for programs.',
+      examples: ['quota_exceeded'],
+    }),
+    detail: Type.String({ description: 'What is wrong and what to do about it.' }),
+    request_id: Type.String({ description: 'Identifies the request in the logs of the server.' }),
     errors: Type.Optional(
       Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), {
-        description: 'The fields at fault.',
+        description: 'The invalid fields.',
       }),
     ),
   },
@@ -72,24 +75,26 @@ export interface Problem {
   body: string;
 }
 
-/** What a caller is told of an error. Whatever is not a BursarError is our own fault, and its text stays inside. */
+/** The response for an error. An error without a public code is a bug of ours, and its message is not sent. */
 export function toProblem(error: unknown, requestId: string): Problem {
-  const known = error instanceof BursarError && isPublic(error.code) ? error : undefined;
-  const code: PublicCode = known && isPublic(known.code) ? known.code : 'internal';
-  const status = statusOf[code];
+  const publicError = error instanceof BursarError && isPublic(error.code) ? error : undefined;
+  const code: PublicCode = publicError && isPublic(publicError.code) ? publicError.code : 'internal';
+  const status = statusByCode[code];
   const body = JSON.stringify({
     type: `/docs/errors#${code}`,
     title: errorTitles[code],
     status,
     code,
-    detail: known?.message ?? 'The request failed through no fault of yours. Its request_id names it in the logs.',
+    detail:
+      publicError?.message ??
+      'The request failed because of an internal error. Report it to the operators with its request_id.',
     request_id: requestId,
-    ...known?.details,
-    ...(known && known.fields.length > 0 ? { errors: known.fields } : {}),
+    ...publicError?.details,
+    ...(publicError && publicError.fields.length > 0 ? { errors: publicError.fields } : {}),
   });
   return { status, body };
 }
 
 function isPublic(code: ErrorCode): code is PublicCode {
-  return Object.hasOwn(statusOf, code);
+  return Object.hasOwn(statusByCode, code);
 }

@@ -4,13 +4,13 @@ import type { FastifyReply } from 'fastify';
 import mime from 'mime';
 import { BursarError } from '../../domain/errors.ts';
 import type { OpenFile } from '../../services/jobs/read-files.ts';
-import { httpDate, isUnchanged, rangeStillValid } from '../request/preconditions.ts';
-import { readRange } from '../request/range.ts';
-import { sendEmpty } from './send-nothing.ts';
+import { httpDate, isRangeValid, isUnchanged } from '../request/preconditions.ts';
+import { parseRange } from '../request/range.ts';
+import { sendEmpty } from './send.ts';
 
 /**
- * Headers for what a job made: it must never run in a browser as if it came from this service. It is saved, not shown;
- * its type is not guessed; and where it is shown all the same, it may load, run and send nothing.
+ * Keeps a browser from running a file of a job as a page of this service: the file is downloaded, its type is not
+ * guessed, and if it is displayed after all, the sandbox keeps it from loading, running or sending anything.
  */
 export function setDownloadHeaders(reply: FastifyReply, path: string, type?: string): FastifyReply {
   return reply
@@ -22,7 +22,7 @@ export function setDownloadHeaders(reply: FastifyReply, path: string, type?: str
     .header('cache-control', 'private, no-cache');
 }
 
-/** Sends an open file, or the part of it that is asked for, or that nothing has changed. The file is closed after it. */
+/** Sends the file, the requested range of it, or 304. The file is closed in every case. */
 export async function sendFile(reply: FastifyReply, path: string, file: OpenFile): Promise<FastifyReply> {
   const { method, headers } = reply.request;
   const { size, modifiedAt, version, isVersionReliable } = file;
@@ -30,13 +30,16 @@ export async function sendFile(reply: FastifyReply, path: string, file: OpenFile
   reply.header('etag', validators.etag).header('last-modified', httpDate(modifiedAt)).header('accept-ranges', 'bytes');
   try {
     if (isUnchanged(headers, validators)) return sendEmpty(reply.code(304));
-    // A Range means something to GET only.
-    const asked =
-      method === 'GET' && rangeStillValid(headers['if-range']?.toString(), validators) ? headers.range : undefined;
-    const range = readRange(asked, size);
+    // RFC 9110 defines Range for GET only.
+    const rangeHeader =
+      method === 'GET' && isRangeValid(headers['if-range']?.toString(), validators) ? headers.range : undefined;
+    const range = parseRange(rangeHeader, size);
     if (range.kind === 'unsatisfiable') {
       reply.header('content-range', `bytes */${size}`);
-      throw new BursarError('range_not_satisfiable', `The file has ${size} bytes; the range is beyond them.`);
+      throw new BursarError(
+        'range_not_satisfiable',
+        `The range is beyond the end of the file, which has ${size} bytes.`,
+      );
     }
     const { start, length } = range.kind === 'part' ? range : { start: 0, length: size };
     setDownloadHeaders(reply, path).header('content-length', length);

@@ -2,22 +2,22 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import { requestSignal } from '../server/abort-signals.ts';
-import { sendEmpty } from './send-nothing.ts';
+import { sendEmpty } from './send.ts';
 
 export interface ServerSentEvent {
-  /** What a client sends back as Last-Event-ID, to go on after this event. */
+  /** A client that reconnects sends it as Last-Event-ID, to continue after this event. */
   id?: string;
-  /** Left out: `message`, which is what browsers listen for. */
+  /** Default: `message`. */
   event?: string;
   data: string;
 }
 
-/** Proxies and clients give a connection up that is silent for a minute. */
-const usualHeartbeatMs = 15_000;
-/** How long a client waits before it connects again. */
+/** Proxies and clients close a connection that is silent for a minute. */
+const defaultHeartbeatMs = 15_000;
+/** Clients wait this long before they reconnect. */
 const retryMs = 1000;
 
-/** An event as it is sent. A carriage return ends a line too, so data that holds one is best sent as JSON. */
+/** Formats an event. A carriage return in the data becomes a line feed, so send such data as JSON. */
 export function formatEvent({ id, event, data }: ServerSentEvent): string {
   const fields = [
     ...(id === undefined ? [] : [`id: ${id}`]),
@@ -28,24 +28,24 @@ export function formatEvent({ id, event, data }: ServerSentEvent): string {
 }
 
 /**
- * Answers with server-sent events, until the source ends. It is given a signal, and must end soon after that is aborted:
- * the client has gone then, or the server is closing and the client connects again. The source is asked for its next
- * event only when the client has taken the last ones, so a slow client holds nothing but a few of them.
+ * Sends server-sent events until the source ends. The source must end soon after its signal is aborted: the client has
+ * disconnected, or the server is closing and the client will reconnect. The next event is read only when the client has
+ * taken the previous ones, so a slow client needs little memory.
  */
 export function sendEvents(
   reply: FastifyReply,
   closing: AbortSignal,
-  source: (over: AbortSignal) => AsyncIterable<ServerSentEvent>,
-  heartbeatMs = usualHeartbeatMs,
+  source: (signal: AbortSignal) => AsyncIterable<ServerSentEvent>,
+  heartbeatMs = defaultHeartbeatMs,
 ): FastifyReply {
   reply
     .header('content-type', 'text/event-stream')
     .header('cache-control', 'no-store')
-    // nginx would collect events before it passes them on.
+    // Keeps nginx from buffering events.
     .header('x-accel-buffering', 'no');
   if (reply.request.method === 'HEAD') return sendEmpty(reply);
 
-  const over = requestSignal(reply, closing);
+  const signal = requestSignal(reply, closing);
   const frames = new PassThrough();
   const heartbeat = setInterval(() => {
     if (frames.readableLength === 0) frames.write(':\n\n');
@@ -54,14 +54,14 @@ export function sendEvents(
   frames.write(`retry: ${retryMs}\n\n`);
 
   async function pump() {
-    for await (const event of source(over)) {
-      if (over.aborted) return;
-      if (!frames.write(formatEvent(event))) await once(frames, 'drain', { signal: over });
+    for await (const event of source(signal)) {
+      if (signal.aborted) return;
+      if (!frames.write(formatEvent(event))) await once(frames, 'drain', { signal });
     }
   }
   pump()
     .catch((error) => {
-      if (!over.aborted) throw error;
+      if (!signal.aborted) throw error;
     })
     .then(
       () => frames.end(),

@@ -6,12 +6,12 @@ import type { AccessService } from '../../services/identity/access.ts';
 import { actorOf } from '../request/authentication.ts';
 import { keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { parseTime, timeExample } from '../request/parse-time.ts';
-import { hpcParam, pathScope, projectParams, projectPath } from '../request/path-params.ts';
+import { parseQueryTime, timeExample } from '../request/parse-time.ts';
+import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
 import { submissionHeaders, submissionSchema } from '../request/submission.ts';
-import { formatQuery, sendCsv, wantsCsv } from '../response/csv-or-json.ts';
-import { describe } from '../server/openapi.ts';
-import { resource } from './resource.ts';
+import { formatQuery, sendCsv, wantsCsv } from '../response/csv.ts';
+import { describeRoute } from '../server/openapi.ts';
+import { registerResource } from './resource.ts';
 
 const movementColumns = [
   'resource',
@@ -40,8 +40,8 @@ export function accountingRoutes(app: FastifyInstance, accounting: AccountingSer
 function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void {
   const quote = (params: object) => ({
     schema: {
-      ...describe('quotas', 'The cost of a job, and whether it would be accepted', { 200: Type.Ref('Quote') }),
-      description: 'Takes the same Payload as a submission. Asking holds nothing.',
+      ...describeRoute('quotas', 'Read the cost of a job and whether it would be accepted', { 200: Type.Ref('Quote') }),
+      description: 'Takes the same Payload header as a submission. Nothing is submitted or reserved.',
       headers: Type.Object({ payload: submissionSchema.headers.properties.payload, ...keyHeader }),
       params: Type.Object({ ...params }),
     },
@@ -55,21 +55,21 @@ function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void 
         idempotency: keyAndTarget(request),
       }),
   });
-  resource(app, '/quotes/:hpc/', { POST: quote(hpcParam) });
-  resource(app, '/quotes/:hpc/:project_name/', { POST: quote(projectParams) });
+  registerResource(app, '/quotes/:hpc/', { POST: quote(hpcParam) });
+  registerResource(app, '/quotes/:hpc/:project_name/', { POST: quote(projectParams) });
 }
 
 const RangeQuery = Type.Object({
-  from: Type.Optional(Type.String({ description: 'ISO 8601; left out: from the beginning.' })),
-  to: Type.Optional(Type.String({ description: 'ISO 8601, exclusive; left out: until now.' })),
+  from: Type.Optional(Type.String({ description: 'Start, ISO 8601. Default: the first movement.' })),
+  to: Type.Optional(Type.String({ description: 'End, ISO 8601, exclusive. Default: now.' })),
   ...formatQuery,
 });
 
 function statementRoute(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
-  resource(app, `${scope.prefix}:hpc/:project_name/statement/`, {
+  registerResource(app, `${scope.prefix}:hpc/:project_name/statement/`, {
     GET: {
       schema: {
-        ...describe(scope.tag, scope.describe('statement: every movement of time and space'), {
+        ...describeRoute(scope.tag, scope.describe('statement: every movement of time and space'), {
           200: Type.Ref('Statement'),
         }),
         params: Type.Object({ ...scope.params, ...projectParams }),
@@ -78,8 +78,8 @@ function statementRoute(app: FastifyInstance, accounting: AccountingService, sco
       handler: async (request, reply) => {
         const userId = (await scope.ownerOf(request)) ?? '';
         const { from, to } = request.query as Static<typeof RangeQuery>;
-        const range = { ...readTime('from', from), ...readTime('to', to) };
-        const statement = await accounting.statement(userId, projectPath(request), range);
+        const range = { ...parseRangeTime('from', from), ...parseRangeTime('to', to) };
+        const statement = await accounting.statement(userId, projectScope(request), range);
         if (!wantsCsv(request)) return statement;
         const rows = (['time', 'space'] as const).flatMap((name) =>
           statement[name].movements.map((movement) => ({ ...movement, resource: name, unit: statement[name].unit })),
@@ -91,10 +91,10 @@ function statementRoute(app: FastifyInstance, accounting: AccountingService, sco
 }
 
 function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
-  resource(app, scope.prefix, {
+  registerResource(app, scope.prefix, {
     GET: {
       schema: {
-        ...describe(scope.tag === 'usage' ? 'quotas' : scope.tag, scope.describe('usage by project and month'), {
+        ...describeRoute(scope.tag === 'usage' ? 'quotas' : scope.tag, scope.describe('usage by project and month'), {
           200: Type.Array(Type.Ref('Usage')),
         }),
         params: Type.Object({ ...scope.params }),
@@ -108,9 +108,9 @@ function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: 
   });
 }
 
-function readTime(name: 'from' | 'to', text: string | undefined) {
+function parseRangeTime(name: 'from' | 'to', text: string | undefined) {
   if (text === undefined) return {};
-  const at = parseTime(text);
+  const at = parseQueryTime(text);
   if (at === undefined) throw new BursarError('bad_request', `"${name}" is not a time. Write it as ${timeExample}.`);
   return { [name]: at };
 }

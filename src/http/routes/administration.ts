@@ -16,34 +16,36 @@ import type { AccessService } from '../../services/identity/access.ts';
 import type { PathScope } from '../../services/scope.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotencyKey, requestTarget, requiredKeyHeader } from '../request/idempotency-key.ts';
-import { hpcParam, pathScope, projectParams, projectPath } from '../request/path-params.ts';
-import { describe } from '../server/openapi.ts';
-import { resource } from './resource.ts';
+import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
+import { describeRoute } from '../server/openapi.ts';
+import { registerResource } from './resource.ts';
 
 const tag = 'administration';
-const userParam = { user_id: Type.String({ description: 'The user, in digits.' }) };
-const userOf = (request: FastifyRequest) => (request.params as { user_id: string }).user_id;
+const userParam = { user_id: Type.String({ description: 'Numeric identifier of the user.' }) };
+const userIdOf = (request: FastifyRequest) => (request.params as { user_id: string }).user_id;
 
-/** Everything that administrators do beside reading: grants, projects, members, the audit trail, the proof. */
+/** Grants, projects, members, users, the audit trail and the check of the ledger, for administrators. */
 export function administrationRoutes(app: FastifyInstance, admin: AdminService, access: AccessService): void {
   app.addHook('onRequest', async (request) => access.requireAdmin(actorOf(request)));
   grantRoutes(app, admin);
   projectRoutes(app, admin);
 
-  resource(app, '/admin/users/', {
+  registerResource(app, '/admin/users/', {
     GET: {
-      schema: describe(tag, 'All users with their roles', { 200: Type.Array(Type.Ref('User')) }),
+      schema: describeRoute(tag, 'List all users with their roles', { 200: Type.Array(Type.Ref('User')) }),
       handler: () => admin.listUsers(),
     },
   });
   const AuditQuery = Type.Object({
     limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
-    before: Type.Optional(Type.Integer({ description: 'Only records with a smaller id: the next page.' })),
+    before: Type.Optional(Type.Integer({ description: 'Only records with a smaller id, for the next page.' })),
   });
-  resource(app, '/admin/audit/', {
+  registerResource(app, '/admin/audit/', {
     GET: {
       schema: {
-        ...describe(tag, 'What administrators did, the newest first', { 200: Type.Array(Type.Ref('AuditRecord')) }),
+        ...describeRoute(tag, 'List the actions of administrators, newest first', {
+          200: Type.Array(Type.Ref('AuditRecord')),
+        }),
         querystring: AuditQuery,
       },
       handler: (request) => {
@@ -52,9 +54,11 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
       },
     },
   });
-  resource(app, '/admin/ledger/proof/', {
+  registerResource(app, '/admin/ledger/proof/', {
     GET: {
-      schema: describe(tag, 'Whether the books balance, recomputed from the entries', { 200: Type.Ref('LedgerProof') }),
+      schema: describeRoute(tag, 'Check the balances of all accounts against the entries of the ledger', {
+        200: Type.Ref('LedgerProof'),
+      }),
       handler: () => admin.verifyLedger(),
     },
   });
@@ -65,40 +69,52 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
   const post = <Body extends TObject>(
     summary: string,
     body: Body,
-    act: (place: Required<PathScope>, command: AdminCommand<Static<Body>>, request: FastifyRequest) => Promise<unknown>,
-    more: { params?: object; answer?: string } = {},
+    run: (
+      project: Required<PathScope>,
+      command: AdminCommand<Static<Body>>,
+      request: FastifyRequest,
+    ) => Promise<unknown>,
+    options: { params?: object; response?: string } = {},
   ) => ({
     POST: {
       schema: {
-        ...describe(tag, summary, {
-          201: more.answer === undefined ? Type.Array(Type.Ref('Account')) : Type.Ref(more.answer),
+        ...describeRoute(tag, summary, {
+          201: options.response === undefined ? Type.Array(Type.Ref('Account')) : Type.Ref(options.response),
         }),
-        params: Type.Object({ ...projectParams, ...more.params }),
+        params: Type.Object({ ...projectParams, ...options.params }),
         headers: Type.Object(requiredKeyHeader),
         body,
       },
       handler: async (request: FastifyRequest, reply: { code(status: number): unknown }) => {
-        const answer = await act(projectPath(request), toCommand<Static<Body>>(request), request);
+        const result = await run(projectScope(request), toCommand<Static<Body>>(request), request);
         reply.code(201);
-        return answer;
+        return result;
       },
     },
   });
-  resource(app, prefix, post('Grow or shrink the reserve of a project', PoolGrantBody, admin.grantPool));
-  resource(app, `${prefix}transfers/`, post('Move a grant between members', TransferBody, admin.transfer));
-  resource(app, `${prefix}refunds/`, post('Give charged time back', RefundBody, admin.refund));
-  resource(
+  registerResource(
+    app,
+    prefix,
+    post('Change the part of the pool that is not allocated to any member', PoolGrantBody, admin.grantPool),
+  );
+  registerResource(
+    app,
+    `${prefix}transfers/`,
+    post('Move a grant from one member to another', TransferBody, admin.transfer),
+  );
+  registerResource(app, `${prefix}refunds/`, post('Refund charged time of a job', RefundBody, admin.refund));
+  registerResource(
     app,
     `${prefix}periods/`,
-    post('Grant time from a moment to another', PeriodBody, admin.openPeriod, { answer: 'Period' }),
+    post('Open a grant period', PeriodBody, admin.openPeriod, { response: 'Period' }),
   );
-  resource(
+  registerResource(
     app,
     `${prefix}:user_id(^\\d+$)/`,
     post(
-      "Grow or shrink a member's quota",
+      "Change a member's quota",
       CapGrantBody,
-      (place, command, request) => admin.grantCap(place, userOf(request), command),
+      (project, command, request) => admin.grantCap(project, userIdOf(request), command),
       { params: userParam },
     ),
   );
@@ -107,17 +123,17 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
 function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   const list = (params: object) => ({
     schema: {
-      ...describe(tag, 'Projects', { 200: Type.Array(Type.Ref('Project')) }),
+      ...describeRoute(tag, 'List projects', { 200: Type.Array(Type.Ref('Project')) }),
       params: Type.Object({ ...params }),
     },
     handler: (request: FastifyRequest) => admin.listProjects(pathScope(request)),
   });
-  resource(app, '/admin/projects/', { GET: list({}) });
-  resource(app, '/admin/projects/:hpc/', {
+  registerResource(app, '/admin/projects/', { GET: list({}) });
+  registerResource(app, '/admin/projects/:hpc/', {
     GET: list(hpcParam),
     POST: {
       schema: {
-        ...describe(tag, 'Create a project', { 201: Type.Ref('Project') }),
+        ...describeRoute(tag, 'Create a project', { 201: Type.Ref('Project') }),
         params: Type.Object(hpcParam),
         headers: Type.Object(requiredKeyHeader),
         body: ProjectBody,
@@ -129,38 +145,38 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
       },
     },
   });
-  resource(app, '/admin/projects/:hpc/:project_name/close/', {
+  registerResource(app, '/admin/projects/:hpc/:project_name/close/', {
     POST: {
       schema: {
-        ...describe(tag, 'Close a project: it takes no more jobs', { 200: Type.Ref('Project') }),
+        ...describeRoute(tag, 'Close a project, so that it accepts no more jobs', { 200: Type.Ref('Project') }),
         params: Type.Object(projectParams),
         headers: Type.Object(requiredKeyHeader),
         body: ReasonBody,
       },
-      handler: (request) => admin.closeProject(projectPath(request), toCommand(request)),
+      handler: (request) => admin.closeProject(projectScope(request), toCommand(request)),
     },
   });
-  resource(app, '/admin/projects/:hpc/:project_name/members/', {
+  registerResource(app, '/admin/projects/:hpc/:project_name/members/', {
     GET: {
       schema: {
-        ...describe(tag, 'The members of a project', { 200: Type.Array(Type.Ref('Member')) }),
+        ...describeRoute(tag, 'List the members of a project', { 200: Type.Array(Type.Ref('Member')) }),
         params: Type.Object(projectParams),
       },
-      handler: (request) => admin.listMembers(projectPath(request)),
+      handler: (request) => admin.listMembers(projectScope(request)),
     },
   });
-  resource(app, '/admin/projects/:hpc/:project_name/members/:user_id/', {
+  registerResource(app, '/admin/projects/:hpc/:project_name/members/:user_id/', {
     PUT: {
       schema: {
-        ...describe(tag, 'Add, remove, ban or unban a member', { 200: Type.Ref('Member') }),
+        ...describeRoute(tag, 'Add, remove, ban or unban a member', { 200: Type.Ref('Member') }),
         params: Type.Object({ ...projectParams, ...userParam }),
         body: MemberBody,
       },
       handler: (request) =>
         admin.setMember(
           actorOf(request),
-          projectPath(request),
-          userOf(request),
+          projectScope(request),
+          userIdOf(request),
           request.body as Static<typeof MemberBody>,
         ),
     },
@@ -172,7 +188,7 @@ function toCommand<Body>(request: FastifyRequest): AdminCommand<Body> {
   if (key === undefined) {
     throw new BursarError(
       'idempotency_key_missing',
-      'Send the header Idempotency-Key with a text of your choice (1 to 200 visible characters), a new one for each act.',
+      'Send the header Idempotency-Key with a text of your choice (1 to 200 visible characters), a new one for each request.',
     );
   }
   return { actor: actorOf(request), key, target: requestTarget(request), body: request.body as Body };

@@ -7,10 +7,11 @@ import type { AccessService } from '../../services/identity/access.ts';
 import type { Actor } from '../../services/identity/actor.ts';
 import { actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
+import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
-import { describe, sendJson } from '../server/openapi.ts';
-import { resource } from './resource.ts';
+import { describeRoute } from '../server/openapi.ts';
+import { registerResource } from './resource.ts';
 
 export interface EventRouteOptions {
   heartbeatMs: number;
@@ -22,32 +23,34 @@ const EventQuery = Type.Object({
   after: Type.Optional(
     Type.String({
       description:
-        'The id of the last event that you have seen, or `latest` for what comes from now on. Left out: all that are kept.',
+        'The id of the last event that you have received, or `latest` for new events only. Default: all stored events.',
     }),
   ),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1000, description: 'JSON: how many at the most (100).' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1000, description: 'JSON: maximum number of events. Default: 100.' }),
+  ),
   wait: Type.Optional(
-    Type.Number({ minimum: 0, maximum: 60, description: 'JSON: how many seconds to wait for an event (0).' }),
+    Type.Number({ minimum: 0, maximum: 60, description: 'JSON: seconds to wait for an event. Default: 0.' }),
   ),
 });
 
 const EventHeaders = Type.Object({
-  'last-event-id': Type.Optional(Type.String({ description: 'As `after`, and wins over it.' })),
+  'last-event-id': Type.Optional(Type.String({ description: 'Like `after`, and takes precedence over it.' })),
 });
 
-const description = `As server-sent events, or, with \`Accept: application/json\`, as JSON with long polling. Numbers of
-events have no gaps: whoever goes on after the last event that they have seen misses nothing and gets nothing twice.
-Events are kept for a configured time; going on after one from before that is 410 \`events_expired\`.`;
+const description = `As server-sent events or, with \`Accept: application/json\`, as JSON with long polling. Event ids have
+no gaps: a client that continues after the last event that it has received gets every event exactly once. Events are
+stored for a configured time; continuing after a deleted event is 410 \`events_expired\`.`;
 
-const answer = {
-  description: 'A stream of events, each with its id, its type and its JSON; or a page of them.',
+const eventResponse = {
+  description: 'A stream of events, each with its id, type and JSON data; or one page of events as JSON.',
   content: {
     'application/json': { schema: Type.Ref('EventPage') },
     'text/event-stream': { schema: Type.String() },
   },
 };
 
-/** What happens to a user's jobs and quotas, as it happens. */
+/** Streams changes to a user's jobs and quotas. */
 export function eventRoutes(
   app: FastifyInstance,
   events: EventService,
@@ -66,42 +69,36 @@ function eventRoute(
   options: EventRouteOptions,
   closing: AbortSignal,
 ): void {
-  const about = describe(scope.tag, scope.describe('events, as they happen'), {});
-  resource(app, scope.prefix, {
+  const route = describeRoute(scope.tag, scope.describe('events, as they happen'), {});
+  registerResource(app, scope.prefix, {
     GET: {
       schema: {
-        ...about,
+        ...route,
         description,
-        response: { 200: answer, ...about.response },
+        response: { 200: eventResponse, ...route.response },
         params: Type.Object({ ...scope.params }),
         querystring: EventQuery,
         headers: EventHeaders,
       },
       handler: async (request, reply) => {
         const userId = (await scope.ownerOf(request)) ?? '';
-        const after = await events.startingPoint(userId, positionOf(request));
-        const checkAccess = accessCheck(options, request);
-        if (!wantsStream(request)) {
-          const { limit = 100, wait = 0 } = request.query as Static<typeof EventQuery>;
-          const pollRequest = { after, limit, waitMs: Math.ceil(wait * 1000) };
-          const json = await events.poll(userId, pollRequest, requestSignal(reply, closing), checkAccess);
-          return sendJson(reply.header('cache-control', 'no-store'), 200, json);
-        }
-        return stream(reply, closing, options.heartbeatMs, (signal) =>
-          events.follow(userId, after, signal, checkAccess),
-        );
+        const eventLog = await events.open(userId, parsePosition(request), accessCheck(options, request));
+        if (wantsStream(request)) return sendEventStream(reply, closing, options.heartbeatMs, eventLog.follow);
+        const { limit = 100, wait = 0 } = request.query as Static<typeof EventQuery>;
+        const json = await eventLog.poll({ limit, waitMs: Math.ceil(wait * 1000) }, requestSignal(reply, closing));
+        return sendJson(reply.header('cache-control', 'no-store'), 200, json);
       },
     },
   });
 }
 
-function stream(
+function sendEventStream(
   reply: FastifyReply,
   closing: AbortSignal,
   heartbeatMs: number,
   follow: (signal: AbortSignal) => AsyncIterable<StreamedEvent>,
 ): FastifyReply {
-  async function* frames(signal: AbortSignal): AsyncGenerator<ServerSentEvent> {
+  async function* toServerSentEvents(signal: AbortSignal): AsyncGenerator<ServerSentEvent> {
     try {
       for await (const { id, type, json } of follow(signal)) yield { id: String(id), event: type, data: json };
     } catch (error) {
@@ -109,10 +106,10 @@ function stream(
       if (!(error instanceof BursarError)) throw error;
     }
   }
-  return sendEvents(reply, closing, frames, heartbeatMs);
+  return sendEvents(reply, closing, toServerSentEvents, heartbeatMs);
 }
 
-/** Streams are what the path is for: JSON is for those who ask for it. */
+/** A stream is the default. JSON needs an Accept header or a parameter that only JSON has. */
 function wantsStream(request: FastifyRequest): boolean {
   const { accept = '' } = request.headers;
   const { limit, wait } = request.query as Static<typeof EventQuery>;
@@ -120,8 +117,8 @@ function wantsStream(request: FastifyRequest): boolean {
   return !accept.includes('json') && limit === undefined && wait === undefined;
 }
 
-/** A client that connects again repeats its first address, and tells in the header how far it has come since. */
-function positionOf(request: FastifyRequest): EventPosition {
+/** A client that reconnects repeats its first URL, with the last event that it has received in the header. */
+function parsePosition(request: FastifyRequest): EventPosition {
   const { after } = request.query as Static<typeof EventQuery>;
   const { 'last-event-id': lastId } = request.headers as Static<typeof EventHeaders>;
   const text = lastId || after;
@@ -130,7 +127,7 @@ function positionOf(request: FastifyRequest): EventPosition {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new BursarError(
     'bad_request',
-    `"${text.slice(0, 64)}" is not the id of an event. Use the id of one you have seen.`,
+    `"${text.slice(0, 64)}" is not the id of an event. Use the id of an event that you have received.`,
   );
 }
 
@@ -138,8 +135,8 @@ function positionOf(request: FastifyRequest): EventPosition {
 function accessCheck({ authenticate }: EventRouteOptions, request: FastifyRequest) {
   const { userId, admin } = actorOf(request);
   return async () => {
-    const now = await authenticate(request.headers.authorization);
-    if (now.userId !== userId || (admin && !now.admin))
+    const current = await authenticate(request.headers.authorization);
+    if (current.userId !== userId || (admin && !current.admin))
       throw new BursarError('token_invalid', 'The rights of this token have changed. Connect again.');
   };
 }

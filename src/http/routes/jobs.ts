@@ -4,14 +4,15 @@ import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import { actorOf } from '../request/authentication.ts';
 import { keyAndTarget } from '../request/idempotency-key.ts';
-import { listQuerySchema, readListQuery } from '../request/list-query.ts';
+import { listQuerySchema, parseListQuery } from '../request/list-query.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { hpcParam, jobIdOf, jobParams, pathScope, projectParams, projectPath } from '../request/path-params.ts';
+import { hpcParam, jobIdOf, jobParams, pathScope, projectParams, projectScope } from '../request/path-params.ts';
 import { submissionHeaders, submissionSchema, zipBody } from '../request/submission.ts';
 import { sendTagged, sendVersioned } from '../response/conditional.ts';
-import { describe, sendJson } from '../server/openapi.ts';
+import { sendJson } from '../response/send.ts';
+import { describeRoute } from '../server/openapi.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
-import { type Handlers, resource } from './resource.ts';
+import { type Handlers, registerResource } from './resource.ts';
 
 const JobList = Type.Array(Type.Ref('Job'), { description: 'The jobs, by ascending id.' });
 const OneJob = Type.Ref('Job');
@@ -40,44 +41,44 @@ function readRoutes(
   const { prefix, tag } = scope;
   const list = (where: string, params: object) => ({
     schema: {
-      ...describe(tag, scope.describe(`jobs ${where}`), { 200: JobList }),
+      ...describeRoute(tag, scope.describe(`jobs ${where}`), { 200: JobList }),
       description: 'All jobs or, with `limit`, one page: the header `Link` leads to the next page.',
       params: Type.Object({ ...scope.params, ...params }),
       querystring: listQuerySchema,
     },
-    // `readListQuery` checks the query and gives better messages than a schema.
+    // `parseListQuery` checks the query and gives better messages than a schema.
     validatorCompiler: () => () => true,
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const owner = await scope.ownerOf(request);
-      return sendVersioned(request, reply, owner, await jobs.list(owner, pathScope(request), readListQuery(request)));
+      return sendVersioned(request, reply, owner, await jobs.list(owner, pathScope(request), parseListQuery(request)));
     },
   });
-  resource(app, prefix, { GET: list('on all systems', {}) });
-  resource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...own.submit?.(hpcParam) });
-  resource(app, `${prefix}:hpc/:project_name/`, {
+  registerResource(app, prefix, { GET: list('on all systems', {}) });
+  registerResource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...own.submit?.(hpcParam) });
+  registerResource(app, `${prefix}:hpc/:project_name/`, {
     GET: list('in one project', projectParams),
     ...own.submit?.(projectParams),
   });
   const params = Type.Object({ ...scope.params, ...jobParams });
-  resource(app, `${prefix}:hpc/:project_name/:job_id/`, {
+  registerResource(app, `${prefix}:hpc/:project_name/:job_id/`, {
     GET: {
-      schema: { ...describe(tag, scope.describe('jobs: one job'), { 200: OneJob }), params },
+      schema: { ...describeRoute(tag, scope.describe('jobs: one job'), { 200: OneJob }), params },
       handler: async (request, reply) => {
         const owner = await scope.ownerOf(request);
-        return sendTagged(request, reply, await jobs.read(owner, projectPath(request), jobIdOf(request)));
+        return sendTagged(request, reply, await jobs.read(owner, projectScope(request), jobIdOf(request)));
       },
     },
     ...own.end,
   });
-  resource(app, `${prefix}:hpc/:project_name/:job_id/timeline/`, {
+  registerResource(app, `${prefix}:hpc/:project_name/:job_id/timeline/`, {
     GET: {
       schema: {
-        ...describe(tag, scope.describe('jobs: the timeline of one job'), { 200: Type.Ref('Timeline') }),
+        ...describeRoute(tag, scope.describe('jobs: the timeline of one job'), { 200: Type.Ref('Timeline') }),
         params,
       },
       handler: async (request, reply) => {
         const owner = await scope.ownerOf(request);
-        return sendJson(reply, 200, await jobs.timeline(owner, projectPath(request), jobIdOf(request)));
+        return sendJson(reply, 200, await jobs.timeline(owner, projectScope(request), jobIdOf(request)));
       },
     },
   });
@@ -88,7 +89,7 @@ function submitHandlers(jobs: JobService, limits: Pick<RateLimits, 'upload'>): S
   return (params) => ({
     POST: {
       schema: {
-        ...describe('jobs', 'Submit a job', { 201: OneJob }),
+        ...describeRoute('jobs', 'Submit a job', { 201: OneJob }),
         ...submissionSchema,
         params: Type.Object(params),
         description: 'The body is the zip itself, or a multipart form with the zip as its only file, or empty.',
@@ -124,7 +125,7 @@ function endHandlers(jobs: JobService): Handlers {
   return {
     DELETE: {
       schema: {
-        ...describe('jobs', 'Cancel an unfinished job; delete the files of a finished one', {
+        ...describeRoute('jobs', 'Cancel an unfinished job; delete the files of a finished one', {
           200: OneJob,
           202: OneJob,
         }),
@@ -132,7 +133,7 @@ function endHandlers(jobs: JobService): Handlers {
         params: Type.Object(jobParams),
       },
       handler: async (request: FastifyRequest, reply: FastifyReply) => {
-        const { json, ended } = await jobs.end(actorOf(request), projectPath(request), jobIdOf(request));
+        const { json, ended } = await jobs.end(actorOf(request), projectScope(request), jobIdOf(request));
         return sendJson(reply, ended ? 200 : 202, json);
       },
     },

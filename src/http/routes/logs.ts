@@ -5,27 +5,27 @@ import { BursarError } from '../../domain/errors.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { jobIdOf, jobParams, projectPath } from '../request/path-params.ts';
-import { logEvents } from '../response/log-events.ts';
-import { sendEmpty } from '../response/send-nothing.ts';
+import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
+import { toLogEvents } from '../response/log-events.ts';
+import { sendEmpty } from '../response/send.ts';
 import { sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
-import { describe } from '../server/openapi.ts';
-import { resource } from './resource.ts';
+import { describeRoute } from '../server/openapi.ts';
+import { registerResource } from './resource.ts';
 
 const LogQuery = Type.Object({
   stream: Type.Enum(['stdout', 'stderr'], { default: 'stdout' }),
-  offset: Type.Integer({ minimum: 0, default: 0, description: 'The byte to begin with.' }),
-  follow: Type.Enum(['0', '1'], { default: '0', description: '`1`: go on until the job has ended.' }),
+  offset: Type.Integer({ minimum: 0, default: 0, description: 'Offset of the first byte to read.' }),
+  follow: Type.Enum(['0', '1'], { default: '0', description: '`1`: keep reading until the job has ended.' }),
 });
 
-/** How long a silent connection is left alone before it is looked whether its other end is still there. */
+/** A connection that is silent for this long gets TCP keep-alive probes, which detect a client that has gone. */
 const keepAliveMs = 30_000;
 
-/** What a job prints: read, or followed while it runs. */
 /** Rejects if the token is no longer valid. */
 type Authenticate = (authorization: string | undefined) => Promise<unknown>;
 
+/** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
 export function logRoutes(
   app: FastifyInstance,
   files: FileService,
@@ -44,67 +44,74 @@ function logRoute(
   authenticate: Authenticate,
   closing: AbortSignal,
 ): void {
-  const { response, ...head } = describe(scope.tag, scope.describe('jobs: what one of them prints'), {});
+  const { response, ...route } = describeRoute(scope.tag, scope.describe('jobs: the output of one job'), {});
   const text = { schema: Type.String() };
-  resource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
+  registerResource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
     GET: {
       schema: {
-        ...head,
+        ...route,
         description:
-          'Text, or server-sent events with `Accept: text/event-stream`: the data of each is JSON with `offset` and ' +
-          '`text`, its id the offset to resume from; `end` comes when the job has ended and everything was sent.',
+          'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
+          '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete.',
         params: Type.Object({ ...scope.params, ...jobParams }),
         querystring: LogQuery,
         headers: Type.Object({
           'last-event-id': Type.Optional(
-            Type.String({ pattern: '^\\d{1,15}$', description: 'Goes before `offset`: where events broke off.' }),
+            Type.String({
+              pattern: '^\\d{1,15}$',
+              description: 'The offset to resume from. Takes precedence over `offset`.',
+            }),
           ),
         }),
         response: {
-          200: { description: 'What it printed.', content: { 'text/plain': text, 'text/event-stream': text } },
-          204: { type: 'null', description: 'There is nothing more, and nothing more will come.' },
+          200: { description: 'The output.', content: { 'text/plain': text, 'text/event-stream': text } },
+          204: { type: 'null', description: 'The log is complete, and there is nothing after `Last-Event-ID`.' },
           ...response,
         },
       },
       handler: async (request, reply) => {
         const { stream, offset, follow } = request.query as Static<typeof LogQuery>;
-        const over = requestSignal(reply, closing);
-        const question = { place: projectPath(request), jobId: jobIdOf(request), stream, signal: over };
-        const log = await files.openLog({ owner: await scope.ownerOf(request), ...question });
-        const resumed = request.headers['last-event-id'];
-        const from = resumed === undefined ? offset : Number(resumed);
-        if (from > log.size && follow === '0') throw beyond(from, log.size);
-        const mayStillRead = () => authenticate(request.headers.authorization);
-        const pieces = () => (follow === '1' ? checked(log.follow(from), mayStillRead) : log.read(from));
-        if (!wantsEvents(request)) return sendText(reply, pieces);
-        // To a browser that comes back this says: do not come again.
-        if (resumed !== undefined && log.isOver && from >= log.size) return reply.code(204).send();
+        const signal = requestSignal(reply, closing);
+        const owner = await scope.ownerOf(request);
+        const project = projectScope(request);
+        const log = await files.openLog({ owner, project, jobId: jobIdOf(request), stream, signal });
+        const lastEventId = request.headers['last-event-id'];
+        const from = lastEventId === undefined ? offset : Number(lastEventId);
+        if (from > log.size && follow === '0') throw beyondEnd(from, log.size);
+        const checkAccess = () => authenticate(request.headers.authorization);
+        const chunks = () => (follow === '1' ? withAccessCheck(log.follow(from), checkAccess) : log.read(from));
+        if (!acceptsEventStream(request)) return sendText(reply, chunks);
+        // 204 tells an EventSource not to reconnect.
+        if (lastEventId !== undefined && log.isComplete && from >= log.size) return reply.code(204).send();
         return sendEvents(reply, closing, () =>
-          logEvents(pieces(), from, () => !over.aborted && (follow === '1' || log.isOver)),
+          toLogEvents(chunks(), from, () => !signal.aborted && (follow === '1' || log.isComplete)),
         );
       },
     },
   });
 }
 
-const wantsEvents = (request: FastifyRequest) => /\btext\/event-stream\b/.test(request.headers.accept ?? '');
+const acceptsEventStream = (request: FastifyRequest) => /\btext\/event-stream\b/.test(request.headers.accept ?? '');
 
-/** A token may be revoked, or expire, while somebody follows with it. */
-async function* checked(pieces: AsyncIterable<Buffer>, mayStillRead: () => Promise<unknown>): AsyncGenerator<Buffer> {
-  for await (const piece of pieces) {
-    await mayStillRead();
-    yield piece;
+/** A token may expire or be revoked while its caller follows a log. */
+async function* withAccessCheck(
+  chunks: AsyncIterable<Buffer>,
+  checkAccess: () => Promise<unknown>,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    await checkAccess();
+    yield chunk;
   }
 }
 
-function beyond(offset: number, size: number): BursarError {
+function beyondEnd(offset: number, size: number): BursarError {
   return new BursarError(
     'range_not_satisfiable',
-    `The log has ${size} bytes so far; the offset ${offset} is beyond them. Begin there or before, or follow it.`,
+    `The offset ${offset} is beyond the end of the log, which has ${size} bytes now. Use a smaller offset, or follow=1.`,
   );
 }
 
-function sendText(reply: FastifyReply, pieces: () => AsyncIterable<Buffer>): FastifyReply {
+function sendText(reply: FastifyReply, chunks: () => AsyncIterable<Buffer>): FastifyReply {
   reply
     .header('content-type', 'text/plain; charset=utf-8')
     .header('x-content-type-options', 'nosniff')
@@ -113,9 +120,9 @@ function sendText(reply: FastifyReply, pieces: () => AsyncIterable<Buffer>): Fas
   if (reply.request.method === 'HEAD') return sendEmpty(reply);
   reply.raw.socket?.setKeepAlive(true, keepAliveMs);
   async function* bytes() {
-    // A job may be silent for hours: that it is followed is said at once.
+    // Sent at once: the job may write nothing for hours.
     reply.raw.flushHeaders();
-    yield* pieces();
+    yield* chunks();
   }
   return reply.send(Readable.from(bytes(), { objectMode: false }));
 }

@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
-import { describe } from '../server/openapi.ts';
+import { describeRoute } from '../server/openapi.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
-import { resource } from './resource.ts';
+import { registerResource } from './resource.ts';
 
-const Alive = Type.Object({ status: Type.Literal('ok') });
+const Ok = Type.Object({ status: Type.Literal('ok') });
 
-/** For whoever keeps the service running. They need no token, and tell nothing about anybody. */
+/** Probes and metrics for operators. They need no token and reveal nothing about users. */
 export function probeRoutes(
   app: FastifyInstance,
   findProblems: () => Promise<string[]>,
@@ -15,22 +15,22 @@ export function probeRoutes(
   limits: Pick<RateLimits, 'anonymous'>,
 ): void {
   app.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply, 'probe'));
-  resource(app, '/metrics', {
+  registerResource(app, '/metrics', {
     GET: {
       schema: { hide: true },
       handler: async (_request, reply) =>
         reply.header('content-type', 'text/plain; version=0.0.4; charset=utf-8').send(await metrics()),
     },
   });
-  resource(app, '/livez', {
+  registerResource(app, '/livez', {
     GET: {
-      schema: { ...describe('operation', 'Whether the process is alive', { 200: Alive }), security: [] },
+      schema: { ...describeRoute('operation', 'Check that the process is alive', { 200: Ok }), security: [] },
       handler: async () => ({ status: 'ok' }),
     },
   });
-  resource(app, '/readyz', {
+  registerResource(app, '/readyz', {
     GET: {
-      schema: { ...describe('operation', 'Whether requests can be served', { 200: Alive }), security: [] },
+      schema: { ...describeRoute('operation', 'Check that requests can be served', { 200: Ok }), security: [] },
       handler: async () => {
         const problems = await findProblems();
         if (problems.length > 0) throw new BursarError('unavailable', `Not ready: ${problems.join('; ')}.`);

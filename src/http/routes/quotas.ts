@@ -3,10 +3,10 @@ import Type from 'typebox';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { hpcParam, pathScope, projectParams, projectPath } from '../request/path-params.ts';
+import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
 import { sendVersioned } from '../response/conditional.ts';
-import { describe } from '../server/openapi.ts';
-import { resource } from './resource.ts';
+import { describeRoute } from '../server/openapi.ts';
+import { registerResource } from './resource.ts';
 
 const QuotaList = Type.Array(Type.Ref('Quota'), { description: 'The quotas, by descending project.' });
 
@@ -19,23 +19,25 @@ export function quotaRoutes(app: FastifyInstance, accounting: AccountingService,
 function readRoutes(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
   const { prefix, tag } = scope;
   const schema = (where: string, params: object, response: typeof QuotaList | ReturnType<typeof Type.Ref>) => ({
-    ...describe(tag, scope.describe(`quotas ${where}`), { 200: response }),
+    ...describeRoute(tag, scope.describe(`quotas ${where}`), { 200: response }),
     params: Type.Object({ ...scope.params, ...params }),
   });
   const list = async (request: FastifyRequest, reply: FastifyReply) => {
     const userId = await scope.ownerOf(request);
     return sendVersioned(request, reply, userId, await accounting.listQuotas(userId, pathScope(request)));
   };
-  resource(app, prefix, { GET: { schema: schema('on all systems', {}, QuotaList), handler: list } });
-  resource(app, `${prefix}:hpc/`, { GET: { schema: schema('on one system', hpcParam, QuotaList), handler: list } });
-  resource(app, `${prefix}:hpc/:project_name/`, {
+  registerResource(app, prefix, { GET: { schema: schema('on all systems', {}, QuotaList), handler: list } });
+  registerResource(app, `${prefix}:hpc/`, {
+    GET: { schema: schema('on one system', hpcParam, QuotaList), handler: list },
+  });
+  registerResource(app, `${prefix}:hpc/:project_name/`, {
     GET: {
       schema: schema('in one project', projectParams, prefix === '/admin/quotas/' ? QuotaList : Type.Ref('Quota')),
       handler: async (request, reply) => {
         const userId = await scope.ownerOf(request);
         // A user has one quota in a project; everybody's are a list.
         if (userId === undefined) return list(request, reply);
-        return sendVersioned(request, reply, userId, await accounting.readQuota(userId, projectPath(request)));
+        return sendVersioned(request, reply, userId, await accounting.readQuota(userId, projectScope(request)));
       },
     },
   });

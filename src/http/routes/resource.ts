@@ -6,8 +6,8 @@ export type Handlers = Partial<Record<Method, Omit<RouteOptions, 'method' | 'url
 
 const methods: Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/** Registers a path with what it supports; every other method is 405 with Allow, before anything of it is read. */
-export function resource(app: FastifyInstance, url: string, handlers: Handlers): void {
+/** Registers the handlers of a path. Every other method gets 405 with an Allow header, before the body is read. */
+export function registerResource(app: FastifyInstance, url: string, handlers: Handlers): void {
   const supported = methods.filter((method) => handlers[method] !== undefined);
   const allow = supported.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
   for (const method of supported) {
@@ -20,7 +20,7 @@ export function resource(app: FastifyInstance, url: string, handlers: Handlers):
     schema: { hide: true },
     onRequest: async (request, reply) => {
       reply.header('allow', allow);
-      throw new BursarError('method_not_allowed', `${request.method} is not supported here; use ${allow}.`);
+      throw new BursarError('method_not_allowed', `${request.method} is not supported on this path. Use ${allow}.`);
     },
     handler: () => undefined,
   });

@@ -5,34 +5,37 @@ import type { SystemService } from '../../services/systems/system-service.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
 import { hpcParam, pathScope } from '../request/path-params.ts';
-import { describe } from '../server/openapi.ts';
-import { resource } from './resource.ts';
+import { describeRoute } from '../server/openapi.ts';
+import { registerResource } from './resource.ts';
 
 /** The HPC systems with their limits, tools and health. */
 export function systemRoutes(app: FastifyInstance, systems: SystemService): void {
-  resource(app, '/hpc/', {
+  registerResource(app, '/hpc/', {
     GET: {
-      schema: describe('systems', 'All HPC systems, with their limits, tools and health', {
+      schema: describeRoute('systems', 'List the HPC systems with their limits, tools and health', {
         200: Type.Array(Type.Ref('System')),
       }),
       handler: () => systems.read(),
     },
   });
-  resource(app, '/hpc/:hpc/', {
+  registerResource(app, '/hpc/:hpc/', {
     GET: {
-      schema: { ...describe('systems', 'One HPC system', { 200: Type.Ref('System') }), params: Type.Object(hpcParam) },
+      schema: {
+        ...describeRoute('systems', 'Read one HPC system', { 200: Type.Ref('System') }),
+        params: Type.Object(hpcParam),
+      },
       handler: async (request) => (await systems.read(pathScope(request).hpc))[0],
     },
   });
 }
 
-/** Administrators can stop new submissions to a system. Jobs that it has already go on. */
+/** Lets administrators stop and allow new submissions to a system. Its submitted jobs continue. */
 export function pauseRoutes(app: FastifyInstance, systems: SystemService): void {
   for (const action of ['pause', 'resume'] as const) {
-    resource(app, `/admin/systems/:hpc/${action}/`, {
+    registerResource(app, `/admin/systems/:hpc/${action}/`, {
       POST: {
         schema: {
-          ...describe('administration', `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {
+          ...describeRoute('administration', `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {
             200: Type.Ref('System'),
           }),
           params: Type.Object(hpcParam),

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 
-/** Aborted when the server begins to close: an answer that would go on for hours ends then, and its client resumes. */
+/** Aborted when the server starts to close, so that endless responses end. Their clients reconnect and resume. */
 export function closingSignal(app: FastifyInstance): AbortSignal {
   const closing = new AbortController();
   setMaxListeners(0, closing.signal);
@@ -9,15 +9,15 @@ export function closingSignal(app: FastifyInstance): AbortSignal {
   return closing.signal;
 }
 
-/** Aborted as soon as nobody waits for an answer any more: its client has gone, or the server is closing. */
+/** Aborted when the client has disconnected or, with `closing`, when the server starts to close. */
 export function requestSignal(reply: FastifyReply, closing?: AbortSignal): AbortSignal {
-  const over = new AbortController();
-  const end = () => over.abort();
-  closing?.addEventListener('abort', end);
+  const controller = new AbortController();
+  const abort = () => controller.abort();
+  closing?.addEventListener('abort', abort);
   reply.raw.once('close', () => {
-    closing?.removeEventListener('abort', end);
-    end();
+    closing?.removeEventListener('abort', abort);
+    abort();
   });
-  if (closing?.aborted || reply.raw.destroyed) end();
-  return over.signal;
+  if (closing?.aborted || reply.raw.destroyed) abort();
+  return controller.signal;
 }

@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
-const sweepMs = 100;
+const idleCheckMs = 100;
 
-/** Sees to it that a server can be closed without waiting for anybody who is waiting for nothing. */
+/** Closes connections on which no request was ever sent as soon as the server starts to close. */
 export function prepareToClose(app: FastifyInstance): void {
   const unused = new Set<Socket>();
   app.server.on('connection', (socket: Socket) => {
@@ -12,17 +12,17 @@ export function prepareToClose(app: FastifyInstance): void {
   });
   app.server.on('request', ({ socket }) => unused.delete(socket));
   app.addHook('preClose', async () => {
-    // Browsers connect ahead of need: a request on these may never come.
+    // Browsers open connections in advance, and may never send a request on them.
     for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
   });
 }
 
-/** Waits for the requests under way, but not for ever: then their connections are cut. */
+/** Waits for the requests in progress. After `drainMs` their connections are closed. */
 export async function closeServer(app: FastifyInstance, drainMs: number): Promise<void> {
-  const cut = setTimeout(() => app.server.closeAllConnections(), drainMs);
-  // Of an answer that began before, nobody has said that it is the last on its connection.
-  const sweep = setInterval(() => app.server.closeIdleConnections(), sweepMs);
+  const deadline = setTimeout(() => app.server.closeAllConnections(), drainMs);
+  // A response that began before has no `Connection: close`, so its keep-alive connection becomes idle after it.
+  const idleCheck = setInterval(() => app.server.closeIdleConnections(), idleCheckMs);
   await app.close();
-  clearInterval(sweep);
-  clearTimeout(cut);
+  clearInterval(idleCheck);
+  clearTimeout(deadline);
 }

@@ -8,17 +8,17 @@ import { toProblem } from '../response/problem.ts';
 const lingerMs = 1000;
 
 /**
- * Answers what never became a request, or broke off while being one: headers too large, not HTTP, too slow. A
- * response that is under way on the same connection, to a request that arrived whole, goes first.
+ * Responds to requests that cannot be parsed: headers too large, not HTTP, too slow. If a response to an earlier,
+ * complete request is in progress on the same connection, it is sent first.
  */
-export function connectionErrors(log: FastifyBaseLogger) {
-  const underWay = new WeakMap<Socket, ServerResponse>();
-  const answered = new WeakSet<Socket>();
+export function createConnectionErrorHandler(log: FastifyBaseLogger) {
+  const responses = new WeakMap<Socket, ServerResponse>();
+  const rejected = new WeakSet<Socket>();
 
-  function answer(error: NodeJS.ErrnoException, socket: Socket): void {
-    // The rest of what was refused.
-    if (answered.has(socket)) return;
-    const response = underWay.get(socket);
+  function rejectRequest(error: NodeJS.ErrnoException, socket: Socket): void {
+    // More bytes of a request that was rejected already.
+    if (rejected.has(socket)) return;
+    const response = responses.get(socket);
     if (response !== undefined && !response.writableFinished && response.req.complete) {
       response.once('close', () => socket.destroySoon());
       return;
@@ -28,9 +28,9 @@ export function connectionErrors(log: FastifyBaseLogger) {
       return;
     }
     const requestId = randomUUID();
-    // Not the error itself: it carries the bytes that were received, and a token may be among them.
-    log.info({ reqId: requestId, code: error.code, reason: error.message }, 'connection refused');
-    const { status, body } = toProblem(asBursarError(error), requestId);
+    // The error itself is not logged: it has the received bytes, which may include a token.
+    log.info({ reqId: requestId, code: error.code, reason: error.message }, 'malformed request rejected');
+    const { status, body } = toProblem(toParseError(error), requestId);
     const head = [
       `HTTP/1.1 ${status} `,
       'content-type: application/problem+json',
@@ -38,41 +38,46 @@ export function connectionErrors(log: FastifyBaseLogger) {
       `x-request-id: ${requestId}`,
       'connection: close',
     ];
-    answered.add(socket);
+    rejected.add(socket);
     socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-    // Who is still sending when the connection is closed would hear of that, and not read the answer.
-    const closing = setTimeout(() => socket.destroy(), lingerMs);
-    socket.once('close', () => clearTimeout(closing));
+    // A client that is still sending would get a reset instead of the response if the connection were closed now.
+    const closeTimer = setTimeout(() => socket.destroy(), lingerMs);
+    socket.once('close', () => clearTimeout(closeTimer));
   }
 
-  function refuseExpectation(request: IncomingMessage, response: ServerResponse): void {
+  function rejectExpectation(request: IncomingMessage, response: ServerResponse): void {
     const requestId = randomUUID();
-    const asked = String(request.headers.expect).slice(0, 64);
-    const error = new BursarError('expectation_failed', `"Expect: ${asked}" is not supported. Leave it out.`);
+    const expectation = String(request.headers.expect).slice(0, 64);
+    const error = new BursarError(
+      'expectation_failed',
+      `"Expect: ${expectation}" is not supported. Leave out the header.`,
+    );
     const { status, body } = toProblem(error, requestId);
-    log.info({ reqId: requestId, method: request.method, status }, 'expectation refused');
+    log.info({ reqId: requestId, method: request.method, status }, 'expectation rejected');
     response.writeHead(status, { 'content-type': 'application/problem+json', 'x-request-id': requestId });
     response.end(body);
   }
 
   return {
-    answer,
-    refuseExpectation,
-    /** Remembers the response that a connection is waiting for. */
+    rejectRequest,
+    rejectExpectation,
+    /** Remembers the response in progress on a connection. */
     track: (response: ServerResponse) => {
-      if (response.socket !== null) underWay.set(response.socket, response);
+      if (response.socket !== null) responses.set(response.socket, response);
     },
   };
 }
 
-function asBursarError(cause: NodeJS.ErrnoException): BursarError {
+function toParseError(cause: NodeJS.ErrnoException): BursarError {
   if (cause.code === 'HPE_HEADER_OVERFLOW') {
-    return new BursarError('headers_too_large', 'The headers are over 16 KiB in all. Shorten the Payload.', { cause });
+    return new BursarError('headers_too_large', 'The headers are larger than 16 KiB in total. Shorten the Payload.', {
+      cause,
+    });
   }
   if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return new BursarError('timeout', 'The request took too long to arrive. Try again.', { cause });
   }
-  return new BursarError('bad_request', 'This is not a well-formed HTTP request. Send one; /docs/ shows how.', {
+  return new BursarError('bad_request', 'This is not a well-formed HTTP request. See /docs/ for examples.', {
     cause,
   });
 }

@@ -1,9 +1,9 @@
 import { type ErrorCode, errorTitles } from '../../domain/errors.ts';
-import { statusOf } from '../response/problem.ts';
+import { statusByCode } from '../response/problem.ts';
 
-/** The reference of all errors that callers can meet, in Markdown: served at /docs/errors, and kept in docs/. */
+/** The reference of all error codes, in Markdown. Served at /docs/errors and stored in docs/errors.md. */
 export function errorReference(): string {
-  const rows = Object.entries(statusOf).map(
+  const rows = Object.entries(statusByCode).map(
     ([code, status]) => `| <a id="${code}"></a>\`${code}\` | ${status} | ${errorTitles[code as ErrorCode]} |`,
   );
   return `# Errors
@@ -22,11 +22,11 @@ Every error is a problem document (RFC 9457, \`application/problem+json\`):
 }
 \`\`\`
 
-\`code\` is stable and meant for programs; \`detail\` says what is wrong and what to do; \`errors\` names the fields at
-fault, where there are any; \`request_id\` names the request in the logs, and is in the \`X-Request-Id\` header of every
-response. \`quota_exceeded\` also carries \`resource\`, \`account\` (\`pool\` of the project or the caller's own \`cap\`),
-\`unit\`, \`needed\` and \`available\`. A 405 has an \`Allow\` header, a 401 a \`WWW-Authenticate\` header, a 503, a
-429 and \`idempotency_key_in_use\` a \`Retry-After\` header. After an error nothing is left of the request: no job, no file, no held second.
+\`code\` is stable and meant for programs. \`detail\` says what is wrong and what to do. \`errors\` lists the invalid
+fields, if there are any. \`request_id\` identifies the request in the logs; it is also in the \`X-Request-Id\` header of
+every response. \`quota_exceeded\` also has \`resource\`, \`account\` (the \`pool\` of the project or the caller's \`cap\`),
+\`unit\`, \`needed\` and \`available\`. A 405 has an \`Allow\` header, a 401 a \`WWW-Authenticate\` header; a 503, a 429 and
+\`idempotency_key_in_use\` have a \`Retry-After\` header. A request that fails has no effect: no job, no file, no held time.
 
 | code | status | meaning |
 |---|---|---|

@@ -6,18 +6,18 @@ type Compiler = FastifySchemaCompiler<unknown>;
 type Validate = ReturnType<Compiler>;
 
 /**
- * Makes each validator when it is first needed: most never are, and all of them take a tenth of the start. In schemas the names
- * of headers are in small letters: Fastify sees to that only where it makes the validators itself.
+ * Compiles each validator on first use: most are never used, and compiling all of them takes a tenth of the start. Header
+ * names in schemas must be in lower case: Fastify converts them only for its own validators.
  */
-export const lazyValidators = ((...from: Parameters<Factory>) => {
-  // What it makes takes the definition of a route, which its own types do not know.
-  const compile = createFactory()(...from) as unknown as Compiler;
+export const lazyValidators = ((...args: Parameters<Factory>) => {
+  // The type of the compiler lacks the route definition that it accepts.
+  const compile = createFactory()(...args) as unknown as Compiler;
   return (definition: Parameters<Compiler>[0]): Validate => {
-    let made: Validate | undefined;
+    let compiled: Validate | undefined;
     const validate: Validate = (data) => {
-      made ??= compile(definition);
-      const result = made(data);
-      validate.errors = made.errors ?? null;
+      compiled ??= compile(definition);
+      const result = compiled(data);
+      validate.errors = compiled.errors ?? null;
       return result;
     };
     return validate;

@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
-import type { FastifyInstance, FastifyReply, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
 import type { TObject, TSchema } from 'typebox';
 import Type from 'typebox';
 import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../../contract/administration.ts';
@@ -51,17 +51,12 @@ const problem = {
   content: { 'application/problem+json': { schema: Type.Ref('Problem') } },
 };
 
-/** The schema of a route: what it is, what it answers, and that anything else is a problem document. */
-export function describe(tag: string, summary: string, response: Record<number, TSchema>) {
+/** The schema of a route. All errors are problem documents. */
+export function describeRoute(tag: string, summary: string, response: Record<number, TSchema>) {
   return { tags: [tag], summary, response: { ...response, '4xx': problem, '5xx': problem } };
 }
 
-/** Sends JSON that is already text: the public objects are written once, by the writers made from their schemas. */
-export function sendJson(reply: FastifyReply, status: number, json: string, type = 'application/json'): FastifyReply {
-  return reply.code(status).header('content-type', type).send(Buffer.from(json));
-}
-
-/** Serves the description of the interface, made from the schemas of the routes, and a page to read it on. */
+/** Serves the OpenAPI document, which is generated from the schemas of the routes, and a page to browse it. */
 export async function registerOpenApi(
   app: FastifyInstance,
   version: string,
@@ -74,17 +69,17 @@ export async function registerOpenApi(
       info: {
         title: 'Bursar',
         version,
-        description: 'Submit jobs to HPC systems, follow them, and read quotas of time and space.',
+        description: 'Submits jobs to HPC systems, reports their progress, and accounts for time and space.',
       },
       tags: [
-        { name: 'jobs', description: 'Submitting and following jobs' },
-        { name: 'files', description: 'What jobs leave behind' },
-        { name: 'events', description: 'What happens, as it happens' },
-        { name: 'webhooks', description: 'Events that are sent to you' },
-        { name: 'quotas', description: 'What is left' },
-        { name: 'systems', description: 'What the HPC systems take, and how they do' },
-        { name: 'administration', description: 'For administrators' },
-        { name: 'operation', description: 'For the operators of the service' },
+        { name: 'jobs', description: 'Submit, read, cancel and delete jobs' },
+        { name: 'files', description: 'Files that jobs produce' },
+        { name: 'events', description: 'Changes to jobs and quotas as they happen' },
+        { name: 'webhooks', description: 'Events sent to a URL of yours' },
+        { name: 'quotas', description: 'Remaining time and space, quotes, statements and usage' },
+        { name: 'systems', description: 'Limits, tools and health of the HPC systems' },
+        { name: 'administration', description: 'Requests for administrators' },
+        { name: 'operation', description: 'Probes for the operators of the service' },
       ],
       components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
       security: [{ bearer: [] }],
@@ -98,7 +93,7 @@ export async function registerOpenApi(
       routePrefix: '/docs',
       staticCSP: true,
       transformStaticCSP: withoutUpgrade,
-      // Without the bar that would have one explore other interfaces.
+      // Hides the bar that loads other OpenAPI documents.
       theme: { title: 'Bursar', css: [{ filename: 'bursar.css', content: '.swagger-ui .topbar { display: none }' }] },
     });
     scope.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
@@ -108,15 +103,15 @@ export async function registerOpenApi(
   });
 }
 
-/** What the router calls `*` is a path, and OpenAPI wants it named. */
+/** Gives the wildcard `*` of the router a name, which OpenAPI requires. */
 function withNamedPath(schema: FastifySchema | undefined): FastifySchema {
   const params = schema?.params as TObject | undefined;
   if (params?.properties?.['*'] === undefined) return schema ?? {};
-  const { '*': path, ...others } = params.properties;
-  return { ...schema, params: Type.Object({ ...others, path }) };
+  const { '*': path, ...named } = params.properties;
+  return { ...schema, params: Type.Object({ ...named, path }) };
 }
 
-/** Bursar may be served over plain HTTP on a private network, where there is nothing to upgrade to. */
+/** On a private network Bursar may be served over plain HTTP, where an upgrade to HTTPS would fail. */
 function withoutUpgrade(header: string): string {
   return header.replace(/;?\s*upgrade-insecure-requests;?/, ';');
 }

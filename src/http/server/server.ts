@@ -17,8 +17,9 @@ import type { FileService } from '../../services/jobs/file-service.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
 import { requireToken } from '../request/authentication.ts';
-import { drain } from '../request/drain-body.ts';
+import { drainBody } from '../request/drain-body.ts';
 import { toProblem } from '../response/problem.ts';
+import { sendJson } from '../response/send.ts';
 import { accountingRoutes } from '../routes/accounting.ts';
 import { administrationRoutes } from '../routes/administration.ts';
 import { eventRoutes } from '../routes/events.ts';
@@ -31,9 +32,9 @@ import { pauseRoutes, systemRoutes } from '../routes/systems.ts';
 import { adminWebhookRoutes, webhookRoutes } from '../routes/webhooks.ts';
 import { type AccessLogEntry, createAccessLog } from './access-log.ts';
 import { prepareToClose } from './close-server.ts';
-import { connectionErrors } from './connection-errors.ts';
+import { createConnectionErrorHandler } from './connection-errors.ts';
 import { lazyValidators } from './lazy-validators.ts';
-import { registerOpenApi, sendJson } from './openapi.ts';
+import { registerOpenApi } from './openapi.ts';
 import { createRateLimits, type RateLimitSettings, type RateLimits } from './rate-limits.ts';
 import { createResponseCache } from './response-cache.ts';
 
@@ -77,7 +78,7 @@ const maxDrainMs = 30_000;
 
 /** Creates the HTTP server. Each route validates a request, calls one service and sends the result. */
 export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
-  const connections = connectionErrors(deps.log);
+  const connections = createConnectionErrorHandler(deps.log);
   const limits = createRateLimits(deps.limits, () => performance.now());
   const logAccess = createAccessLog(deps.log);
   const onResponse = (entry: AccessLogEntry) => {
@@ -105,7 +106,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
     genReqId: ({ headers }) => toRequestId(headers['x-request-id']),
-    clientErrorHandler: connections.answer,
+    clientErrorHandler: connections.rejectRequest,
     frameworkErrors: (error, request, reply) => {
       // A path that cannot be percent-decoded matches no route.
       const message = 'The path is not well-formed. Send it percent-encoded.';
@@ -139,8 +140,8 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     done(null, payload);
   });
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
-    await drain(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
-    const problem = sendProblem(toBursarError(error), request.id, reply);
+    await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
+    const problem = sendProblem(toRequestError(error), request.id, reply);
     if (problem.status >= 500) deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;
   });
@@ -154,7 +155,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.setSerializerCompiler(() => JSON.stringify);
   cache.install(app.server);
   prepareToClose(app);
-  app.server.on('checkExpectation', connections.refuseExpectation);
+  app.server.on('checkExpectation', connections.rejectExpectation);
 
   await registerOpenApi(app, deps.version, limits);
   await app.register(async (scope) => probeRoutes(scope, deps.findProblems, deps.metrics, limits));
@@ -210,12 +211,12 @@ function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
 }
 
 /** Errors of Fastify below 500 are the caller's. Everything else is unexpected. */
-function toBursarError(error: FastifyError): unknown {
+function toRequestError(error: FastifyError): unknown {
   if (error instanceof BursarError) return error;
   if (error.validation) {
     const fields = error.validation.map(fieldError);
     const list = fields.map(({ field, message }) => `${field} ${message}`).join('; ');
-    return new BursarError('invalid_body', `The request is not acceptable: ${list}.`, { cause: error, fields });
+    return new BursarError('invalid_body', `The request is not valid: ${list}.`, { cause: error, fields });
   }
   const status = error.statusCode ?? 500;
   if (status === 413) return new BursarError('too_large', 'The request body is too large.', { cause: error });

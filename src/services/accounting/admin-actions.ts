@@ -7,88 +7,94 @@ import { listUserIds } from '../../store/identity/users.ts';
 import { type IdempotentRequest, runOnce } from '../idempotency.ts';
 import { requireAdmin, requireUser } from '../identity/access.ts';
 import type { Actor } from '../identity/actor.ts';
-import { joinProject, openProject } from '../identity/enrolment.ts';
-import { type GrantAct, moveGrant } from './grants.ts';
+import { createProject, joinProject } from '../identity/enrolment.ts';
+import { changeGrant, type GrantChange } from './grants.ts';
 import { type NewPeriod, openGrantPeriod } from './periods.ts';
 
-/** What an administrator does, to be carried out once and written into the audit trail. */
-export interface AdministrativeAct<T> {
+/** A change by an administrator, which is executed once and recorded in the audit trail. */
+export interface AdminAction<T> {
   actor: Actor;
-  /** As it stands in the audit trail, such as `grant.top_up`. */
-  act: string;
+  /** The name in the audit trail, such as `grant.top_up`. */
+  name: string;
   subject: string;
   details: Readonly<Record<string, unknown>>;
-  carryOut(tx: Tx, now: number): Promise<T>;
+  execute(tx: Tx, now: number): Promise<T>;
 }
 
-/** Act and audit record are one transaction, together with the answer that a repetition of the request gets. */
-export async function administer<T>(
+/** Action, audit record and stored response are one transaction: all of them are committed, or none. */
+export async function executeAdminAction<T>(
   db: Db,
   request: IdempotentRequest | null,
-  { actor, act, subject, details, carryOut }: AdministrativeAct<T>,
+  { actor, name, subject, details, execute }: AdminAction<T>,
   now: number,
 ): Promise<T> {
   requireAdmin(actor);
-  const work = async (tx: Tx) => {
-    const answer = await carryOut(tx, now);
-    await insertAudit(tx, { actor: actor.userId, act, subject, details, at: now });
-    return answer;
-  };
-  return await runOnce(db, request, now, work);
+  return await runOnce(db, request, now, async (tx) => {
+    const result = await execute(tx, now);
+    await insertAudit(tx, { actor: actor.userId, act: name, subject, details, at: now });
+    return result;
+  });
 }
 
-type Details = AdministrativeAct<unknown>['details'];
+type Details = AdminAction<unknown>['details'];
 
-/** Details stand in the audit trail as they were asked for. */
-export function grantAct(actor: Actor, project: ProjectRecord, act: GrantAct, details: Details) {
+/** The audit trail gets the details in the units of the request. */
+export function grantAction(actor: Actor, project: ProjectRecord, change: GrantChange, details: Details) {
   return {
     actor,
-    act: `grant.${act.kind}`,
+    name: `grant.${change.kind}`,
     subject: `${project.hpc}/${project.name}`,
-    details: { kind: act.kind, ...details },
-    carryOut: (tx: Tx, now: number) => moveGrant(tx, project, act, actor.userId, now),
+    details: { kind: change.kind, ...details },
+    execute: (tx: Tx, now: number) => changeGrant(tx, project, change, actor.userId, now),
   };
 }
 
-export function periodAct(actor: Actor, project: ProjectRecord, period: NewPeriod, details: Details) {
+export function openPeriodAction(actor: Actor, project: ProjectRecord, period: NewPeriod, details: Details) {
   return {
     actor,
-    act: 'grant.period',
+    name: 'grant.period',
     subject: `${project.hpc}/${project.name}`,
     details,
-    carryOut: (tx: Tx, now: number) => openGrantPeriod(tx, project, period, actor.userId, now),
+    execute: (tx: Tx, now: number) => openGrantPeriod(tx, project, period, actor.userId, now),
   };
 }
 
-/** Adds, removes, bans or unbans. Removed and banned members keep reading, and cannot submit. */
-export function memberAct(actor: Actor, project: ProjectRecord, userId: string, status: MemberStatus, reason: string) {
+/** Adds, removes, bans or unbans a member. Removed and banned members can read, but not submit. */
+export function setMemberAction(
+  actor: Actor,
+  project: ProjectRecord,
+  userId: string,
+  status: MemberStatus,
+  reason: string,
+) {
   return {
     actor,
-    act: `member.${status}`,
+    name: `member.${status}`,
     subject: `${project.hpc}/${project.name}/${userId}`,
     details: { reason },
-    carryOut: async (tx: Tx, now: number) => {
+    execute: async (tx: Tx, now: number) => {
       await requireUser(tx, userId);
       if (status === 'active') await joinProject(tx, project, userId, actor.userId, now);
       const member = await findMember(tx, userId, project.id);
-      if (member === undefined) throw new BursarError('conflict', `User ${userId} is no member of ${project.name}.`);
+      if (member === undefined)
+        throw new BursarError('conflict', `User ${userId} is not a member of ${project.name}. Add them first.`);
       await setMemberStatus(tx, { ...member, status, reason, since: now });
       return { ...member, status, reason, since: now };
     },
   };
 }
 
-export function newProjectAct(actor: Actor, project: NewProject, details: Details) {
+export function createProjectAction(actor: Actor, project: NewProject, details: Details) {
   return {
     actor,
-    act: 'project.create',
+    name: 'project.create',
     subject: `${project.hpc}/${project.name}`,
     details,
-    carryOut: async (tx: Tx, now: number) => {
+    execute: async (tx: Tx, now: number) => {
       if ((await findProject(tx, project.hpc, project.name)) !== undefined) {
-        throw new BursarError('conflict', `${project.hpc} has a project ${project.name} already.`);
+        throw new BursarError('conflict', `${project.hpc} already has a project ${project.name}. Choose another name.`);
       }
-      const created = { ...project, id: await openProject(tx, project), closedAt: null };
+      const created = { ...project, id: await createProject(tx, project), closedAt: null };
       if (project.autoJoin) {
         for (const userId of await listUserIds(tx)) await joinProject(tx, created, userId, actor.userId, now);
       }
@@ -97,13 +103,13 @@ export function newProjectAct(actor: Actor, project: NewProject, details: Detail
   };
 }
 
-export function closeProjectAct(actor: Actor, project: ProjectRecord, reason: string) {
+export function closeProjectAction(actor: Actor, project: ProjectRecord, reason: string) {
   return {
     actor,
-    act: 'project.close',
+    name: 'project.close',
     subject: `${project.hpc}/${project.name}`,
     details: { reason },
-    carryOut: async (tx: Tx, now: number) => {
+    execute: async (tx: Tx, now: number) => {
       await closeProject(tx, project.id, now);
       return { ...project, closedAt: project.closedAt ?? now };
     },

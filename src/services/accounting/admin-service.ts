@@ -22,17 +22,17 @@ import type { LedgerVerification } from '../../store/ledger/verify-ledger.ts';
 import type { Actor } from '../identity/actor.ts';
 import { type PathScope, requireProject, requireSystem, type Systems } from '../scope.ts';
 import {
-  type AdministrativeAct,
-  administer,
-  closeProjectAct,
-  grantAct,
-  memberAct,
-  newProjectAct,
-  periodAct,
+  type AdminAction,
+  closeProjectAction,
+  createProjectAction,
+  executeAdminAction,
+  grantAction,
+  openPeriodAction,
+  setMemberAction,
 } from './admin-actions.ts';
-import type { GrantAct } from './grants.ts';
+import type { GrantChange } from './grants.ts';
 
-/** A request of an administrator: who, what, and the key that makes its repetition harmless. */
+/** A request of an administrator. The key makes it safe to repeat. */
 export interface AdminCommand<Body> {
   actor: Actor;
   key: string;
@@ -40,9 +40,8 @@ export interface AdminCommand<Body> {
   body: Body;
 }
 
-type Project = Required<PathScope>;
+type ProjectScope = Required<PathScope>;
 
-/** The administrators' side of the service, in the words and units of its callers. */
 export type AdminService = ReturnType<typeof createAdminService>;
 
 export interface AdminServiceDeps {
@@ -52,43 +51,47 @@ export interface AdminServiceDeps {
   verifyLedger(): Promise<LedgerVerification>;
 }
 
+/** Everything that administrators do, in the names and units of the API. */
 export function createAdminService({ db, systems, now, verifyLedger }: AdminServiceDeps) {
-  const project = ({ hpc, project: name }: Project) => requireProject(db, systems, hpc, name);
+  const findProject = ({ hpc, project }: ProjectScope) => requireProject(db, systems, hpc, project);
 
-  const perform = <T>(command: AdminCommand<unknown>, act: AdministrativeAct<T>) => {
+  const run = <T>(command: AdminCommand<unknown>, action: AdminAction<T>) => {
     const { actor, key, target, body } = command;
-    return administer(db, { userId: actor.userId, key, content: [target, body] }, act, now());
+    return executeAdminAction(db, { userId: actor.userId, key, content: [target, body] }, action, now());
   };
 
-  const grant = async (place: Project, command: AdminCommand<unknown>, act: GrantAct) => {
-    const details = { ...(command.body as object), ...('user' in act ? { user: act.user } : {}) };
-    const accounts = await perform(command, grantAct(command.actor, await project(place), act, details));
+  const grant = async (scope: ProjectScope, command: AdminCommand<unknown>, change: GrantChange) => {
+    const details = { ...(command.body as object), ...('user' in change ? { user: change.user } : {}) };
+    const accounts = await run(command, grantAction(command.actor, await findProject(scope), change, details));
     return accounts.map(publicAccount);
   };
 
   return {
     verifyLedger,
 
-    grantPool: (place: Project, command: AdminCommand<Static<typeof PoolGrantBody>>) =>
-      grant(place, command, { ...inside(command.body), user: null, source: 'new' }),
+    grantPool: (scope: ProjectScope, command: AdminCommand<Static<typeof PoolGrantBody>>) =>
+      grant(scope, command, { ...toInternalUnits(command.body), user: null, source: 'new' }),
 
-    grantCap: (place: Project, user: string, command: AdminCommand<Static<typeof CapGrantBody>>) =>
-      grant(place, command, { ...inside(command.body), user }),
+    grantCap: (scope: ProjectScope, user: string, command: AdminCommand<Static<typeof CapGrantBody>>) =>
+      grant(scope, command, { ...toInternalUnits(command.body), user }),
 
-    transfer: (place: Project, command: AdminCommand<Static<typeof TransferBody>>) =>
-      grant(place, command, { ...inside(command.body), kind: 'transfer' }),
+    transfer: (scope: ProjectScope, command: AdminCommand<Static<typeof TransferBody>>) =>
+      grant(scope, command, { ...toInternalUnits(command.body), kind: 'transfer' }),
 
-    refund: (place: Project, command: AdminCommand<Static<typeof RefundBody>>) => {
+    refund: (scope: ProjectScope, command: AdminCommand<Static<typeof RefundBody>>) => {
       const { job_id: jobId, amount, reason } = command.body;
-      return grant(place, command, { kind: 'refund', jobId, amount, reason });
+      return grant(scope, command, { kind: 'refund', jobId, amount, reason });
     },
 
-    async openPeriod(place: Project, command: AdminCommand<Static<typeof PeriodBody>>) {
+    async openPeriod(scope: ProjectScope, command: AdminCommand<Static<typeof PeriodBody>>) {
       const { starts, ends, member_seconds, reserve_seconds, reason } = command.body;
       const startsAt = starts === undefined ? null : Date.parse(starts);
       const endsAt = ends === undefined ? null : Date.parse(ends);
       const period = { startsAt, endsAt, memberSeconds: member_seconds, reserveSeconds: reserve_seconds, reason };
-      const opened = await perform(command, periodAct(command.actor, await project(place), period, command.body));
+      const opened = await run(
+        command,
+        openPeriodAction(command.actor, await findProject(scope), period, command.body),
+      );
       const { id, startsAt: from, endsAt: to } = opened;
       return { id, starts: toIsoTime(from), ends: to === null ? null : toIsoTime(to) };
     },
@@ -102,21 +105,22 @@ export function createAdminService({ db, systems, now, verifyLedger }: AdminServ
       requireSystem(systems, hpc);
       const { name, auto_join: autoJoin, grant_time_seconds: timeSeconds, grant_space_kb } = command.body;
       const grant = { timeSeconds, spaceBytes: grant_space_kb * bytesPerKb };
-      const act = newProjectAct(command.actor, { hpc, name, autoJoin, grant, createdAt: now() }, command.body);
-      return publicProject(await perform(command, act));
+      const action = createProjectAction(command.actor, { hpc, name, autoJoin, grant, createdAt: now() }, command.body);
+      return publicProject(await run(command, action));
     },
 
-    async closeProject(place: Project, command: AdminCommand<Static<typeof ReasonBody>>) {
+    async closeProject(scope: ProjectScope, command: AdminCommand<Static<typeof ReasonBody>>) {
       return publicProject(
-        await perform(command, closeProjectAct(command.actor, await project(place), command.body.reason)),
+        await run(command, closeProjectAction(command.actor, await findProject(scope), command.body.reason)),
       );
     },
 
-    listMembers: async (place: Project) => (await listMembers(db, (await project(place)).id)).map(publicMember),
+    listMembers: async (scope: ProjectScope) =>
+      (await listMembers(db, (await findProject(scope)).id)).map(publicMember),
 
-    async setMember(actor: Actor, place: Project, user: string, { status, reason }: Static<typeof MemberBody>) {
-      const act = memberAct(actor, await project(place), user, status, reason);
-      return publicMember(await administer(db, null, act, now()));
+    async setMember(actor: Actor, scope: ProjectScope, user: string, { status, reason }: Static<typeof MemberBody>) {
+      const action = setMemberAction(actor, await findProject(scope), user, status, reason);
+      return publicMember(await executeAdminAction(db, null, action, now()));
     },
 
     listUsers: async () =>
@@ -127,8 +131,8 @@ export function createAdminService({ db, systems, now, verifyLedger }: AdminServ
   };
 }
 
-/** Amounts come in KB of space, and are counted in bytes. */
-function inside<Body extends { resource: 'time' | 'space'; amount: number }>(body: Body): Body {
+/** The API counts space in KB, the ledger in bytes. */
+function toInternalUnits<Body extends { resource: 'time' | 'space'; amount: number }>(body: Body): Body {
   return { ...body, amount: body.amount * publicUnits[body.resource].size };
 }
 

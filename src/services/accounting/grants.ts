@@ -19,102 +19,100 @@ import {
 import { findCurrentPeriodId } from '../../store/ledger/periods.ts';
 
 /** Amounts are seconds of time, or bytes of space. */
-export type GrantAct = { reason: string } & (
+export type GrantChange = { reason: string } & (
   | { kind: 'top_up' | 'withdraw'; user: string | null; resource: Resource; amount: number; source: 'new' | 'pool' }
   | { kind: 'transfer'; from: string; to: string; resource: Resource; amount: number }
   | { kind: 'refund'; jobId: string; amount: number }
 );
 
 /**
- * Carries out one administrative movement, inside the caller's transaction. The caps of a project never promise more
- * than its pool holds, and nothing that is used or held is ever taken away.
+ * Changes the grants of a project, in the caller's transaction, and returns the changed accounts. The caps of a project
+ * never add up to more than its pool, and used or held amounts are never withdrawn.
  */
-export async function moveGrant(tx: Tx, project: ProjectRecord, act: GrantAct, actor: string, now: number) {
-  const note = { actor, reason: act.reason, at: now };
-  switch (act.kind) {
+export async function changeGrant(tx: Tx, project: ProjectRecord, change: GrantChange, actor: string, now: number) {
+  const note = { actor, reason: change.reason, at: now };
+  switch (change.kind) {
     case 'top_up':
     case 'withdraw':
-      return act.user === null
-        ? await changePool(tx, project, act, note)
-        : await changeCap(tx, project, act.user, act, note);
+      return change.user === null
+        ? await changePool(tx, project, change, note)
+        : await changeCap(tx, project, change.user, change, note);
     case 'transfer':
-      return await transfer(tx, project, act, note);
+      return await transferGrant(tx, project, change, note);
     case 'refund':
-      return await refund(tx, project, act, note);
+      return await refundJob(tx, project, change, note);
     default: {
-      const forgotten: never = act;
-      throw new Error(`unknown act ${String(forgotten)}`);
+      const unhandled: never = change;
+      throw new Error(`unknown grant change ${String(unhandled)}`);
     }
   }
 }
 
 type Note = { actor: string; reason: string; at: number };
-type Change = Extract<GrantAct, { kind: 'top_up' | 'withdraw' }>;
+type AmountChange = Extract<GrantChange, { kind: 'top_up' | 'withdraw' }>;
 
-/** The reserve of the project, which is promised to nobody yet, grows or shrinks. */
-async function changePool(tx: Tx, project: ProjectRecord, { kind, resource, amount }: Change, note: Note) {
-  const poolId = await poolOf(tx, project, resource, note.at);
+const unallocated = 'the part of the pool that is not allocated to any member';
+
+/** Changes the part of the pool that is not allocated to any member. */
+async function changePool(tx: Tx, project: ProjectRecord, { kind, resource, amount }: AmountChange, note: Note) {
+  const poolId = await ensureCurrentPool(tx, project, resource, note.at);
   if (kind === 'top_up') await addGrant(tx, poolId, amount, kind, note);
   else {
-    const free = await getUnallocatedAmount(tx, poolId);
-    if (free < amount || !(await withdrawGrant(tx, poolId, amount, kind, note))) {
-      throw tooMuch(resource, amount, free, 'the part of the pool that is promised to nobody');
+    const available = await getUnallocatedAmount(tx, poolId);
+    if (available < amount || !(await withdrawGrant(tx, poolId, amount, kind, note))) {
+      throw exceedsAvailable(resource, amount, available, unallocated);
     }
   }
   return [await lockAccount(tx, poolId)];
 }
 
-/** A member's cap grows or shrinks: together with the pool (`new`), or out of and back into its reserve (`pool`). */
+/** Changes a member's cap: together with the pool (`new`), or from and to the unallocated part of the pool (`pool`). */
 async function changeCap(
   tx: Tx,
   project: ProjectRecord,
   user: string,
-  { kind, resource, amount, source }: Change,
+  { kind, resource, amount, source }: AmountChange,
   note: Note,
 ) {
-  const { pool, cap } = await sides(tx, project, user, resource, note.at);
+  const { pool, cap } = await requirePoolAndCap(tx, project, user, resource, note.at);
   if (kind === 'top_up') {
     if (source === 'new') await addGrant(tx, pool.id, amount, kind, note);
-    else if ((await getUnallocatedAmount(tx, pool.id)) < amount) {
-      throw tooMuch(
-        resource,
-        amount,
-        await getUnallocatedAmount(tx, pool.id),
-        'the part of the pool that is promised to nobody',
-      );
+    else {
+      const available = await getUnallocatedAmount(tx, pool.id);
+      if (available < amount) throw exceedsAvailable(resource, amount, available, unallocated);
     }
     await addGrant(tx, cap.id, amount, kind, note);
   } else {
-    const taken =
+    const isWithdrawn =
       (source === 'pool' || (await withdrawGrant(tx, pool.id, amount, kind, note))) &&
       (await withdrawGrant(tx, cap.id, amount, kind, note));
-    if (!taken) throw tooMuch(resource, amount, availableBalance(cap), `what user ${user} has available`);
+    if (!isWithdrawn) throw exceedsAvailable(resource, amount, availableBalance(cap), availableTo(user));
   }
   return [await lockAccount(tx, pool.id), await lockAccount(tx, cap.id)];
 }
 
-async function transfer(
+async function transferGrant(
   tx: Tx,
   project: ProjectRecord,
-  { from, to, resource, amount }: Extract<GrantAct, { kind: 'transfer' }>,
+  { from, to, resource, amount }: Extract<GrantChange, { kind: 'transfer' }>,
   note: Note,
 ) {
   if (from === to) throw new BursarError('conflict', 'A transfer needs two different users.');
-  const giver = (await sides(tx, project, from, resource, note.at)).cap;
-  const taker = (await sides(tx, project, to, resource, note.at)).cap;
-  // In one order, whoever gives to whom: two who waited for each other would wait for long.
-  for (const id of [giver.id, taker.id].sort((a, b) => a - b)) await lockAccount(tx, id);
-  if (!(await withdrawGrant(tx, giver.id, amount, 'transfer', note))) {
-    throw tooMuch(resource, amount, availableBalance(giver), `what user ${from} has available`);
+  const source = (await requirePoolAndCap(tx, project, from, resource, note.at)).cap;
+  const destination = (await requirePoolAndCap(tx, project, to, resource, note.at)).cap;
+  // Locked in the order of their ids, so that two opposite transfers cannot deadlock.
+  for (const id of [source.id, destination.id].sort((a, b) => a - b)) await lockAccount(tx, id);
+  if (!(await withdrawGrant(tx, source.id, amount, 'transfer', note))) {
+    throw exceedsAvailable(resource, amount, availableBalance(source), availableTo(from));
   }
-  await addGrant(tx, taker.id, amount, 'transfer', note);
-  return [await lockAccount(tx, giver.id), await lockAccount(tx, taker.id)];
+  await addGrant(tx, destination.id, amount, 'transfer', note);
+  return [await lockAccount(tx, source.id), await lockAccount(tx, destination.id)];
 }
 
-async function refund(
+async function refundJob(
   tx: Tx,
   project: ProjectRecord,
-  { jobId, amount }: Extract<GrantAct, { kind: 'refund' }>,
+  { jobId, amount }: Extract<GrantChange, { kind: 'refund' }>,
   note: Note,
 ) {
   const job = await findJob(tx, jobId);
@@ -123,15 +121,15 @@ async function refund(
   }
   const { charged, refunded } = await getChargedSeconds(tx, job);
   if (amount > charged - refunded) {
-    throw tooMuch('time', amount, charged - refunded, `what ${jobId} was charged and has not been given back`);
+    throw exceedsAvailable('time', amount, charged - refunded, `the charge of ${jobId} that is not refunded yet`);
   }
   const accounts = await refundTime(tx, job, amount, note);
-  // What comes back into a period that has ended is gone with it.
+  // Time that is refunded into a period that has ended expires at once.
   await expireEndedPeriods(tx, note.at);
   return await Promise.all(accounts.map(({ id }) => lockAccount(tx, id)));
 }
 
-async function sides(tx: Tx, project: ProjectRecord, user: string, resource: Resource, now: number) {
+async function requirePoolAndCap(tx: Tx, project: ProjectRecord, user: string, resource: Resource, now: number) {
   const period = await findCurrentPeriodId(tx, project.id, now);
   const member = await findMember(tx, user, project.id);
   const accounts: AccountSet | undefined = await findAccounts(tx, project.id, period ?? 0, user);
@@ -143,17 +141,19 @@ async function sides(tx: Tx, project: ProjectRecord, user: string, resource: Res
   return { pool, cap };
 }
 
-async function poolOf(tx: Tx, project: ProjectRecord, resource: Resource, now: number): Promise<number> {
+async function ensureCurrentPool(tx: Tx, project: ProjectRecord, resource: Resource, now: number): Promise<number> {
   if (resource === 'space') return await ensurePool(tx, project.id, 'space');
   const period = await findCurrentPeriodId(tx, project.id, now);
   if (period === undefined) {
-    throw new BursarError('conflict', `${project.name} has no period now. Open one first.`);
+    throw new BursarError('conflict', `${project.name} has no current period. Open one first.`);
   }
   return await ensurePool(tx, project.id, 'time', period);
 }
 
-/** In the unit in which the amount was asked for. */
-function tooMuch(resource: Resource, amount: number, free: number, what: string): BursarError {
+const availableTo = (user: string) => `the amount that user ${user} has available`;
+
+/** The message uses the unit of the request. */
+function exceedsAvailable(resource: Resource, amount: number, available: number, limit: string): BursarError {
   const { size } = publicUnits[resource];
-  return new BursarError('conflict', `${amount / size} is more than ${what}: ${Math.max(0, free) / size}.`);
+  return new BursarError('conflict', `${amount / size} is more than ${limit}: ${Math.max(0, available) / size}.`);
 }

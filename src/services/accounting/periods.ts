@@ -4,35 +4,36 @@ import { listMembers } from '../../store/identity/members.ts';
 import { lockProject, type ProjectRecord } from '../../store/identity/projects.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { endPeriod, insertPeriod, listOpenPeriods } from '../../store/ledger/periods.ts';
-import { openCap } from '../identity/enrolment.ts';
+import { createCap } from '../identity/enrolment.ts';
 
 export interface NewPeriod {
-  /** Null for one that starts when it is opened. */
+  /** Null: starts now. */
   startsAt: number | null;
-  /** Null for one without end. */
+  /** Null: has no end. */
   endsAt: number | null;
-  /** For each member. */
+  /** Granted to each active member. */
   memberSeconds: number;
-  /** For the project, promised to nobody yet. */
+  /** Granted to the project and not allocated to any member. */
   reserveSeconds: number;
   reason: string;
 }
 
 /**
- * Grants a project time from a moment to another. A period without end that is under way ends where the new one
- * starts; one that overlaps with another is refused. Jobs that were held against the old one settle against it.
+ * Opens a period in which a project has a grant of time. A current period without end is ended where the new one
+ * starts; any other overlap is rejected. Jobs that hold time of the old period settle against the old period.
  */
 export async function openGrantPeriod(tx: Tx, project: ProjectRecord, period: NewPeriod, actor: string, now: number) {
   const { endsAt, memberSeconds, reserveSeconds, reason } = period;
   const startsAt = period.startsAt ?? now;
-  if (startsAt < now) throw new BursarError('conflict', 'A period cannot start in the past.');
+  if (startsAt < now)
+    throw new BursarError('conflict', 'A period cannot start in the past. Leave out "starts" to start now.');
   if (endsAt !== null && endsAt <= startsAt) throw new BursarError('conflict', 'A period must end after its start.');
   await lockProject(tx, project.id);
   for (const other of await listOpenPeriods(tx, project.id, now)) {
     if (other.endsAt === null && other.startsAt < startsAt) await endPeriod(tx, other.id, startsAt);
     else if ((other.endsAt ?? Number.POSITIVE_INFINITY) > startsAt && (endsAt === null || other.startsAt < endsAt)) {
-      const until = other.endsAt === null ? 'on' : `to ${new Date(other.endsAt).toISOString()}`;
-      const span = `${new Date(other.startsAt).toISOString()} ${until}`;
+      const end = other.endsAt === null ? 'on' : `to ${new Date(other.endsAt).toISOString()}`;
+      const span = `${new Date(other.startsAt).toISOString()} ${end}`;
       throw new BursarError('conflict', `The period overlaps with the one from ${span}.`);
     }
   }
@@ -41,7 +42,7 @@ export async function openGrantPeriod(tx: Tx, project: ProjectRecord, period: Ne
   await addGrant(tx, await ensurePool(tx, project.id, 'time', periodId), reserveSeconds, 'grant', note);
   for (const { userId, status } of await listMembers(tx, project.id)) {
     const amount = status === 'active' ? memberSeconds : 0;
-    await openCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, amount, note);
+    await createCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, amount, note);
   }
   return { id: periodId, startsAt, endsAt };
 }

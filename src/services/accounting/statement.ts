@@ -29,47 +29,47 @@ export interface Statement {
   space: AccountStatement;
 }
 
-/** A user's own account in a project: every movement, and the balance after each, so that a balance explains itself. */
+/** Every movement on a user's accounts in a project, with the balance after each. */
 export async function readStatement(
   db: Db,
   systems: Systems,
   userId: string,
-  place: Required<PathScope>,
+  scope: Required<PathScope>,
   range: StatementRange,
   now: number,
 ): Promise<Statement> {
-  const project = await requireProject(db, systems, place.hpc, place.project);
+  const project = await requireProject(db, systems, scope.hpc, scope.project);
   if ((await findMember(db, userId, project.id)) === undefined) {
     throw new BursarError(
       'quota_unknown',
-      `User ${userId} has no quota in ${place.project}. An administrator can make them a member.`,
+      `User ${userId} has no quota in ${scope.project}. An administrator can make them a member.`,
     );
   }
   if (range.to <= range.from) throw new BursarError('bad_request', '"to" must be later than "from".');
-  const account = (resource: Resource) => statementOf(db, { projectId: project.id, userId, resource }, range);
-  const time = await account('time');
+  const readResource = (resource: Resource) => readAccount(db, { projectId: project.id, userId, resource }, range);
+  const time = await readResource('time');
   const end = Math.min(now, range.to);
   const used = time.movements.reduce((total, movement) => total + movement.used, 0);
-  const first = time.movements[0]?.at ?? end;
-  const rate = calculateBurnRate(used, Math.max(range.from, first), end, time.closing);
+  const firstAt = time.movements[0]?.at ?? end;
+  const rate = calculateBurnRate(used, Math.max(range.from, firstAt), end, time.closing);
   return {
     user: userId,
     hpc: project.hpc,
     project: project.name,
     ...range,
     time: { ...time, ...rate },
-    space: await account('space'),
+    space: await readResource('space'),
   };
 }
 
-async function statementOf(
+async function readAccount(
   db: Db,
-  holder: { projectId: number; userId: string; resource: Resource },
+  account: { projectId: number; userId: string; resource: Resource },
   range: StatementRange,
 ): Promise<AccountStatement> {
-  const opening = await getBalanceBefore(db, holder, range.from);
+  const opening = await getBalanceBefore(db, account, range.from);
   let balance = opening;
-  const movements = (await listMovements(db, holder, range)).map((movement) => {
+  const movements = (await listMovements(db, account, range)).map((movement) => {
     balance += movement.change;
     return { ...movement, balance };
   });

@@ -4,7 +4,7 @@ import { publicSystemName } from '../../domain/systems/system.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { usageByMonth } from '../../store/ledger/statements.ts';
 
-/** What was used, by project and month: of one user, or (without one) of everybody. */
+/** Usage by project and month, of one user or, without a user, of everybody. */
 export async function readUsage(db: Db, userId: string | undefined): Promise<Static<typeof UsageSchema>[]> {
   return (await usageByMonth(db, userId)).map(({ user, hpc, project, month, jobs, timeSeconds }) => ({
     user,

@@ -6,113 +6,112 @@ import type { Topic } from './publish.ts';
 export interface EventFeedDeps {
   db: Db;
   userTopic: Pick<Topic, 'subscribe'>;
-  /** How often it is looked for what was written by others. */
-  checkMs: number;
-  listenersPerUser: number;
+  /** Interval of the poll for events whose hint was missed. */
+  pollMs: number;
+  maxListenersPerUser: number;
   log: { warn(fields: object, message: string): void };
 }
 
-/** Somebody who waits for the events of a user. */
-export interface Listener {
-  /** Returns when there may be more than what has been seen, or when listening is over. */
-  next(seen: number): Promise<void>;
+/** One stream or long poll that waits for events of a user. */
+export interface EventSubscription {
+  /** Resolves when there may be events after `lastSeen`, or when the signal is aborted. */
+  waitForNext(lastSeen: number): Promise<void>;
   close(): void;
 }
 
 export interface EventFeed {
-  /** Throws when the user has too many listeners already. */
-  checkRoom(userId: string): void;
-  listen(userId: string, over: AbortSignal): Listener;
+  /** Throws `too_many_listeners` if the user has reached the limit. */
+  requireListenerSlot(userId: string): void;
+  subscribe(userId: string, signal: AbortSignal): EventSubscription;
   stop(): Promise<void>;
 }
 
-interface Audience {
-  /** The last event that anybody here has seen, or been woken for. */
+interface UserFeed {
+  /** The highest event number that a subscription has seen or was notified of. */
   last: number;
-  listeners: Set<{ wake(): void }>;
+  /** Each entry notifies one subscription. */
+  subscriptions: Set<() => void>;
 }
 
 /**
- * Wakes those who wait for events. However many they are, there is one look into the books for all of them a moment,
- * and none while nobody listens; what this process writes itself is announced, and reaches them at once.
+ * Notifies the subscriptions of new events. Hints arrive at once. One query per poll interval covers all subscriptions
+ * and finds the events whose hint was missed; there are no queries while nobody is subscribed.
  */
-export function createEventFeed({ db, userTopic, checkMs, listenersPerUser, log }: EventFeedDeps): EventFeed {
-  const audiences = new Map<string, Audience>();
-  let stopped = false;
+export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, log }: EventFeedDeps): EventFeed {
+  const feeds = new Map<string, UserFeed>();
+  let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> = Promise.resolve();
+  let currentPoll: Promise<void> = Promise.resolve();
 
-  const wakeAll = (audience: Audience | undefined) => {
-    for (const listener of audience?.listeners ?? []) listener.wake();
+  const notifyAll = (feed: UserFeed | undefined) => {
+    for (const notify of feed?.subscriptions ?? []) notify();
   };
 
-  async function look(): Promise<void> {
+  async function poll(): Promise<void> {
     try {
-      for (const [userId, last] of await getLastEventNumbers(db, [...audiences.keys()])) {
-        const audience = audiences.get(userId);
-        if (audience === undefined || last <= audience.last) continue;
-        audience.last = last;
-        wakeAll(audience);
+      for (const [userId, last] of await getLastEventNumbers(db, [...feeds.keys()])) {
+        const feed = feeds.get(userId);
+        if (feed === undefined || last <= feed.last) continue;
+        feed.last = last;
+        notifyAll(feed);
       }
     } catch (error) {
-      log.warn({ err: error }, 'no look for new events');
+      log.warn({ err: error }, 'event poll failed, will retry');
     }
   }
 
-  function lookAgain(): void {
-    if (stopped || timer !== undefined || audiences.size === 0) return;
+  function schedulePoll(): void {
+    if (isStopped || timer !== undefined || feeds.size === 0) return;
     timer = setTimeout(async () => {
-      looking = look();
-      await looking;
+      currentPoll = poll();
+      await currentPoll;
       timer = undefined;
-      lookAgain();
-    }, checkMs);
+      schedulePoll();
+    }, pollMs);
   }
 
-  function listen(userId: string, over: AbortSignal): Listener {
-    const audience = audiences.get(userId) ?? { last: 0, listeners: new Set() };
-    audiences.set(userId, audience);
-    let woken = false;
-    let end: (() => void) | undefined;
-    const own = {
-      wake: () => {
-        woken = true;
-        end?.();
-      },
+  function subscribe(userId: string, signal: AbortSignal): EventSubscription {
+    const feed = feeds.get(userId) ?? { last: 0, subscriptions: new Set() };
+    feeds.set(userId, feed);
+    let isNotified = false;
+    let resume: (() => void) | undefined;
+    const notify = () => {
+      isNotified = true;
+      resume?.();
     };
-    audience.listeners.add(own);
-    over.addEventListener('abort', own.wake);
-    lookAgain();
+    feed.subscriptions.add(notify);
+    signal.addEventListener('abort', notify);
+    schedulePoll();
     return {
-      async next(seen) {
-        audience.last = Math.max(audience.last, seen);
-        if (!woken && !over.aborted) {
+      async waitForNext(lastSeen) {
+        feed.last = Math.max(feed.last, lastSeen);
+        if (!isNotified && !signal.aborted) {
           await new Promise<void>((resolve) => {
-            end = resolve;
+            resume = resolve;
           });
         }
-        woken = false;
+        isNotified = false;
       },
       close() {
-        over.removeEventListener('abort', own.wake);
-        audience.listeners.delete(own);
-        if (audience.listeners.size === 0 && audiences.get(userId) === audience) audiences.delete(userId);
+        signal.removeEventListener('abort', notify);
+        feed.subscriptions.delete(notify);
+        if (feed.subscriptions.size === 0 && feeds.get(userId) === feed) feeds.delete(userId);
       },
     };
   }
 
-  userTopic.subscribe((userId) => wakeAll(audiences.get(userId)));
+  userTopic.subscribe((userId) => notifyAll(feeds.get(userId)));
   return {
-    checkRoom(userId) {
-      if ((audiences.get(userId)?.listeners.size ?? 0) < listenersPerUser) return;
-      const message = `You are listening ${listenersPerUser} times already. Close some, or share one among your programs.`;
+    requireListenerSlot(userId) {
+      if ((feeds.get(userId)?.subscriptions.size ?? 0) < maxListenersPerUser) return;
+      const message = `You have ${maxListenersPerUser} open event streams and long polls, which is the limit. Close some of them.`;
       throw new BursarError('too_many_listeners', message, { transient: true });
     },
-    listen,
+    subscribe,
     async stop() {
-      stopped = true;
+      isStopped = true;
       clearTimeout(timer);
-      await looking;
+      await currentPoll;
     },
   };
 }

@@ -1,14 +1,24 @@
-import type { AccessCheck, EventPosition, EventReading, PollRequest } from './read-events.ts';
-import { followEvents, pollEvents, startingPoint } from './read-events.ts';
+import {
+  type AccessCheck,
+  type EventDeps,
+  type EventPosition,
+  followEvents,
+  pollEvents,
+  resolvePosition,
+} from './read-events.ts';
 
 export type EventService = ReturnType<typeof createEventService>;
 
-export function createEventService(deps: EventReading) {
+export function createEventService(deps: EventDeps) {
   return {
-    startingPoint: (userId: string, position: EventPosition) => startingPoint(deps, userId, position),
-    follow: (userId: string, after: number, signal: AbortSignal, checkAccess: AccessCheck) =>
-      followEvents(deps, userId, after, signal, checkAccess),
-    poll: (userId: string, request: PollRequest, signal: AbortSignal, checkAccess: AccessCheck) =>
-      pollEvents(deps, userId, request, signal, checkAccess),
+    /** Opens the events of a user at a position, for a stream or for one page. */
+    async open(userId: string, position: EventPosition, checkAccess: AccessCheck) {
+      const after = await resolvePosition(deps, userId, position);
+      return {
+        follow: (signal: AbortSignal) => followEvents(deps, userId, after, signal, checkAccess),
+        poll: (page: { limit: number; waitMs: number }, signal: AbortSignal) =>
+          pollEvents(deps, userId, { after, ...page }, signal, checkAccess),
+      };
+    },
   };
 }

@@ -4,12 +4,12 @@ import type { Db } from '../../store/database/handle.ts';
 import { type EventRecord, getEventRange, listEventsAfter } from '../../store/events/events.ts';
 import type { EventFeed } from './event-feed.ts';
 
-export interface EventReading {
+export interface EventDeps {
   db: Db;
   feed: EventFeed;
 }
 
-/** Where to go on: after an event that has been seen, from the oldest that is kept, or with what comes from now on. */
+/** Where to start: after the event with this number, with the oldest stored event, or with the next new one. */
 export type EventPosition = number | 'oldest' | 'latest';
 
 export interface StreamedEvent {
@@ -18,96 +18,96 @@ export interface StreamedEvent {
   json: string;
 }
 
-/** Rejects if the listener may no longer read: a token can be revoked while its holder is listening. */
+/** Rejects if the caller may no longer read: a token can be revoked while a stream is open. */
 export type AccessCheck = () => Promise<unknown>;
 
 const batchSize = 100;
 
-/** The number of the event to go on after. Throws when that would leave some out. */
-export async function startingPoint(
-  { db, feed }: EventReading,
+/** The number of the event to continue after. Throws `events_expired` if events after the position were deleted. */
+export async function resolvePosition(
+  { db, feed }: EventDeps,
   userId: string,
   position: EventPosition,
 ): Promise<number> {
-  feed.checkRoom(userId);
+  feed.requireListenerSlot(userId);
   const { last, lastExpired } = await getEventRange(db, userId);
   if (position === 'oldest') return lastExpired;
   if (position === 'latest') return last;
-  if (position < lastExpired) throw expired(lastExpired);
+  if (position < lastExpired) throw eventsExpired(lastExpired);
   if (position <= last) return position;
   throw new BursarError(
     'bad_request',
-    `There is no event ${position} yet; the last one is ${last}. Go on after an event that you have seen.`,
+    `There is no event ${position} yet; the last one is ${last}. Use the id of an event that you have received.`,
   );
 }
 
-/** The events of a user after the given one, as they happen, each once and in order. */
+/** Yields the events of a user after the given one as they happen, each once and in order, until the signal is aborted. */
 export async function* followEvents(
-  { db, feed }: EventReading,
+  { db, feed }: EventDeps,
   userId: string,
   after: number,
-  over: AbortSignal,
+  signal: AbortSignal,
   checkAccess: AccessCheck,
 ): AsyncGenerator<StreamedEvent> {
-  const listener = feed.listen(userId, over);
-  let seen = after;
+  const subscription = feed.subscribe(userId, signal);
+  let lastSeen = after;
   try {
-    while (!over.aborted) {
-      const events = await nextEvents(db, userId, seen, batchSize);
+    while (!signal.aborted) {
+      const events = await listNextEvents(db, userId, lastSeen, batchSize);
       if (events.length > 0) await checkAccess();
       for (const event of events) {
         yield { id: event.seq, type: event.kind, json: toEventJson(event) };
-        seen = event.seq;
+        lastSeen = event.seq;
       }
-      if (events.length < batchSize) await listener.next(seen);
+      if (events.length < batchSize) await subscription.waitForNext(lastSeen);
     }
   } finally {
-    listener.close();
+    subscription.close();
   }
 }
 
 export interface PollRequest {
   after: number;
   limit: number;
-  /** How long to wait for something to happen. */
+  /** How long to wait if there is no event yet. */
   waitMs: number;
 }
 
-/** The same as a page of JSON: what there is, or what comes while it is waited for. */
+/** One page of events as JSON. If there are none, waits for the first one (long polling). */
 export async function pollEvents(
-  { db, feed }: EventReading,
+  { db, feed }: EventDeps,
   userId: string,
   { after, limit, waitMs }: PollRequest,
-  over: AbortSignal,
+  signal: AbortSignal,
   checkAccess: AccessCheck,
 ): Promise<string> {
-  const patience = AbortSignal.any([over, AbortSignal.timeout(waitMs)]);
-  const listener = feed.listen(userId, patience);
+  const waitSignal = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
+  const subscription = feed.subscribe(userId, waitSignal);
   try {
-    let events = await nextEvents(db, userId, after, limit);
-    while (events.length === 0 && !patience.aborted) {
-      await listener.next(after);
-      events = await nextEvents(db, userId, after, limit);
+    let events = await listNextEvents(db, userId, after, limit);
+    while (events.length === 0 && !waitSignal.aborted) {
+      await subscription.waitForNext(after);
+      events = await listNextEvents(db, userId, after, limit);
     }
     if (waitMs > 0) await checkAccess();
     return `{"events":[${events.map(toEventJson).join(',')}],"next":${events.at(-1)?.seq ?? after}}`;
   } finally {
-    listener.close();
+    subscription.close();
   }
 }
 
-/** Numbers have no gaps, so a gap consists of events that have expired since. */
-async function nextEvents(db: Db, userId: string, seen: number, most: number): Promise<EventRecord[]> {
-  const events = await listEventsAfter(db, userId, seen, most);
+/** Event numbers have no gaps, so missing numbers are events that were deleted. */
+async function listNextEvents(db: Db, userId: string, lastSeen: number, limit: number): Promise<EventRecord[]> {
+  const events = await listEventsAfter(db, userId, lastSeen, limit);
   const [first] = events;
-  if (first !== undefined && first.seq !== seen + 1) throw expired(first.seq - 1);
+  if (first !== undefined && first.seq !== lastSeen + 1) throw eventsExpired(first.seq - 1);
   return events;
 }
 
-function expired(oldest: number): BursarError {
+function eventsExpired(oldest: number): BursarError {
   return new BursarError(
     'events_expired',
-    `Events up to ${oldest} are no longer kept. Read your jobs and quotas, then go on with after=${oldest}.`,
+    `Events up to ${oldest} have been deleted. Read your jobs and quotas, then continue with after=${oldest}.`,
     { details: { oldest } },
   );
 }

@@ -29,8 +29,8 @@ import {
 import { type EndpointRules, parseEndpointUrl } from '../../webhooks/endpoint-url.ts';
 import type { ResolveEndpoint } from '../../webhooks/resolve-endpoint.ts';
 import { generateSecret } from '../../webhooks/signature.ts';
-import { administer } from '../accounting/admin-actions.ts';
-import { type IdempotentRequest, runOnce, storedResponse } from '../idempotency.ts';
+import { executeAdminAction } from '../accounting/admin-actions.ts';
+import { findStoredResponse, type IdempotentRequest, runOnce } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 
 export interface WebhookDeps {
@@ -43,61 +43,61 @@ export interface WebhookDeps {
   publish(userId: string): void;
 }
 
-/** Under its key, where its caller has sent one. */
+/** Null if the caller sent no Idempotency-Key. */
 type Request = IdempotentRequest | null;
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
 type Delivery = Static<typeof DeliverySchema>;
 
-const lookUpMs = 5000;
-/** How long the secret from before a rotation signs beside the new one. */
-const changeoverMs = msPerDay;
+const dnsTimeoutMs = 5000;
+/** After a rotation, deliveries are signed with the old secret too for this long. */
+const oldSecretValidMs = msPerDay;
 
-/** What users do with their webhooks. Somebody else's does not exist for them. */
 export type WebhookService = ReturnType<typeof createWebhookService>;
 
+/** Manages webhooks and their deliveries. A webhook of another user is reported as unknown. */
 export function createWebhookService(deps: WebhookDeps) {
   const { db, now } = deps;
 
-  /** Says no at once to what could never be delivered. It is looked at again before every delivery. */
-  async function checkedAddress(text: string): Promise<string> {
+  /** Rejects a URL that deliveries could never reach. Every delivery checks the URL again. */
+  async function validateUrl(text: string): Promise<string> {
     const url = parseEndpointUrl(text, deps.rules);
-    await deps.resolve(url, AbortSignal.timeout(lookUpMs));
+    await deps.resolve(url, AbortSignal.timeout(dnsTimeoutMs));
     return url.href;
   }
 
-  async function reread(userId: string, id: number): Promise<Webhook> {
-    return publicWebhook(await owned(db, userId, id));
+  async function read(userId: string, id: number): Promise<Webhook> {
+    return publicWebhook(await requireWebhook(db, userId, id));
   }
 
   return {
     list: async (userId: string | undefined): Promise<Webhook[]> => (await listWebhooks(db, userId)).map(publicWebhook),
 
-    read: reread,
+    read,
 
     async create(userId: string, body: Static<typeof WebhookBody>, request: Request): Promise<WebhookWithSecret> {
-      const earlier = await storedResponse<WebhookWithSecret>(db, request);
+      const earlier = await findStoredResponse<WebhookWithSecret>(db, request);
       if (earlier !== undefined) return earlier;
-      const url = await checkedAddress(body.url);
+      const url = await validateUrl(body.url);
       const secret = generateSecret();
       const { events: kinds, description = '' } = body;
       return await runOnce(db, request, now(), async (tx) => {
         if (!(await incrementWebhookCount(tx, userId, deps.maxPerUser))) {
-          const message = `You have ${deps.maxPerUser} webhooks, which is the most that one may have. Delete one first.`;
+          const message = `You have ${deps.maxPerUser} webhooks, which is the limit. Delete one first.`;
           throw new BursarError('too_many_webhooks', message);
         }
         const id = await insertWebhook(tx, { userId, url, description, kinds, secret, createdAt: now() });
-        if (id === undefined) throw taken();
-        return { ...publicWebhook(await owned(tx, userId, id)), secret };
+        if (id === undefined) throw urlInUse();
+        return { ...publicWebhook(await requireWebhook(tx, userId, id)), secret };
       });
     },
 
     async update(userId: string, id: number, body: Static<typeof WebhookChangeBody>): Promise<Webhook> {
-      await owned(db, userId, id);
-      const url = body.url === undefined ? undefined : await checkedAddress(body.url);
+      await requireWebhook(db, userId, id);
+      const url = body.url === undefined ? undefined : await validateUrl(body.url);
       await inTransaction(db, async (tx) => {
-        const others = (await listWebhooks(tx, userId)).filter((other) => other.id !== id);
-        if (others.some((other) => other.url === url)) throw taken();
+        const webhooks = await listWebhooks(tx, userId);
+        if (webhooks.some((other) => other.id !== id && other.url === url)) throw urlInUse();
         await updateWebhook(tx, id, {
           ...(url === undefined ? {} : { url }),
           ...(body.description === undefined ? {} : { description: body.description }),
@@ -105,12 +105,12 @@ export function createWebhookService(deps: WebhookDeps) {
         });
         if (body.active) await enableWebhook(tx, id);
       });
-      return await reread(userId, id);
+      return await read(userId, id);
     },
 
     async delete(userId: string, id: number): Promise<Webhook> {
       return await inTransaction(db, async (tx) => {
-        const webhook = await owned(tx, userId, id);
+        const webhook = await requireWebhook(tx, userId, id);
         await deleteWebhook(tx, webhook);
         return publicWebhook(webhook);
       });
@@ -119,85 +119,85 @@ export function createWebhookService(deps: WebhookDeps) {
     async rotateSecret(userId: string, id: number, request: Request): Promise<WebhookWithSecret> {
       const secret = generateSecret();
       return await runOnce(db, request, now(), async (tx) => {
-        const webhook = await owned(tx, userId, id);
-        await replaceSecret(tx, id, secret, now() + changeoverMs);
+        const webhook = await requireWebhook(tx, userId, id);
+        await replaceSecret(tx, id, secret, now() + oldSecretValidMs);
         return { ...publicWebhook(webhook), secret };
       });
     },
 
     async test(userId: string, id: number, request: Request): Promise<Delivery> {
       const delivery = await runOnce(db, request, now(), async (tx) => {
-        refuseDisabled(await owned(tx, userId, id));
-        return await deliveryOf(tx, id, await insertTestDelivery(tx, id, now()));
+        requireEnabled(await requireWebhook(tx, userId, id));
+        return await requireDelivery(tx, id, await insertTestDelivery(tx, id, now()));
       });
       deps.publish(userId);
       return delivery;
     },
 
     async listDeliveries(userId: string, id: number, limit: number, before: number | undefined): Promise<Delivery[]> {
-      await owned(db, userId, id);
+      await requireWebhook(db, userId, id);
       return (await listDeliveries(db, id, limit, before)).map(publicDelivery);
     },
 
     async readDelivery(userId: string, id: number, delivery: number): Promise<Delivery> {
-      await owned(db, userId, id);
-      return await deliveryOf(db, id, delivery);
+      await requireWebhook(db, userId, id);
+      return await requireDelivery(db, id, delivery);
     },
 
     async redeliver(userId: string, id: number, delivery: number, request: Request): Promise<Delivery> {
-      const again = await runOnce(db, request, now(), async (tx) => {
-        refuseDisabled(await owned(tx, userId, id));
-        await deliveryOf(tx, id, delivery);
+      const redelivery = await runOnce(db, request, now(), async (tx) => {
+        requireEnabled(await requireWebhook(tx, userId, id));
+        await requireDelivery(tx, id, delivery);
         await requeueDelivery(tx, delivery, now());
-        return await deliveryOf(tx, id, delivery);
+        return await requireDelivery(tx, id, delivery);
       });
       deps.publish(userId);
-      return again;
+      return redelivery;
     },
 
     async disable(actor: Actor, userId: string, id: number, reason: string, request: Request): Promise<Webhook> {
-      const act = {
+      const action = {
         actor,
-        act: 'webhook.disable',
+        name: 'webhook.disable',
         subject: `${userId}/${id}`,
         details: { reason },
-        carryOut: async (tx: Tx, at: number) => {
-          const { url } = await owned(tx, userId, id);
+        execute: async (tx: Tx, at: number) => {
+          const { url } = await requireWebhook(tx, userId, id);
           if (await disableWebhook(tx, id, reason, at)) {
             const data = { webhook_id: id, url, reason };
             await insertEvent(tx, { userId, job: null, kind: 'webhook.disabled', data, at });
           }
-          return publicWebhook(await owned(tx, userId, id));
+          return publicWebhook(await requireWebhook(tx, userId, id));
         },
       };
-      const webhook = await administer(db, request, act, now());
+      const webhook = await executeAdminAction(db, request, action, now());
       deps.publish(userId);
       return webhook;
     },
   };
 }
 
-async function owned(db: Db, userId: string, id: number): Promise<WebhookRecord> {
+async function requireWebhook(db: Db, userId: string, id: number): Promise<WebhookRecord> {
   const webhook = Number.isSafeInteger(id) ? await findWebhook(db, userId, id) : undefined;
   if (webhook !== undefined) return webhook;
-  throw new BursarError('webhook_unknown', 'There is no webhook of that number. GET /webhooks/ lists yours.');
+  throw new BursarError('webhook_unknown', 'There is no webhook with this id. GET /webhooks/ lists yours.');
 }
 
-async function deliveryOf(db: Db, webhookId: number, id: number): Promise<Delivery> {
+async function requireDelivery(db: Db, webhookId: number, id: number): Promise<Delivery> {
   const delivery = Number.isSafeInteger(id) ? await findDelivery(db, webhookId, id) : undefined;
   if (delivery !== undefined) return publicDelivery(delivery);
   throw new BursarError(
     'webhook_unknown',
-    `There is no delivery of that number. GET /webhooks/${webhookId}/deliveries/ lists them.`,
+    `There is no delivery with this id. GET /webhooks/${webhookId}/deliveries/ lists them.`,
   );
 }
 
-function refuseDisabled({ disabledAt, disabledReason }: WebhookRecord): void {
+function requireEnabled({ disabledAt, disabledReason }: WebhookRecord): void {
   if (disabledAt === null) return;
-  const message = `The webhook is disabled: ${disabledReason ?? ''} Enable it first: PATCH it with {"active": true}.`;
+  const message = `The webhook is disabled: ${disabledReason ?? ''} Enable it first, by PATCH with {"active": true}.`;
   throw new BursarError('conflict', message);
 }
 
-function taken(): BursarError {
-  return new BursarError('conflict', 'You have a webhook of this address already. Change that one.');
+function urlInUse(): BursarError {
+  return new BursarError('conflict', 'You already have a webhook with this URL. Change that one.');
 }

@@ -16,11 +16,12 @@ export interface AuthenticationDeps {
 
 type Authenticated = Omit<Caller, 'tokenHash'>;
 
-/** The caller behind the value of an Authorization header: by a token of Bursar's own, or of an OpenID provider. */
+/** Turns the value of an Authorization header into the caller. The token is from Bursar or from an OpenID provider. */
 export async function authenticate(deps: AuthenticationDeps, authorization: string | undefined): Promise<Caller> {
   const token = bearerToken(authorization);
   const tokenHash = hashToken(token);
-  const caller = (await byOwnToken(deps, tokenHash)) ?? (await byIdentity(deps, await deps.oidc.verify(token)));
+  const caller =
+    (await findByBursarToken(deps, tokenHash)) ?? (await findOrCreateByIdentity(deps, await deps.oidc.verify(token)));
   return { ...caller, tokenHash };
 }
 
@@ -35,7 +36,10 @@ function bearerToken(authorization: string | undefined): string {
   return token;
 }
 
-async function byOwnToken({ db, now }: AuthenticationDeps, tokenHash: string): Promise<Authenticated | undefined> {
+async function findByBursarToken(
+  { db, now }: AuthenticationDeps,
+  tokenHash: string,
+): Promise<Authenticated | undefined> {
   const record = await findTokenByHash(db, tokenHash);
   if (record === undefined) return undefined;
   if (record.revokedAt !== null)
@@ -46,32 +50,35 @@ async function byOwnToken({ db, now }: AuthenticationDeps, tokenHash: string): P
   return { userId: record.userId, admin: record.admin, validUntil: record.expiresAt ?? Number.POSITIVE_INFINITY };
 }
 
-async function byIdentity(deps: AuthenticationDeps, identity: Identity | undefined): Promise<Authenticated> {
+async function findOrCreateByIdentity(
+  deps: AuthenticationDeps,
+  identity: Identity | undefined,
+): Promise<Authenticated> {
   if (identity === undefined)
     throw new BursarError(
       'token_invalid',
-      'This token is not known here. Send one that Bursar or its OpenID provider has issued.',
+      'This token is unknown. Send one that was issued by Bursar or by its OpenID provider.',
     );
   const { issuer, subject, admin } = identity;
-  const known = await findUserByIdentity(deps.db, issuer, subject);
-  return { userId: known ?? (await atFirstSight(deps, identity)), admin, validUntil: 0 };
+  const userId = (await findUserByIdentity(deps.db, issuer, subject)) ?? (await createUserFor(deps, identity));
+  return { userId, admin, validUntil: 0 };
 }
 
-/** Creates the user of a new identity. Two requests may come to this at once: the second one finds the first's. */
-async function atFirstSight({ db, now }: AuthenticationDeps, identity: Identity): Promise<string> {
+/** Creates the user of a new identity. If two requests do so at once, the second one finds the user of the first. */
+async function createUserFor({ db, now }: AuthenticationDeps, identity: Identity): Promise<string> {
   const { issuer, subject } = identity;
   return await inTransaction(db, async (tx) => {
-    const known = await findUserByIdentity(tx, issuer, subject);
-    if (known !== undefined) return known;
-    const userId = identity.userId ?? (await newUser(tx, now()));
+    const existing = await findUserByIdentity(tx, issuer, subject);
+    if (existing !== undefined) return existing;
+    const userId = identity.userId ?? (await createNumberedUser(tx, now()));
     await enrolInTransaction(tx, userId, 'user', now());
     await insertIdentity(tx, issuer, subject, userId);
     return userId;
   });
 }
 
-/** Two at once may find the same identifier unused: for one of them this fails, and it looks again. */
-async function newUser(tx: Tx, now: number): Promise<string> {
+/** If two transactions pick the same identifier, one insert fails and its transaction is retried. */
+async function createNumberedUser(tx: Tx, now: number): Promise<string> {
   const userId = await nextUserId(tx);
   await insertUser(tx, userId, 'user', now);
   return userId;

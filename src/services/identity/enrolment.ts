@@ -18,11 +18,12 @@ import { ensureAccount } from '../../store/ledger/accounts.ts';
 import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { insertPeriod, listOpenPeriods } from '../../store/ledger/periods.ts';
 
-const bursar = 'bursar';
+/** The actor of automatic entries in the ledger. */
+const systemActor = 'bursar';
 
 /**
- * Creates the user where unknown, who then joins every project that is joined automatically, each system's default
- * project among them, with its grant. A member is never granted twice, whatever has become of the first grant.
+ * Creates the user if unknown, and adds them to every open auto-join project, which includes the default project of each
+ * system, with its default grant. A member never gets the default grant twice, even if the first one was withdrawn.
  */
 export async function enrolUser(db: Db, userId: string, role: Role, now: number): Promise<void> {
   if (!/^\d{1,20}$/.test(userId)) {
@@ -31,13 +32,13 @@ export async function enrolUser(db: Db, userId: string, role: Role, now: number)
   await inTransaction(db, (tx) => enrolInTransaction(tx, userId, role, now));
 }
 
-/** The same, inside a transaction of the caller's. */
+/** Like `enrolUser`, in the caller's transaction. */
 export async function enrolInTransaction(tx: Tx, userId: string, role: Role, now: number): Promise<void> {
   await upsertUser(tx, userId, role, now);
-  await joinAutomatically(tx, userId, now);
+  await joinAutoJoinProjects(tx, userId, now);
 }
 
-/** Brings the books in line with the configuration at start: new projects open, and everybody joins them. */
+/** At start: creates and updates the projects of the configuration, and adds all users to new auto-join projects. */
 export async function syncProjects(db: Db, config: Config, now: number): Promise<void> {
   await inTransaction(db, async (tx) => {
     for (const [hpc, system] of Object.entries(config.systems)) {
@@ -49,21 +50,21 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
           grant: { timeSeconds: grant.timeSeconds, spaceBytes: grant.spaceKb * bytesPerKb },
           createdAt: now,
         };
-        const known = await findProject(tx, hpc, name);
-        if (known === undefined) await openProject(tx, project);
-        else await updateProject(tx, known.id, project);
+        const existing = await findProject(tx, hpc, name);
+        if (existing === undefined) await createProject(tx, project);
+        else await updateProject(tx, existing.id, project);
       }
     }
     const projects = new Map((await listProjects(tx)).map((project) => [project.id, project]));
     for (const { userId, projectId } of await listPendingAutoJoins(tx)) {
       const project = projects.get(projectId);
-      if (project !== undefined) await joinProject(tx, project, userId, bursar, now);
+      if (project !== undefined) await joinProject(tx, project, userId, systemActor, now);
     }
   });
 }
 
-/** Opens a project with empty pools and a period without end. */
-export async function openProject(tx: Tx, project: NewProject): Promise<number> {
+/** Creates a project with empty pools and a period without end. */
+export async function createProject(tx: Tx, project: NewProject): Promise<number> {
   const id = await insertProject(tx, project);
   const periodId = await insertPeriod(tx, id, project.createdAt, null);
   await ensurePool(tx, id, 'time', periodId);
@@ -71,25 +72,25 @@ export async function openProject(tx: Tx, project: NewProject): Promise<number> 
   return id;
 }
 
-async function joinAutomatically(tx: Tx, userId: string, now: number): Promise<void> {
+async function joinAutoJoinProjects(tx: Tx, userId: string, now: number): Promise<void> {
   for (const project of await listProjects(tx)) {
     if (!project.autoJoin || project.closedAt !== null) continue;
-    await joinProject(tx, project, userId, bursar, now);
+    await joinProject(tx, project, userId, systemActor, now);
   }
 }
 
 /**
- * Makes the user a member, with a cap in every period that has not ended. Each member brings the project's default
- * grant into the pool, so that the caps never promise more than it. True when the user was new to the project.
+ * Makes the user a member, with a cap in every period that has not ended. The default grant of each member is added to
+ * the pool too, so that the caps never add up to more than the pool. Returns false if the user was a member before.
  */
 export async function joinProject(tx: Tx, project: ProjectRecord, userId: string, actor: string, now: number) {
   if (!(await insertMember(tx, userId, project.id, now))) return false;
   await lockProject(tx, project.id);
   const note = { actor, reason: `default grant on joining ${project.name}`, at: now };
   for (const { id: periodId } of await listOpenPeriods(tx, project.id, now)) {
-    await openCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, project.grant.timeSeconds, note);
+    await createCap(tx, { projectId: project.id, userId, resource: 'time', periodId }, project.grant.timeSeconds, note);
   }
-  await openCap(tx, { projectId: project.id, userId, resource: 'space' }, project.grant.spaceBytes, note);
+  await createCap(tx, { projectId: project.id, userId, resource: 'space' }, project.grant.spaceBytes, note);
   return true;
 }
 
@@ -100,8 +101,8 @@ interface Cap {
   periodId?: number;
 }
 
-/** Opens a user's cap and grants into it, and into the pool. */
-export async function openCap(
+/** Creates a user's cap, and adds the amount to the cap and to the pool. */
+export async function createCap(
   tx: Tx,
   { projectId, userId, resource, periodId }: Cap,
   amount: number,

@@ -2,21 +2,21 @@ import { createRemoteJWKSet, decodeJwt, errors, type JWTPayload, type JWTVerifyG
 import type { OidcConfig } from '../../config/schema.ts';
 import { BursarError } from '../../domain/errors.ts';
 
-/** What a provider of identities vouches for. */
+/** The verified claims of an OpenID provider about a user. */
 export interface Identity {
   issuer: string;
   subject: string;
-  /** From the configured claim, where there is one. */
+  /** From the configured claim; null if none is configured. */
   userId: string | null;
   admin: boolean;
 }
 
 export interface OidcVerifier {
-  /** Undefined when the token is not one of the configured issuers', and so none of this verifier's business. */
+  /** Undefined if the token is not from a configured issuer. Throws if it is, but is not valid. */
   verify(token: string): Promise<Identity | undefined>;
 }
 
-// Never a symmetric one: whoever can check such a signature could also forge it.
+// No symmetric algorithms: a key that verifies such a signature can also forge it.
 const algorithms = [
   'RS256',
   'RS384',
@@ -32,16 +32,16 @@ const algorithms = [
 ];
 const discoveryTimeoutMs = 5000;
 
-/** Checks access tokens by signature, issuer, audience and expiry. Keys are fetched when needed, and kept. */
+/** Checks access tokens by signature, issuer, audience and expiry. Signing keys are fetched on first use and cached. */
 export function createOidcVerifier(providers: readonly OidcConfig[]): OidcVerifier {
-  const keys = new Map<string, JWTVerifyGetKey>();
+  const keySets = new Map<string, JWTVerifyGetKey>();
 
-  async function keysOf(issuer: string): Promise<JWTVerifyGetKey> {
-    const known = keys.get(issuer);
-    if (known !== undefined) return known;
-    const found = createRemoteJWKSet(await discoverKeys(issuer));
-    keys.set(issuer, found);
-    return found;
+  async function getKeySet(issuer: string): Promise<JWTVerifyGetKey> {
+    const cached = keySets.get(issuer);
+    if (cached !== undefined) return cached;
+    const keySet = createRemoteJWKSet(await discoverKeySetUrl(issuer));
+    keySets.set(issuer, keySet);
+    return keySet;
   }
 
   return {
@@ -51,16 +51,16 @@ export function createOidcVerifier(providers: readonly OidcConfig[]): OidcVerifi
       try {
         const { issuer, audience } = provider;
         const options = { issuer, audience, algorithms, requiredClaims: ['sub', 'exp'], clockTolerance: 5 };
-        const { payload } = await jwtVerify(token, await keysOf(issuer), options);
-        return identityOf(payload, provider);
+        const { payload } = await jwtVerify(token, await getKeySet(issuer), options);
+        return toIdentity(payload, provider);
       } catch (cause) {
-        throw refusal(cause);
+        throw toTokenError(cause);
       }
     },
   };
 }
 
-/** What the token says of itself, only to find the keys to check it with. */
+/** The unverified issuer, which only selects the keys for the verification. */
 function claimedIssuer(token: string): string | undefined {
   if (token.split('.').length !== 3) return undefined;
   try {
@@ -70,35 +70,35 @@ function claimedIssuer(token: string): string | undefined {
   }
 }
 
-async function discoverKeys(issuer: string): Promise<URL> {
-  const address = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
-  const response = await fetch(address, { signal: AbortSignal.timeout(discoveryTimeoutMs) });
-  if (!response.ok) throw new Error(`${address} answered ${response.status}`);
-  const { jwks_uri: keysAddress } = (await response.json()) as { jwks_uri?: string };
-  return new URL(keysAddress ?? '');
+async function discoverKeySetUrl(issuer: string): Promise<URL> {
+  const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
+  const response = await fetch(url, { signal: AbortSignal.timeout(discoveryTimeoutMs) });
+  if (!response.ok) throw new Error(`${url} responded with status ${response.status}`);
+  const { jwks_uri: keySetUrl } = (await response.json()) as { jwks_uri?: string };
+  return new URL(keySetUrl ?? '');
 }
 
-function identityOf(claims: JWTPayload, provider: OidcConfig): Identity {
+function toIdentity(claims: JWTPayload, provider: OidcConfig): Identity {
   const { userClaim, adminClaim, adminValue } = provider;
   const userId = userClaim === undefined ? null : String(claims[userClaim] ?? '');
   if (userId !== null && !/^\d{1,20}$/.test(userId)) {
-    throw new BursarError('token_invalid', `The token carries no numeric user identifier in "${userClaim}".`);
+    throw new BursarError('token_invalid', `The token has no numeric user identifier in its claim "${userClaim}".`);
   }
   const roles = adminClaim === undefined ? [] : [claims[adminClaim]].flat();
   return { issuer: provider.issuer, subject: claims.sub ?? '', userId, admin: roles.includes(adminValue) };
 }
 
-function refusal(cause: unknown): BursarError {
+function toTokenError(cause: unknown): BursarError {
   if (cause instanceof BursarError) return cause;
   if (cause instanceof errors.JWTExpired)
     return new BursarError('token_invalid', 'This token has expired. Ask for a new one.', { cause });
-  const isTokensFault = cause instanceof errors.JOSEError && !(cause instanceof errors.JWKSTimeout);
-  if (isTokensFault) {
+  const isInvalidToken = cause instanceof errors.JOSEError && !(cause instanceof errors.JWKSTimeout);
+  if (isInvalidToken) {
     const message =
-      'This token is not valid here: its signature, issuer, audience or dates do not fit. Ask for one for this service.';
+      'This token is not valid: its signature, issuer, audience or dates are wrong. Get a token for this service.';
     return new BursarError('token_invalid', message, { cause });
   }
-  return new BursarError('unavailable', 'The provider of this token cannot be reached to check it. Try again later.', {
+  return new BursarError('unavailable', 'The OpenID provider of this token cannot be reached. Try again later.', {
     cause,
     transient: true,
   });

@@ -9,14 +9,14 @@ export interface TokenRequest {
   expiresAt: number | null;
 }
 
-/** A new token for a known user. This is the only moment at which anybody can see it. */
+/** Creates a token for an existing user. Only its hash is stored, so the token cannot be shown again. */
 export async function issueToken(db: Db, request: TokenRequest, now: number): Promise<string> {
   const token = `bursar_${randomBytes(32).toString('base64url')}`;
   await insertToken(db, { ...request, hash: hashToken(token), createdAt: now });
   return token;
 }
 
-/** A token is 256 random bits, so a plain hash cannot be guessed back. */
+/** A plain hash is enough: a token has 256 random bits, so it cannot be guessed from its hash. */
 export function hashToken(token: string): string {
   return hash('sha256', token);
 }

@@ -16,7 +16,7 @@ import { requireJob } from './find-job.ts';
 export interface EndJobDeps {
   db: Db;
   systems: Systems;
-  workspacesOf: ReadonlyMap<string, Workspaces>;
+  workspacesByHpc: ReadonlyMap<string, Workspaces>;
   now(): number;
   /** Called when a cancellation is stored, so that the dispatcher and the canceller poll at once. */
   wakeDispatcher(hpc: string): void;
@@ -71,7 +71,7 @@ async function waitForEnd(
  * between, the next start or a repeated request removes the files.
  */
 export async function deleteFiles(
-  { db, systems, workspacesOf, now }: Pick<EndJobDeps, 'db' | 'systems' | 'workspacesOf' | 'now'>,
+  { db, systems, workspacesByHpc, now }: Pick<EndJobDeps, 'db' | 'systems' | 'workspacesByHpc' | 'now'>,
   job: JobRecord,
   { actor, reason }: { actor: string; reason: string },
 ): Promise<string> {
@@ -87,6 +87,6 @@ export async function deleteFiles(
     const data = { ...toJobReference(job), stage: deletedJob.stage };
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: deletedJob.json, kind: 'job.deleted', data, at });
   });
-  await workspacesOf.get(job.project.hpc)?.remove(job.jobId);
+  await workspacesByHpc.get(job.project.hpc)?.remove(job.jobId);
   return deletedJob.json;
 }

@@ -1,7 +1,7 @@
 import type { Metrics } from '../../metrics/registry.ts';
 import { createLogFeeds } from './log-feed.ts';
-import { archiveFiles, type FileDeps, type FileQuestion, listFiles, openFile } from './read-files.ts';
-import { type LogQuestion, openLog } from './read-log.ts';
+import { archiveFiles, type FileDeps, type FileRequest, listFiles, openFile } from './read-files.ts';
+import { type LogRequest, openJobLog } from './read-log.ts';
 
 export type FileService = ReturnType<typeof createFileService>;
 
@@ -9,9 +9,9 @@ export type FileService = ReturnType<typeof createFileService>;
 export function createFileService(deps: FileDeps, metrics: Metrics) {
   const feeds = createLogFeeds(metrics);
   return {
-    list: (question: FileQuestion) => listFiles(deps, question),
-    open: (question: FileQuestion) => openFile(deps, question),
-    archive: (question: FileQuestion) => archiveFiles(deps, question),
-    openLog: (question: LogQuestion) => openLog({ ...deps, feeds }, question),
+    list: (request: FileRequest) => listFiles(deps, request),
+    open: (request: FileRequest) => openFile(deps, request),
+    archive: (request: FileRequest) => archiveFiles(deps, request),
+    openLog: (request: LogRequest) => openJobLog({ ...deps, feeds }, request),
   };
 }

@@ -3,24 +3,24 @@ import type { Db } from '../../store/database/handle.ts';
 import { findJob, type JobRecord } from '../../store/jobs/jobs.ts';
 import { type Owner, type PathScope, requireProject, type Systems } from '../scope.ts';
 
-/** The job that a path names. Somebody else's does not exist for its reader. */
+/** The job that a path names. A job of another owner is reported as unknown. */
 export async function requireJob(
   db: Db,
   systems: Systems,
   owner: Owner,
-  place: Required<PathScope>,
+  scope: Required<PathScope>,
   jobId: string,
 ): Promise<JobRecord> {
-  await requireProject(db, systems, place.hpc, place.project);
+  await requireProject(db, systems, scope.hpc, scope.project);
   const job = await findJob(db, jobId);
-  const isThere = job?.project.hpc === place.hpc && job.project.name === place.project;
-  if (job === undefined || !isThere || (owner !== undefined && job.owner !== owner)) throw jobNotFound(place);
+  const isInScope = job?.project.hpc === scope.hpc && job.project.name === scope.project;
+  if (job === undefined || !isInScope || (owner !== undefined && job.owner !== owner)) throw jobNotFound(scope);
   return job;
 }
 
 export function jobNotFound({ hpc, project }: Required<PathScope>): BursarError {
   return new BursarError(
     'job_unknown',
-    `There is no job of that identifier in ${project} on ${hpc}. Use one that the list of jobs shows.`,
+    `There is no job with this identifier in ${project} on ${hpc}. Use an identifier from the list of jobs.`,
   );
 }

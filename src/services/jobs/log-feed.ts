@@ -3,40 +3,39 @@ import { BursarError } from '../../domain/errors.ts';
 import type { LogChunk } from '../../files/workspaces/workspace-reader.ts';
 import type { Metrics } from '../../metrics/registry.ts';
 
-/** A log that may be followed. */
+/** A log that can be followed. */
 export interface LogSource {
-  look(from: { offset: number; maxBytes: number }, signal: AbortSignal): Promise<LogChunk | undefined>;
-  /** Whether nothing more will be printed. Asks the books, never the scheduler. */
-  isOver(): Promise<boolean>;
-  lookMs: { fast: number; slow: number };
+  read(range: { offset: number; maxBytes: number }, signal: AbortSignal): Promise<LogChunk | undefined>;
+  /** Whether the job has ended. Reads the database, never the scheduler. */
+  isComplete(): Promise<boolean>;
+  pollMs: { fast: number; slow: number };
 }
 
-const pieceBytes = 256 * 1024;
-/** How much more patient each silent look makes the next. */
-const patience = 1.5;
+const chunkBytes = 256 * 1024;
+/** The poll interval grows by this factor while the log does not grow. */
+const pollBackoff = 1.5;
 
 interface Feed {
   followers: number;
-  /** What is known of the log. */
+  /** The size of the log at the last poll. */
   size: number;
-  isOver: boolean;
-  failure: unknown;
-  /** What the last look brought, and where it begins: whoever is up to date need not read it again. */
-  news: { offset: number; bytes: Buffer };
-  /** Called at every change. */
-  waiting: Set<() => void>;
+  isComplete: boolean;
+  error: unknown;
+  /** The chunk of the last poll. A follower that is up to date takes it from here and reads nothing. */
+  lastChunk: { offset: number; bytes: Buffer };
+  /** Called, and removed, at the next change. */
+  waiters: Set<() => void>;
   stop: AbortController;
 }
 
 /**
- * Follows logs. However many follow the same one, it is looked at by one of us only: fast while something comes, more
- * and more slowly while nothing does. Who is behind reads on his own until he has caught up. When the last follower has
- * gone, nothing is left of it.
+ * Follows logs. One poller per log serves all its followers: fast while the log grows, and more and more slowly while it
+ * does not. A follower that is behind reads by itself until it has caught up. The poller ends with the last follower.
  */
 export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>) {
   const feeds = new Map<string, Feed>();
 
-  function measure() {
+  function setFollowerGauges() {
     const followers = feeds.values().reduce((sum, feed) => sum + feed.followers, 0);
     metrics.setGauge('bursar_followed_logs', {}, feeds.size);
     metrics.setGauge('bursar_log_followers', {}, followers);
@@ -48,17 +47,17 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
       feed = {
         followers: 0,
         size: offset,
-        isOver: false,
-        failure: undefined,
-        news: { offset, bytes: Buffer.alloc(0) },
-        waiting: new Set(),
+        isComplete: false,
+        error: undefined,
+        lastChunk: { offset, bytes: Buffer.alloc(0) },
+        waiters: new Set(),
         stop: new AbortController(),
       };
       feeds.set(name, feed);
-      void watch(feed, source, () => metrics.increment('bursar_log_looks_total'));
+      void pollLog(feed, source, () => metrics.increment('bursar_log_looks_total'));
     }
     feed.followers += 1;
-    measure();
+    setFollowerGauges();
     return feed;
   }
 
@@ -68,23 +67,23 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
       feeds.delete(name);
       feed.stop.abort();
     }
-    measure();
+    setFollowerGauges();
   }
 
   return {
-    /** The bytes from an offset on, piece by piece, until the log is over or the signal is aborted. */
+    /** Yields the bytes from an offset on, in chunks, until the log is complete or the signal is aborted. */
     async *follow(name: string, source: LogSource, from: number, signal: AbortSignal): AsyncGenerator<Buffer> {
       const feed = join(name, source, from);
       let offset = from;
       try {
         while (!signal.aborted) {
-          const bytes = offset < feed.size ? await readPatiently(feed, source, offset, signal) : undefined;
+          const bytes = offset < feed.size ? await readWithRetry(feed, source, offset, signal) : undefined;
           if (bytes !== undefined && bytes.length > 0) {
             offset += bytes.length;
             yield bytes;
-          } else if (feed.failure !== undefined) throw feed.failure;
-          else if (feed.isOver) return;
-          else await change(feed, signal);
+          } else if (feed.error !== undefined) throw feed.error;
+          else if (feed.isComplete) return;
+          else await nextChange(feed, signal);
         }
       } catch (error) {
         if (!signal.aborted) throw error;
@@ -95,47 +94,47 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
   };
 }
 
-/** What passes by itself is waited for: a follower need not know that a connection was lost and made again. */
-async function readPatiently(feed: Feed, source: LogSource, offset: number, signal: AbortSignal) {
-  const { news } = feed;
-  const isNew = offset >= news.offset && offset < news.offset + news.bytes.length;
-  if (isNew) return news.bytes.subarray(offset - news.offset);
+/** Retries transient errors, so that a follower does not notice a lost connection. */
+async function readWithRetry(feed: Feed, source: LogSource, offset: number, signal: AbortSignal) {
+  const { lastChunk } = feed;
+  const isInLastChunk = offset >= lastChunk.offset && offset < lastChunk.offset + lastChunk.bytes.length;
+  if (isInLastChunk) return lastChunk.bytes.subarray(offset - lastChunk.offset);
   for (;;) {
     try {
-      return (await source.look({ offset, maxBytes: pieceBytes }, signal))?.bytes;
+      return (await source.read({ offset, maxBytes: chunkBytes }, signal))?.bytes;
     } catch (error) {
       if (!isTransient(error)) throw error;
-      await sleep(source.lookMs.slow, undefined, { signal });
+      await sleep(source.pollMs.slow, undefined, { signal });
     }
   }
 }
 
 const isTransient = (error: unknown) => error instanceof BursarError && error.transient;
 
-/** Looks again and again, until the log is over and known to its end, or nobody follows it any more. */
-async function watch(feed: Feed, source: LogSource, onLook: () => void): Promise<void> {
+/** Polls until the job has ended and the log was read to its end, or the last follower has left. */
+async function pollLog(feed: Feed, source: LogSource, onPoll: () => void): Promise<void> {
   const { signal } = feed.stop;
-  const { fast, slow } = source.lookMs;
+  const { fast, slow } = source.pollMs;
   let pauseMs = fast;
-  while (!signal.aborted && !feed.isOver) {
+  while (!signal.aborted && !feed.isComplete) {
     try {
-      // In this order: what was printed before the end is there when the end is known.
-      const isOver = await source.isOver();
-      onLook();
-      const look = await source.look({ offset: feed.size, maxBytes: pieceBytes }, signal);
-      const hasGrown = look !== undefined && look.size > feed.size;
+      // In this order: once the job is known to have ended, the next read sees all its output.
+      const hasEnded = await source.isComplete();
+      onPoll();
+      const chunk = await source.read({ offset: feed.size, maxBytes: chunkBytes }, signal);
+      const hasGrown = chunk !== undefined && chunk.size > feed.size;
       if (hasGrown) {
-        feed.news = { offset: feed.size, bytes: look.bytes };
-        feed.size = look.size;
+        feed.lastChunk = { offset: feed.size, bytes: chunk.bytes };
+        feed.size = chunk.size;
       }
-      feed.isOver = isOver && !hasGrown;
-      pauseMs = hasGrown ? fast : Math.min(slow, pauseMs * patience);
-      if (hasGrown || feed.isOver) wake(feed);
-      if (hasGrown && isOver) continue;
+      feed.isComplete = hasEnded && !hasGrown;
+      pauseMs = hasGrown ? fast : Math.min(slow, pauseMs * pollBackoff);
+      if (hasGrown || feed.isComplete) notifyFollowers(feed);
+      if (hasGrown && hasEnded) continue;
     } catch (error) {
       if (!isTransient(error)) {
-        feed.failure = error;
-        wake(feed);
+        feed.error = error;
+        notifyFollowers(feed);
         return;
       }
       pauseMs = slow;
@@ -144,19 +143,19 @@ async function watch(feed: Feed, source: LogSource, onLook: () => void): Promise
   }
 }
 
-function wake(feed: Feed): void {
-  const waiting = [...feed.waiting];
-  feed.waiting.clear();
-  for (const resolve of waiting) resolve();
+function notifyFollowers(feed: Feed): void {
+  const waiters = [...feed.waiters];
+  feed.waiters.clear();
+  for (const resolve of waiters) resolve();
 }
 
 /** Resolves at the next change, or when the signal is aborted. */
-async function change(feed: Feed, signal: AbortSignal): Promise<void> {
+async function nextChange(feed: Feed, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   const onAbort = () => resolve();
-  feed.waiting.add(resolve);
+  feed.waiters.add(resolve);
   signal.addEventListener('abort', onAbort);
   await promise;
   signal.removeEventListener('abort', onAbort);
-  feed.waiting.delete(resolve);
+  feed.waiters.delete(resolve);
 }

@@ -14,50 +14,50 @@ export type { ListedFile, OpenFile } from '../../files/workspaces/workspace-read
 export interface FileDeps {
   db: Db;
   systems: Systems;
-  workspacesOf: ReadonlyMap<string, Workspaces>;
+  workspacesByHpc: ReadonlyMap<string, Workspaces>;
 }
 
-/** What is asked for: something in the workspace of a job, by whom, and until when. */
-export interface FileQuestion {
+/** A request for a file or folder in the workspace of a job. */
+export interface FileRequest {
   owner: Owner;
-  place: Required<PathScope>;
+  project: Required<PathScope>;
   jobId: string;
-  /** As it stands in the request, decoded; empty for the whole. */
+  /** Percent-decoded, relative to the workspace. Empty for the whole workspace. */
   path: string;
-  /** Aborted when nobody waits for it any more. */
+  /** Aborted when the client has disconnected. */
   signal: AbortSignal;
 }
 
-/** The files in a folder of a job's workspace, and below. Costs the scheduler nothing, like all that follows. */
-export async function listFiles(deps: FileDeps, question: FileQuestion): Promise<AsyncIterable<ListedFile>> {
-  const { workspaces, path } = await lookUp(deps, question);
-  return workspaces.listFiles(question.jobId, path, question.signal);
+/** Lists the files in a folder of a job's workspace and in its subfolders. */
+export async function listFiles(deps: FileDeps, request: FileRequest): Promise<AsyncIterable<ListedFile>> {
+  const { workspaces, path } = await resolvePath(deps, request);
+  return workspaces.listFiles(request.jobId, path, request.signal);
 }
 
-export async function openFile(deps: FileDeps, question: FileQuestion): Promise<OpenFile> {
-  const { workspaces, path } = await lookUp(deps, question);
+export async function openFile(deps: FileDeps, request: FileRequest): Promise<OpenFile> {
+  const { workspaces, path } = await resolvePath(deps, request);
   if (path.length === 0) throw fileNotFound();
-  return await workspaces.openFile(question.jobId, path, question.signal);
+  return await workspaces.openFile(request.jobId, path, request.signal);
 }
 
-/** A folder of a job's workspace as a zip, made while it is read. */
-export async function archiveFiles(deps: FileDeps, question: FileQuestion): Promise<Readable> {
-  const { workspaces, path } = await lookUp(deps, question);
-  return await writeZip(workspaces.archive(question.jobId, path, question.signal));
+/** A folder of a job's workspace as a zip, which is created while it is read. */
+export async function archiveFiles(deps: FileDeps, request: FileRequest): Promise<Readable> {
+  const { workspaces, path } = await resolvePath(deps, request);
+  return await writeZip(workspaces.archive(request.jobId, path, request.signal));
 }
 
-async function lookUp(deps: FileDeps, { owner, place, jobId, path }: FileQuestion) {
-  const job = await requireJob(deps.db, deps.systems, owner, place, jobId);
+async function resolvePath(deps: FileDeps, { owner, project, jobId, path }: FileRequest) {
+  const job = await requireJob(deps.db, deps.systems, owner, project, jobId);
   const names = parseFilePath(path);
   if (names === undefined) throw fileNotFound();
-  return { workspaces: workspacesOf(deps, job), path: names };
+  return { workspaces: requireWorkspaces(deps, job), path: names };
 }
 
-/** Throws when the files of the job have been deleted. */
-export function workspacesOf({ workspacesOf: known }: FileDeps, job: JobRecord): Workspaces {
-  const workspaces = known.get(job.project.hpc);
+/** Throws if the files of the job have been deleted. */
+export function requireWorkspaces({ workspacesByHpc }: FileDeps, job: JobRecord): Workspaces {
+  const workspaces = workspacesByHpc.get(job.project.hpc);
   if (workspaces === undefined || job.status.state === 'deleted') {
-    throw new BursarError('files_deleted', 'The files of this job have been deleted, what it printed with them.');
+    throw new BursarError('files_deleted', 'The files and logs of this job have been deleted.');
   }
   return workspaces;
 }

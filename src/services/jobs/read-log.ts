@@ -4,7 +4,7 @@ import { findJobState } from '../../store/jobs/jobs.ts';
 import type { Owner, PathScope } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 import type { createLogFeeds, LogSource } from './log-feed.ts';
-import { type FileDeps, workspacesOf } from './read-files.ts';
+import { type FileDeps, requireWorkspaces } from './read-files.ts';
 
 export type { LogStream } from '../../files/workspaces/workspace-reader.ts';
 
@@ -12,52 +12,52 @@ export interface LogDeps extends FileDeps {
   feeds: ReturnType<typeof createLogFeeds>;
 }
 
-export interface LogQuestion {
+export interface LogRequest {
   owner: Owner;
-  place: Required<PathScope>;
+  project: Required<PathScope>;
   jobId: string;
   stream: LogStream;
   signal: AbortSignal;
 }
 
-/** What a job prints, as it was when it was opened. */
+/** The standard output or standard error of a job. */
 export interface Log {
+  /** When the log was opened, in bytes. */
   size: number;
-  /** Whether nothing more will come. */
-  isOver: boolean;
-  /** From an offset to the size that it had. */
+  /** Whether the job has ended, so that the log no longer grows. */
+  isComplete: boolean;
+  /** Yields the bytes from the offset to `size`. */
   read(offset: number): AsyncIterable<Buffer>;
-  /** From an offset on, until the job has ended and everything was sent. Ends early when the signal is aborted. */
+  /** Yields the bytes from the offset until the job has ended and its log was read to the end, or the signal is aborted. */
   follow(offset: number): AsyncIterable<Buffer>;
 }
 
-const pieceBytes = 1024 * 1024;
+const chunkBytes = 1024 * 1024;
 
-/** A job that has printed nothing yet, or not even begun, has an empty log. */
-export async function openLog(deps: LogDeps, question: LogQuestion): Promise<Log> {
-  const { owner, place, jobId, stream, signal } = question;
-  const job = await requireJob(deps.db, deps.systems, owner, place, jobId);
-  const workspaces = workspacesOf(deps, job);
+/** The log of a job that has not started or has written nothing is empty. */
+export async function openJobLog(deps: LogDeps, request: LogRequest): Promise<Log> {
+  const { owner, project, jobId, stream, signal } = request;
+  const job = await requireJob(deps.db, deps.systems, owner, project, jobId);
+  const workspaces = requireWorkspaces(deps, job);
   const source: LogSource = {
-    look: (from, until) => workspaces.readLog(jobId, stream, from, until),
-    isOver: async () => isTerminal((await findJobState(deps.db, job.id)) ?? 'deleted'),
-    lookMs: workspaces.logPollMs,
+    read: (range, readSignal) => workspaces.readLog(jobId, stream, range, readSignal),
+    isComplete: async () => isTerminal((await findJobState(deps.db, job.id)) ?? 'deleted'),
+    pollMs: workspaces.logPollMs,
   };
-  const first = await source.look({ offset: 0, maxBytes: 0 }, signal);
-  const size = first?.size ?? 0;
+  const size = (await source.read({ offset: 0, maxBytes: 0 }, signal))?.size ?? 0;
   return {
     size,
-    isOver: isTerminal(job.status.state),
-    read: (offset) => readPieces(source, offset, size, signal),
+    isComplete: isTerminal(job.status.state),
+    read: (offset) => readChunks(source, offset, size, signal),
     follow: (offset) => deps.feeds.follow(`${jobId}/${stream}`, source, offset, signal),
   };
 }
 
-async function* readPieces(source: LogSource, from: number, to: number, signal: AbortSignal): AsyncGenerator<Buffer> {
+async function* readChunks(source: LogSource, from: number, to: number, signal: AbortSignal): AsyncGenerator<Buffer> {
   for (let offset = from; offset < to; ) {
-    const look = await source.look({ offset, maxBytes: Math.min(pieceBytes, to - offset) }, signal);
-    if (look === undefined || look.bytes.length === 0) return;
-    offset += look.bytes.length;
-    yield look.bytes;
+    const chunk = await source.read({ offset, maxBytes: Math.min(chunkBytes, to - offset) }, signal);
+    if (chunk === undefined || chunk.bytes.length === 0) return;
+    offset += chunk.bytes.length;
+    yield chunk.bytes;
   }
 }

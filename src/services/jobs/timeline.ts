@@ -7,23 +7,23 @@ import { getJobCharges, type JobCharges } from '../../store/ledger/job-charges.t
 import type { Owner, PathScope, Systems } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 
-/** What became of a job, from the events and the ledger, as JSON. Somebody else's does not exist for its reader. */
+/** The history of a job as JSON, from its events and the ledger. A job of another owner is reported as unknown. */
 export async function readTimeline(
   db: Db,
   systems: Systems,
   owner: Owner,
-  place: Required<PathScope>,
+  scope: Required<PathScope>,
   jobId: string,
 ): Promise<string> {
-  const job = await requireJob(db, systems, owner, place, jobId);
-  const account = await getJobCharges(db, job);
+  const job = await requireJob(db, systems, owner, scope, jobId);
+  const charges = await getJobCharges(db, job);
   const events = await listJobEvents(db, job.id);
-  const refunded = account.refunds.reduce((total, { seconds }) => total + seconds, 0);
-  const entries = [...events.map((event) => stepOf(event, account)), ...account.refunds.map(refundStep)];
+  const refunded = charges.refunds.reduce((total, { seconds }) => total + seconds, 0);
+  const entries = [...events.map((event) => eventEntry(event, charges)), ...charges.refunds.map(refundEntry)];
   return toTimelineJson(job.publicJson, {
-    asked_seconds: account.heldSeconds,
+    asked_seconds: charges.heldSeconds,
     used_seconds: usedSeconds(job),
-    charged_seconds: account.resolution && account.resolution.timeSeconds - refunded,
+    charged_seconds: charges.resolution && charges.resolution.timeSeconds - refunded,
     entries: entries.sort((a, b) => Date.parse(a.at) - Date.parse(b.at)),
   });
 }
@@ -32,7 +32,7 @@ function usedSeconds({ status }: JobRecord): number | null {
   return 'elapsedSeconds' in status ? status.elapsedSeconds : null;
 }
 
-const nothing: Omit<TimelineEntryJson, 'at' | 'type'> = {
+const emptyEntry: Omit<TimelineEntryJson, 'at' | 'type'> = {
   stage: null,
   outcome: null,
   reason: null,
@@ -45,26 +45,26 @@ const nothing: Omit<TimelineEntryJson, 'at' | 'type'> = {
   charge_rule: null,
 };
 
-function stepOf({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobCharges): TimelineEntryJson {
-  const told = JSON.parse(data) as Partial<TimelineEntryJson> & { elapsed_seconds?: number };
-  const ended = kind === 'job.ended';
+function eventEntry({ at, kind, data }: EventRecord, { heldSeconds, resolution }: JobCharges): TimelineEntryJson {
+  const payload = JSON.parse(data) as Partial<TimelineEntryJson> & { elapsed_seconds?: number };
+  const isEnd = kind === 'job.ended';
   return {
-    ...nothing,
+    ...emptyEntry,
     at: toIsoTime(at),
     type: kind,
-    stage: told.stage ?? null,
-    outcome: told.outcome ?? null,
-    reason: told.reason ?? null,
-    exit_code: told.exit_code ?? null,
-    engine_id: told.engine_id ?? null,
-    engine_words: told.engine_words ?? null,
+    stage: payload.stage ?? null,
+    outcome: payload.outcome ?? null,
+    reason: payload.reason ?? null,
+    exit_code: payload.exit_code ?? null,
+    engine_id: payload.engine_id ?? null,
+    engine_words: payload.engine_words ?? null,
     asked_seconds: kind === 'job.accepted' ? heldSeconds : null,
-    used_seconds: told.elapsed_seconds ?? null,
-    charged_seconds: ended ? (resolution?.timeSeconds ?? null) : null,
-    charge_rule: ended ? (resolution?.rule ?? null) : null,
+    used_seconds: payload.elapsed_seconds ?? null,
+    charged_seconds: isEnd ? (resolution?.timeSeconds ?? null) : null,
+    charge_rule: isEnd ? (resolution?.rule ?? null) : null,
   };
 }
 
-function refundStep({ at, seconds, reason }: JobCharges['refunds'][number]): TimelineEntryJson {
-  return { ...nothing, at: toIsoTime(at), type: 'ledger.refund', reason, charged_seconds: -seconds };
+function refundEntry({ at, seconds, reason }: JobCharges['refunds'][number]): TimelineEntryJson {
+  return { ...emptyEntry, at: toIsoTime(at), type: 'ledger.refund', reason, charged_seconds: -seconds };
 }

@@ -1,12 +1,12 @@
 import type { Tx } from '../../store/database/handle.ts';
 import { setSystemPause } from '../../store/systems/systems.ts';
-import { administer } from '../accounting/admin-actions.ts';
+import { executeAdminAction } from '../accounting/admin-actions.ts';
 import type { IdempotentRequest } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import { requireSystem } from '../scope.ts';
 import { type ReadSystemsDeps, readSystems } from './read-systems.ts';
 
-/** Keeps a system from taking submissions, or (with null) lets it take them again. */
+/** Stops new submissions to a system or, with null, allows them again. */
 export async function pauseSystem(
   deps: ReadSystemsDeps & { now(): number },
   actor: Actor,
@@ -17,15 +17,15 @@ export async function pauseSystem(
 ) {
   const { db, systems, now } = deps;
   requireSystem(systems, hpc);
-  const act = {
+  const action = {
     actor,
-    act: pause === null ? 'system.resume' : 'system.pause',
+    name: pause === null ? 'system.resume' : 'system.pause',
     subject: hpc,
     details: { reason },
-    carryOut: async (tx: Tx) => {
+    execute: async (tx: Tx) => {
       await setSystemPause(tx, hpc, pause);
       return await readSystems({ ...deps, db: tx }, hpc);
     },
   };
-  return await administer(db, request, act, now());
+  return await executeAdminAction(db, request, action, now());
 }

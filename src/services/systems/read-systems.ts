@@ -9,7 +9,7 @@ export interface ReadSystemsDeps {
   defaultProject(hpc: string): string;
 }
 
-/** The systems with their limits, tools and health. Costs the schedulers nothing. */
+/** Reads limits, tools and health of one system or of all, without asking the schedulers. */
 export async function readSystems({ db, systems, defaultProject }: ReadSystemsDeps, hpc?: string) {
   if (hpc !== undefined) requireSystem(systems, hpc);
   const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));

@@ -140,7 +140,7 @@ describe('jobs', () => {
   for (const [name, jobId] of unknownJobs) {
     test(`${name} is no job of the caller`, async () => {
       const answer = await read(`/jobs/hpc_one/proj_hpc_one_01/${jobId()}/`);
-      assertProblem(answer, { status: 404, code: 'job_unknown', says: /no job of that identifier/ });
+      assertProblem(answer, { status: 404, code: 'job_unknown', says: /no job with this identifier/ });
     });
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { isUnchanged, rangeStillValid } from '../../../src/http/request/preconditions.ts';
-import { readRange } from '../../../src/http/request/range.ts';
+import { isRangeValid, isUnchanged } from '../../../src/http/request/preconditions.ts';
+import { parseRange } from '../../../src/http/request/range.ts';
 
 describe('a Range of ten bytes', () => {
   const part = (start: number, length: number) => ({ kind: 'part', start, length });
@@ -34,12 +34,12 @@ describe('a Range of ten bytes', () => {
     ['lines=1-2', whole],
     ['', whole],
   ] as const) {
-    test(`"${header}" is ${JSON.stringify(verdict)}`, () => assert.deepEqual(readRange(header, 10), verdict));
+    test(`"${header}" is ${JSON.stringify(verdict)}`, () => assert.deepEqual(parseRange(header, 10), verdict));
   }
 
   test('of an empty file no range can be given', () => {
-    for (const header of ['bytes=0-', 'bytes=0-0', 'bytes=-1']) assert.deepEqual(readRange(header, 0), unsatisfiable);
-    assert.deepEqual(readRange(undefined, 0), whole);
+    for (const header of ['bytes=0-', 'bytes=0-0', 'bytes=-1']) assert.deepEqual(parseRange(header, 0), unsatisfiable);
+    assert.deepEqual(parseRange(undefined, 0), whole);
   });
 });
 
@@ -69,13 +69,13 @@ describe('preconditions', () => {
   });
 
   test('a download goes on only over exactly the same bytes', () => {
-    assert.ok(rangeStillValid(undefined, weak));
+    assert.ok(isRangeValid(undefined, weak));
     for (const ifRange of ['"a"', date]) {
-      assert.ok(rangeStillValid(ifRange, strong));
-      assert.ok(!rangeStillValid(ifRange, weak));
+      assert.ok(isRangeValid(ifRange, strong));
+      assert.ok(!isRangeValid(ifRange, weak));
     }
     for (const ifRange of ['"b"', 'W/"a"', 'Fri, 02 Jan 2026 03:04:06 GMT', '']) {
-      assert.ok(!rangeStillValid(ifRange, strong), ifRange);
+      assert.ok(!isRangeValid(ifRange, strong), ifRange);
     }
   });
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { logEvents } from '../../../src/http/response/log-events.ts';
+import { toLogEvents } from '../../../src/http/response/log-events.ts';
 import { formatEvent, type ServerSentEvent } from '../../../src/http/response/sse.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 
@@ -15,7 +15,7 @@ async function* pieces(bytes: Buffer, cuts: readonly number[]) {
 }
 
 const eventsOf = async (bytes: Buffer, cuts: readonly number[] = [], from = 0, isOver = true) =>
-  await Array.fromAsync(logEvents(pieces(bytes.subarray(from), cuts), from, () => isOver));
+  await Array.fromAsync(toLogEvents(pieces(bytes.subarray(from), cuts), from, () => isOver));
 
 const textOf = (events: readonly ServerSentEvent[]) =>
   events

@@ -125,12 +125,12 @@ for (const resource of ['time', 'space'] as const) {
       assert.equal(shrunk?.granted, each);
     });
 
-    test('shrinks by no more than is promised to nobody', async () => {
+    test('shrinks by at most the amount that is not allocated to any member', async () => {
       const project = await projectOf('302101');
       const path = `/admin/grants/${project}/`;
       await postCreated(admin, path, { kind: 'top_up', resource, amount: 5, reason });
       const answer = await postAsAdmin(admin, path, { kind: 'withdraw', resource, amount: 6, reason });
-      assertProblem(answer, { status: 409, code: 'conflict', says: /promised to nobody/ });
+      assertProblem(answer, { status: 409, code: 'conflict', says: /not allocated to any member/ });
       assert.equal(seen(await leftOf('302101', project)), each);
     });
   });

@@ -42,8 +42,8 @@ describe('those who wait for events', () => {
     feed = createEventFeed({
       db: counted,
       userTopic,
-      checkMs: 20,
-      listenersPerUser: 10,
+      pollMs: 20,
+      maxListenersPerUser: 10,
       log: { warn: () => undefined },
     });
   });
@@ -55,8 +55,8 @@ describe('those who wait for events', () => {
   /** How many queries there are while so many listen, and nothing happens for a while. */
   async function queriesOf(listeners: number): Promise<number> {
     const over = new AbortController();
-    const open = users.slice(0, listeners).map((userId) => feed.listen(userId, over.signal));
-    const waiting = open.map((listener) => listener.next(0));
+    const open = users.slice(0, listeners).map((userId) => feed.subscribe(userId, over.signal));
+    const waiting = open.map((listener) => listener.waitForNext(0));
     const before = queries;
     await sleep(1000);
     const asked = queries - before;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type GrantAct, moveGrant } from '../../../src/services/accounting/grants.ts';
+import { changeGrant, type GrantChange } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
 import { runOnce } from '../../../src/services/idempotency.ts';
 import { authenticate } from '../../../src/services/identity/authenticate.ts';
@@ -58,7 +58,7 @@ async function newJob(owner: string, timeSeconds: number): Promise<{ id: number;
   });
 }
 
-const administer = (act: GrantAct) => inTransaction(db, (tx) => moveGrant(tx, project, act, 'admin', 5));
+const administer = (act: GrantChange) => inTransaction(db, (tx) => changeGrant(tx, project, act, 'admin', 5));
 
 describe('transactions that meet', () => {
   test('two that lock the same accounts in opposite orders both succeed in the end', async () => {

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { remaining } from '../../../src/domain/accounting/settlement.ts';
 import { BursarError } from '../../../src/domain/errors.ts';
-import { type GrantAct, moveGrant } from '../../../src/services/accounting/grants.ts';
+import { changeGrant, type GrantChange } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
@@ -82,9 +82,9 @@ function remove(pick: number): Act {
 }
 
 const administer =
-  (act: (world: World) => GrantAct): Act =>
+  (act: (world: World) => GrantChange): Act =>
   async (world) =>
-    await inTransaction(world.db, (tx) => moveGrant(tx, world.project, act(world), 'admin', world.now));
+    await inTransaction(world.db, (tx) => changeGrant(tx, world.project, act(world), 'admin', world.now));
 
 const amount = fc.integer({ min: 1, max: 600 });
 const user = fc.constantFrom(...users);
