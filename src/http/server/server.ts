@@ -125,7 +125,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     reply.header('x-request-id', request.id);
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
     reply.header('connection', 'close');
-    done(new BursarError('bad_request', 'The header Host is missing. HTTP/1.1 requires it.') as Error);
+    done(new BursarError('bad_request', 'The header Host is missing. Send it: HTTP/1.1 requires it.') as Error);
   });
   app.addHook('onResponse', (request, reply, done) => {
     const { id: requestId, method, url } = request;
