@@ -5,11 +5,11 @@ import { connectDatabase, type DatabaseSettings } from '../../src/store/database
 import type { Db } from '../../src/store/database/handle.ts';
 
 /**
- * The database that the tests of this process run on: SQLite, or with BURSAR_TEST_DATABASE=postgres a database of its
- * own for each data folder, named like it, on the server that `scripts/run-tests.ts` has started.
+ * The PostgreSQL server that `scripts/run-tests.ts` has started, if BURSAR_TEST_DATABASE is `postgres`; null for SQLite.
+ * Each data folder has its own database, with the same name.
  */
 const server = process.env.BURSAR_TEST_DATABASE === 'postgres' ? (process.env.BURSAR_TEST_POSTGRES ?? '') : null;
-if (server === '') throw new Error('run the tests on PostgreSQL by scripts/run-tests.ts, which starts one');
+if (server === '') throw new Error('run the tests on PostgreSQL with scripts/run-tests.ts, which starts a server');
 
 function databaseUrl(data: string): string {
   return server === null ? 'sqlite:bursar.db' : server.replace(/[^/]*$/, encodeURIComponent(basename(data)));
@@ -19,12 +19,12 @@ export function databaseSettings(data: string): DatabaseSettings {
   return { url: databaseUrl(data), connections: 10, connectTimeoutSeconds: 20, statementTimeoutSeconds: 60 };
 }
 
-/** What a Bursar must be told in order to find the database of its data folder. */
+/** The environment variables that select the database of a data folder. */
 export function databaseEnvironment(data: string): Record<string, string> {
   return server === null ? {} : { BURSAR_DATABASE_URL: databaseUrl(data) };
 }
 
-/** Makes the database of a new data folder; one that is there stays. */
+/** Creates the database of a data folder if it does not exist. */
 export async function prepareDatabase(data: string): Promise<void> {
   if (server === null) return;
   await withServer(async (client) => {
@@ -38,11 +38,11 @@ export async function dropDatabase(data: string): Promise<void> {
     await withServer((client) => client.query(`drop database if exists "${basename(data)}" (force)`));
 }
 
-async function withServer(act: (client: pg.Client) => Promise<unknown>): Promise<void> {
+async function withServer(use: (client: pg.Client) => Promise<unknown>): Promise<void> {
   const client = new pg.Client({ connectionString: server ?? '' });
   await client.connect();
   try {
-    await act(client);
+    await use(client);
   } finally {
     await client.end();
   }

@@ -4,14 +4,14 @@ import type { Answer, Caller, Job, Quota } from './api.ts';
 import { until } from './until.ts';
 import { zipOf } from './zip.ts';
 
-/** What a test needs of a server in order to look at, and to move, the files of a job. */
+/** The data folder of a server, which has the files of its jobs. */
 interface ServerData {
   data: string;
 }
 
 /**
- * A shell line that ends when it is let go, so that a running job can be looked at without any hurry. It ends too
- * when its folder is removed: a test that fails leaves nothing behind.
+ * A shell line that waits for `releaseJob`, so that a test can check the running job without a race. It also ends when its
+ * folder is removed, so that a failed test leaves no process behind.
  */
 export const waitForGoScript = 'while [ ! -e go ] && [ -d "$PWD" ]; do sleep 0.05; done';
 
@@ -19,23 +19,22 @@ export function releaseJob({ data }: ServerData, job: Job): void {
   writeFileSync(join(data, 'workspaces', job.job_id, 'files', 'go'), '');
 }
 
-/** What the job has printed, as it is kept. */
+/** Reads the stored output of a job. */
 export function readOutput({ data }: ServerData, job: Job, stream: 'stdout' | 'stderr' = 'stdout'): string {
   return readFileSync(join(data, 'workspaces', job.job_id, stream), 'utf8');
 }
 
-/** The names of all that Bursar keeps of jobs outside its books. */
+/** Lists the files of jobs outside of the database. */
 export function listStoredFiles({ data }: ServerData): string[] {
   const folders = ['spool', 'spool/incoming', 'workspaces'].map((name) => join(data, name));
   return folders.flatMap((folder) => (existsSync(folder) ? readdirSync(folder).sort() : []));
 }
 
-/** The path of a job's own resource. */
 export function jobPath(job: Job): string {
   return `/jobs/${job.project_hpc.toLowerCase()}/${job.project_name}/${job.job_id}/`;
 }
 
-/** The answer that first shows the job in this stage. */
+/** Polls a job until it is in the stage, and returns that response. */
 export function waitForStage(caller: Caller, job: Job, stage: string): Promise<Answer<Job>> {
   return until(`${job.job_id} in stage ${stage}`, async () => {
     const answer = await caller.get<Job>(jobPath(job));
@@ -45,12 +44,12 @@ export function waitForStage(caller: Caller, job: Job, stage: string): Promise<A
   });
 }
 
-/** The request that the interface shows: every value a string, on each system with what that system takes. */
+/** The request of the interface description: every value is a string. */
 export const exampleRequest = { node_number: '2', core_number: '6', runtime: '2.0', title: 'Title' };
 
 export type Hpc = 'hpc_one' | 'hpc_two';
 
-/** A submission that runs a shell line on either system. */
+/** Submits a job that runs a shell line, on either kind of system. */
 export async function submitShellLine(
   caller: Caller,
   path: string,
@@ -61,7 +60,7 @@ export async function submitShellLine(
   return caller.submit(path, { tool: 'BASH', ...payload }, await zipOf({ 'main.sh': `${line}\n` }));
 }
 
-/** Everything that can be seen of the example request, from before its submission until after its end. */
+/** The responses and quotas of the example job from before its submission until after its end. */
 export interface JobHistory {
   before: Quota;
   submitted: Answer<Job>;
@@ -89,7 +88,7 @@ export async function runExampleJob(
   return { before, submitted, running, during, finished, after: await caller.quota(hpc, project) };
 }
 
-/** A job that is seen in every stage before it ends; one that is over at once may never be seen running. */
+/** Runs a job that is observed in every stage. A job that ends at once may never be observed as running. */
 export async function runThroughAllStages(
   place: ServerData,
   caller: Caller,

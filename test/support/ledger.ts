@@ -66,19 +66,19 @@ export interface LedgerVerification {
   problems: string[];
 }
 
-/** A job that does not end when it is asked to: it runs past its time limit, until it is killed. */
+/** A script that ignores SIGTERM: the job runs past its time limit until it is killed. */
 export const ignoresTermScript = 'trap \'\' TERM; while [ -d "$PWD" ]; do sleep 0.1; done';
 
-/** A job that says when it has begun, and then waits to be let go. */
+/** A script that creates the file `begun`, and then waits for `releaseJob`. */
 export const markBegunScript = `touch begun; ${waitForGoScript}`;
 
-/** The stage RUNNING comes a moment before the first command of a job; what never came to that is not charged. */
+/** Waits for the first command of a job. The stage RUNNING comes earlier, and a job without a command run is not charged. */
 export async function waitUntilBegun({ server }: Pick<Bench, 'server'>, job: Job): Promise<void> {
-  const mark = join(server.data, 'workspaces', job.job_id, 'files', 'begun');
-  await until(`the first command of ${job.job_id}`, () => (existsSync(mark) ? true : undefined));
+  const file = join(server.data, 'workspaces', job.job_id, 'files', 'begun');
+  await until(`the first command of ${job.job_id}`, () => (existsSync(file) ? true : undefined));
 }
 
-/** A request of an administrator, under a key of its own unless one is given. */
+/** Posts as an administrator, with a new idempotency key unless one is given. */
 export async function postAsAdmin<T = Account[]>(
   admin: Caller,
   path: string,
@@ -89,7 +89,7 @@ export async function postAsAdmin<T = Account[]>(
   return (await admin.send('POST', path, headers, JSON.stringify(body))) as Answer<T>;
 }
 
-/** The same, which is expected to be carried out. */
+/** Posts as an administrator, and asserts the status 201. */
 export async function postCreated<T = Account[]>(admin: Caller, path: string, body: unknown, key?: string): Promise<T> {
   const answer = await postAsAdmin<T>(admin, path, body, key);
   assert.equal(answer.status, 201, answer.text);
@@ -114,7 +114,7 @@ export function withdraw(admin: Caller, user: string, amount: number, change: Ch
   return postCreated(admin, `/admin/grants/${project}/${user}/`, body);
 }
 
-/** Takes so much away that exactly this is left. */
+/** Withdraws so much that exactly the given amounts are left. */
 export async function withdrawDownTo(
   admin: Caller,
   user: string,
@@ -126,7 +126,7 @@ export async function withdrawDownTo(
   if (space !== undefined) await withdraw(admin, user, quota.space_left - space, { project, resource: 'space' });
 }
 
-/** A project of its own with these members, each with so much. */
+/** Creates a project in which each of the members has the grant. Returns `hpc/name`. */
 export async function createProject(
   admin: Caller,
   name: string,
@@ -154,7 +154,7 @@ export async function setMember(
   return answer as Answer<{ user: string; status: string; reason: string; since: string }>;
 }
 
-/** A submission to a project that is expected to be accepted. */
+/** Submits a job, and asserts that it is accepted. */
 export async function submitJob(
   caller: Caller,
   payload: Record<string, unknown>,
@@ -166,7 +166,7 @@ export async function submitJob(
   return body;
 }
 
-/** A job that is submitted and lived through to its end. */
+/** Submits a job and waits for its end. */
 export async function runJob(
   caller: Caller,
   payload: Record<string, unknown>,
@@ -182,7 +182,7 @@ export async function getStatement(caller: Caller, project = home, query = ''): 
   return body;
 }
 
-/** What a job did to its owner's accounts, in the order in which it was done. */
+/** Lists the movements of a job on its owner's account, in order. */
 export async function listJobMovements(
   caller: Caller,
   job: Job,
@@ -193,25 +193,25 @@ export async function listJobMovements(
   return movements.filter((movement) => movement.job_id === job.job_id);
 }
 
-/** The two movements of time that every job makes: its hold, and what became of it. */
+/** Returns the two movements of time of a finished job: its hold and its settlement. */
 export async function getSettlement(
   caller: Caller,
   job: Job,
   project = home,
 ): Promise<{ held: number; settled: Movement }> {
-  const [reserved, settled, ...more] = await listJobMovements(caller, job, 'time', project);
-  assert.deepEqual(more, []);
+  const [reserved, settled, ...others] = await listJobMovements(caller, job, 'time', project);
+  assert.deepEqual(others, []);
   assert.equal(reserved?.kind, 'reserve');
   assert.ok(settled);
   return { held: -reserved.change, settled };
 }
 
-/** What is left to the caller in the project that most tests are about. */
+/** Reads the caller's quota in the default project of the tests. */
 export function getQuota(caller: Caller): Promise<Quota> {
   return caller.quota(place.hpc, place.project);
 }
 
-/** The statement adds up by itself, and to what the quota says is left. */
+/** Asserts that the movements of a statement sum up to its balances, and these to the quota. */
 export async function assertStatementAddsUp(caller: Caller, project = home): Promise<Statement> {
   const statement = await getStatement(caller, project);
   for (const resource of ['time', 'space'] as const) {
@@ -236,17 +236,17 @@ export async function getLedgerVerification(admin: Caller): Promise<LedgerVerifi
   return (await admin.get<LedgerVerification>('/admin/ledger/proof/')).body;
 }
 
-/** The books balance, by the path for administrators. */
+/** Asserts through the API that the ledger balances. */
 export async function assertLedgerBalances(admin: Caller): Promise<LedgerVerification> {
-  const proof = await getLedgerVerification(admin);
-  assert.deepEqual(proof.problems, []);
-  assert.equal(proof.balanced, true);
-  return proof;
+  const verification = await getLedgerVerification(admin);
+  assert.deepEqual(verification.problems, []);
+  assert.equal(verification.balanced, true);
+  return verification;
 }
 
-/** A refusal for lack of quota, with the facts that it carries. */
-export function assertQuotaExceeded(answer: Answer, facts: Record<string, unknown>): Refusal {
+/** Asserts a `quota_exceeded` problem with these members. */
+export function assertQuotaExceeded(answer: Answer, members: Record<string, unknown>): Refusal {
   const problem = assertProblem(answer, { status: 403, code: 'quota_exceeded' });
-  for (const [name, value] of Object.entries(facts)) assert.equal(problem[name], value, `${name} in ${answer.text}`);
+  for (const [name, value] of Object.entries(members)) assert.equal(problem[name], value, `${name} in ${answer.text}`);
   return problem;
 }

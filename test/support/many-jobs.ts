@@ -9,8 +9,8 @@ export interface BulkJobs {
 }
 
 /**
- * Puts finished jobs straight into the books, as many as one likes, without accounts: one in 100 runs, one in 500 has
- * failed, and there are 50 titles. They were accepted a second apart.
+ * Inserts many finished jobs directly, without holds: one in 100 has the stage RUNNING, one in 500 has failed, and there
+ * are 50 titles. They were accepted a second apart.
  */
 export async function storeManyJobs(db: Db, { owner, hpc, project, count }: BulkJobs): Promise<void> {
   const { id } = await db

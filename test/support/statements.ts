@@ -3,16 +3,19 @@ import type { Db } from '../../src/store/database/handle.ts';
 
 export interface RecordedDb {
   db: Db;
-  /** The statements that were run through it, with their values put in. */
+  /** The executed statements, with their values inserted. */
   statements: string[];
 }
 
 export function recordStatements(db: Db): RecordedDb {
   const statements: string[] = [];
-  // A handle of its own: what the plugin leaves as it is, goes through an executor that nobody else has.
-  const untouched: KyselyPlugin = { transformQuery: ({ node }) => node, transformResult: async ({ result }) => result };
-  const watched = db.withPlugin(untouched);
-  const executor = watched.getExecutor();
+  // A plugin without effect gives the handle its own executor, so that the original handle is not recorded.
+  const noopPlugin: KyselyPlugin = {
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => result,
+  };
+  const recorded = db.withPlugin(noopPlugin);
+  const executor = recorded.getExecutor();
   const execute = executor.executeQuery.bind(executor);
   executor.executeQuery = (query, ...options) => {
     statements.push(toSqlText(query));
@@ -22,7 +25,7 @@ export function recordStatements(db: Db): RecordedDb {
     ...db.backend,
     run: async (handle, query) => (await handle.executeQuery(query)).rows,
   } as Db['backend'];
-  return { db: Object.assign(watched, { backend }), statements };
+  return { db: Object.assign(recorded, { backend }), statements };
 }
 
 function toSqlText({ sql: text, parameters }: CompiledQuery): string {
@@ -32,7 +35,7 @@ function toSqlText({ sql: text, parameters }: CompiledQuery): string {
 
 const literal = (value: unknown) => (typeof value === 'number' ? String(value) : `'${value}'`);
 
-/** What the database does for a statement: whether it looks at every job, and whether it puts what it found in order. */
+/** Explains a statement: whether it scans the whole table of jobs, and whether it sorts. */
 export async function explainStatement(
   db: Db,
   statement: string,

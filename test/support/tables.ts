@@ -1,18 +1,18 @@
 import type { Db } from '../../src/store/database/handle.ts';
 
 /**
- * Every row of every table, in an order that does not depend on the database; except the mark of a data folder and
- * the leases, which stay where they are.
+ * Reads every row of every table, in an order that does not depend on the database. The data folder id and the leases are
+ * left out, because they are not copied.
  */
 export async function readAllRows(db: Db): Promise<Record<string, string[]>> {
-  const all: Record<string, string[]> = {};
+  const rowsByTable: Record<string, string[]> = {};
   const tables = (await db.introspection.getTables()).filter(({ name }) => !['facts', 'leases'].includes(name));
   for (const { name } of tables) {
     const rows = await db
       .selectFrom(name as 'users')
       .selectAll()
       .execute();
-    all[name] = rows.map((row) => JSON.stringify(Object.entries(row).sort())).sort();
+    rowsByTable[name] = rows.map((row) => JSON.stringify(Object.entries(row).sort())).sort();
   }
-  return all;
+  return rowsByTable;
 }

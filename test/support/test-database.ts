@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Config } from '../../src/config/schema.ts';
 import { validateConfig } from '../../src/config/validate.ts';
 import { enrolUser, syncProjects } from '../../src/services/identity/enrolment.ts';
-import { openDatabase as open } from '../../src/store/database/database.ts';
+import { openDatabase } from '../../src/store/database/database.ts';
 import type { Db } from '../../src/store/database/handle.ts';
 import { databaseSettings, dropDatabase, prepareDatabase } from './database.ts';
 
@@ -15,13 +15,13 @@ export interface TestDatabase {
   close(): Promise<void>;
 }
 
-/** Books with one batch system, one project and the named members, each granted so much. */
+/** Opens a database with one batch system, one project and these members, each with the grant. */
 export async function openTestDatabase(members: string[], timeSeconds: number, spaceKb: number): Promise<TestDatabase> {
-  const folder = mkdtempSync(join(tmpdir(), 'bursar-books-'));
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-database-'));
   const projects = [{ name: 'proj', grant: { timeSeconds, spaceKb } }];
   const config = validateConfig({ data: folder, systems: { sys: { kind: 'batch', projects } } }, 'test');
   await prepareDatabase(folder);
-  const db = await open(databaseSettings(folder), folder);
+  const db = await openDatabase(databaseSettings(folder), folder);
   await syncProjects(db, config, 1);
   for (const member of members) await enrolUser(db, member, 'user', 1);
   return {
@@ -36,7 +36,7 @@ export async function openTestDatabase(members: string[], timeSeconds: number, s
   };
 }
 
-/** What callers would see of a job, for tests that are not about that. */
+/** Makes public columns for tests in which their content does not matter. */
 export function publicColumns(stage: string) {
   return (id = 0) => ({ json: `{"id":${id}}`, title: '', stage, isTerminal: false, isFailure: false });
 }

@@ -19,24 +19,24 @@ import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { getAccounts } from '../../support/accounts.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
-// What happens when several want the same at once. On SQLite they queue; on PostgreSQL they meet.
+// Concurrent transactions on the same rows. SQLite runs them one after the other; on PostgreSQL they conflict.
 
-let books: TestDatabase;
+let database: TestDatabase;
 let db: Db;
 let project: ProjectRecord;
 
 beforeEach(async () => {
-  books = await openTestDatabase(['1', '2'], 1000, 500);
-  db = books.db;
+  database = await openTestDatabase(['1', '2'], 1000, 500);
+  db = database.db;
   const found = await findProject(db, 'sys', 'proj');
   assert.ok(found);
   project = found;
 });
-afterEach(() => books.close());
+afterEach(() => database.close());
 
-const atOnce = <T>(count: number, one: (index: number) => Promise<T>) =>
-  Promise.allSettled(Array.from({ length: count }, (_, index) => one(index)));
-const succeeded = (results: PromiseSettledResult<unknown>[]) =>
+const runConcurrently = <T>(count: number, run: (index: number) => Promise<T>) =>
+  Promise.allSettled(Array.from({ length: count }, (_, index) => run(index)));
+const countSucceeded = (results: PromiseSettledResult<unknown>[]) =>
   results.filter(({ status }) => status === 'fulfilled').length;
 
 async function assertBalanced(): Promise<void> {
@@ -44,12 +44,12 @@ async function assertBalanced(): Promise<void> {
 }
 
 let jobNumber = 0;
-async function newJob(owner: string, timeSeconds: number): Promise<{ id: number; attempt: number }> {
+async function createJob(owner: string, timeSeconds: number): Promise<{ id: number; attempt: number }> {
   const accounts = await getAccounts(db, project, owner);
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, command, tool: null, entry: null };
   return await inTransaction(db, async (tx) => {
-    const jobId = `MEET-${jobNumber++}`;
+    const jobId = `CONFLICT-${jobNumber++}`;
     const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
     const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     const note = { actor: owner, reason: 'test', at: 2 };
@@ -58,13 +58,13 @@ async function newJob(owner: string, timeSeconds: number): Promise<{ id: number;
   });
 }
 
-const administer = (act: GrantChange) => inTransaction(db, (tx) => changeGrant(tx, project, act, 'admin', 5));
+const applyGrant = (act: GrantChange) => inTransaction(db, (tx) => changeGrant(tx, project, act, 'admin', 5));
 
-describe('transactions that meet', () => {
-  test('two that lock the same accounts in opposite orders both succeed in the end', async () => {
+describe('concurrent transactions', () => {
+  test('that lock the same accounts in opposite orders all succeed after retries', async () => {
     const [first, second] = [await getAccounts(db, project, '1'), await getAccounts(db, project, '2')];
     const both = [first.timeCap.id, second.timeCap.id];
-    const results = await atOnce(6, (index) =>
+    const results = await runConcurrently(6, (index) =>
       inTransaction(db, async (tx) => {
         for (const id of index % 2 === 0 ? both : [...both].reverse()) {
           await applyMovement(tx, id, { granted: 1 });
@@ -72,33 +72,33 @@ describe('transactions that meet', () => {
         }
       }),
     );
-    assert.equal(succeeded(results), 6);
+    assert.equal(countSucceeded(results), 6);
     const after = await getAccounts(db, project, '1');
     assert.equal(after.timeCap.granted, first.timeCap.granted + 6);
   });
 
-  test('transfers in both directions lose nothing', async () => {
-    const results = await atOnce(20, (index) => {
+  test('that transfer in both directions keep the total', async () => {
+    const results = await runConcurrently(20, (index) => {
       const [from, to] = index % 2 === 0 ? ['1', '2'] : ['2', '1'];
-      return administer({ kind: 'transfer', from, to, resource: 'time', amount: 10, reason: 'test' });
+      return applyGrant({ kind: 'transfer', from, to, resource: 'time', amount: 10, reason: 'test' });
     });
-    assert.equal(succeeded(results), 20);
+    assert.equal(countSucceeded(results), 20);
     assert.equal((await getAccounts(db, project, '1')).timeCap.granted, 1000);
     await assertBalanced();
   });
 
-  test('the reserve of a pool is promised once, however many ask for it', async () => {
-    await administer({ kind: 'top_up', user: null, resource: 'time', amount: 100, source: 'new', reason: 'reserve' });
-    const ask = { kind: 'top_up', resource: 'time', amount: 40, source: 'pool', reason: 'test' } as const;
-    const results = await atOnce(8, (index) => administer({ ...ask, user: index % 2 === 0 ? '1' : '2' }));
-    assert.equal(succeeded(results), 2);
+  test('cannot grant the unallocated part of a pool twice', async () => {
+    await applyGrant({ kind: 'top_up', user: null, resource: 'time', amount: 100, source: 'new', reason: 'reserve' });
+    const request = { kind: 'top_up', resource: 'time', amount: 40, source: 'pool', reason: 'test' } as const;
+    const results = await runConcurrently(8, (index) => applyGrant({ ...request, user: index % 2 === 0 ? '1' : '2' }));
+    assert.equal(countSucceeded(results), 2);
     await assertBalanced();
   });
 
-  test('what a job was charged is refunded once, however many refund it', async () => {
-    const job = await newJob('1', 100);
-    // Another one, so that there is more to be given back than this one was charged.
-    for (const each of [job, await newJob('1', 500)]) {
+  test('cannot refund a job more than its charge', async () => {
+    const job = await createJob('1', 100);
+    // The second job makes the used time of the account larger than the charge of the first.
+    for (const each of [job, await createJob('1', 500)]) {
       await inTransaction(db, async (tx) => {
         await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', each.id).execute();
         const used = { kind: 'settled', timeSeconds: each === job ? 100 : 500, spaceBytes: 0, rule: 'test' } as const;
@@ -110,28 +110,28 @@ describe('transactions that meet', () => {
       .select('job_id')
       .where('id', '=', job.id)
       .executeTakeFirstOrThrow();
-    const results = await atOnce(8, () => administer({ kind: 'refund', jobId, amount: 60, reason: 'test' }));
-    assert.equal(succeeded(results), 1);
+    const results = await runConcurrently(8, () => applyGrant({ kind: 'refund', jobId, amount: 60, reason: 'test' }));
+    assert.equal(countSucceeded(results), 1);
     await assertBalanced();
   });
 
-  test('a hold is settled once, however many settle it', async () => {
-    const job = await newJob('1', 300);
+  test('settle a hold once', async () => {
+    const job = await createJob('1', 300);
     const used = { kind: 'settled', timeSeconds: 100, spaceBytes: 0, rule: 'test' } as const;
-    const results = await atOnce(8, () =>
+    const results = await runConcurrently(8, () =>
       inTransaction(db, async (tx) => {
         await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', job.id).execute();
         return await settle(tx, job, used, { actor: 'bursar', at: 3 });
       }),
     );
-    const answers = results.map((result) => result.status === 'fulfilled' && result.value);
-    assert.equal(answers.filter(Boolean).length, 1);
-    assert.equal(succeeded(results), 8);
+    const settled = results.map((result) => result.status === 'fulfilled' && result.value);
+    assert.equal(settled.filter(Boolean).length, 1);
+    assert.equal(countSucceeded(results), 8);
     await assertBalanced();
   });
 
-  test('nobody who writes a job and tells its owner waits for another one who does', async () => {
-    const { id } = await newJob('1', 10);
+  test('that write the same job and an event of its owner do not deadlock', async () => {
+    const { id } = await createJob('1', 10);
     const { job_id: jobId } = await db
       .selectFrom('jobs')
       .select('job_id')
@@ -146,8 +146,8 @@ describe('transactions that meet', () => {
         await updateStatus(tx, job, { state: 'ended', ...end }, publicColumns(stage)(id));
       }),
     ];
-    // Not repeated, as others are, so that a deadlock fails.
-    const results = await atOnce(30, (index) =>
+    // Without retries, so that a deadlock fails the test.
+    const results = await runConcurrently(30, (index) =>
       runWithoutRetry(db, db.transaction(), async (tx) => {
         await writers[index % writers.length]?.(tx);
         await sleep(2);
@@ -160,30 +160,30 @@ describe('transactions that meet', () => {
     );
   });
 
-  test('an act under one key is carried out once, and everybody gets its answer', async () => {
+  test('with the same idempotency key run once, and all return the same response', async () => {
     const { timePool } = await getAccounts(db, project, '1');
     const request = { userId: 'admin', key: 'k', content: ['act'] };
-    const results = await atOnce(8, (index) =>
+    const results = await runConcurrently(8, (index) =>
       runOnce(db, request, 5, async (tx) => {
         await applyMovement(tx, timePool.id, { granted: 1 });
         return { by: index };
       }),
     );
-    const answers = new Set(results.map((result) => JSON.stringify(result.status === 'fulfilled' && result.value)));
-    assert.equal(answers.size, 1);
+    const responses = new Set(results.map((result) => JSON.stringify(result.status === 'fulfilled' && result.value)));
+    assert.equal(responses.size, 1);
     assert.equal((await getAccounts(db, project, '1')).timePool.granted, timePool.granted + 1);
   });
 
-  test('periods that overlap are not opened, however many try', async () => {
-    const results = await atOnce(6, () => {
+  test('cannot open overlapping periods', async () => {
+    const results = await runConcurrently(6, () => {
       const period = { startsAt: 10, endsAt: 20, memberSeconds: 5, reserveSeconds: 0, reason: 'test' };
       return inTransaction(db, (tx) => openGrantPeriod(tx, project, period, 'admin', 5));
     });
-    assert.equal(succeeded(results), 1);
+    assert.equal(countSucceeded(results), 1);
     await assertBalanced();
   });
 
-  test('who joins while a period is opened has a quota in it', async () => {
+  test('that enrol users while a period is opened give them a quota in it', async () => {
     const users = ['11', '12', '13', '14', '15', '16'];
     const period = { startsAt: 10, endsAt: null, memberSeconds: 5, reserveSeconds: 0, reason: 'test' };
     await Promise.all([
@@ -197,7 +197,7 @@ describe('transactions that meet', () => {
     await assertBalanced();
   });
 
-  test('strangers who are seen for the first time at once become different users, and one of them only one', async () => {
+  test('that authenticate new subjects create one user for each subject', async () => {
     const identity = (subject: string) => ({ issuer: 'https://idp', subject, userId: null, admin: false });
     const oidc = { verify: async (token: string) => identity(token) };
     const subjects = ['a', 'b', 'c', 'd', 'a', 'b', 'c', 'd'];
@@ -210,14 +210,14 @@ describe('transactions that meet', () => {
     await assertBalanced();
   });
 
-  test('servers that start at once make each project once', async () => {
-    const projects = [...(books.config.systems.sys?.projects ?? [])];
+  test('of servers that start together create each project once', async () => {
+    const projects = [...(database.config.systems.sys?.projects ?? [])];
     const [first] = projects;
     assert.ok(first);
-    const system = { ...books.config.systems.sys, projects: [...projects, { ...first, name: 'another' }] };
-    const config = { ...books.config, systems: { sys: system } } as typeof books.config;
-    const results = await atOnce(4, () => syncProjects(db, config, 7));
-    assert.equal(succeeded(results), 4);
+    const system = { ...database.config.systems.sys, projects: [...projects, { ...first, name: 'another' }] };
+    const config = { ...database.config, systems: { sys: system } } as typeof database.config;
+    const results = await runConcurrently(4, () => syncProjects(db, config, 7));
+    assert.equal(countSucceeded(results), 4);
     const members = await db.selectFrom('memberships').select('id').execute();
     assert.equal(members.length, 4);
     await assertBalanced();

@@ -10,7 +10,7 @@ import { openSqlite } from '../../../src/store/database/sqlite.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { getEventRange, insertEvent, listEventsAfter, listJobEvents } from '../../../src/store/events/events.ts';
 
-test('events from before they were numbered get numbers, are not told any more, and stay with their jobs', async () => {
+test('the migration numbers existing events and marks them as expired', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-migration-'));
   const db = openSqlite(join(folder, 'old.db'));
   const empty = db as unknown as Kysely<unknown>;

@@ -9,9 +9,9 @@ import { readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
 import { openTestDatabase, publicColumns } from '../../support/test-database.ts';
 
-test('lists of jobs from before jobs had a version are kept up to date like any other', async () => {
-  const books = await openTestDatabase(['1'], 1000, 1000);
-  const { db } = books;
+test('cached lists of jobs from before the migration to job versions stay up to date', async () => {
+  const database = await openTestDatabase(['1'], 1000, 1000);
+  const { db } = database;
   try {
     const project = await findProject(db, 'sys', 'proj');
     assert.ok(project);
@@ -30,25 +30,25 @@ test('lists of jobs from before jobs had a version are kept up to date like any 
     assert.deepEqual((await getSchemaStatus(db)).pending, []);
 
     const lists = createJobListCache(1_000_000);
-    const assertRight = async (version: string) => {
+    const assertCurrent = async (version: string) => {
       const page = await lists.next(db, { owner: '1' }, 0, 1000);
       assert.deepEqual(page, await readJobPage(db, { owner: '1' }, 0, 1000));
       assert.equal(page.version, version);
     };
-    await assertRight('3');
+    await assertCurrent('3');
     const job = await findJob(db, 'OLD-2');
     assert.ok(job);
     const changed = { ...publicColumns('QUEUED')(job.id), json: '{"id":2,"changed":true}' };
     await inTransaction(db, (tx) => updateStatus(tx, job, { state: 'queued' }, changed));
-    await assertRight('4');
+    await assertCurrent('4');
     await insert('NEW-1');
-    await assertRight('5');
+    await assertCurrent('5');
     const rows = await db.selectFrom('jobs').select('version').orderBy('id').execute();
     assert.deepEqual(
       rows.map(({ version }) => version),
       [0, 4, 0, 5],
     );
   } finally {
-    await books.close();
+    await database.close();
   }
 });

@@ -7,26 +7,24 @@ import { getEventRange, insertEvent, insertEvents, listEventsAfter } from '../..
 import { disableWebhook, incrementWebhookCount, insertWebhook } from '../../../src/store/events/webhooks.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
-// Events are numbered in the order of their commits, and deliveries are one sender's at a time: on both databases.
-
-const [me, mate, other] = ['305001', '305002', '305003'] as const;
-let books: TestDatabase;
+const [user, member, other] = ['305001', '305002', '305003'] as const;
+let database: TestDatabase;
 
 before(async () => {
-  books = await openTestDatabase([me, mate, other], 1000, 1000);
+  database = await openTestDatabase([user, member, other], 1000, 1000);
 });
-after(() => books.close());
+after(() => database.close());
 
 const event = (n: number) => ({ job: null, kind: 'quota.threshold', data: { n }, at: n }) as const;
 
-describe('the numbers of events', () => {
-  test('have no gaps, and are seen in their order, however many transactions write at once', async () => {
+describe('event numbers', () => {
+  test('have no gaps and become visible in order, with many concurrent transactions', async () => {
     let writing = true;
     const seen: number[] = [];
     const reading = (async () => {
       for (;;) {
         const last = !writing;
-        const events = await listEventsAfter(books.db, me, seen.at(-1) ?? 0, 7);
+        const events = await listEventsAfter(database.db, user, seen.at(-1) ?? 0, 7);
         seen.push(...events.map(({ seq }) => seq));
         if (last && events.length === 0) return;
         await sleep(1);
@@ -34,11 +32,11 @@ describe('the numbers of events', () => {
     })();
     await Promise.all(
       Array.from({ length: 60 }, (_, n) =>
-        inTransaction(books.db, async (tx) => {
-          await insertEvent(tx, { userId: me, ...event(n) });
-          // Whoever came first may well commit last.
+        inTransaction(database.db, async (tx) => {
+          await insertEvent(tx, { userId: user, ...event(n) });
+          // The first transaction may commit last.
           if (n % 3 === 0) await sleep(Math.random() * 10);
-          await insertEvents(tx, [mate, me], event(n));
+          await insertEvents(tx, [member, user], event(n));
         }),
       ),
     );
@@ -48,19 +46,19 @@ describe('the numbers of events', () => {
       seen,
       Array.from({ length: 120 }, (_, index) => index + 1),
     );
-    assert.deepEqual(await getEventRange(books.db, mate), { last: 60, lastExpired: 0 });
-    assert.deepEqual(await getEventRange(books.db, other), { last: 0, lastExpired: 0 });
+    assert.deepEqual(await getEventRange(database.db, member), { last: 60, lastExpired: 0 });
+    assert.deepEqual(await getEventRange(database.db, other), { last: 0, lastExpired: 0 });
   });
 
-  test('are not used up by what is rolled back', async () => {
-    const { last } = await getEventRange(books.db, other);
-    const failing = inTransaction(books.db, async (tx) => {
+  test('are not consumed by a rollback', async () => {
+    const { last } = await getEventRange(database.db, other);
+    const failing = inTransaction(database.db, async (tx) => {
       await insertEvent(tx, { userId: other, ...event(1) });
       throw new Error('no');
     });
     await assert.rejects(failing, /no/);
-    await inTransaction(books.db, (tx) => insertEvent(tx, { userId: other, ...event(2) }));
-    const events = await listEventsAfter(books.db, other, last, 10);
+    await inTransaction(database.db, (tx) => insertEvent(tx, { userId: other, ...event(2) }));
+    const events = await listEventsAfter(database.db, other, last, 10);
     assert.deepEqual(
       events.map(({ seq, data }) => [seq, data]),
       [[last + 1, '{"n":2}']],
@@ -70,64 +68,64 @@ describe('the numbers of events', () => {
 
 describe('deliveries', () => {
   const lease = (owner: string, now: number) => ({ owner, now, until: now + 100 });
-  const webhook = (userId: string, url: string, kinds: string[]) =>
-    inTransaction(books.db, async (tx) => {
+  const createWebhook = (userId: string, url: string, kinds: string[]) =>
+    inTransaction(database.db, async (tx) => {
       assert.ok(await incrementWebhookCount(tx, userId, 10));
       return await insertWebhook(tx, { userId, url, description: '', kinds, secret: 'whsec_', createdAt: 1 });
     });
 
-  test('are queued with their event, for the webhooks of its user that want it', async () => {
+  test('are queued with their event for the enabled webhooks that subscribe to it', async () => {
     const [all, some, none] = [
-      await webhook(me, 'https://a.test/', ['*']),
-      await webhook(me, 'https://b.test/', ['quota.threshold', 'job.ended']),
-      await webhook(me, 'https://c.test/', ['job.ended']),
+      await createWebhook(user, 'https://a.test/', ['*']),
+      await createWebhook(user, 'https://b.test/', ['quota.threshold', 'job.ended']),
+      await createWebhook(user, 'https://c.test/', ['job.ended']),
     ];
-    const disabled = await webhook(me, 'https://d.test/', ['*']);
+    const disabled = await createWebhook(user, 'https://d.test/', ['*']);
     assert.ok(all && some && none && disabled);
-    await inTransaction(books.db, (tx) => disableWebhook(tx, disabled, 'for a test', 1));
-    assert.equal(await webhook(me, 'https://a.test/', ['*']), undefined, 'one of each address');
-    for (const n of [10, 11, 12]) await inTransaction(books.db, (tx) => insertEvents(tx, [me, mate], event(n)));
-    const queues = await listDeliveryQueues(books.db);
+    await inTransaction(database.db, (tx) => disableWebhook(tx, disabled, 'for a test', 1));
+    assert.equal(await createWebhook(user, 'https://a.test/', ['*']), undefined, 'a user has one webhook for each URL');
+    for (const n of [10, 11, 12]) await inTransaction(database.db, (tx) => insertEvents(tx, [user, member], event(n)));
+    const queues = await listDeliveryQueues(database.db);
     assert.deepEqual(
       queues.toSorted((a, b) => a.webhookId - b.webhookId),
       [all, some].map((webhookId) => ({ webhookId, readyAt: 10 })),
     );
   });
 
-  test('are one sender’s at a time, the oldest first, and another’s when the lease has run out', async () => {
-    const [first] = await listDeliveryQueues(books.db);
+  test('are leased to one sender at a time, from old to new, and to another after the lease expires', async () => {
+    const [first] = await listDeliveryQueues(database.db);
     assert.ok(first);
     const { webhookId } = first;
     const claims = await Promise.all(
-      Array.from({ length: 10 }, (_, n) => leaseDelivery(books.db, webhookId, lease(`sender ${n}`, 1000))),
+      Array.from({ length: 10 }, (_, n) => leaseDelivery(database.db, webhookId, lease(`sender ${n}`, 1000))),
     );
-    const [claim, ...more] = claims.filter((one) => one !== undefined);
+    const [claim, ...otherClaims] = claims.filter((delivery) => delivery !== undefined);
     assert.ok(claim);
-    assert.deepEqual(more, []);
+    assert.deepEqual(otherClaims, []);
     assert.equal(claim.event?.data, '{"n":10}');
-    assert.equal(await leaseDelivery(books.db, webhookId, lease('late', 1099)), undefined);
+    assert.equal(await leaseDelivery(database.db, webhookId, lease('late', 1099)), undefined);
 
-    const second = await leaseDelivery(books.db, webhookId, lease('heir', 1100));
+    const second = await leaseDelivery(database.db, webhookId, lease('second', 1100));
     assert.deepEqual([second?.id, second?.tries], [claim.id, 2]);
-    const note = { status: 200, error: null, retryAt: null, now: 1101 };
-    const owner = `sender ${claims.findIndex((one) => one !== undefined)}`;
-    assert.equal(await record(claim.id, { ...note, leaseOwner: owner }), false, 'it is not theirs now');
-    assert.equal(await record(claim.id, { ...note, leaseOwner: 'heir' }), true);
-    const third = await leaseDelivery(books.db, webhookId, lease('heir', 1102));
+    const attempt = { status: 200, error: null, retryAt: null, now: 1101 };
+    const owner = `sender ${claims.findIndex((delivery) => delivery !== undefined)}`;
+    assert.equal(await record(claim.id, { ...attempt, leaseOwner: owner }), false, 'the first lease has expired');
+    assert.equal(await record(claim.id, { ...attempt, leaseOwner: 'second' }), true);
+    const third = await leaseDelivery(database.db, webhookId, lease('second', 1102));
     assert.equal(third?.event?.data, '{"n":11}');
   });
 
-  test('that have to wait let the next one go first', async () => {
-    const queue = (await listDeliveryQueues(books.db)).find(({ readyAt }) => readyAt === 10);
+  test('that wait for a retry do not block later ones', async () => {
+    const queue = (await listDeliveryQueues(database.db)).find(({ readyAt }) => readyAt === 10);
     assert.ok(queue);
-    const first = await leaseDelivery(books.db, queue.webhookId, lease('me', 2000));
+    const first = await leaseDelivery(database.db, queue.webhookId, lease('me', 2000));
     assert.ok(first);
     const failed = { leaseOwner: 'me', status: 500, error: 'no', retryAt: 9000, now: 2001 };
     assert.ok(await record(first.id, failed));
-    const second = await leaseDelivery(books.db, queue.webhookId, lease('me', 2002));
+    const second = await leaseDelivery(database.db, queue.webhookId, lease('me', 2002));
     assert.equal(second?.event?.data, '{"n":11}');
   });
 });
 
 const record = (id: number, attempt: Parameters<typeof recordAttempt>[2]) =>
-  inTransaction(books.db, (tx) => recordAttempt(tx, id, attempt));
+  inTransaction(database.db, (tx) => recordAttempt(tx, id, attempt));

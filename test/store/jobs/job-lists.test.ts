@@ -16,7 +16,7 @@ import { explainStatement, recordStatements } from '../../support/statements.ts'
 import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
 const place = { hpc: 'sys', project: 'proj' };
-const scopes: JobFilter[] = [{}, { hpc: 'sys' }, place].flatMap((where) => [where, { ...where, owner: '1' }]);
+const scopes: JobFilter[] = [{}, { hpc: 'sys' }, place].flatMap((scope) => [scope, { ...scope, owner: '1' }]);
 const filters: JobFilter[] = [
   {},
   { stage: 'RUNNING' },
@@ -29,47 +29,47 @@ const filters: JobFilter[] = [
   { stage: 'SUCCESSFUL', title: 'title 7', failed: false, terminal: true, since: 1 },
 ];
 
-/** The numbers of the jobs on a page, which must be those that the jobs show. */
-function idsOf({ ids, publicJson: texts }: JobPage): readonly number[] {
-  const shown = texts.map((text) => (JSON.parse(text) as { id: number }).id);
-  assert.deepEqual(ids, shown);
+/** Returns the record ids of a page, and asserts that the public JSON has the same ids. */
+function checkedIds({ ids, publicJson }: JobPage): readonly number[] {
+  const publicIds = publicJson.map((json) => (JSON.parse(json) as { id: number }).id);
+  assert.deepEqual(ids, publicIds);
   return ids;
 }
 
-/** What lists are read with, by an instance that has read none yet. */
+/** The dependencies of an instance with an empty cache. */
 const deps = (db: Db, { config }: Pick<TestDatabase, 'config'>) => ({
   db,
   systems: toHpcSystems(config),
   jobListCache: createJobListCache(1_000_000),
 });
 
-describe('lists of jobs', () => {
-  let books: TestDatabase;
+describe('job lists', () => {
+  let database: TestDatabase;
   before(async () => {
-    books = await openTestDatabase(['1', '2'], 1000, 1000);
-    for (const owner of ['1', '2', '1']) await storeManyJobs(books.db, { ...place, owner, count: 4000 });
-    await sql`analyze`.execute(books.db);
+    database = await openTestDatabase(['1', '2'], 1000, 1000);
+    for (const owner of ['1', '2', '1']) await storeManyJobs(database.db, { ...place, owner, count: 4000 });
+    await sql`analyze`.execute(database.db);
   });
-  after(() => books.close());
+  after(() => database.close());
 
   for (const scope of scopes) {
     for (const filter of filters) {
-      test(`an index leads to a page of ${JSON.stringify({ ...scope, ...filter })}`, async () => {
-        const { db, statements } = recordStatements(books.db);
+      test(`a page of ${JSON.stringify({ ...scope, ...filter })} is read by an index`, async () => {
+        const { db, statements } = recordStatements(database.db);
         const { ids } = await readJobPage(db, { ...scope, ...filter }, 0, 10);
         assert.equal(ids.length, 10);
         for (const statement of statements) {
-          const { readsAll, sorts, text } = await explainStatement(books.db, statement);
+          const { readsAll, sorts, text } = await explainStatement(database.db, statement);
           assert.ok(!readsAll, text);
-          // Only jobs that have one title may have to be put in order, which are few.
+          // Jobs with the same title are few, so they may be sorted.
           if (filter.title === undefined) assert.ok(!sorts, text);
         }
       });
     }
   }
 
-  test('an index leads to the jobs that have changed, and to nothing where too many have', async () => {
-    const { db, statements } = recordStatements(books.db);
+  test('changed jobs are read by an index, and none if too many have changed', async () => {
+    const { db, statements } = recordStatements(database.db);
     const { version, jobs } = await listChangedJobs(db, '1', '7990');
     assert.deepEqual(
       [version, jobs?.map(({ id }) => id).sort()],
@@ -77,16 +77,16 @@ describe('lists of jobs', () => {
     );
     assert.deepEqual(await listChangedJobs(db, '1', '10'), { version: '8000', jobs: undefined });
     for (const statement of statements) {
-      const { text } = await explainStatement(books.db, statement);
+      const { text } = await explainStatement(database.db, statement);
       assert.match(text, /jobs_by_version/);
     }
   });
 
-  test('a filter finds what it says, and nothing else', async () => {
-    const all = await books.db.selectFrom('jobs').selectAll().orderBy('id').execute();
+  test('filters return exactly the matching jobs', async () => {
+    const all = await database.db.selectFrom('jobs').selectAll().orderBy('id').execute();
     for (const scope of scopes) {
       for (const filter of filters) {
-        const found = await readJobPage(books.db, { ...scope, ...filter }, 0, all.length);
+        const found = await readJobPage(database.db, { ...scope, ...filter }, 0, all.length);
         const expected = all.filter(
           (job) =>
             (scope.owner === undefined || job.owner === scope.owner) &&
@@ -97,35 +97,35 @@ describe('lists of jobs', () => {
             (filter.since === undefined || job.accepted_at >= filter.since),
         );
         assert.deepEqual(
-          idsOf(found),
+          checkedIds(found),
           expected.map((job) => job.id),
         );
       }
     }
   });
 
-  test('a job that was accepted a little later than one with a larger number is not missed by "since"', async () => {
+  test('"since" finds a job that was accepted a little later than one with a larger id', async () => {
     const at = 4_000_000_000_000;
     const numbers = [at + 5000, at + 4000, at + 3000].map((accepted_at, index) => ({
       accepted_at,
       id: 11_998 + index,
     }));
     for (const { id, accepted_at } of numbers) {
-      await books.db.updateTable('jobs').set({ accepted_at }).where('id', '=', id).execute();
+      await database.db.updateTable('jobs').set({ accepted_at }).where('id', '=', id).execute();
     }
-    const found = await readJobPage(books.db, { since: at }, 0, 10);
-    assert.deepEqual(idsOf(found), [11_998, 11_999, 12_000]);
+    const found = await readJobPage(database.db, { since: at }, 0, 10);
+    assert.deepEqual(checkedIds(found), [11_998, 11_999, 12_000]);
   });
 
-  test('a page takes as many statements with a hundred jobs stored as with thousands', async () => {
+  test('a page takes one statement, with a hundred jobs stored and with thousands', async () => {
     const few = await openTestDatabase(['1'], 1000, 1000);
     try {
       await storeManyJobs(few.db, { ...place, owner: '1', count: 100 });
       const counts: number[] = [];
-      for (const { db, config } of [few, books]) {
-        const watch = recordStatements(db);
-        await listJobs(deps(watch.db, { config }), '1', place, { limit: 50 });
-        counts.push(watch.statements.length);
+      for (const { db, config } of [few, database]) {
+        const recorded = recordStatements(db);
+        await listJobs(deps(recorded.db, { config }), '1', place, { limit: 50 });
+        counts.push(recorded.statements.length);
       }
       assert.deepEqual(counts, [1, 1]);
     } finally {
@@ -134,10 +134,10 @@ describe('lists of jobs', () => {
   });
 
   test('reads a short list with one query, and a long one in chunks', async () => {
-    const watch = recordStatements(books.db);
-    const lists = deps(watch.db, books);
+    const recorded = recordStatements(database.db);
+    const lists = deps(recorded.db, database);
     const body = await (await listJobs(lists, '1', {}, { title: 'title 3' })).body();
-    assert.equal(watch.statements.length, 1);
+    assert.equal(recorded.statements.length, 1);
     assert.ok('json' in body);
     assert.equal(JSON.parse(body.json).length, 160);
 
@@ -150,22 +150,22 @@ describe('lists of jobs', () => {
   });
 });
 
-test('paging shows every job once, while jobs come and change', async () => {
+test('paging returns every job once while jobs are inserted and changed', async () => {
   const step = fc.oneof(fc.constant('insert'), fc.constant('end'), fc.constant('page'));
   const run = fc.asyncProperty(
     fc.integer({ min: 1, max: 12 }),
     fc.integer({ min: 1, max: 5 }),
     fc.array(step, { maxLength: 40 }),
     async (stored, limit, steps) => {
-      const books = await openTestDatabase(['1'], 1000, 1000);
+      const database = await openTestDatabase(['1'], 1000, 1000);
       try {
-        for (let index = 0; index < stored; index++) await insert(books.db);
+        for (let index = 0; index < stored; index++) await insert(database.db);
         const seen: number[] = [];
         let after: number | undefined = 0;
         const page = async () => {
           if (after === undefined) return;
           const query = { after, limit };
-          const body = await (await listJobs(deps(books.db, books), '1', {}, query)).body();
+          const body = await (await listJobs(deps(database.db, database), '1', {}, query)).body();
           assert.ok('json' in body);
           const ids = JSON.parse(body.json).map((job: { id: number }) => job.id);
           assert.ok(ids.length === limit || (ids.length < limit && body.next === undefined));
@@ -173,8 +173,8 @@ test('paging shows every job once, while jobs come and change', async () => {
           after = body.next;
         };
         for (const act of steps) {
-          if (act === 'insert') await insert(books.db);
-          else if (act === 'end') await endOne(books.db);
+          if (act === 'insert') await insert(database.db);
+          else if (act === 'end') await endOneJob(database.db);
           else await page();
         }
         while (after !== undefined) await page();
@@ -184,7 +184,7 @@ test('paging shows every job once, while jobs come and change', async () => {
         );
         for (let id = 1; id <= stored; id++) assert.ok(seen.includes(id), `job ${id} was missed`);
       } finally {
-        await books.close();
+        await database.close();
       }
     },
   );
@@ -202,7 +202,7 @@ async function insert(db: Db): Promise<void> {
   await inTransaction(db, (tx) => insertJob(tx, job, publicColumns('QUEUED'), {}));
 }
 
-async function endOne(db: Db): Promise<void> {
+async function endOneJob(db: Db): Promise<void> {
   const row = await db.selectFrom('jobs').select('job_id').where('state', '=', 'accepted').limit(1).executeTakeFirst();
   const job = row && (await findJob(db, row.job_id));
   if (!job) return;

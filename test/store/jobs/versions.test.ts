@@ -16,19 +16,19 @@ import { getQuotasVersion } from '../../../src/store/ledger/quotas.ts';
 import { advanceJob } from '../../../src/workers/advance-job.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
-let books: TestDatabase;
+let database: TestDatabase;
 before(async () => {
-  books = await openTestDatabase(['1', '2'], 1_000_000, 1000);
+  database = await openTestDatabase(['1', '2'], 1_000_000, 1000);
 });
-after(() => books.close());
+after(() => database.close());
 
-async function accountsOf(user: string) {
-  const project = await findProject(books.db, 'sys', 'proj');
+async function findUserAccounts(user: string) {
+  const project = await findProject(database.db, 'sys', 'proj');
   assert.ok(project);
   const accounts = await findAccounts(
-    books.db,
+    database.db,
     project.id,
-    (await findCurrentPeriodId(books.db, project.id, 2)) ?? 0,
+    (await findCurrentPeriodId(database.db, project.id, 2)) ?? 0,
     user,
   );
   assert.ok(accounts);
@@ -36,8 +36,8 @@ async function accountsOf(user: string) {
 }
 
 async function submit(jobId: string) {
-  const { db } = books;
-  const { project, accounts } = await accountsOf('1');
+  const { db } = database;
+  const { project, accounts } = await findUserAccounts('1');
   const command = { kind: 'line', line: 'true' } as const;
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
   const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
@@ -48,8 +48,8 @@ async function submit(jobId: string) {
   });
 }
 
-const jobNow = async (jobId: string) => {
-  const job = await findJob(books.db, jobId);
+const readJob = async (jobId: string) => {
+  const job = await findJob(database.db, jobId);
   assert.ok(job);
   return job;
 };
@@ -57,41 +57,41 @@ const jobNow = async (jobId: string) => {
 const jobsVersion = async (db: Db, owner: string | undefined) =>
   (await readJobPage(db, owner === undefined ? {} : { owner }, 0, 1)).version;
 
-describe('the version of the jobs of a user', () => {
-  test('rises when what they show changes, and only then, and not for others', async () => {
-    const { db, config } = books;
+describe("the version of a user's jobs", () => {
+  test('changes only when their public JSON changes, and not for other users', async () => {
+    const { db, config } = database;
     const system = toHpcSystems(config).get('sys');
     assert.ok(system);
     const end = { outcome: 'succeeded', reason: '', exitCode: 0, startedAt: 2, endedAt: 3, elapsedSeconds: 1 } as const;
-    const tenure = {
+    const lease = {
       assertValid: () => undefined,
       transaction: <T>(work: (tx: Tx) => Promise<T>) => inTransaction(db, work),
     };
     const advance = async (next: Parameters<typeof advanceJob>[3]['next']) =>
-      assert.ok(await advanceJob(tenure, await jobNow('V-1'), system, { next, now: 3 }));
-    const steps: [what: string, act: () => Promise<unknown>][] = [
+      assert.ok(await advanceJob(lease, await readJob('V-1'), system, { next, now: 3 }));
+    const steps: [name: string, run: () => Promise<unknown>][] = [
       ['accepted', () => submit('V-1')],
       ['queued', () => advance({ state: 'queued' })],
-      ['wanted away', async () => requestCancellation(db, (await jobNow('V-1')).id, 5)],
+      ['cancellation requested', async () => requestCancellation(db, (await readJob('V-1')).id, 5)],
       ['running', () => advance({ state: 'running', startedAt: 2 })],
       ['ended', () => advance({ state: 'ended', ...end })],
     ];
     let json = '';
-    for (const [what, act] of steps) {
+    for (const [name, run] of steps) {
       const before = await jobsVersion(db, '1');
-      await act();
-      const shown = (await jobNow('V-1')).publicJson;
-      assert.equal((await jobsVersion(db, '1')) !== before, shown !== json, what);
-      json = shown;
+      await run();
+      const publicJson = (await readJob('V-1')).publicJson;
+      assert.equal((await jobsVersion(db, '1')) !== before, publicJson !== json, name);
+      json = publicJson;
     }
     assert.equal(await jobsVersion(db, '2'), '0');
     assert.equal(await jobsVersion(db, undefined), await jobsVersion(db, '1'));
   });
 
-  test('does not rise when the transaction comes to nothing', async () => {
-    const before = await jobsVersion(books.db, '1');
-    const failing = inTransaction(books.db, async (tx) => {
-      const { project } = await accountsOfIn(tx);
+  test('does not change when the transaction is rolled back', async () => {
+    const before = await jobsVersion(database.db, '1');
+    const failing = inTransaction(database.db, async (tx) => {
+      const { project } = await findTestProject(tx);
       const command = { kind: 'line', line: 'true' } as const;
       const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
       const job = { jobId: 'V-2', owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
@@ -99,24 +99,24 @@ describe('the version of the jobs of a user', () => {
       throw new Error('rolled back');
     });
     await assert.rejects(failing, /rolled back/);
-    assert.equal(await jobsVersion(books.db, '1'), before);
+    assert.equal(await jobsVersion(database.db, '1'), before);
   });
 });
 
-const accountsOfIn = async (db: TestDatabase['db']) => {
+const findTestProject = async (db: TestDatabase['db']) => {
   const project = await findProject(db, 'sys', 'proj');
   assert.ok(project);
   return { project };
 };
 
-const versionOf = async (user: string, now: number) =>
-  (await listQuotas(books.db, toHpcSystems(books.config), user, {}, now)).version;
+const quotasVersion = async (user: string, now: number) =>
+  (await listQuotas(database.db, toHpcSystems(database.config), user, {}, now)).version;
 
-describe('the version of the quotas of a user', () => {
-  test('rises with the cap of the user, with the pool, and not with the cap of another one', async () => {
-    const { db } = books;
-    const { accounts: mine } = await accountsOf('1');
-    const { accounts: theirs } = await accountsOf('2');
+describe('the version of quotas', () => {
+  test('changes with the cap of the user and with the pool, but not with the cap of another user', async () => {
+    const { db } = database;
+    const { accounts: mine } = await findUserAccounts('1');
+    const { accounts: theirs } = await findUserAccounts('2');
     const note = { actor: '9', reason: 'test', at: 4 };
     const grant = (id: number) => inTransaction(db, (tx) => addGrant(tx, id, 1, 'top_up', note));
     for (const [account, rises] of [
@@ -124,27 +124,27 @@ describe('the version of the quotas of a user', () => {
       [mine.spacePool, true],
       [theirs.timeCap, false],
     ] as const) {
-      const before = await versionOf('1', 10);
+      const before = await quotasVersion('1', 10);
       const all = await getQuotasVersion(db, 10);
       await grant(account.id);
-      assert.equal((await versionOf('1', 10)) !== before, rises);
+      assert.equal((await quotasVersion('1', 10)) !== before, rises);
       assert.notEqual(await getQuotasVersion(db, 10), all);
     }
   });
 
-  test('a movement of the pool touches no row but its own', async () => {
-    const { db } = books;
+  test('changes with a pool without an update of users', async () => {
+    const { db } = database;
     const rows = () => db.selectFrom('users').selectAll().orderBy('id').execute();
     const before = await rows();
-    const { accounts } = await accountsOf('1');
+    const { accounts } = await findUserAccounts('1');
     const note = { actor: '9', reason: 'test', at: 4 };
     await inTransaction(db, (tx) => addGrant(tx, accounts.timePool.id, 1, 'top_up', note));
     assert.deepEqual(await rows(), before);
   });
 
-  test('is not the same before and after a period begins, though nobody has written anything', async () => {
-    const { db } = books;
-    const { project } = await accountsOf('1');
+  test('changes when a period begins or ends, without a write', async () => {
+    const { db } = database;
+    const { project } = await findUserAccounts('1');
     await inTransaction(db, async (tx) => {
       const periodId = await insertPeriod(tx, project.id, 500, 600);
       await ensureAccount(tx, { projectId: project.id, holder: '1', resource: 'time', periodId });
@@ -152,12 +152,12 @@ describe('the version of the quotas of a user', () => {
     const own: string[] = [];
     const all: string[] = [];
     for (const now of [499, 500, 599, 600]) {
-      own.push(await versionOf('1', now));
+      own.push(await quotasVersion('1', now));
       all.push(await getQuotasVersion(db, now));
     }
-    // For the user it is then what it was before the period; among all, one that has ended is told from one to come.
-    const firstOf = (versions: string[]) => versions.map((version) => versions.indexOf(version));
-    assert.deepEqual(firstOf(own), [0, 1, 1, 0]);
-    assert.deepEqual(firstOf(all), [0, 1, 1, 3]);
+    // A user's version after the period equals the one before it; the version of all quotas counts ended periods.
+    const firstIndexes = (versions: string[]) => versions.map((version) => versions.indexOf(version));
+    assert.deepEqual(firstIndexes(own), [0, 1, 1, 0]);
+    assert.deepEqual(firstIndexes(all), [0, 1, 1, 3]);
   });
 });

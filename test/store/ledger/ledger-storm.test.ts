@@ -19,7 +19,7 @@ import { openTestDatabase, publicColumns } from '../../support/test-database.ts'
 
 const users = ['1', '2', '3'] as const;
 const dayMs = 86_400_000;
-/** What a crash does inside a transaction. */
+/** Simulates a crash inside a transaction. */
 class Crash extends Error {}
 
 interface World {
@@ -53,15 +53,15 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
   };
 }
 
-/** Ends a job in any of its ways, perhaps beyond what it held, perhaps twice at once. */
+/** Ends a job with any outcome, possibly with more use than it held, possibly twice concurrently. */
 function end(pick: number, timeSeconds: number, spaceBytes: number, voided: boolean, crash: boolean): Act {
   return async ({ db, jobs, now }) => {
     const job = await findJob(db, jobs[pick % Math.max(1, jobs.length)] ?? '');
     if (job === undefined || job.status.state !== 'accepted') return;
     const outcome = voided ? 'lost' : 'failed';
-    const facts = { outcome, reason: '', exitCode: null, startedAt: now, endedAt: now, elapsedSeconds: 1 } as const;
+    const end = { outcome, reason: '', exitCode: null, startedAt: now, endedAt: now, elapsedSeconds: 1 } as const;
     await inTransaction(db, async (tx) => {
-      await updateStatus(tx, job, { state: 'ended', ...facts }, publicColumns('FAILED')());
+      await updateStatus(tx, job, { state: 'ended', ...end }, publicColumns('FAILED')());
       const used = { kind: voided ? 'voided' : 'settled', timeSeconds: voided ? 0 : timeSeconds, spaceBytes } as const;
       await settle(tx, job, { ...used, rule: outcome }, { actor: 'bursar', at: now });
       if (crash) throw new Crash();
@@ -81,7 +81,7 @@ function remove(pick: number): Act {
   };
 }
 
-const administer =
+const applyGrant =
   (act: (world: World) => GrantChange): Act =>
   async (world) =>
     await inTransaction(world.db, (tx) => changeGrant(tx, world.project, act(world), 'admin', world.now));
@@ -109,7 +109,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
         amount,
       })
       .map(({ kind, source, amount: n, ...rest }) =>
-        administer(() => ({ kind, source, ...rest, amount: size(rest.resource, n), reason: 'storm' })),
+        applyGrant(() => ({ kind, source, ...rest, amount: size(rest.resource, n), reason: 'storm' })),
       ),
   },
   {
@@ -117,7 +117,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     arbitrary: fc
       .record({ kind: fc.constantFrom('top_up', 'withdraw'), resource, amount })
       .map(({ kind, resource: what, amount: n }) =>
-        administer(() => ({ kind, source: 'new', user: null, resource: what, amount: size(what, n), reason: 'storm' })),
+        applyGrant(() => ({ kind, source: 'new', user: null, resource: what, amount: size(what, n), reason: 'storm' })),
       ),
   },
   {
@@ -125,13 +125,13 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     arbitrary: fc
       .record({ from: user, to: user, resource, amount })
       .map(({ from, to, resource: what, amount: n }) =>
-        administer(() => ({ kind: 'transfer', from, to, resource: what, amount: size(what, n), reason: 'storm' })),
+        applyGrant(() => ({ kind: 'transfer', from, to, resource: what, amount: size(what, n), reason: 'storm' })),
       ),
   },
   {
     weight: 2,
     arbitrary: fc.record({ pick: fc.nat(1000), amount }).map(({ pick, amount: n }) =>
-      administer(({ jobs }) => {
+      applyGrant(({ jobs }) => {
         const jobId = jobs[pick % Math.max(1, jobs.length)] ?? '';
         return { kind: 'refund', jobId, amount: n, reason: 'storm' };
       }),
@@ -163,12 +163,12 @@ async function check({ db, now }: World): Promise<void> {
   const [first] = quotas;
   if (first === undefined) return;
   for (const name of ['time', 'space'] as const) {
-    const seen = quotas.reduce((sum, quota) => sum + remaining(quota[name].pool, quota[name].cap), 0);
-    assert.ok(seen <= first[name].pool.granted, `users see ${seen} of ${name}, and the pool is smaller`);
+    const visible = quotas.reduce((sum, quota) => sum + remaining(quota[name].pool, quota[name].cap), 0);
+    assert.ok(visible <= first[name].pool.granted, `users see ${visible} of ${name}, more than the pool`);
   }
 }
 
-/** What an act refuses to do, and what a crash interrupts, has not happened: everything else is a fault. */
+/** Ignores rejected acts and simulated crashes, which are rolled back. Every other error fails the test. */
 async function attempt(act: Act, world: World): Promise<void> {
   try {
     await act(world);
@@ -177,31 +177,31 @@ async function attempt(act: Act, world: World): Promise<void> {
   }
 }
 
-describe('the ledger in a storm', () => {
+describe('the ledger under random load', () => {
   const storm = async (rounds: Act[][]) => {
-    const books = await openTestDatabase([...users], 1000, 100);
+    const database = await openTestDatabase([...users], 1000, 100);
     try {
-      const project = await findProject(books.db, 'sys', 'proj');
+      const project = await findProject(database.db, 'sys', 'proj');
       assert.ok(project);
-      const world: World = { db: books.db, project, now: 10, jobs: [] };
+      const world: World = { db: database.db, project, now: 10, jobs: [] };
       for (const round of rounds) {
-        await Promise.all(round.map((one) => attempt(one, world)));
+        await Promise.all(round.map((step) => attempt(step, world)));
         await check(world);
       }
     } finally {
-      await books.close();
+      await database.close();
     }
   };
 
-  test('balances after each of any sequence of submissions, ends, crashes, deletions and acts of administrators', async () => {
+  test('balances after each step of any sequence of submissions, ends, crashes, deletions and grants', async () => {
     const sequence = fc.array(act, { minLength: 5, maxLength: 40 });
     await fc.assert(
-      fc.asyncProperty(sequence, async (acts) => storm(acts.map((one) => [one]))),
+      fc.asyncProperty(sequence, async (acts) => storm(acts.map((step) => [step]))),
       { numRuns: 40 },
     );
   });
 
-  test('balances when many clients do all of it at once', async () => {
+  test('balances after concurrent submissions, ends, crashes, deletions and grants', async () => {
     const rounds = fc.array(fc.array(act, { minLength: 5, maxLength: 25 }), { minLength: 1, maxLength: 4 });
     await fc.assert(fc.asyncProperty(rounds, storm), { numRuns: 20 });
   });

@@ -14,13 +14,13 @@ import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
-let books: TestDatabase;
+let database: TestDatabase;
 beforeEach(async () => {
-  books = await openTestDatabase(['1', '2'], 1000, 500);
+  database = await openTestDatabase(['1', '2'], 1000, 500);
 });
-afterEach(() => books.close());
+afterEach(() => database.close());
 
-async function accountsOf(db: Db, user: string): Promise<AccountSet> {
+async function findUserAccounts(db: Db, user: string): Promise<AccountSet> {
   const project = await findProject(db, 'sys', 'proj');
   assert.ok(project);
   const accounts = await findAccounts(db, project.id, (await findCurrentPeriodId(db, project.id, 2)) ?? 0, user);
@@ -31,11 +31,11 @@ async function accountsOf(db: Db, user: string): Promise<AccountSet> {
 let jobNumber = 0;
 class NotHeld extends Error {}
 
-/** A job that holds so much; null when the quota is too small, and then nothing is left of it. */
+/** Inserts a job with a hold, and returns its id. Returns null, and rolls back, if the quota is too small. */
 async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: number): Promise<number | null> {
   const project = await findProject(db, 'sys', 'proj');
   assert.ok(project);
-  const accounts = await accountsOf(db, user);
+  const accounts = await findUserAccounts(db, user);
   const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null };
   try {
     return await inTransaction(db, async (tx) => {
@@ -50,8 +50,8 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
       };
       const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'test', at: 2 };
-      const lack = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
-      if (lack !== null) throw new NotHeld();
+      const shortfall = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
+      if (shortfall !== null) throw new NotHeld();
       return id;
     });
   } catch (error) {
@@ -60,7 +60,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
   }
 }
 
-/** Ends a job as the lifecycle does: its state and its settlement in one transaction. */
+/** Ends a job as the workers do: its state and its settlement in one transaction. */
 async function finish(db: Db, id: number, timeSeconds: number, spaceBytes: number): Promise<boolean> {
   return await inTransaction(db, async (tx) => {
     await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', id).execute();
@@ -69,8 +69,8 @@ async function finish(db: Db, id: number, timeSeconds: number, spaceBytes: numbe
   });
 }
 
-async function left(db: Db, user: string): Promise<{ time: number; space: number }> {
-  const { timePool, timeCap, spacePool, spaceCap } = await accountsOf(db, user);
+async function getAvailable(db: Db, user: string): Promise<{ time: number; space: number }> {
+  const { timePool, timeCap, spacePool, spaceCap } = await findUserAccounts(db, user);
   return {
     time: Math.min(availableBalance(timePool), availableBalance(timeCap)),
     space: Math.min(availableBalance(spacePool), availableBalance(spaceCap)),
@@ -78,72 +78,72 @@ async function left(db: Db, user: string): Promise<{ time: number; space: number
 }
 
 describe('the ledger', () => {
-  test('grants each member once, and the pool grows with them', async () => {
-    const { db, config } = books;
+  test('grants to each member once, and adds the grants to the pool', async () => {
+    const { db, config } = database;
     await enrolUser(db, '1', 'user', 5);
     await syncProjects(db, config, 6);
-    const { timePool, timeCap, spacePool } = await accountsOf(db, '1');
+    const { timePool, timeCap, spacePool } = await findUserAccounts(db, '1');
     assert.deepEqual([timePool.granted, timeCap.granted, spacePool.granted], [2000, 1000, 1_000_000]);
     assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
-  test('a quota of exactly zero does not refill itself when the user is seen again', async () => {
-    const { db } = books;
+  test('does not grant again to a user with an exhausted quota who is enrolled again', async () => {
+    const { db } = database;
     const id = await hold(db, '1', 1000, 0);
     assert.ok(id !== null);
     await finish(db, id, 1000, 0);
     await enrolUser(db, '1', 'user', 7);
-    assert.equal((await left(db, '1')).time, 0);
+    assert.equal((await getAvailable(db, '1')).time, 0);
   });
 
-  test('holds what is asked, and settles with what was used', async () => {
-    const { db } = books;
+  test('holds the requested amounts, and settles with the used ones', async () => {
+    const { db } = database;
     const id = await hold(db, '1', 600, 300_000);
     assert.ok(id !== null);
-    assert.deepEqual(await left(db, '1'), { time: 400, space: 200_000 });
+    assert.deepEqual(await getAvailable(db, '1'), { time: 400, space: 200_000 });
     await finish(db, id, 100, 10_000);
-    assert.deepEqual(await left(db, '1'), { time: 900, space: 490_000 });
+    assert.deepEqual(await getAvailable(db, '1'), { time: 900, space: 490_000 });
     assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
-  test('a hold that does not fit leaves nothing behind', async () => {
-    const { db } = books;
+  test('rolls back a hold that exceeds the quota', async () => {
+    const { db } = database;
     assert.equal(await hold(db, '1', 1001, 0), null);
     assert.equal(await hold(db, '1', 1, 500_001), null);
-    assert.deepEqual(await left(db, '1'), { time: 1000, space: 500_000 });
+    assert.deepEqual(await getAvailable(db, '1'), { time: 1000, space: 500_000 });
     assert.deepEqual(await db.selectFrom('jobs').selectAll().execute(), []);
     assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
-  test('a hold is settled once; a second settlement changes nothing', async () => {
-    const { db } = books;
+  test('settles a hold once; a second settlement changes nothing', async () => {
+    const { db } = database;
     const id = await hold(db, '1', 600, 0);
     assert.ok(id !== null);
     assert.equal(await finish(db, id, 100, 0), true);
     assert.equal(await finish(db, id, 600, 0), false);
-    assert.equal((await left(db, '1')).time, 900);
+    assert.equal((await getAvailable(db, '1')).time, 900);
   });
 
-  test('use beyond what is covered is recorded as overrun, and blocks new holds', async () => {
-    const { db } = books;
+  test('records use beyond the grant as overrun, which blocks new holds', async () => {
+    const { db } = database;
     const id = await hold(db, '1', 1000, 0);
     assert.ok(id !== null);
     await finish(db, id, 1200, 0);
-    const { timeCap } = await accountsOf(db, '1');
+    const { timeCap } = await findUserAccounts(db, '1');
     assert.deepEqual([timeCap.posted, timeCap.overrun], [1000, 200]);
     assert.equal(await hold(db, '1', 0, 0), null);
     assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
-  test('of a hundred holds at once with quota for one, one succeeds', async () => {
-    const { db } = books;
+  test('accepts one of a hundred concurrent holds if the quota is enough for one', async () => {
+    const { db } = database;
     const results = await Promise.all(Array.from({ length: 100 }, () => hold(db, '1', 700, 0)));
     assert.equal(results.filter((id) => id !== null).length, 1);
     assert.deepEqual((await verifyLedger(db)).problems, []);
   });
 
-  test('the database itself refuses to change or delete entries and resolutions', async () => {
-    const { db } = books;
+  test('is append-only: the database rejects updates and deletes of entries and resolutions', async () => {
+    const { db } = database;
     const id = await hold(db, '1', 1, 0);
     assert.ok(id !== null);
     await finish(db, id, 1, 0);
@@ -152,21 +152,21 @@ describe('the ledger', () => {
     await assert.rejects(db.deleteFrom('resolutions').execute(), /append-only/);
   });
 
-  test('quotas show pool and cap of each member', async () => {
-    const { db } = books;
+  test('shows pool and cap in the quota of each member', async () => {
+    const { db } = database;
     await hold(db, '2', 250, 0);
     const [quota] = await findQuotas(db, { userId: '1' }, 2);
     assert.equal(quota?.time.pool.held, 250);
     assert.equal(quota?.time.cap.held, 0);
   });
 
-  test('the proof finds an account that was tampered with', async () => {
-    const { db } = books;
+  test('verification finds an account that was tampered with', async () => {
+    const { db } = database;
     await db.updateTable('accounts').set({ posted: 5 }).where('id', '=', 1).execute();
     assert.equal((await verifyLedger(db)).balanced, false);
   });
 
-  test('after any storm of holds and settlements nothing is overspent and the books balance', async () => {
+  test('balances after any sequence of holds and settlements', async () => {
     const act = fc.oneof(
       fc.record({
         kind: fc.constant('hold'),

@@ -8,11 +8,11 @@ import { openTestDatabase, type TestDatabase } from '../../support/test-database
 
 const members = 70_000;
 
-describe('the quotas of everybody', () => {
-  let books: TestDatabase;
+describe('the quotas of all users', () => {
+  let database: TestDatabase;
   before(async () => {
-    books = await openTestDatabase(['1'], 1000, 1000);
-    const { db } = books;
+    database = await openTestDatabase(['1'], 1000, 1000);
+    const { db } = database;
     const [period] = await db.selectFrom('periods').select('id').execute();
     assert.ok(period);
     await inTransaction(db, (tx) => endPeriod(tx, period.id, 500));
@@ -30,18 +30,18 @@ describe('the quotas of everybody', () => {
         ${numbers} select 1, ${periodId}, ${user}, ${resource}, 7, 0, 0, 0, 0 from n`.execute(db);
     await sql`analyze`.execute(db);
   });
-  after(() => books.close());
+  after(() => database.close());
 
-  test('can be read however many they are', async () => {
-    const quotas = await findQuotas(books.db, {}, 10);
+  test('can be read with 70,000 members', async () => {
+    const quotas = await findQuotas(database.db, {}, 10);
     assert.equal(quotas.length, members);
     assert.equal(quotas.at(-1)?.time.cap.granted, 7);
-    const { rows, validUntil } = await readQuotaRows(books.db, {}, 10);
+    const { rows, validUntil } = await readQuotaRows(database.db, {}, 10);
     assert.deepEqual([rows.length, validUntil], [4 * members, 500]);
   });
 
-  test('have no time once the period is over', async () => {
-    const { rows, validUntil } = await readQuotaRows(books.db, { userId: '1' }, 500);
+  test('have no time after the period has ended', async () => {
+    const { rows, validUntil } = await readQuotaRows(database.db, { userId: '1' }, 500);
     assert.deepEqual(
       [rows.map(({ resource }) => resource), validUntil],
       [['space', 'space'], Number.POSITIVE_INFINITY],

@@ -11,74 +11,75 @@ import {
 } from '../../../src/store/systems/leases.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 
-const long = 600_000;
-/** Over as soon as it is taken. */
-const over = -1;
+const longMs = 600_000;
+const alreadyExpiredMs = -1;
 
 describe('leases', () => {
-  let books: TestDatabase;
+  let database: TestDatabase;
   beforeEach(async () => {
-    books = await openTestDatabase([], 1, 1);
+    database = await openTestDatabase([], 1, 1);
   });
-  afterEach(() => books.close());
+  afterEach(() => database.close());
 
-  const take = async (forMs: number, name = 'system sys'): Promise<Lease> => {
-    const lease = await acquireLease(books.db, name, 'somebody', forMs);
+  const acquire = async (durationMs: number, name = 'system sys'): Promise<Lease> => {
+    const lease = await acquireLease(database.db, name, 'first', durationMs);
     assert.ok(lease);
     return lease;
   };
-  const write = (lease: Lease) => inTransaction(books.db, (tx) => requireLease(tx, lease));
+  const write = (lease: Lease) => inTransaction(database.db, (tx) => requireLease(tx, lease));
 
-  test('one has it at a time, for each name', async () => {
-    const lease = await take(long);
-    assert.equal(await acquireLease(books.db, 'system sys', 'another', long), undefined);
-    assert.deepEqual(await take(long, 'system other'), { name: 'system other', fencingToken: 1 });
+  test('of one name have one holder at a time', async () => {
+    const lease = await acquire(longMs);
+    assert.equal(await acquireLease(database.db, 'system sys', 'another', longMs), undefined);
+    assert.deepEqual(await acquire(longMs, 'system other'), { name: 'system other', fencingToken: 1 });
     await write(lease);
   });
 
-  test('of many who want it at once one gets it', async () => {
-    const all = await Promise.all(Array.from({ length: 20 }, () => acquireLease(books.db, 'system sys', 'x', long)));
+  test('are acquired by one of many concurrent callers', async () => {
+    const all = await Promise.all(
+      Array.from({ length: 20 }, () => acquireLease(database.db, 'system sys', 'x', longMs)),
+    );
     assert.equal(all.filter((lease) => lease !== undefined).length, 1);
   });
 
-  test('when it has expired another may take it, and who had it can neither renew it nor write', async () => {
-    const first = await take(over);
-    const second = await take(long);
+  test('that expired can be acquired by another, and the former holder can neither renew them nor write', async () => {
+    const first = await acquire(alreadyExpiredMs);
+    const second = await acquire(longMs);
     assert.ok(second.fencingToken > first.fencingToken);
-    assert.equal(await renewLease(books.db, first, long), false);
+    assert.equal(await renewLease(database.db, first, longMs), false);
     await assert.rejects(write(first), { code: 'lease_lost' });
-    await releaseLease(books.db, first);
-    assert.equal(await acquireLease(books.db, 'system sys', 'third', long), undefined);
+    await releaseLease(database.db, first);
+    assert.equal(await acquireLease(database.db, 'system sys', 'third', longMs), undefined);
     await write(second);
   });
 
-  test('one that has expired can be renewed while nobody has taken it', async () => {
-    const lease = await take(over);
-    assert.equal(await renewLease(books.db, lease, long), true);
-    assert.equal(await acquireLease(books.db, 'system sys', 'another', long), undefined);
+  test('that expired can be renewed until another acquires them', async () => {
+    const lease = await acquire(alreadyExpiredMs);
+    assert.equal(await renewLease(database.db, lease, longMs), true);
+    assert.equal(await acquireLease(database.db, 'system sys', 'another', longMs), undefined);
   });
 
-  test('one that was ended is to be had at once', async () => {
-    await releaseLease(books.db, await take(long));
-    await take(long);
-    await take(long, 'system other');
-    await releaseAllLeases(books.db);
-    await take(long);
-    await take(long, 'system other');
+  test('that were released can be acquired at once', async () => {
+    await releaseLease(database.db, await acquire(longMs));
+    await acquire(longMs);
+    await acquire(longMs, 'system other');
+    await releaseAllLeases(database.db);
+    await acquire(longMs);
+    await acquire(longMs, 'system other');
   });
 
-  test('what is written under a lease is written before it is taken over, or not at all', async () => {
-    const holder = await take(over);
+  test('cannot be acquired before the transaction of the former holder ends', async () => {
+    const holder = await acquire(alreadyExpiredMs);
     const steps: string[] = [];
-    let taking: Promise<unknown> = Promise.resolve();
-    await inTransaction(books.db, async (tx) => {
+    let acquiring: Promise<unknown> = Promise.resolve();
+    await inTransaction(database.db, async (tx) => {
       await requireLease(tx, holder);
-      taking = acquireLease(books.db, 'system sys', 'another', long).then(() => steps.push('taken over'));
+      acquiring = acquireLease(database.db, 'system sys', 'another', longMs).then(() => steps.push('acquired'));
       await new Promise((resolve) => setTimeout(resolve, 100));
       steps.push('written');
     });
-    await taking;
-    assert.deepEqual(steps, ['written', 'taken over']);
+    await acquiring;
+    assert.deepEqual(steps, ['written', 'acquired']);
     await assert.rejects(write(holder), { code: 'lease_lost' });
   });
 });
