@@ -15,10 +15,11 @@ import { createFileService } from '../services/jobs/file-service.ts';
 import { createJobService } from '../services/jobs/job-service.ts';
 import { createSystemService } from '../services/systems/system-service.ts';
 import { updateGauges } from '../services/systems/update-gauges.ts';
+import { pingDatabase } from '../store/database/check-server.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
 
-/** How long a DELETE waits for the job to end before it answers 202. */
+/** How long a DELETE waits for the job to end before it responds with 202. */
 const cancelTimeoutMs = 10_000;
 
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
@@ -99,12 +100,7 @@ function createResponseCounter(metrics: Metrics): (method: string, status: numbe
   return (method, status) => metrics.increment('bursar_http_requests_total', { method, status: String(status) });
 }
 
-/** Why this instance cannot serve. A system that is down is no reason: its jobs can still be submitted. */
+/** Reasons why this instance cannot serve. A system that is down is no reason: jobs can still be submitted to it. */
 async function findProblems({ db }: Dependencies): Promise<string[]> {
-  try {
-    await db.selectFrom('users').select('id').limit(1).execute();
-    return [];
-  } catch {
-    return ['the database does not answer'];
-  }
+  return (await pingDatabase(db)) ? [] : ['the database does not respond'];
 }

@@ -5,6 +5,6 @@ export type JsonBody = { json: string; next?: number } | { chunks: AsyncIterable
 export interface VersionedJson {
   version: string;
   body(): Promise<JsonBody>;
-  /** Until when it stays right if nobody commits a change, in epoch milliseconds. Left out: for ever. */
+  /** When the response becomes outdated even without a commit, in epoch milliseconds. Default: never. */
   validUntil?: number;
 }

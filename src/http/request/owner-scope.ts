@@ -3,15 +3,15 @@ import Type, { type TProperties } from 'typebox';
 import type { AccessService } from '../../services/identity/access.ts';
 import { actorOf } from './authentication.ts';
 
-/** The owner whose resources a family of paths shows: the caller, any one user, or everybody. */
+/** The owner whose resources a family of paths shows: the caller, one user, or all users. */
 export interface OwnerScope {
   /** The start of its paths. */
   prefix: string;
   tag: string;
-  /** For summaries: "Your jobs", "Jobs of a user", "Jobs of everybody". */
+  /** For summaries: "Your jobs", "Jobs of a user", "Jobs of all users". */
   describe(resources: string): string;
   params: TProperties;
-  /** The user; undefined for everybody. Throws unless the caller may see these resources. */
+  /** The user; undefined for all users. Throws unless the caller may see these resources. */
   ownerOf(request: FastifyRequest): Promise<string | undefined>;
 }
 
@@ -37,15 +37,15 @@ export function ownerScopes(base: string, access: AccessService) {
       return userId;
     },
   };
-  const everybody: OwnerScope = {
+  const allUsers: OwnerScope = {
     prefix: `/admin/${base}/`,
     tag: 'administration',
-    describe: (resources) => `${capitalize(resources)} of everybody`,
+    describe: (resources) => `${capitalize(resources)} of all users`,
     params: {},
     ownerOf: async (request) => {
       access.requireAdmin(actorOf(request));
       return undefined;
     },
   };
-  return { own, ofUser, everybody };
+  return { own, ofUser, allUsers };
 }

@@ -34,7 +34,7 @@ export function accountingRoutes(app: FastifyInstance, accounting: AccountingSer
   const quotas = ownerScopes('quotas', access);
   for (const scope of [quotas.own, quotas.ofUser]) statementRoute(app, accounting, scope);
   const usage = ownerScopes('usage', access);
-  for (const scope of [usage.own, usage.ofUser, usage.everybody]) usageRoute(app, accounting, scope);
+  for (const scope of [usage.own, usage.ofUser, usage.allUsers]) usageRoute(app, accounting, scope);
 }
 
 function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void {

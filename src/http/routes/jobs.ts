@@ -24,10 +24,10 @@ export function jobRoutes(
   access: AccessService,
   limits: Pick<RateLimits, 'upload'>,
 ): void {
-  const { own, ofUser, everybody } = ownerScopes('jobs', access);
+  const { own, ofUser, allUsers } = ownerScopes('jobs', access);
   readRoutes(app, jobs, own, { submit: submitHandlers(jobs, limits), end: endHandlers(jobs) });
   readRoutes(app, jobs, ofUser);
-  readRoutes(app, jobs, everybody);
+  readRoutes(app, jobs, allUsers);
 }
 
 type SubmitHandlers = (params: typeof hpcParam) => Handlers;

@@ -10,10 +10,10 @@ import { registerResource } from './resource.ts';
 
 const QuotaList = Type.Array(Type.Ref('Quota'), { description: 'The quotas, by descending project.' });
 
-/** The caller's own quotas (4.3 of the interface); for administrators those of a user (4.4) and of everybody. */
+/** The caller's own quotas (4.3 of the interface); for administrators those of a user (4.4) and of all users. */
 export function quotaRoutes(app: FastifyInstance, accounting: AccountingService, access: AccessService): void {
-  const { own, ofUser, everybody } = ownerScopes('quotas', access);
-  for (const scope of [own, ofUser, everybody]) readRoutes(app, accounting, scope);
+  const { own, ofUser, allUsers } = ownerScopes('quotas', access);
+  for (const scope of [own, ofUser, allUsers]) readRoutes(app, accounting, scope);
 }
 
 function readRoutes(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
@@ -35,7 +35,7 @@ function readRoutes(app: FastifyInstance, accounting: AccountingService, scope: 
       schema: schema('in one project', projectParams, prefix === '/admin/quotas/' ? QuotaList : Type.Ref('Quota')),
       handler: async (request, reply) => {
         const userId = await scope.ownerOf(request);
-        // A user has one quota in a project; everybody's are a list.
+        // A user has one quota in a project; the quotas of all users are a list.
         if (userId === undefined) return list(request, reply);
         return sendVersioned(request, reply, userId, await accounting.readQuota(userId, projectScope(request)));
       },

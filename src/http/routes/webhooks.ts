@@ -138,8 +138,8 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
 
 /** Lets administrators list the webhooks of all users and disable one. */
 export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookService, access: AccessService): void {
-  const { ofUser, everybody } = ownerScopes('webhooks', access);
-  for (const scope of [ofUser, everybody]) {
+  const { ofUser, allUsers } = ownerScopes('webhooks', access);
+  for (const scope of [ofUser, allUsers]) {
     registerResource(app, scope.prefix, {
       GET: {
         schema: {

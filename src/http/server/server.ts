@@ -196,8 +196,8 @@ const requestIdPrefix = `${randomUUID().slice(0, 13)}-`;
 let requestCount = 0;
 
 /** Takes the caller's X-Request-Id if it is harmless in a log. */
-function toRequestId(given: string | string[] | undefined): string {
-  return typeof given === 'string' && /^[\w.-]{1,64}$/.test(given) ? given : requestIdPrefix + ++requestCount;
+function toRequestId(header: string | string[] | undefined): string {
+  return typeof header === 'string' && /^[\w.-]{1,64}$/.test(header) ? header : requestIdPrefix + ++requestCount;
 }
 
 function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
@@ -214,7 +214,7 @@ function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
 function toRequestError(error: FastifyError): unknown {
   if (error instanceof BursarError) return error;
   if (error.validation) {
-    const fields = error.validation.map(fieldError);
+    const fields = error.validation.map(toFieldError);
     const list = fields.map(({ field, message }) => `${field} ${message}`).join('; ');
     return new BursarError('invalid_body', `The request is not valid: ${list}.`, { cause: error, fields });
   }
@@ -224,7 +224,7 @@ function toRequestError(error: FastifyError): unknown {
   return error;
 }
 
-function fieldError(problem: NonNullable<FastifyError['validation']>[number]): FieldError {
+function toFieldError(problem: NonNullable<FastifyError['validation']>[number]): FieldError {
   const { missingProperty, additionalProperty, allowedValues } = problem.params as {
     missingProperty?: string;
     additionalProperty?: string;

@@ -47,10 +47,10 @@ export async function endJob(
   }
   await requestCancellation(db, job.id, deps.now());
   deps.wakeDispatcher(scope.hpc);
-  return await waitForEnd(deps, actor, scope, jobId);
+  return await waitForCancellation(deps, actor, scope, jobId);
 }
 
-async function waitForEnd(
+async function waitForCancellation(
   deps: EndJobDeps,
   actor: Actor,
   scope: Required<PathScope>,

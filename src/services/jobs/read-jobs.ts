@@ -69,9 +69,9 @@ const lastId = ({ ids }: JobPage) => ids.at(-1) ?? 0;
 function requireKnownStage(systems: Systems, { hpc }: PathScope, stage: string | undefined): void {
   if (stage === undefined) return;
   const inScope = hpc === undefined ? [...systems.values()] : [requireSystem(systems, hpc)];
-  const known = new Set(inScope.flatMap((system) => Object.values(system.stages)));
-  if (known.has(stage)) return;
-  const message = `must be one of ${[...known].join(', ')}`;
+  const stages = new Set(inScope.flatMap((system) => Object.values(system.stages)));
+  if (stages.has(stage)) return;
+  const message = `must be one of ${[...stages].join(', ')}`;
   throw new BursarError('bad_request', `"stage" ${message}.`, { fields: [{ field: 'stage', message }] });
 }
 
@@ -86,7 +86,7 @@ export async function readJob(
   requireSystem(systems, scope.hpc);
   const json = await findJobJson(db, { ...(owner === undefined ? {} : { owner }), ...scope }, jobId);
   if (json !== undefined) return json;
-  // Decides between two error messages.
+  // The project may be unknown too, which has its own error.
   await requireProject(db, systems, scope.hpc, scope.project);
   throw jobNotFound(scope);
 }
