@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { callerOf } from '../test/support/api.ts';
-import { zipOf } from '../test/support/zip.ts';
+import { createCaller } from '../test/support/api.ts';
+import { createZip } from '../test/support/zip.ts';
 import type { Bench } from './benchmark.ts';
 import type { BenchServer } from './bursar.ts';
 import type { Load } from './load.ts';
@@ -16,13 +16,13 @@ export const warmUpRounds = 6;
 /** Writes a zip of 10 kB: a script and incompressible data. */
 export async function smallZip(bench: Bench): Promise<string> {
   const file = join(bench.temporaryFolder('zip'), 'job.zip');
-  writeFileSync(file, await zipOf({ 'run.sh': '#!/bin/sh\nsleep 1\n', 'input.dat': randomBytes(9_600) }));
+  writeFileSync(file, await createZip({ 'run.sh': '#!/bin/sh\nsleep 1\n', 'input.dat': randomBytes(9_600) }));
   return file;
 }
 
 /** Submits one job, the same as in `submissionLoad`. */
 export async function submitOne({ url, userToken }: BenchServer, zip: Uint8Array): Promise<void> {
-  const { status, text } = await callerOf(url, userToken).submit(path, payload, zip);
+  const { status, text } = await createCaller(url, userToken).submit(path, payload, zip);
   if (status !== 201) throw new Error(`the submission was rejected: ${text}`);
 }
 

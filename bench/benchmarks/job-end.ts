@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { callerOf } from '../../test/support/api.ts';
+import { createCaller } from '../../test/support/api.ts';
 import { openEventStream } from '../../test/support/event-stream.ts';
 import { until } from '../../test/support/until.ts';
-import { zipOf } from '../../test/support/zip.ts';
+import { createZip } from '../../test/support/zip.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { startBursar } from '../bursar.ts';
 import { slurmConfig, startSlurm } from '../slurm-queue.ts';
@@ -19,10 +19,10 @@ export const jobEnd: Benchmark = {
   async run(bench) {
     const cluster = await startSlurm(bench, { nodes: 2 });
     const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
-    const me = callerOf(bursar.url, bursar.userToken);
+    const me = createCaller(bursar.url, bursar.userToken);
     const stream = await openEventStream(bursar.url, bursar.userToken);
     bench.defer(stream.disconnect);
-    const zip = await zipOf({ 'run.sh': script });
+    const zip = await createZip({ 'run.sh': script });
     const readEndMs = ({ job_id }: { job_id: string }) =>
       Number(readFileSync(join(bursar.data, 'workspaces', job_id, 'files', 'end'), 'utf8'));
     const delays: number[] = [];

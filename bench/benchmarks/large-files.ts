@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { ZipFile } from 'yazl';
-import { callerOf, type Job } from '../../test/support/api.ts';
+import { createCaller, type Job } from '../../test/support/api.ts';
 import type { Bench, Benchmark } from '../benchmark.ts';
 import { type BenchServer, startBursar } from '../bursar.ts';
 import { download } from '../download.ts';
@@ -50,7 +50,7 @@ export const largeFiles: Benchmark = {
     const gb = bench.size.fileMb / 1000;
     const zip = await largeZip(bench);
     const bursar = await startBursar(bench);
-    const me = callerOf(bursar.url, bursar.userToken);
+    const me = createCaller(bursar.url, bursar.userToken);
     let lastJob: Job | undefined;
     const filesPath = (job: Job) => `/files/hpc_one/${job.project_name}/${job.job_id}/`;
 
@@ -66,7 +66,7 @@ export const largeFiles: Benchmark = {
         resetPeakMemory(bursar.pid);
         lastJob = await upload(bursar, zip);
         const growthMb = peakMemoryMb(bursar.pid) - beforeMb;
-        await me.finished(lastJob);
+        await me.waitUntilFinished(lastJob);
         return growthMb;
       },
     });

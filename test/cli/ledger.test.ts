@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProject,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../support/accounting-fixture.ts';
 import type { Caller, Job, Quota } from '../support/api.ts';
-import { adminId, type Bench, home, openBench, place } from '../support/bench.ts';
 import type { CommandOutcome } from '../support/command-line.ts';
 import {
   type Account,
@@ -21,21 +27,22 @@ const granted = 50_000;
 const user = '302601';
 const otherUser = '302602';
 const reasonOption = ['--reason', 'because of a test'];
-let bench: Bench;
+let fixture: AccountingFixture;
 let me: Caller;
 let job: Job;
 let charged: number;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: granted, spaceKb: 100 });
-  me = await bench.user(user);
-  for (const id of [otherUser, '302603']) await bench.user(id);
+  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 100 });
+  me = await fixture.user(user);
+  for (const id of [otherUser, '302603']) await fixture.user(id);
   job = await runJob(me, { command: 'true', core_number: 20, runtime: 0.1 });
   charged = (await listJobMovements(me, job)).at(-1)?.used ?? Number.NaN;
 });
-after(() => bench.dispose());
+after(() => fixture.dispose());
 
-const getQuota = async (id: string): Promise<Quota> => (await bench.user(id)).quota(place.hpc, place.project);
+const getQuota = async (id: string): Promise<Quota> =>
+  (await fixture.user(id)).quota(defaultProject.hpc, defaultProject.project);
 
 /** Parses the output of a command that must succeed and print nothing but JSON. */
 function parseOutput<T = Account[]>({ code, stdout, stderr }: CommandOutcome): T {
@@ -54,7 +61,7 @@ describe('bursar grant', () => {
   test("increases a member's quota at once and prints the accounts", async () => {
     const before = (await getQuota(user)).time_left;
     const [pool, cap] = parseOutput(
-      await bench.bursar('grant', home, '--user', user, '--time', '500', ...reasonOption),
+      await fixture.bursar('grant', defaultProjectPath, '--user', user, '--time', '500', ...reasonOption),
     );
     assert.deepEqual([pool?.user, cap?.user, cap?.resource, cap?.unit], [null, user, 'time', 'seconds']);
     assert.equal(cap?.available, before + 500);
@@ -65,7 +72,7 @@ describe('bursar grant', () => {
 
   test('--withdraw reduces it; --space is in KB', async () => {
     const [, cap] = parseOutput(
-      await bench.bursar('grant', home, '--user', user, '--space', '30', '--withdraw', ...reasonOption),
+      await fixture.bursar('grant', defaultProjectPath, '--user', user, '--space', '30', '--withdraw', ...reasonOption),
     );
     assert.deepEqual([cap?.unit, cap?.granted], ['KB', 70]);
     assert.equal((await getStatement(me)).space.closing_balance, (await getQuota(user)).space_left);
@@ -73,92 +80,129 @@ describe('bursar grant', () => {
 
   test('increases the reserve of the project, from which --from-pool grants to a member', async () => {
     const before = (await getQuota(otherUser)).time_left;
-    const [pool] = parseOutput(await bench.bursar('grant', home, '--time', '40', ...reasonOption));
+    const [pool] = parseOutput(await fixture.bursar('grant', defaultProjectPath, '--time', '40', ...reasonOption));
     assert.equal(pool?.user, null);
     const [same] = parseOutput(
-      await bench.bursar('grant', home, '--user', otherUser, '--time', '40', '--from-pool', ...reasonOption),
+      await fixture.bursar(
+        'grant',
+        defaultProjectPath,
+        '--user',
+        otherUser,
+        '--time',
+        '40',
+        '--from-pool',
+        ...reasonOption,
+      ),
     );
     assert.equal(same?.granted, pool?.granted);
     assert.equal((await getQuota(otherUser)).time_left, before + 40);
-    const more = await bench.bursar('grant', home, '--user', otherUser, '--time', '1', '--from-pool', ...reasonOption);
+    const more = await fixture.bursar(
+      'grant',
+      defaultProjectPath,
+      '--user',
+      otherUser,
+      '--time',
+      '1',
+      '--from-pool',
+      ...reasonOption,
+    );
     assertRejected(more, 1, /not allocated to any member: 0/);
   });
 
   test('with --key takes effect once, and rejects the same key with another amount', async () => {
     const before = (await getQuota(user)).time_left;
-    const command = ['grant', home, '--user', user, ...reasonOption, '--key', 'ticket-4711'];
-    const first = parseOutput(await bench.bursar(...command, '--time', '8'));
-    assert.deepEqual(parseOutput(await bench.bursar(...command, '--time', '8')), first);
+    const command = ['grant', defaultProjectPath, '--user', user, ...reasonOption, '--key', 'ticket-4711'];
+    const first = parseOutput(await fixture.bursar(...command, '--time', '8'));
+    assert.deepEqual(parseOutput(await fixture.bursar(...command, '--time', '8')), first);
     assert.equal((await getQuota(user)).time_left, before + 8);
-    assertRejected(await bench.bursar(...command, '--time', '9'), 1, /Idempotency-Key|key/);
+    assertRejected(await fixture.bursar(...command, '--time', '9'), 1, /Idempotency-Key|key/);
     assert.equal((await getQuota(user)).time_left, before + 8);
   });
 
   test('fails with 1 and changes nothing if it would withdraw more than is available', async () => {
     const before = (await getQuota(user)).time_left;
-    const command = ['grant', home, '--user', user, '--time', '99999999', '--withdraw', ...reasonOption];
-    assertRejected(await bench.bursar(...command), 1, new RegExp(`${before}\\.`));
+    const command = ['grant', defaultProjectPath, '--user', user, '--time', '99999999', '--withdraw', ...reasonOption];
+    assertRejected(await fixture.bursar(...command), 1, new RegExp(`${before}\\.`));
     assert.equal((await getQuota(user)).time_left, before);
   });
 });
 
 describe('exit codes of invalid ledger commands', () => {
   const cases: [mistake: string, exitCode: number, message: RegExp, args: string[]][] = [
-    ['no reason', 2, /--reason/, ['grant', home, '--time', '1']],
-    ['no amount', 2, /--time.*--space/, ['grant', home, ...reasonOption]],
+    ['no reason', 2, /--reason/, ['grant', defaultProjectPath, '--time', '1']],
+    ['no amount', 2, /--time.*--space/, ['grant', defaultProjectPath, ...reasonOption]],
     ['no project', 2, /hpc_one/, ['grant', 'hpc_one', '--time', '1', ...reasonOption]],
     ['an unknown project', 4, /project/, ['grant', 'hpc_one/nowhere', '--time', '1', ...reasonOption]],
-    ['an unknown member', 4, /999999/, ['grant', home, '--user', '999999', '--time', '1', ...reasonOption]],
-    ['no recipient of a transfer', 2, /--to/, ['transfer', home, '--from', user, '--time', '1', ...reasonOption]],
-    ['an unknown job', 4, /NO-SUCH/, ['refund', home, '--job', 'NO-SUCH', '--time', '1', ...reasonOption]],
+    [
+      'an unknown member',
+      4,
+      /999999/,
+      ['grant', defaultProjectPath, '--user', '999999', '--time', '1', ...reasonOption],
+    ],
+    [
+      'no recipient of a transfer',
+      2,
+      /--to/,
+      ['transfer', defaultProjectPath, '--from', user, '--time', '1', ...reasonOption],
+    ],
+    [
+      'an unknown job',
+      4,
+      /NO-SUCH/,
+      ['refund', defaultProjectPath, '--job', 'NO-SUCH', '--time', '1', ...reasonOption],
+    ],
   ];
   for (const [mistake, exitCode, message, args] of cases) {
     test(`${mistake}: ${exitCode}`, async () => {
-      assertRejected(await bench.bursar(...args), exitCode, message);
+      assertRejected(await fixture.bursar(...args), exitCode, message);
     });
   }
 
   test('an empty reason: 2', async () => {
-    const command = ['grant', home, '--user', '302603', '--time', '1', '--reason'];
-    assertRejected(await bench.bursar(...command, ''), 2, /reason/);
+    const command = ['grant', defaultProjectPath, '--user', '302603', '--time', '1', '--reason'];
+    assertRejected(await fixture.bursar(...command, ''), 2, /reason/);
   });
 });
 
 describe('bursar transfer', () => {
   test('moves quota from one member to another, and fails with 1 if it is more than is available', async () => {
     const [from, to] = [(await getQuota(user)).time_left, (await getQuota(otherUser)).time_left];
-    const command = ['transfer', home, '--from', user, '--to', otherUser, ...reasonOption];
-    const accounts = parseOutput(await bench.bursar(...command, '--time', '123'));
+    const command = ['transfer', defaultProjectPath, '--from', user, '--to', otherUser, ...reasonOption];
+    const accounts = parseOutput(await fixture.bursar(...command, '--time', '123'));
     assert.deepEqual(
       accounts.map((account) => account.user),
       [user, otherUser],
     );
     assert.deepEqual([(await getQuota(user)).time_left, (await getQuota(otherUser)).time_left], [from - 123, to + 123]);
-    assertRejected(await bench.bursar(...command, '--time', '99999999'), 1, new RegExp(user));
+    assertRejected(await fixture.bursar(...command, '--time', '99999999'), 1, new RegExp(user));
   });
 });
 
 describe('bursar refund', () => {
   test('refunds in steps, once for each key, and never more than was charged', async () => {
     const before = (await getQuota(user)).time_left;
-    const command = ['refund', home, '--job', job.job_id, ...reasonOption];
-    parseOutput(await bench.bursar(...command, '--time', '5', '--key', 'refund-1'));
-    parseOutput(await bench.bursar(...command, '--time', '5', '--key', 'refund-1'));
+    const command = ['refund', defaultProjectPath, '--job', job.job_id, ...reasonOption];
+    parseOutput(await fixture.bursar(...command, '--time', '5', '--key', 'refund-1'));
+    parseOutput(await fixture.bursar(...command, '--time', '5', '--key', 'refund-1'));
     assert.equal((await getQuota(user)).time_left, before + 5);
-    assertRejected(await bench.bursar(...command, '--time', String(charged - 4)), 1, new RegExp(`: ${charged - 5}\\.`));
-    parseOutput(await bench.bursar(...command, '--time', String(charged - 5)));
+    assertRejected(
+      await fixture.bursar(...command, '--time', String(charged - 4)),
+      1,
+      new RegExp(`: ${charged - 5}\\.`),
+    );
+    parseOutput(await fixture.bursar(...command, '--time', String(charged - 5)));
     assert.equal((await getQuota(user)).time_left, before + charged);
     await assertStatementAddsUp(me);
   });
 });
 
 describe('bursar ledger verify', () => {
-  const verify = (...options: string[]) => bench.bursar('ledger', 'verify', ...options);
+  const verify = (...options: string[]) => fixture.bursar('ledger', 'verify', ...options);
   const findCapId = async () => {
-    const [cap] = await bench.rows<{ id: number }>(
+    const [cap] = await fixture.query<{ id: number }>(
       `select a.id from accounts a join projects p on p.id = a.project_id
        where p.name = ? and a.holder = ? and a.resource = 'time'`,
-      place.project,
+      defaultProject.project,
       user,
     );
     return cap?.id ?? Number.NaN;
@@ -167,54 +211,54 @@ describe('bursar ledger verify', () => {
   test('succeeds on a ledger that balances, as text and as JSON', async () => {
     const { code, stdout, stderr } = await verify();
     assert.deepEqual([code, stderr], [0, '']);
-    const proof = await assertLedgerBalances(bench.admin);
+    const proof = await assertLedgerBalances(fixture.admin);
     assert.equal(stdout, `The ledger balances: ${proof.accounts} accounts, ${proof.entries} entries.\n`);
     assert.deepEqual(parseOutput<LedgerVerification>(await verify('--json')), proof);
   });
 
   test('fails with 1 and names the account after its totals were changed', async () => {
     const id = await findCapId();
-    await bench.tamper('update accounts set granted = granted + 1000 where id = ?', id);
+    await fixture.tamper('update accounts set granted = granted + 1000 where id = ?', id);
     try {
       const { code, stdout } = await verify();
       assert.equal(code, 1);
       assert.match(stdout, new RegExp(`^The ledger does not balance:\\n {2}account ${id}: `));
-      const { balanced, problems } = await getLedgerVerification(bench.admin);
+      const { balanced, problems } = await getLedgerVerification(fixture.admin);
       assert.equal(balanced, false);
       assert.equal(stdout, `The ledger does not balance:\n${problems.map((problem) => `  ${problem}\n`).join('')}`);
     } finally {
-      await bench.tamper('update accounts set granted = granted - 1000 where id = ?', id);
+      await fixture.tamper('update accounts set granted = granted - 1000 where id = ?', id);
     }
-    await assertLedgerBalances(bench.admin);
+    await assertLedgerBalances(fixture.admin);
   });
 
   test('the admin endpoint finds a change of any total, and balances again after it is undone', async () => {
     const id = await findCapId();
     for (const column of ['granted', 'held', 'posted', 'overrun']) {
-      await bench.tamper(`update accounts set ${column} = ${column} + 1 where id = ?`, id);
-      const { balanced, problems } = await getLedgerVerification(bench.admin);
-      await bench.tamper(`update accounts set ${column} = ${column} - 1 where id = ?`, id);
+      await fixture.tamper(`update accounts set ${column} = ${column} + 1 where id = ?`, id);
+      const { balanced, problems } = await getLedgerVerification(fixture.admin);
+      await fixture.tamper(`update accounts set ${column} = ${column} - 1 where id = ?`, id);
       assert.equal(balanced, false, column);
       assert.match(problems[0] ?? '', new RegExp(`^account ${id}: `), column);
     }
-    await assertLedgerBalances(bench.admin);
+    await assertLedgerBalances(fixture.admin);
   });
 
   test('finds a job whose state contradicts its hold', async () => {
-    await bench.tamper("update jobs set state = 'running' where id = ?", job.id);
-    const { balanced, problems } = await getLedgerVerification(bench.admin);
-    await bench.tamper("update jobs set state = 'ended' where id = ?", job.id);
+    await fixture.tamper("update jobs set state = 'running' where id = ?", job.id);
+    const { balanced, problems } = await getLedgerVerification(fixture.admin);
+    await fixture.tamper("update jobs set state = 'ended' where id = ?", job.id);
     assert.equal(balanced, false);
     assert.ok(
       problems.some((problem) => problem.includes(`job ${job.id}`)),
       String(problems),
     );
-    await assertLedgerBalances(bench.admin);
+    await assertLedgerBalances(fixture.admin);
   });
 
   test('finds an inserted entry, the only tampering that the database allows', async () => {
     const id = await findCapId();
-    await bench.tamper(
+    await fixture.tamper(
       `insert into entries (account_id, kind, granted, held, posted, overrun, available_after, actor, reason, at)
        values (?, 'top_up', 5, 0, 0, 0, 5, 'nobody', 'a gift', 1)`,
       id,
@@ -234,11 +278,11 @@ test('grants that exceed exact integers are rejected, and the ledger can still b
   let granted = 100;
   for (let i = 0; i < 10; i++) {
     const body = { kind: 'top_up', resource: 'space', amount, reason: 'the maximum of one request' };
-    const answer = await postAsAdmin(bench.admin, `/admin/grants/${home}/${otherUser}/`, body);
+    const answer = await postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/${otherUser}/`, body);
     if (answer.status === 201) {
       granted += amount;
       assert.equal(answer.body.find((account) => account.user === otherUser)?.granted, granted);
     } else assert.ok(answer.status === 400 || answer.status === 409, answer.text);
   }
-  assert.equal((await (await bench.plain(adminId)).get('/admin/ledger/proof/')).status, 200);
+  assert.equal((await (await fixture.uncheckedUser(adminId)).get('/admin/ledger/proof/')).status, 200);
 });

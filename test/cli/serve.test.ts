@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
@@ -23,15 +23,15 @@ function newFolder(t: TestContext): string {
 
 test('the first start prints the URL and a token for each of its two users', async () => {
   assert.match(server.stdout(), /^Bursar \d+\.\d+\.\d+ serves http:\/\/127\.0\.0\.1:\d+ /);
-  const admin = callerOf(server.url, server.adminToken);
-  const user = callerOf(server.url, server.userToken);
+  const admin = createCaller(server.url, server.adminToken);
+  const user = createCaller(server.url, server.userToken);
   assert.equal((await admin.get('/admin/quotas/301330/')).status, 200);
   assert.equal((await user.get('/admin/quotas/301330/')).status, 403);
   assert.equal((await user.get('/quotas/')).status, 200);
 });
 
 test('the log goes to standard error as one JSON object a line and never contains a token', async () => {
-  const caller = callerOf(server.url, server.userToken);
+  const caller = createCaller(server.url, server.userToken);
   await caller.get('/jobs/');
   await caller.get(`/jobs/${server.userToken}/?token=${server.userToken}`);
   await caller.submit('/jobs/hpc_one/', { command: `echo ${server.userToken}`, nonsense: server.userToken });
@@ -50,7 +50,7 @@ test('a second server on the same data folder exits with 5, and the first one ke
   assert.deepEqual([code, stdout], [5, '']);
   assert.match(stderr, /Another Bursar server uses .*BURSAR_DATA/);
   assert.ok(stderr.includes(server.data));
-  assert.equal((await callerOf(server.url, server.userToken).get('/jobs/')).status, 200);
+  assert.equal((await createCaller(server.url, server.userToken).get('/jobs/')).status, 200);
 });
 
 test('a port that is already in use exits with 3 and names BURSAR_PORT in one line', async (t) => {
@@ -67,7 +67,7 @@ test('after a failed start, the next start on the same folder is a first start a
   await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: new URL(server.url).port });
   const later = await spawnServer({ data });
   t.after(() => later.stop());
-  assert.equal((await callerOf(later.url, later.userToken).get('/jobs/')).status, 200);
+  assert.equal((await createCaller(later.url, later.userToken).get('/jobs/')).status, 200);
 });
 
 test('an address that does not belong to this host exits with 3', async (t) => {
@@ -101,7 +101,7 @@ test('a host other than loopback exits with 3 and creates no database', async (t
 test('a host other than loopback is accepted if every local engine has acceptJobsFromTheNetwork', async (t) => {
   const server = await spawnServer({ config: networkConfig(), env: { BURSAR_HOST: '0.0.0.0' } });
   t.after(() => server.dispose());
-  assert.equal((await callerOf(server.url, server.userToken).get('/jobs/')).status, 200);
+  assert.equal((await createCaller(server.url, server.userToken).get('/jobs/')).status, 200);
 });
 
 test('an invalid configuration exits with 3', async (t) => {
@@ -114,16 +114,16 @@ test('SIGTERM and SIGINT exit with 0; the next start prints no tokens and serves
   const first = await spawnServer();
   t.after(() => first.dispose());
   const { adminToken, userToken, data } = first;
-  const { body: job } = await callerOf(first.url, userToken).submit('/jobs/hpc_one/', { command: 'true' });
-  const endedJob = await callerOf(first.url, userToken).finished(job);
+  const { body: job } = await createCaller(first.url, userToken).submit('/jobs/hpc_one/', { command: 'true' });
+  const endedJob = await createCaller(first.url, userToken).waitUntilFinished(job);
   assert.equal(await first.stop(), 0, first.log());
 
   const second = await spawnServer({ data });
   assert.doesNotMatch(second.stdout(), /bursar_|token/);
   assert.equal(second.stdout().trimEnd().split('\n').length, 1);
-  const caller = callerOf(second.url, userToken);
+  const caller = createCaller(second.url, userToken);
   assert.deepEqual((await caller.get<Job[]>('/jobs/')).body, [endedJob]);
-  assert.equal((await callerOf(second.url, adminToken).get('/admin/quotas/301330/')).status, 200);
+  assert.equal((await createCaller(second.url, adminToken).get('/admin/quotas/301330/')).status, 200);
   second.process.kill('SIGINT');
   await until('the server has exited', () => second.process.exitCode ?? second.process.signalCode ?? undefined);
   assert.equal(second.process.exitCode, 0, second.log());

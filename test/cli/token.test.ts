@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import Sqlite from 'better-sqlite3';
-import { callerOf, type Quota } from '../support/api.ts';
+import { createCaller, type Quota } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
@@ -48,7 +48,8 @@ function withSqlite<T>(use: (database: Sqlite.Database) => T): T {
   }
 }
 
-const getStatus = async (secret: string, path = '/quotas/') => (await callerOf(server.url, secret).get(path)).status;
+const getStatus = async (secret: string, path = '/quotas/') =>
+  (await createCaller(server.url, secret).get(path)).status;
 
 // Every test has its own users, so that the tests can run concurrently.
 describe('bursar token', { concurrency: 3 }, () => {
@@ -61,7 +62,7 @@ describe('bursar token', { concurrency: 3 }, () => {
 
   test('create makes a token that a running server accepts at once, and gives a new user all quotas', async () => {
     const secret = await create('--user', '301341');
-    const { status, body } = await callerOf(server.url, secret).get<Quota[]>('/quotas/');
+    const { status, body } = await createCaller(server.url, secret).get<Quota[]>('/quotas/');
     assert.equal(status, 200);
     assert.deepEqual(
       body.map(({ user, time_left }) => [user, time_left]),
@@ -73,7 +74,7 @@ describe('bursar token', { concurrency: 3 }, () => {
     const secrets = await Promise.all([1, 2, 3].map(() => create('--user', '301342')));
     assert.equal(new Set(secrets).size, 3);
     const quotas = await Promise.all(
-      secrets.map(async (secret) => (await callerOf(server.url, secret).get('/quotas/')).text),
+      secrets.map(async (secret) => (await createCaller(server.url, secret).get('/quotas/')).text),
     );
     assert.equal(new Set(quotas).size, 1);
     assert.match(quotas[0] ?? '', /"time_left":18000000,"user":"301342"/);
@@ -217,7 +218,7 @@ test('token create works before the first start, and the server then accepts the
   assert.equal(code, 0, stderr);
   const later = await spawnServer({ data });
   t.after(() => later.dispose());
-  assert.equal((await callerOf(later.url, stdout.trim()).get('/jobs/')).status, 200);
+  assert.equal((await createCaller(later.url, stdout.trim()).get('/jobs/')).status, 200);
 });
 
 test('token list prints an empty list before the first start', async (t) => {

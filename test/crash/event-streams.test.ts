@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toEventJson } from '../../src/contract/event.ts';
 import { listEventsAfter } from '../../src/store/events/events.ts';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -40,9 +40,9 @@ describe(`an event client that disconnects ${disconnects} times, while its serve
     }
     isListening = false;
     await submitting;
-    const me = callerOf(server.url, token);
+    const me = createCaller(server.url, token);
     jobs = (await me.get<Job[]>('/jobs/')).body;
-    for (const job of jobs) await me.finished(job);
+    for (const job of jobs) await me.waitUntilFinished(job);
     await polling;
     const { owner = '' } = jobs[0] ?? {};
     stored = await withDatabase(data, async (db) => (await listEventsAfter(db, owner, 0, 100_000)).map(toEventJson));
@@ -57,7 +57,7 @@ describe(`an event client that disconnects ${disconnects} times, while its serve
   async function submitJobs(): Promise<void> {
     for (let n = 0; isListening; n++) {
       const command = ['true', 'exit 3', 'sleep 0.1', 'echo hello'][n % 4];
-      await callerOf(server.url, token)
+      await createCaller(server.url, token)
         .submit('/jobs/hpc_one/', { command, title: `job ${n}`, runtime: '0.1' })
         .catch(() => null);
       await sleep(100);

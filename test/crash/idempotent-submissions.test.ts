@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
-import { type Answer, callerOf, type Job } from '../support/api.ts';
+import { type ApiResponse, createCaller, type Job } from '../support/api.ts';
 import { withDatabase } from '../support/database.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
-import { zipOf } from '../support/zip.ts';
+import { createZip } from '../support/zip.ts';
 
 const rounds = 10;
 const clients = 4;
@@ -18,7 +18,7 @@ const submitIntervalMs = 60;
 
 describe('idempotent submissions to a server that is killed at random times', () => {
   const data = join(mkdtempSync(join(tmpdir(), 'bursar-once-')), 'data');
-  const answers = new Map<string, Answer<Job>>();
+  const answers = new Map<string, ApiResponse<Job>>();
   let attempts = 0;
   let server: ServerProcess;
   let isOver = false;
@@ -32,7 +32,7 @@ describe('idempotent submissions to a server that is killed at random times', ()
         attempts += 1;
         const answer = await submit(key, token, zip).catch(() => null);
         isAnswered = answer?.status === 201;
-        if (isAnswered) answers.set(key, answer as Answer<Job>);
+        if (isAnswered) answers.set(key, answer as ApiResponse<Job>);
         else if (answer !== null) assert.ok([409, 503].includes(answer.status), answer.text);
         await sleep(submitIntervalMs);
       }
@@ -40,7 +40,7 @@ describe('idempotent submissions to a server that is killed at random times', ()
   }
 
   const submit = (key: string, token: string, zip: Uint8Array) =>
-    callerOf(server.url, token).send(
+    createCaller(server.url, token).send(
       'POST',
       '/jobs/hpc_one/',
       {
@@ -49,12 +49,12 @@ describe('idempotent submissions to a server that is killed at random times', ()
         'idempotency-key': key,
       },
       zip as NonNullable<RequestInit['body']>,
-    ) as Promise<Answer<Job>>;
+    ) as Promise<ApiResponse<Job>>;
 
   before(async () => {
     server = await spawnServer({ data });
     const { userToken } = server;
-    const zip = await zipOf({ input: 'x'.repeat(10_000) });
+    const zip = await createZip({ input: 'x'.repeat(10_000) });
     const running = Array.from({ length: clients }, (_, index) => runClient(`c${index}`, userToken, zip));
     for (let round = 0; round < rounds; round++) {
       await sleep(Math.random() * maxLifetimeMs);
@@ -63,7 +63,7 @@ describe('idempotent submissions to a server that is killed at random times', ()
     }
     isOver = true;
     await Promise.all(running);
-    const me = callerOf(server.url, userToken);
+    const me = createCaller(server.url, userToken);
     // A late repetition gets the same answer.
     const [[key, first] = []] = answers;
     assert.ok(key && first);

@@ -14,7 +14,7 @@ import { connectDatabase } from '../../src/store/database/database.ts';
 import { toJobRecord } from '../../src/store/jobs/jobs.ts';
 import { verifyLedger } from '../../src/store/ledger/verify-ledger.ts';
 import { makeZip } from '../files/zip/hostile-zips.ts';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { databaseSettings, queryDatabase, withDatabase } from '../support/database.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
@@ -30,7 +30,7 @@ async function submitUntilKilled(
   intervalMs: number,
   onAccepted: () => void,
 ) {
-  const me = callerOf(url, token);
+  const me = createCaller(url, token);
   const accepted: string[] = [];
   for (let i = 0; ; i++) {
     const title = `${name}-${i}`;
@@ -114,9 +114,9 @@ export function testKilledServer(title: string, options: KillOptions): void {
         await disturbance;
         server = await start();
       }
-      const me = callerOf(server.url, userToken);
+      const me = createCaller(server.url, userToken);
       const listed = (await me.get<Job[]>('/jobs/')).body;
-      jobs = await Promise.all(listed.map((job) => me.finished(job)));
+      jobs = await Promise.all(listed.map((job) => me.waitUntilFinished(job)));
       assert.equal(await server.stop(), 0);
       ends = await withDatabase(data, (db) =>
         db.selectFrom('jobs').select(['job_id', 'title', 'outcome', 'reason']).execute(),

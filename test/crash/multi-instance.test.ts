@@ -7,12 +7,12 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { slurmConfig } from '../slurm/config.ts';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
-import { zipOf } from '../support/zip.ts';
+import { createZip } from '../support/zip.ts';
 
 const instances = 3;
 const rounds = 14;
@@ -58,7 +58,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
       const title = `${name}-${n}`;
       const server = servers[(n + name.length) % servers.length];
       const command = n % 2 === 0 ? `sbatch run.sh ${runsFolder}/${title}` : `echo ran >> ${runsFolder}/${title}`;
-      const me = callerOf(server?.url ?? '', token);
+      const me = createCaller(server?.url ?? '', token);
       const submission = me.submit(
         '/jobs/hpc_one/',
         { command, title, runtime: 0.1 },
@@ -105,8 +105,8 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
     const script = '#!/bin/sh\necho ran >> "$1"\n';
     // The small zip is stored in the database, the large one in the spool.
     const zips = [
-      await zipOf({ 'run.sh': script }),
-      await zipOf({ 'run.sh': script, 'data.bin': randomBytes(maxInMemoryBytes) }),
+      await createZip({ 'run.sh': script }),
+      await createZip({ 'run.sh': script, 'data.bin': randomBytes(maxInMemoryBytes) }),
     ];
     const stopSubmitting = new AbortController();
     const submitting = Array.from({ length: clients }, (_, client) =>
@@ -118,9 +118,9 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
     }
     stopSubmitting.abort();
     await Promise.all(submitting);
-    const me = callerOf(servers[0]?.url ?? '', first.userToken);
+    const me = createCaller(servers[0]?.url ?? '', first.userToken);
     const listed = (await me.get<Job[]>('/jobs/')).body;
-    jobs = await Promise.all(listed.map((job) => me.finished(job)));
+    jobs = await Promise.all(listed.map((job) => me.waitUntilFinished(job)));
   });
   after(async () => {
     await Promise.all(servers.map((server) => server.stop()));

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeZip } from '../files/zip/hostile-zips.ts';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 
 async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
@@ -44,19 +44,19 @@ describe('server restart', () => {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     test(`after ${signal} keeps a running job running, and finds it again`, async () => {
       const { go, runs, command } = waitingJob();
-      const job = (await callerOf(server.url, token).submit('/jobs/hpc_one/', { command })).body;
+      const job = (await createCaller(server.url, token).submit('/jobs/hpc_one/', { command })).body;
       await until('the job runs', () => existsSync(runs));
       if (signal === 'SIGTERM') assert.equal(await server.stop(), 0);
       else await server.kill();
 
       server = await spawnServer({ data });
-      const me = callerOf(server.url, token);
+      const me = createCaller(server.url, token);
       await until(
         'the job is shown as running',
         async () => (await me.get<Job[]>('/jobs/')).body[0]?.stage === 'RUNNING',
       );
       writeFileSync(go, '');
-      const finished = await me.finished(job);
+      const finished = await me.waitUntilFinished(job);
       assert.equal(finished.stage, 'SUCCESSFUL');
       assert.equal(readFileSync(runs, 'utf8'), 'ran\n');
       assert.equal(readFileSync(join(data, 'workspaces', job.job_id, 'stdout'), 'utf8'), 'done\n');
@@ -65,16 +65,16 @@ describe('server restart', () => {
 
   test('settles a job that ended while no server was running', async () => {
     const { go, runs, command } = waitingJob();
-    const before = await callerOf(server.url, token).quota('hpc_one', 'proj_hpc_one_01');
-    const job = (await callerOf(server.url, token).submit('/jobs/hpc_one/', { command })).body;
+    const before = await createCaller(server.url, token).quota('hpc_one', 'proj_hpc_one_01');
+    const job = (await createCaller(server.url, token).submit('/jobs/hpc_one/', { command })).body;
     await until('the job runs', () => existsSync(runs));
     await server.kill();
     writeFileSync(go, '');
     await until('the job has ended', () => existsSync(join(data, 'engines', 'hpc_one', job.job_id, 'exit.json')));
 
     server = await spawnServer({ data });
-    const me = callerOf(server.url, token);
-    assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
+    const me = createCaller(server.url, token);
+    assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
     const after = await me.quota('hpc_one', 'proj_hpc_one_01');
     assert.ok(after.time_left < before.time_left && after.time_left > before.time_left - 3600);
   });
@@ -104,10 +104,10 @@ describe('server restart', () => {
     assert.equal(await stopped, 0);
 
     server = await spawnServer({ data });
-    const me = callerOf(server.url, token);
+    const me = createCaller(server.url, token);
     const [job] = (await me.get<Job[]>('/jobs/')).body;
     assert.ok(job);
-    assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
+    assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
   });
 
   test('after SIGKILL during an upload there is neither a job nor a file', async () => {
@@ -128,7 +128,7 @@ describe('server restart', () => {
 
     server = await spawnServer({ data });
     assert.equal(countIncoming(data), 0);
-    assert.deepEqual((await callerOf(server.url, token).get('/jobs/')).body, []);
+    assert.deepEqual((await createCaller(server.url, token).get('/jobs/')).body, []);
   });
 });
 

@@ -4,11 +4,11 @@ import { createReadStream } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, test } from 'node:test';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { jobPath } from '../support/jobs.ts';
 import { parseSse } from '../support/parse-sse.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
-import { zipOf } from '../support/zip.ts';
+import { createZip } from '../support/zip.ts';
 
 const gigabyte = 1_000_000_000;
 
@@ -24,8 +24,8 @@ describe('resuming after the server was killed and restarted', () => {
   const get = (path: string, headers: Record<string, string> = {}) =>
     fetch(server.url + path, { headers: { authorization: `Bearer ${token}`, ...headers } });
   const submit = async (script: string) => {
-    const zip = await zipOf({ 'run.sh': `#!/bin/sh\n${script}\n` });
-    return (await callerOf(server.url, token).submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip)).body;
+    const zip = await createZip({ 'run.sh': `#!/bin/sh\n${script}\n` });
+    return (await createCaller(server.url, token).submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip)).body;
   };
 
   /** Reads a response to its end. With `killAfterBytesBytes`, kills and restarts the server after this many bytes. */
@@ -79,7 +79,7 @@ describe('resuming after the server was killed and restarted', () => {
     const job = await submit(
       `truncate -s ${gigabyte} big; for i in $(seq 0 99); do echo "part $i" | dd of=big bs=1 seek=$((i * 9999991)) conv=notrunc status=none; done`,
     );
-    await callerOf(server.url, token).finished(job);
+    await createCaller(server.url, token).waitUntilFinished(job);
     const path = `/files/hpc_one/proj_hpc_one_01/${job.job_id}/big`;
     const hash = createHash('sha256');
     const response = await getWithStrongTag(path);

@@ -3,10 +3,10 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { eventKinds } from '../../src/domain/event.ts';
-import { type Caller, callerOf } from '../support/api.ts';
+import { type Caller, createCaller } from '../support/api.ts';
 import { runFile } from '../support/command-line.ts';
 import { runThroughAllStages } from '../support/jobs.ts';
-import { example } from '../support/readme.ts';
+import { findExample } from '../support/readme.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
@@ -22,7 +22,7 @@ describe('event examples in README.md and docs/events.md', () => {
   before(async () => {
     endpoint = await startEndpoint();
     server = await startServer({ config: webhookConfig() });
-    me = callerOf(server.url, server.userToken);
+    me = createCaller(server.url, server.userToken);
     env = { ...process.env, TOKEN: server.userToken };
     await runThroughAllStages(server, me);
   });
@@ -32,7 +32,7 @@ describe('event examples in README.md and docs/events.md', () => {
   });
 
   test('the curl example streams the events of a job', async () => {
-    const curl = spawn('bash', ['-c', `exec ${example('sh', '8080/events/ -H', server.url)}`], { env });
+    const curl = spawn('bash', ['-c', `exec ${findExample('sh', '8080/events/ -H', server.url)}`], { env });
     let text = '';
     curl.stdout.setEncoding('utf8').on('data', (part: string) => {
       text += part;
@@ -43,19 +43,19 @@ describe('event examples in README.md and docs/events.md', () => {
   });
 
   test('the curl examples of long polling and of a timeline work', async () => {
-    const { stdout } = await runFile('bash', ['-euc', example('sh', '&wait=10', server.url)], { env });
+    const { stdout } = await runFile('bash', ['-euc', findExample('sh', '&wait=10', server.url)], { env });
     const [events = '', timeline = ''] = stdout.split(/(?<=\})(?=\{"job":)/);
     assert.equal(JSON.parse(events).next, 4);
     assert.equal(JSON.parse(timeline).entries.length, 4);
   });
 
   test('the curl example registers a webhook, and the Python example verifies its signature', async () => {
-    const script = example('sh', '/webhooks/', server.url).replace('https://example.org/bursar', endpoint.url);
+    const script = findExample('sh', '/webhooks/', server.url).replace('https://example.org/bursar', endpoint.url);
     const webhook = JSON.parse((await runFile('bash', ['-euc', script], { env })).stdout);
     await sendTestEvent(me, webhook);
     const [delivery] = endpoint.requests;
     assert.ok(delivery);
-    const verify = example('python', 'def verify', '', page);
+    const verify = findExample('python', 'def verify', '', page);
     const check = (secret: string) =>
       `${verify}\nimport json, sys\nprint(verify(${JSON.stringify(secret)}, *json.load(sys.stdin)))`;
     const python = async (secret: string) => {

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { runFile } from '../support/command-line.ts';
 import { jobPath } from '../support/jobs.ts';
-import { example, readme } from '../support/readme.ts';
+import { findExample, readme } from '../support/readme.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
-import { contentsOf } from '../support/unzip.ts';
-import { zipOf } from '../support/zip.ts';
+import { readZip } from '../support/unzip.ts';
+import { createZip } from '../support/zip.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 
@@ -26,32 +26,32 @@ describe('README.md', () => {
   });
 
   test('the curl example submits a job that succeeds', async () => {
-    const script = example('sh', '--data-binary @job.zip', server.url);
+    const script = findExample('sh', '--data-binary @job.zip', server.url);
     const env = { ...process.env, TOKEN: server.userToken };
     await runFile('bash', ['-euc', script], { cwd: folder, env });
-    const me = callerOf(server.url, server.userToken);
+    const me = createCaller(server.url, server.userToken);
     const [job] = (await me.get<Job[]>('/jobs/hpc_one/')).body;
     assert.ok(job);
-    assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
+    assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
     assert.equal(readFileSync(join(server.data, 'workspaces', job.job_id, 'stdout'), 'utf8'), 'hello, world\n');
   });
 
   test('the Python example submits a job that succeeds', async () => {
-    const script = example('python', 'import io', server.url);
+    const script = findExample('python', 'import io', server.url);
     const env = { ...process.env, TOKEN: server.userToken };
     const { stdout } = await runFile('python3', ['-c', script], { cwd: folder, env });
     assert.match(stdout, /^COMPLETED \d+\n$/);
   });
 
   test('the example of paging, caching and retries works, and a repeated key creates no second job', async () => {
-    const script = example('sh', 'Idempotency-Key', server.url);
+    const script = findExample('sh', 'Idempotency-Key', server.url);
     const env = { ...process.env, TOKEN: server.userToken };
     const run = () => runFile('bash', ['-euc', script], { cwd: folder, env });
-    const me = callerOf(server.url, server.userToken);
+    const me = createCaller(server.url, server.userToken);
     await run();
     const submitted = (await me.get<Job[]>('/jobs/hpc_one/')).body.at(-1);
     assert.ok(submitted);
-    await me.finished(submitted);
+    await me.waitUntilFinished(submitted);
     const { stdout } = await run();
     assert.match(stdout, /^HTTP\/1.1 200 OK\r\n/);
     assert.equal((await me.get<Job[]>('/jobs/hpc_one/')).body.at(-1)?.job_id, submitted.job_id);
@@ -64,18 +64,18 @@ describe('README.md', () => {
     ['python', 'iter_content'],
   ] as const) {
     test(`the ${language} example downloads the results`, async () => {
-      const me = callerOf(server.url, server.userToken);
-      const zip = await zipOf({ 'run.sh': '#!/bin/sh\necho started; sleep 1; echo done\n' });
+      const me = createCaller(server.url, server.userToken);
+      const zip = await createZip({ 'run.sh': '#!/bin/sh\necho started; sleep 1; echo done\n' });
       const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
       const env = { ...process.env, TOKEN: server.userToken, JOB: jobPath(job).replace(/^\/jobs\/|\/$/g, '') };
       const program = language === 'sh' ? ['bash', '-euc'] : ['python3', '-c'];
-      const argv = [...program.slice(1), example(language, containing, server.url)];
+      const argv = [...program.slice(1), findExample(language, containing, server.url)];
       const { stdout } = await runFile(program[0] ?? '', argv, { cwd: folder, env });
       assert.match(stdout, /^started\ndone\n/);
       assert.match(stdout, /run\.sh/);
       if (language === 'python') return;
       assert.match(readFileSync(join(folder, 'result.sh'), 'utf8'), /echo started/);
-      assert.ok((await contentsOf(readFileSync(join(folder, 'results.zip')))).has('run.sh'));
+      assert.ok((await readZip(readFileSync(join(folder, 'results.zip')))).has('run.sh'));
     });
   }
 

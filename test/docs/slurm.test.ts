@@ -4,7 +4,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parse } from 'yaml';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { runFile } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
@@ -58,7 +58,7 @@ describe('docs/slurm.md', () => {
   test('shows a first job that runs unchanged', async () => {
     const script = example('sh', 'curl').replaceAll('http://127.0.0.1:8080', server.url);
     const { stdout } = await runFile('bash', ['-euc', script], { env: { ...process.env, TOKEN: server.userToken } });
-    const job = await callerOf(server.url, server.userToken).finished(JSON.parse(stdout) as Job);
+    const job = await createCaller(server.url, server.userToken).waitUntilFinished(JSON.parse(stdout) as Job);
     assert.deepEqual([job.title, job.stage], ['First', 'SUCCESSFUL']);
   });
 });

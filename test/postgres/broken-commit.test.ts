@@ -4,14 +4,14 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
-import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { readOutput } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startProxy } from '../support/postgres-proxy.ts';
-import { assertProblem, filesUnder } from '../support/refusals.ts';
+import { assertProblem, listFilesUnder } from '../support/problems.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
-import { zipOf } from '../support/zip.ts';
+import { createZip } from '../support/zip.ts';
 
 // The connection breaks in the very moment of a submission's COMMIT.
 
@@ -25,7 +25,7 @@ before(async () => {
   proxy = await startProxy(postgres.port);
   const url = (await postgres.database('bursar')).replace(/:\d+\//, `:${proxy.port}/`);
   server = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
-  me = callerOf(server.url, server.userToken);
+  me = createCaller(server.url, server.userToken);
 });
 after(async () => {
   await server.dispose();
@@ -36,18 +36,18 @@ after(async () => {
 const titles = async () => (await me.get<Job[]>('/jobs/')).body.map(({ title }) => title);
 // Too large to be kept with its job: it is a file of the spool.
 const zip = () =>
-  zipOf({ 'run.sh': '#!/bin/sh\ncat data\n', data: 'as it was sent\n', more: randomBytes(maxInMemoryBytes) });
+  createZip({ 'run.sh': '#!/bin/sh\ncat data\n', data: 'as it was sent\n', more: randomBytes(maxInMemoryBytes) });
 const submit = async (title: string) =>
   me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh', title, runtime: 0.1 }, await zip());
 
 async function assertRan(job: Job): Promise<void> {
-  const { stage } = await me.finished(job);
+  const { stage } = await me.waitUntilFinished(job);
   assert.equal(stage, 'SUCCESSFUL');
   assert.equal(readOutput(server, job), 'as it was sent\n');
 }
 
 async function assertBooks(): Promise<void> {
-  const { body } = await callerOf(server.url, server.adminToken).get<{ balanced: boolean }>('/admin/ledger/proof/');
+  const { body } = await createCaller(server.url, server.adminToken).get<{ balanced: boolean }>('/admin/ledger/proof/');
   assert.equal(body.balanced, true);
 }
 
@@ -58,7 +58,7 @@ test('a COMMIT that never arrives: 503, nothing is stored, held or left', async 
   assertProblem(answer, { status: 503, code: 'database_unavailable' });
   assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
   assert.deepEqual(await titles(), []);
-  assert.deepEqual(filesUnder(server, 'spool'), []);
+  assert.deepEqual(listFilesUnder(server, 'spool'), []);
   assert.deepEqual(await me.quota('hpc_one', 'proj_hpc_one_01'), before);
   await assertBooks();
 });
@@ -86,10 +86,10 @@ test('a COMMIT after which the database stays away: 503 that says so, the zip st
   assertProblem(answer, {
     status: 503,
     code: 'database_unavailable',
-    says: /unknown whether the job exists.*Check the list of your jobs/,
+    message: /unknown whether the job exists.*Check the list of your jobs/,
   });
-  assert.equal(filesUnder(server, 'spool').length, 1);
-  proxy.comeBack();
+  assert.equal(listFilesUnder(server, 'spool').length, 1);
+  proxy.acceptConnections();
   const job = await until('the job in the list', async () => {
     const { status, body } = await me.get<Job[]>('/jobs/');
     return status === 200 ? body.find(({ title }) => title === 'away') : undefined;

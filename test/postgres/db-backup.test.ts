@@ -6,7 +6,7 @@ import { after, before, describe, test } from 'node:test';
 import { Migrator } from 'kysely/migration';
 import { connectDatabase } from '../../src/store/database/database.ts';
 import { initialSchema } from '../../src/store/database/migrations/0001-initial-schema.ts';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -63,7 +63,7 @@ for (const [from, to] of ways) {
     after(() => server.dispose());
 
     test('is taken while jobs are submitted, and has all that was accepted before it', async () => {
-      const me = callerOf(server.url, server.userToken);
+      const me = createCaller(server.url, server.userToken);
       let stop = false;
       const submit = async () => {
         while (!stop) {
@@ -92,7 +92,7 @@ for (const [from, to] of ways) {
       await server.stop();
       const restored = await spawnServer({ env: { BURSAR_DATABASE_URL: target } });
       try {
-        const { body } = await callerOf(restored.url, token).get<Job[]>('/jobs/');
+        const { body } = await createCaller(restored.url, token).get<Job[]>('/jobs/');
         const there = new Set(body.map(({ job_id }) => job_id));
         assert.deepEqual(
           before201.filter((jobId) => !there.has(jobId)),

@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { connectDatabase, type DatabaseSettings } from '../../src/store/database/database.ts';
-import { callerOf, type Job } from '../support/api.ts';
-import { home } from '../support/bench.ts';
+import { defaultProjectPath } from '../support/accounting-fixture.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { assertLedgerBalances, postAsAdmin, topUp } from '../support/ledger.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -19,7 +19,7 @@ let postgres: TestPostgres;
 let server: ServerProcess;
 let url: string;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-move-'));
-const paths = ['/jobs/', '/quotas/', `/quotas/${home}/statement/`];
+const paths = ['/jobs/', '/quotas/', `/quotas/${defaultProjectPath}/statement/`];
 
 const settings = (address: string): DatabaseSettings => ({
   url: address,
@@ -33,7 +33,7 @@ async function rowsOf(address: string, data: string) {
 }
 const db = (...args: string[]) => bursar(['db', ...args], { BURSAR_DATA: server.data });
 const answers = async ({ url: at }: ServerProcess, token: string) => {
-  const texts = await Promise.all(paths.map(async (path) => (await callerOf(at, token).get(path)).text));
+  const texts = await Promise.all(paths.map(async (path) => (await createCaller(at, token).get(path)).text));
   // A statement tells until when it was made.
   return texts.map((text) => text.replace(/"to":"[^"]*"|"burn_rate_per_day":[^,]*|"runs_out_at":[^,}]*/g, ''));
 };
@@ -42,11 +42,11 @@ before(async () => {
   postgres = await startPostgres({ durable: true });
   url = await postgres.database('bursar');
   server = await spawnServer();
-  const me = callerOf(server.url, server.userToken);
-  const admin = callerOf(server.url, server.adminToken);
+  const me = createCaller(server.url, server.userToken);
+  const admin = createCaller(server.url, server.adminToken);
   await server.token('301331');
   await topUp(admin, '301330', 1000);
-  await postAsAdmin(admin, `/admin/grants/${home}/transfers/`, {
+  await postAsAdmin(admin, `/admin/grants/${defaultProjectPath}/transfers/`, {
     from: '301330',
     to: '301331',
     resource: 'time',
@@ -55,11 +55,11 @@ before(async () => {
   });
   for (const command of ['true', 'false', 'echo hello']) {
     const { body } = await me.submit('/jobs/hpc_one/', { command, runtime: 0.1, title: `Título ${command}` });
-    await me.finished(body);
+    await me.waitUntilFinished(body);
   }
   const { body: gone } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.1 });
-  await me.finished(gone);
-  await me.send('DELETE', `/jobs/${home}/${gone.job_id}/`);
+  await me.waitUntilFinished(gone);
+  await me.send('DELETE', `/jobs/${defaultProjectPath}/${gone.job_id}/`);
   // As that of a job that waits for its engine.
   const books = connectDatabase(settings('sqlite:bursar.db'), server.data);
   const content = randomBytes(50_000);
@@ -110,13 +110,13 @@ describe('bursar db copy', () => {
     await onFile.stop();
     server = await spawnServer({ data, env: { BURSAR_DATABASE_URL: url } });
     assert.deepEqual(await answers(server, userToken), expected);
-    const me = callerOf(server.url, userToken);
+    const me = createCaller(server.url, userToken);
     const { body: jobs } = await me.get<Job[]>('/jobs/');
     const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.1 });
     assert.equal(status, 201);
     assert.equal(body.id, Math.max(...jobs.map(({ id }) => id)) + 1);
-    assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
-    await assertLedgerBalances(callerOf(server.url, adminToken));
+    assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
+    await assertLedgerBalances(createCaller(server.url, adminToken));
   });
 
   test('and back again: record numbers that were given stay given', async () => {

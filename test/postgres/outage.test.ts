@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
-import { assertProblem, filesUnder } from '../support/refusals.ts';
+import { assertProblem, listFilesUnder } from '../support/problems.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
-import { zipOf } from '../support/zip.ts';
+import { createZip } from '../support/zip.ts';
 
 // The database is away while Bursar serves, and comes back.
 
@@ -19,8 +19,8 @@ let running: Job;
 before(async () => {
   postgres = await startPostgres({ durable: true });
   server = await spawnServer({ env: { BURSAR_DATABASE_URL: await postgres.database('bursar') } });
-  me = callerOf(server.url, server.userToken);
-  admin = callerOf(server.url, server.adminToken);
+  me = createCaller(server.url, server.userToken);
+  admin = createCaller(server.url, server.adminToken);
   running = (await me.submit('/jobs/hpc_one/', { command: waitForGoScript, runtime: 0.5 })).body;
   await waitForStage(me, running, 'RUNNING');
 });
@@ -31,7 +31,7 @@ after(async () => {
 
 async function assertUnavailable(send: () => Promise<Awaited<ReturnType<Caller['get']>>>): Promise<void> {
   const answer = await send();
-  assertProblem(answer, { status: 503, code: 'database_unavailable', says: /Try again/ });
+  assertProblem(answer, { status: 503, code: 'database_unavailable', message: /Try again/ });
   assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
 }
 
@@ -43,10 +43,10 @@ for (const how of ['SIGINT', 'SIGQUIT'] as const) {
     const paths = ['/jobs/', `/jobs/hpc_one/proj_hpc_one_01/${running.job_id}/`, '/quotas/', '/hpc/'];
     for (const path of paths) await assertUnavailable(() => me.get(path));
     await assertUnavailable(() => admin.get('/admin/ledger/proof/'));
-    const zip = await zipOf({ 'run.sh': 'true\n' });
+    const zip = await createZip({ 'run.sh': 'true\n' });
     await assertUnavailable(() => me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip));
-    assert.deepEqual(filesUnder(server, 'spool'), []);
-    assertProblem(await me.get('/readyz'), { status: 503, code: 'unavailable', says: /database does not answer/ });
+    assert.deepEqual(listFilesUnder(server, 'spool'), []);
+    assertProblem(await me.get('/readyz'), { status: 503, code: 'unavailable', message: /database does not answer/ });
     assert.equal((await me.get('/livez')).status, 200);
   });
 
@@ -55,7 +55,7 @@ for (const how of ['SIGINT', 'SIGQUIT'] as const) {
     await until('readiness', isReady);
     const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.1 });
     assert.equal(status, 201);
-    assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
+    assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
     assert.equal(server.process.exitCode, null, server.log());
   });
 }
@@ -66,7 +66,7 @@ test('a job that ended while it was away is settled when it is back', async () =
   await until('a round that failed', () => (/(poll|watcher) failed/.test(server.log()) ? true : undefined));
   await postgres.start();
   await until('readiness', isReady);
-  assert.equal((await me.finished(running)).stage, 'SUCCESSFUL');
+  assert.equal((await me.waitUntilFinished(running)).stage, 'SUCCESSFUL');
 });
 
 test('connections that are cut one by one are replaced', async () => {

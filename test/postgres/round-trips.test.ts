@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { jobPath } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type PostgresProxy, startProxy } from '../support/postgres-proxy.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
-import { zipOf } from '../support/zip.ts';
+import { createZip } from '../support/zip.ts';
 
 const repeats = 10;
 
@@ -25,7 +25,7 @@ describe('round trips to PostgreSQL', () => {
     const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
     await first.stop();
     server = await spawnServer({ data: first.data, role: 'api', env: { BURSAR_DATABASE_URL: url } });
-    me = callerOf(server.url, first.userToken);
+    me = createCaller(server.url, first.userToken);
     job = (await submit()).body;
   });
   after(async () => {
@@ -35,7 +35,11 @@ describe('round trips to PostgreSQL', () => {
   });
 
   const submit = async () => {
-    const answer = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.01 }, await zipOf({ data: 'x' }));
+    const answer = await me.submit(
+      '/jobs/hpc_one/',
+      { command: 'true', runtime: 0.01 },
+      await createZip({ data: 'x' }),
+    );
     assert.equal(answer.status, 201, answer.text);
     return answer;
   };
@@ -92,7 +96,7 @@ describe('round trips to PostgreSQL', () => {
 
   test('a revoked token is rejected by the next request', async () => {
     const token = await server.token('4711');
-    const other = callerOf(server.url, token);
+    const other = createCaller(server.url, token);
     assert.equal((await other.get('/jobs/')).status, 200);
     const { stdout } = await server.bursar('token', 'list', '--user', '4711', '--json');
     const [{ id }] = JSON.parse(stdout) as [{ id: number }];

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { callerOf } from '../support/api.ts';
+import { createCaller } from '../support/api.ts';
 import { bursar, runFile } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../support/server-process.ts';
@@ -51,7 +51,7 @@ describe('several Bursars on one PostgreSQL', () => {
   test('what one accepts another one runs, and readers of both are told at once', async () => {
     const api = await start('api');
     const worker = await start('worker');
-    const me = callerOf(api.url, api.userToken);
+    const me = createCaller(api.url, api.userToken);
     await until('the worker has the system', holds(worker));
     const stream = await fetch(`${api.url}/events/?after=latest`, {
       headers: { authorization: `Bearer ${api.userToken}`, accept: 'text/event-stream' },
@@ -65,13 +65,13 @@ describe('several Bursars on one PostgreSQL', () => {
       if (heard.includes('event: job.ended')) break;
     }
     assert.match(heard, /event: job\.accepted.*event: job\.queued.*event: job\.ended/s);
-    assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
+    assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
   });
 
   test('a worker serves no callers, but says how it does', async () => {
     const [api, worker] = servers;
     assert.ok(api && worker);
-    const me = callerOf(worker.url, api.userToken);
+    const me = createCaller(worker.url, api.userToken);
     assert.equal((await me.get('/jobs/')).status, 404);
     assert.equal((await me.get('/livez')).status, 200);
     assert.equal((await me.get('/readyz')).status, 200);
@@ -85,9 +85,9 @@ describe('several Bursars on one PostgreSQL', () => {
     assert.equal(await holds(next)(), undefined);
     await worker.kill();
     await until('the next one has the system', holds(next));
-    const me = callerOf(api.url, api.userToken);
+    const me = createCaller(api.url, api.userToken);
     const { body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
-    assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
+    assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
   });
 
   test('one that is told to stop leaves its systems to the next at once', async () => {

@@ -4,14 +4,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Answer, type Caller, callerOf, type Job } from '../support/api.ts';
+import { type ApiResponse, type Caller, createCaller, type Job } from '../support/api.ts';
 import { jobPath } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
-import { assertProblem } from '../support/refusals.ts';
+import { assertProblem } from '../support/problems.ts';
+import { bearerHeader, formatRequestHead, openRawConnection } from '../support/raw-http.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
-import { bearer, headOf, openWire } from '../support/wire.ts';
 
 describe('answers of two Bursars on one PostgreSQL', () => {
   const data = mkdtempSync(join(tmpdir(), 'bursar-shared-'));
@@ -26,7 +26,7 @@ describe('answers of two Bursars on one PostgreSQL', () => {
     const config = { ...shippedConfig(), database: { leaseSeconds: 1 } };
     const first = await spawnServer({ data, config, env });
     servers = [first, await spawnServer({ data, config, env })];
-    [here, there] = servers.map((server) => callerOf(server.url, first.userToken));
+    [here, there] = servers.map((server) => createCaller(server.url, first.userToken));
   });
   after(async () => {
     await Promise.all(servers.map((server) => server.stop()));
@@ -44,7 +44,7 @@ describe('answers of two Bursars on one PostgreSQL', () => {
     'idempotency-key': key,
     payload: '{"command": "true"}',
   });
-  const submit = (caller: Caller, key: string) => caller.send('POST', path, headers(key)) as Promise<Answer<Job>>;
+  const submit = (caller: Caller, key: string) => caller.send('POST', path, headers(key)) as Promise<ApiResponse<Job>>;
 
   test('a tag from one is known to the other, until the one has changed something', async () => {
     const [one, other] = callers();
@@ -60,11 +60,11 @@ describe('answers of two Bursars on one PostgreSQL', () => {
       const known = { 'if-none-match': told.get('etag') ?? '' };
       assert.equal((await other.send('GET', list, known)).status, 304);
       assert.equal((await other.get(list)).text, text);
-      const { body: job } = (await change()) as Answer<Job>;
+      const { body: job } = (await change()) as ApiResponse<Job>;
       const after = await other.send('GET', list, known);
       assert.equal(after.status, 200);
       assert.notEqual(after.text, text);
-      await one.finished(job);
+      await one.waitUntilFinished(job);
     }
   });
 
@@ -86,9 +86,12 @@ describe('answers of two Bursars on one PostgreSQL', () => {
     const [one] = callers();
     const [first, second] = servers;
     const key = randomUUID();
-    const wire = await openWire(second.url);
+    const wire = await openRawConnection(second.url);
     const lines = Object.entries({ ...headers(key), 'content-length': '1000' });
-    await wire.write(headOf({ method: 'POST', path, headers: [...lines, bearer(first.userToken)] }), 'PK');
+    await wire.write(
+      formatRequestHead({ method: 'POST', path, headers: [...lines, bearerHeader(first.userToken)] }),
+      'PK',
+    );
     const query = (text: string) => postgres.query<{ claimed_by: string }>('bursar', text, [key]);
     await until('the key is held', async () =>
       (await query('select claimed_by from idempotency where key = $1')).length > 0 ? true : undefined,

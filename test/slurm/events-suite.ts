@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Caller, callerOf } from '../support/api.ts';
+import { type Caller, createCaller } from '../support/api.ts';
 import { openEventStream } from '../support/event-stream.ts';
 import { jobPath } from '../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -16,7 +16,7 @@ export function eventsSuite(): void {
     before(async () => {
       cluster = await startCluster({ nodes: 1 });
       server = await spawnServer({ config: slurmConfig(cluster) });
-      me = callerOf(server.url, server.userToken);
+      me = createCaller(server.url, server.userToken);
     });
     after(async () => {
       await server.dispose();

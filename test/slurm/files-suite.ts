@@ -4,14 +4,14 @@ import { writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { jobPath, waitForGoScript, waitForStage } from '../support/jobs.ts';
 import { parseSse } from '../support/parse-sse.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
-import { contentsOf } from '../support/unzip.ts';
-import { zipOf } from '../support/zip.ts';
+import { readZip } from '../support/unzip.ts';
+import { createZip } from '../support/zip.ts';
 import { slurmConfig } from './config.ts';
 import type { ClusterAccess } from './service-suite.ts';
 
@@ -27,7 +27,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       access = await connect();
       const engine = { workspaceFolder: join(cluster.folder, 'work'), ...access.engine };
       server = await spawnServer({ config: slurmConfig(cluster, engine) });
-      me = callerOf(server.url, server.userToken);
+      me = createCaller(server.url, server.userToken);
     });
     after(async () => {
       await server.dispose();
@@ -36,7 +36,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
     });
 
     const submit = async (script: string) => {
-      const zip = await zipOf({ 'run.sh': `#!/bin/bash\n${script}\n`, 'data/in': 'input' });
+      const zip = await createZip({ 'run.sh': `#!/bin/bash\n${script}\n`, 'data/in': 'input' });
       return (await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip)).body;
     };
     const finishJob = (job: Job) => writeFileSync(join(cluster.folder, 'work', job.job_id, 'files', 'go'), '');
@@ -77,12 +77,12 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       assert.equal(logEvents.at(-1)?.event, 'end');
       assert.ok((await listPaths(job)).includes('out/late'));
       const zip = await get(`${filesOf(job)}?archive=zip`);
-      const contents = await contentsOf(Buffer.from(await zip.arrayBuffer()));
+      const contents = await readZip(Buffer.from(await zip.arrayBuffer()));
       assert.equal(String(contents.get('out/late')), 'late\n');
     });
 
     test('answers 304 for an unchanged file, and serves empty logs for a job without output', async () => {
-      const job = await me.finished(await submit('true'));
+      const job = await me.waitUntilFinished(await submit('true'));
       const etag = await until('its tag is strong', async () => {
         const tag = (await get(`${filesOf(job)}data/in`)).headers.get('etag') ?? '';
         return tag.startsWith('"') ? tag : undefined;
@@ -96,7 +96,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
     });
 
     test('downloads 100 MB completely, even if the connection to the cluster is lost meanwhile', async () => {
-      const job = await me.finished(await submit('head -c 100000000 /dev/urandom > big'));
+      const job = await me.waitUntilFinished(await submit('head -c 100000000 /dev/urandom > big'));
       const path = `${filesOf(job)}big`;
       const hash = createHash('sha256');
       let received = 0;
@@ -137,7 +137,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       const job = await submit(
         'ln -s /etc/passwd link; ln -s / root; mkfifo pipe; mkdir d; ln -s ../../stdout d/up; ln -sf /etc/passwd ../stderr',
       );
-      await me.finished(job);
+      await me.waitUntilFinished(job);
       for (const path of ['link', 'root/etc/passwd', 'root/', 'pipe', 'd/up', '..%2fstdout', '%2e%2e/stdout']) {
         const response = await get(filesOf(job) + path);
         assert.equal(response.status, 404, path);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { runFile } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
@@ -34,7 +34,7 @@ describe('scheduler commands per minute', () => {
   before(async () => {
     cluster = await startCluster({ nodes: 2 });
     server = await spawnServer({ config: config(cluster) });
-    me = callerOf(server.url, server.userToken);
+    me = createCaller(server.url, server.userToken);
   });
   after(async () => {
     await server.dispose();

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { queryDatabase } from '../support/database.ts';
 import { jobPath } from '../support/jobs.ts';
-import { logLines } from '../support/logs.ts';
+import { readLogLines } from '../support/logs.ts';
 import { spawnServer } from '../support/server-process.ts';
 import { startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
@@ -22,9 +22,9 @@ async function startService(t: TestContext) {
   });
   const token = server.userToken;
   const { data } = server;
-  let me = callerOf(server.url, token);
+  let me = createCaller(server.url, token);
   const findLogLine = async (text: RegExp, job: Job) =>
-    (await logLines(server)).find(({ msg, jobId }) => text.test(msg) && jobId === job.job_id);
+    (await readLogLines(server)).find(({ msg, jobId }) => text.test(msg) && jobId === job.job_id);
   return {
     cluster,
     data,
@@ -33,7 +33,7 @@ async function startService(t: TestContext) {
     stopServer: () => server.stop(),
     async respawnServer() {
       server = await spawnServer({ config, data });
-      me = callerOf(server.url, token);
+      me = createCaller(server.url, token);
     },
     /** Submits a job that occupies the whole node, so that it waits while another one runs. */
     async submit(command: string) {
@@ -70,11 +70,11 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     assert.equal(await findLogLine(/job submitted|job lost by its system/, job), undefined);
 
     await me().send('DELETE', jobPath(job));
-    const { stage, failed } = await me().finished(job);
+    const { stage, failed } = await me().waitUntilFinished(job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     await until('the workspace is removed', () => !existsSync(join(data, 'workspaces', job.job_id)) || undefined);
     cluster.run('scancel', blockerRef);
-    await me().finished(blocker);
+    await me().waitUntilFinished(blocker);
     const used = before - (await me().quota('hpc_one', 'proj_hpc_one_01')).time_left;
     assert.ok(used > 0 && used < 1800 * 16, `${used} seconds are more than the one job that ran can have used`);
     assert.equal(cluster.run('squeue', '-h', '-t', 'all', '-n', job.job_id), '');
@@ -92,7 +92,7 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     cluster.run('scancel', ref);
     await until('the queue is empty', () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%i') === '' || undefined);
     await service.respawnServer();
-    const [failed, cancelled] = [await me().finished(wanted), await me().finished(unwanted)];
+    const [failed, cancelled] = [await me().waitUntilFinished(wanted), await me().waitUntilFinished(unwanted)];
     assert.deepEqual([failed.failed, cancelled.stage, cancelled.failed], [true, 'CANCELED', false]);
     const rows = await queryDatabase<{ reason: string }>(
       data,
@@ -117,7 +117,7 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     const conf = cluster.env.SLURM_CONF;
     writeFileSync(conf, readFileSync(conf, 'utf8').replace('FirstJobId=100', 'FirstJobId=1'));
     await cluster.wipeController();
-    assert.equal((await me().finished(job)).stage, 'SUCCESSFUL');
+    assert.equal((await me().waitUntilFinished(job)).stage, 'SUCCESSFUL');
     assert.ok(await findLogLine(/job lost by its system before it started/, job));
     assert.equal(readFileSync(join(data, 'workspaces', job.job_id, 'files', 'runs'), 'utf8'), 'ran\n');
   });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
@@ -43,7 +43,7 @@ describe('one minute without a controller, under load', () => {
     cluster = await startCluster({ nodes: 2 });
     outputFolder = cluster.folder;
     server = await spawnServer({ config: slurmConfig(cluster) });
-    me = callerOf(server.url, server.userToken);
+    me = createCaller(server.url, server.userToken);
   });
   after(async () => {
     await server.dispose();
@@ -68,7 +68,7 @@ describe('one minute without a controller, under load', () => {
   });
 
   test('runs every accepted job exactly once afterwards', async () => {
-    for (const job of accepted) assert.equal((await me.finished(job)).stage, 'SUCCESSFUL', job.title);
+    for (const job of accepted) assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL', job.title);
     const runs = accepted.map(({ title }) => readFileSync(join(outputFolder, title), 'utf8'));
     assert.deepEqual(new Set(runs), new Set(['ran\n']));
     await until('the system is shown as up', systemWithStatus('up'));

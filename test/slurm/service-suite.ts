@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { makeZip } from '../files/zip/hostile-zips.ts';
-import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { jobPath, waitForStage } from '../support/jobs.ts';
-import { logLines } from '../support/logs.ts';
+import { readLogLines } from '../support/logs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
@@ -41,7 +41,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       const { systems } = slurmConfig(cluster, { workspaceFolder: join(cluster.folder, 'work'), ...access.engine });
       const { projects: _, ...common } = systems.hpc_one;
       server = await spawnServer({ config: { systems: { ...systems, hpc_two: { ...common, ...hpcTwo } } } });
-      me = callerOf(server.url, server.userToken);
+      me = createCaller(server.url, server.userToken);
     });
     after(async () => {
       await server.dispose();
@@ -53,7 +53,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
     const outputOf = (job: Job) => readFileSync(join(workspaceOf(job), 'stdout'), 'utf8');
     const timeLeft = async () => (await me.quota('hpc_one', 'proj_hpc_one_01')).time_left;
     const endOf = async ({ job_id }: Job) =>
-      (await logLines(server)).find(
+      (await readLogLines(server)).find(
         ({ msg, jobId, state }) => msg === 'job state changed' && jobId === job_id && state === 'ended',
       );
 
@@ -69,7 +69,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       const before = await timeLeft();
       const { status, body } = await me.submit('/jobs/hpc_one/', payload, zip);
       assert.equal(status, 201);
-      const job = await me.finished(body);
+      const job = await me.waitUntilFinished(body);
       assert.equal(job.stage, 'SUCCESSFUL');
       assert.equal(outputOf(job), '2 hello\n');
       const used = before - (await timeLeft());
@@ -78,19 +78,21 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
 
     test('runs a tool from its entry file in the zip, and fails the job if the file is missing', async () => {
       const zip = await makeZip({ 'main.sh': 'echo "$1 $(cat data/in)"\n', 'data/in': 'there' });
-      const job = await me.finished((await me.submit('/jobs/hpc_two/', { tool: 'BASH', word: "it's" }, zip)).body);
+      const job = await me.waitUntilFinished(
+        (await me.submit('/jobs/hpc_two/', { tool: 'BASH', word: "it's" }, zip)).body,
+      );
       assert.equal(job.stage, 'COMPLETED');
       assert.equal(outputOf(job), "it's there\n");
       const withoutEntry = await me.submit('/jobs/hpc_two/', { tool: 'BASH', word: 'x' }, await makeZip({ other: '' }));
-      assert.equal((await me.finished(withoutEntry.body)).stage, 'FAILED');
+      assert.equal((await me.waitUntilFinished(withoutEntry.body)).stage, 'FAILED');
       await until('the workspace is removed', () => !existsSync(workspaceOf(withoutEntry.body)) || undefined);
     });
 
     test('distinguishes a failing job, a missing script and a rejected option', async () => {
       const failing = (await me.submit('/jobs/hpc_one/', { command: 'exit 3' })).body;
-      assert.equal((await me.finished(failing)).stage, 'FAILED');
+      assert.equal((await me.waitUntilFinished(failing)).stage, 'FAILED');
       const missing = (await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' })).body;
-      assert.equal((await me.finished(missing)).failed, true);
+      assert.equal((await me.waitUntilFinished(missing)).failed, true);
       const zip = await makeZip({ 'run.sh': '#!/bin/sh\n#SBATCH --uid=0\ntrue\n' });
       const rejected = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
       assert.equal(rejected.status, 400);
@@ -102,7 +104,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       await waitForStage(me, body, 'RUNNING');
       const { status } = await me.send('DELETE', jobPath(body));
       assert.ok(status === 200 || status === 202);
-      const job = await me.finished(body);
+      const job = await me.waitUntilFinished(body);
       assert.deepEqual([job.stage, job.failed], ['CANCELED', false]);
       assert.match(String((await endOf(job))?.reason), /^cancelled by its owner/);
       assert.equal((await me.send('DELETE', jobPath(body))).status, 200);
@@ -114,7 +116,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       const { body } = await me.submit('/jobs/hpc_one/', { command: 'sleep 600', core_number: '3' });
       const { status } = await me.send('DELETE', jobPath(body));
       assert.ok(status === 200 || status === 202);
-      const job = await me.finished(body);
+      const job = await me.waitUntilFinished(body);
       assert.deepEqual([job.stage, job.failed], ['CANCELED', false]);
       const used = before - (await timeLeft());
       assert.ok(used < 600 && used % 3 === 0, `${used} seconds were charged`);
@@ -133,7 +135,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       });
       cluster.run('scancel', ...refs);
       for (const job of [running, pending]) {
-        const { stage, failed } = await me.finished(job);
+        const { stage, failed } = await me.waitUntilFinished(job);
         assert.deepEqual([stage, failed], ['FAILED', true]);
         const end = await endOf(job);
         assert.equal(end?.outcome, 'cancelled_by_site');
@@ -152,7 +154,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
         [201, 201, 201, 201, 201],
       );
       await cluster.startController();
-      for (const { body } of responses) assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
+      for (const { body } of responses) assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
     });
 
     test('runs every job exactly once while the connection drops repeatedly', async () => {
@@ -165,13 +167,13 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
         await access.dropConnection?.(server);
       }
       for (const job of jobs) {
-        assert.equal((await me.finished(job)).stage, 'SUCCESSFUL');
+        assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
         assert.equal(readFileSync(join(workspaceOf(job), 'files', 'runs'), 'utf8'), 'ran\n');
       }
     });
 
     test('shows the system status, and lets administrators pause and resume the system', async () => {
-      const admin = callerOf(server.url, server.adminToken);
+      const admin = createCaller(server.url, server.adminToken);
       const json = { 'content-type': 'application/json' };
       const postAction = (name: string) =>
         admin.send('POST', `/admin/systems/hpc_one/${name}/`, json, '{"reason": "maintenance"}');

@@ -28,7 +28,7 @@ export interface Quota {
   user: string;
 }
 
-export interface Answer<T = unknown> {
+export interface ApiResponse<T = unknown> {
   status: number;
   headers: Headers;
   text: string;
@@ -39,20 +39,20 @@ export interface Answer<T = unknown> {
 export interface Exchange {
   method: string;
   path: string;
-  answer: Answer;
+  response: ApiResponse;
 }
 
 /** A caller with a token, speaking real HTTP. */
 export interface Caller {
-  get<T>(path: string): Promise<Answer<T>>;
-  send(method: string, path: string, headers?: Record<string, string>, body?: Body): Promise<Answer>;
-  submit(path: string, payload: Record<string, unknown>, zip?: Uint8Array): Promise<Answer<Job>>;
+  get<T>(path: string): Promise<ApiResponse<T>>;
+  send(method: string, path: string, headers?: Record<string, string>, body?: Body): Promise<ApiResponse>;
+  submit(path: string, payload: Record<string, unknown>, zip?: Uint8Array): Promise<ApiResponse<Job>>;
   /** The job once its stage is final; gives up after five minutes, for it may have to queue. */
-  finished(job: Job): Promise<Job>;
+  waitUntilFinished(job: Job): Promise<Job>;
   quota(hpc: string, project: string): Promise<Quota>;
 }
 
-export function callerOf(
+export function createCaller(
   url: string,
   token: string | null,
   observe: (exchange: Exchange) => void = () => undefined,
@@ -69,21 +69,21 @@ export function callerOf(
     const isJson = text !== '' && /json/.test(response.headers.get('content-type') ?? '');
     const json = isJson ? JSON.parse(text) : undefined;
     const answer = { status: response.status, headers: response.headers, text, body: json };
-    observe({ method, path, answer });
+    observe({ method, path, response: answer });
     return answer;
   }
 
   const caller: Caller = {
     send,
-    get: async <T>(path: string) => (await send('GET', path)) as Answer<T>,
+    get: async <T>(path: string) => (await send('GET', path)) as ApiResponse<T>,
     submit: async (path, payload, zip) =>
       (await send(
         'POST',
         path,
         { 'content-disposition': 'attachment; filename=job.zip', payload: JSON.stringify(payload) },
         zip as Body | undefined,
-      )) as Answer<Job>,
-    finished: async (job) => {
+      )) as ApiResponse<Job>,
+    waitUntilFinished: async (job) => {
       const path = `/jobs/${job.project_hpc.toLowerCase()}/${job.project_name}/${job.job_id}/`;
       const look = async () => {
         const { body } = await caller.get<Job>(path);

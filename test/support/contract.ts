@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { type Answer, type Caller, callerOf, type Exchange } from './api.ts';
+import { type ApiResponse, type Caller, createCaller, type Exchange } from './api.ts';
 import type { TestServer } from './server.ts';
 
 /** The parts of a served OpenAPI document that the tests look at. */
@@ -46,21 +46,21 @@ export const interfacePaths: readonly (readonly [method: 'GET' | 'POST', path: s
 ];
 
 /** Callers of whom every answer is held against what the service says of itself, whatever else is tested. */
-export interface Contract {
+export interface OpenApiContract {
   document: OpenApi;
-  as(token: string | null): Caller;
+  callerFor(token: string | null): Caller;
   /** Which `METHOD path status` have been seen and checked so far. */
-  seen: ReadonlySet<string>;
+  checkedResponses: ReadonlySet<string>;
 }
 
-export async function contractOf({ url }: Pick<TestServer, 'url'>): Promise<Contract> {
-  const { body: document } = await callerOf(url, null).get<OpenApi>('/openapi.json');
-  const validatorOf = validatorsOf(document);
+export async function loadOpenApiContract({ url }: Pick<TestServer, 'url'>): Promise<OpenApiContract> {
+  const { body: document } = await createCaller(url, null).get<OpenApi>('/openapi.json');
+  const validatorOf = createValidatorLookup(document);
   const seen = new Set<string>();
 
-  const check = ({ method, path, answer }: Exchange) => {
+  const check = ({ method, path, response: answer }: Exchange) => {
     checkEnvelope(answer);
-    const template = templateOf(document, path);
+    const template = findPathTemplate(document, path);
     const operation = template === undefined ? undefined : document.paths[template]?.[method.toLowerCase()];
     const validate = validatorOf(template, operation && method.toLowerCase(), answer.status);
     const about = `${method} ${path} ${answer.status}: ${answer.text.slice(0, 500)}`;
@@ -68,11 +68,11 @@ export async function contractOf({ url }: Pick<TestServer, 'url'>): Promise<Cont
     assert.ok(validate(answer.body), `${about}\n${JSON.stringify(validate.errors)}`);
     seen.add(`${method} ${template ?? path} ${answer.status}`);
   };
-  return { document, as: (token) => callerOf(url, token, check), seen };
+  return { document, callerFor: (token) => createCaller(url, token, check), checkedResponses: seen };
 }
 
 /** What holds for every answer on the paths of the interface (1, and the settled form of errors). */
-function checkEnvelope({ status, headers, text, body }: Answer): void {
+function checkEnvelope({ status, headers, text, body }: ApiResponse): void {
   assert.match(headers.get('x-request-id') ?? '', /^[\w.-]{1,64}$/);
   if (status < 400) {
     assert.equal(headers.get('content-type'), 'application/json');
@@ -89,7 +89,7 @@ function checkEnvelope({ status, headers, text, body }: Answer): void {
 }
 
 /** The path of the document that a request's path is an instance of, with or without its last slash. */
-export function templateOf(document: OpenApi, path: string): string | undefined {
+export function findPathTemplate(document: OpenApi, path: string): string | undefined {
   const [bare = ''] = path.split('?', 1);
   const whole = bare.endsWith('/') ? bare : `${bare}/`;
   return Object.keys(document.paths).find((template) => {
@@ -103,7 +103,7 @@ export function templateOf(document: OpenApi, path: string): string | undefined 
 }
 
 /** Finds the schema of an answer; anything on a path that is not described is a problem. */
-function validatorsOf(document: OpenApi) {
+function createValidatorLookup(document: OpenApi) {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   ajv.addSchema(document, 'openapi.json');
   const at = (...steps: string[]): ValidateFunction | undefined => {

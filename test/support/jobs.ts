@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Answer, Caller, Job, Quota } from './api.ts';
+import type { ApiResponse, Caller, Job, Quota } from './api.ts';
 import { until } from './until.ts';
-import { zipOf } from './zip.ts';
+import { createZip } from './zip.ts';
 
 /** The data folder of a server, which has the files of its jobs. */
 interface ServerData {
@@ -35,7 +35,7 @@ export function jobPath(job: Job): string {
 }
 
 /** Polls a job until it is in the stage, and returns that response. */
-export function waitForStage(caller: Caller, job: Job, stage: string): Promise<Answer<Job>> {
+export function waitForStage(caller: Caller, job: Job, stage: string): Promise<ApiResponse<Job>> {
   return until(`${job.job_id} in stage ${stage}`, async () => {
     const answer = await caller.get<Job>(jobPath(job));
     if (answer.body.stage === stage) return answer;
@@ -55,18 +55,18 @@ export async function submitShellLine(
   path: string,
   line: string,
   payload: Record<string, unknown> = {},
-): Promise<Answer<Job>> {
+): Promise<ApiResponse<Job>> {
   if (path.startsWith('/jobs/hpc_one/')) return caller.submit(path, { command: line, ...payload });
-  return caller.submit(path, { tool: 'BASH', ...payload }, await zipOf({ 'main.sh': `${line}\n` }));
+  return caller.submit(path, { tool: 'BASH', ...payload }, await createZip({ 'main.sh': `${line}\n` }));
 }
 
 /** The responses and quotas of the example job from before its submission until after its end. */
 export interface JobHistory {
   before: Quota;
-  submitted: Answer<Job>;
-  running: Answer<Job>;
+  submitted: ApiResponse<Job>;
+  running: ApiResponse<Job>;
   during: Quota;
-  finished: Answer<Job>;
+  finished: ApiResponse<Job>;
   after: Quota;
 }
 
@@ -83,7 +83,7 @@ export async function runExampleJob(
   const running = await waitForStage(caller, submitted.body, 'RUNNING');
   const during = await caller.quota(hpc, project);
   releaseJob(place, submitted.body);
-  await caller.finished(submitted.body);
+  await caller.waitUntilFinished(submitted.body);
   const finished = await caller.get<Job>(jobPath(submitted.body));
   return { before, submitted, running, during, finished, after: await caller.quota(hpc, project) };
 }
@@ -98,5 +98,5 @@ export async function runThroughAllStages(
   const { body: job } = await submitShellLine(caller, path, `${waitForGoScript}; ${line}`, payload);
   await waitForStage(caller, job, 'RUNNING');
   releaseJob(place, job);
-  return await caller.finished(job);
+  return await caller.waitUntilFinished(job);
 }

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Answer, Caller, Job, Quota } from './api.ts';
-import { type Bench, home, place } from './bench.ts';
+import { type AccountingFixture, defaultProject, defaultProjectPath } from './accounting-fixture.ts';
+import type { ApiResponse, Caller, Job, Quota } from './api.ts';
 import { waitForGoScript } from './jobs.ts';
-import { assertProblem, type Refusal } from './refusals.ts';
+import { assertProblem, type ProblemBody } from './problems.ts';
 import { until } from './until.ts';
 
 export interface Movement {
@@ -73,7 +73,7 @@ export const ignoresTermScript = 'trap \'\' TERM; while [ -d "$PWD" ]; do sleep 
 export const markBegunScript = `touch begun; ${waitForGoScript}`;
 
 /** Waits for the first command of a job. The stage RUNNING comes earlier, and a job without a command run is not charged. */
-export async function waitUntilBegun({ server }: Pick<Bench, 'server'>, job: Job): Promise<void> {
+export async function waitUntilBegun({ server }: Pick<AccountingFixture, 'server'>, job: Job): Promise<void> {
   const file = join(server.data, 'workspaces', job.job_id, 'files', 'begun');
   await until(`the first command of ${job.job_id}`, () => (existsSync(file) ? true : undefined));
 }
@@ -84,9 +84,9 @@ export async function postAsAdmin<T = Account[]>(
   path: string,
   body: unknown,
   key: string = randomUUID(),
-): Promise<Answer<T>> {
+): Promise<ApiResponse<T>> {
   const headers = { 'content-type': 'application/json', 'idempotency-key': key };
-  return (await admin.send('POST', path, headers, JSON.stringify(body))) as Answer<T>;
+  return (await admin.send('POST', path, headers, JSON.stringify(body))) as ApiResponse<T>;
 }
 
 /** Posts as an administrator, and asserts the status 201. */
@@ -103,13 +103,13 @@ interface Change {
 }
 
 export function topUp(admin: Caller, user: string, amount: number, change: Change = {}): Promise<Account[]> {
-  const { project = home, ...rest } = change;
+  const { project = defaultProjectPath, ...rest } = change;
   const body = { kind: 'top_up', resource: 'time', amount, reason: 'more is needed', ...rest };
   return postCreated(admin, `/admin/grants/${project}/${user}/`, body);
 }
 
 export function withdraw(admin: Caller, user: string, amount: number, change: Change = {}): Promise<Account[]> {
-  const { project = home, ...rest } = change;
+  const { project = defaultProjectPath, ...rest } = change;
   const body = { kind: 'withdraw', resource: 'time', amount, reason: 'less is needed', ...rest };
   return postCreated(admin, `/admin/grants/${project}/${user}/`, body);
 }
@@ -119,7 +119,7 @@ export async function withdrawDownTo(
   admin: Caller,
   user: string,
   { time, space }: { time?: number; space?: number },
-  project = home,
+  project = defaultProjectPath,
 ): Promise<void> {
   const { body: quota } = await admin.get<Quota>(`/admin/quotas/${user}/${project}/`);
   if (time !== undefined) await withdraw(admin, user, quota.time_left - time, { project });
@@ -147,11 +147,11 @@ export async function setMember(
   user: string,
   status: string,
   reason: string,
-): Promise<Answer<{ user: string; status: string; reason: string; since: string }>> {
+): Promise<ApiResponse<{ user: string; status: string; reason: string; since: string }>> {
   const body = JSON.stringify({ status, reason });
   const path = `/admin/projects/${project}/members/${user}/`;
   const answer = await admin.send('PUT', path, { 'content-type': 'application/json' }, body);
-  return answer as Answer<{ user: string; status: string; reason: string; since: string }>;
+  return answer as ApiResponse<{ user: string; status: string; reason: string; since: string }>;
 }
 
 /** Submits a job, and asserts that it is accepted. */
@@ -159,7 +159,7 @@ export async function submitJob(
   caller: Caller,
   payload: Record<string, unknown>,
   zip?: Uint8Array,
-  project = home,
+  project = defaultProjectPath,
 ): Promise<Job> {
   const { status, body, text } = await caller.submit(`/jobs/${project}/`, payload, zip);
   assert.equal(status, 201, text);
@@ -171,12 +171,12 @@ export async function runJob(
   caller: Caller,
   payload: Record<string, unknown>,
   zip?: Uint8Array,
-  project = home,
+  project = defaultProjectPath,
 ): Promise<Job> {
-  return await caller.finished(await submitJob(caller, payload, zip, project));
+  return await caller.waitUntilFinished(await submitJob(caller, payload, zip, project));
 }
 
-export async function getStatement(caller: Caller, project = home, query = ''): Promise<Statement> {
+export async function getStatement(caller: Caller, project = defaultProjectPath, query = ''): Promise<Statement> {
   const { status, body, text } = await caller.get<Statement>(`/quotas/${project}/statement/${query}`);
   assert.equal(status, 200, text);
   return body;
@@ -187,7 +187,7 @@ export async function listJobMovements(
   caller: Caller,
   job: Job,
   resource: 'time' | 'space' = 'time',
-  project = home,
+  project = defaultProjectPath,
 ): Promise<Movement[]> {
   const { movements } = (await getStatement(caller, project))[resource];
   return movements.filter((movement) => movement.job_id === job.job_id);
@@ -197,7 +197,7 @@ export async function listJobMovements(
 export async function getSettlement(
   caller: Caller,
   job: Job,
-  project = home,
+  project = defaultProjectPath,
 ): Promise<{ held: number; settled: Movement }> {
   const [reserved, settled, ...others] = await listJobMovements(caller, job, 'time', project);
   assert.deepEqual(others, []);
@@ -208,11 +208,11 @@ export async function getSettlement(
 
 /** Reads the caller's quota in the default project of the tests. */
 export function getQuota(caller: Caller): Promise<Quota> {
-  return caller.quota(place.hpc, place.project);
+  return caller.quota(defaultProject.hpc, defaultProject.project);
 }
 
 /** Asserts that the movements of a statement sum up to its balances, and these to the quota. */
-export async function assertStatementAddsUp(caller: Caller, project = home): Promise<Statement> {
+export async function assertStatementAddsUp(caller: Caller, project = defaultProjectPath): Promise<Statement> {
   const statement = await getStatement(caller, project);
   for (const resource of ['time', 'space'] as const) {
     const { opening_balance, closing_balance, movements } = statement[resource];
@@ -245,7 +245,7 @@ export async function assertLedgerBalances(admin: Caller): Promise<LedgerVerific
 }
 
 /** Asserts a `quota_exceeded` problem with these members. */
-export function assertQuotaExceeded(answer: Answer, members: Record<string, unknown>): Refusal {
+export function assertQuotaExceeded(answer: ApiResponse, members: Record<string, unknown>): ProblemBody {
   const problem = assertProblem(answer, { status: 403, code: 'quota_exceeded' });
   for (const [name, value] of Object.entries(members)) assert.equal(problem[name], value, `${name} in ${answer.text}`);
   return problem;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { sendRawRequest } from './raw-http.ts';
 import type { TestServer } from './server.ts';
 import { until } from './until.ts';
-import { ask } from './wire.ts';
 
 export interface LogLine extends Record<string, unknown> {
   level: number;
@@ -14,9 +14,9 @@ export interface LogLine extends Record<string, unknown> {
 const error = 50;
 
 /** What the server has logged, every line of it JSON, up to and including what it does now. */
-export async function logLines(server: TestServer): Promise<LogLine[]> {
+export async function readLogLines(server: TestServer): Promise<LogLine[]> {
   const marker = randomUUID();
-  await ask(server.url, { path: '/livez', headers: [['x-request-id', marker]] });
+  await sendRawRequest(server.url, { path: '/livez', headers: [['x-request-id', marker]] });
   await until('the log is written', () => (server.log().includes(marker) ? true : undefined));
   return server
     .log()
@@ -35,7 +35,7 @@ export async function logLines(server: TestServer): Promise<LogLine[]> {
  * failure of our own, and no token, in whatever form a logger could have written it.
  */
 export async function assertCleanLog(server: TestServer, tokens: readonly string[]): Promise<void> {
-  const lines = await logLines(server);
+  const lines = await readLogLines(server);
   for (const line of lines) {
     if (!('method' in line) && !/^(request|connection) /.test(line.msg)) continue;
     assert.ok(!String(line.path ?? '').includes('?'), `a query is in the log: ${line.path}`);

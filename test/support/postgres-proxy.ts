@@ -13,11 +13,11 @@ export interface PostgresProxy {
   port: number;
   breakNextCommit(fault: Fault): void;
   /** Resolves once it has happened. */
-  broken(): Promise<void>;
+  waitForFault(): Promise<void>;
   /** How often something was asked and waited for, on all connections so far. */
   roundTrips(): number;
   /** Lets connections through again. */
-  comeBack(): void;
+  acceptConnections(): void;
   close(): Promise<void>;
 }
 
@@ -78,9 +78,9 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
       fault = what;
       happened = Promise.withResolvers();
     },
-    broken: () => happened.promise,
+    waitForFault: () => happened.promise,
     roundTrips: () => asked,
-    comeBack: () => {
+    acceptConnections: () => {
       away = false;
     },
     close: async () => {

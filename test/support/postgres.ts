@@ -42,12 +42,12 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
   const secret = join(folder, 'password');
   const port = await freePort();
   writeFileSync(secret, password);
-  for (const path of [folder, secret]) giveAway(path);
+  for (const path of [folder, secret]) chownToPostgres(path);
   const auth = ['--auth-local=trust', '--auth-host=scram-sha-256', `--pwfile=${secret}`];
-  runAside('initdb', ['-D', data, '-U', user, '--no-sync', '--encoding=UTF8', '--locale=C.UTF-8', ...auth]);
+  runAsPostgres('initdb', ['-D', data, '-U', user, '--no-sync', '--encoding=UTF8', '--locale=C.UTF-8', ...auth]);
   for (const [name, text] of Object.entries(options.files ?? {})) {
     writeFileSync(join(folder, name), text, { mode: 0o600 });
-    giveAway(join(folder, name));
+    chownToPostgres(join(folder, name));
   }
   const settings = [
     `port = ${port}`,
@@ -59,7 +59,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
   ];
   const file = join(data, 'postgresql.conf');
   writeFileSync(file, `${settings.join('\n')}\n`);
-  giveAway(file);
+  chownToPostgres(file);
 
   let server: ChildProcess | undefined;
   const url = (name: string) =>
@@ -121,12 +121,12 @@ function asUser(program: string, args: string[]): [string, ...string[]] {
   return ['setpriv', '--reuid=postgres', '--regid=postgres', '--clear-groups', path, ...args];
 }
 
-function runAside(program: string, args: string[]): void {
+function runAsPostgres(program: string, args: string[]): void {
   const [command, ...rest] = asUser(program, args);
   execFileSync(command, rest, { stdio: ['ignore', 'ignore', 'inherit'], cwd: tmpdir() });
 }
 
-function giveAway(path: string): void {
+function chownToPostgres(path: string): void {
   if (process.getuid?.() !== 0) return;
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   chownSync(path, id('-u'), id('-g'));

@@ -4,7 +4,7 @@ import { crc32 } from 'node:zlib';
 import { fromBufferPromise } from 'yauzl';
 
 /** The contents of a zip by their paths; folders are empty, and end in a slash. Throws unless all of it is sound. */
-export async function contentsOf(zip: Buffer): Promise<Map<string, Buffer>> {
+export async function readZip(zip: Buffer): Promise<Map<string, Buffer>> {
   const contents = new Map<string, Buffer>();
   const file = await fromBufferPromise(zip);
   for await (const entry of file.eachEntry()) {

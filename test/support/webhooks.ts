@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Config } from '../../src/config/schema.ts';
-import type { Answer, Caller } from './api.ts';
+import type { ApiResponse, Caller } from './api.ts';
 import { shippedConfig } from './shipped-config.ts';
 import { until } from './until.ts';
 
@@ -47,10 +47,15 @@ export function webhookConfig(overrides: Partial<Config['webhooks']> = {}) {
 
 const jsonHeaders = { 'content-type': 'application/json' };
 
-export async function sendJson<T>(caller: Caller, method: string, path: string, body?: unknown): Promise<Answer<T>> {
+export async function sendJson<T>(
+  caller: Caller,
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<ApiResponse<T>> {
   const response =
     body === undefined ? caller.send(method, path) : caller.send(method, path, jsonHeaders, JSON.stringify(body));
-  return (await response) as Answer<T>;
+  return (await response) as ApiResponse<T>;
 }
 
 export async function registerWebhook(caller: Caller, url: string, events = ['*']): Promise<Required<Webhook>> {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
 import type { Caller } from '../support/api.ts';
-import { contractOf } from '../support/contract.ts';
+import { loadOpenApiContract } from '../support/contract.ts';
 import { runThroughAllStages } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { until } from '../support/until.ts';
@@ -25,7 +25,7 @@ const endpoints: TestEndpoint[] = [];
 
 before(async () => {
   server = await startServer({ config: webhookConfig() });
-  me = (await contractOf(server)).as(server.userToken);
+  me = (await loadOpenApiContract(server)).callerFor(server.userToken);
 });
 after(async () => {
   await server.dispose();

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { isAllowedAddress, parseEndpointUrl } from '../../src/webhooks/endpoint-url.ts';
 import type { Caller } from '../support/api.ts';
-import { contractOf, type Problem } from '../support/contract.ts';
+import { loadOpenApiContract, type Problem } from '../support/contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
@@ -118,7 +118,7 @@ describe('webhook registration', () => {
   let me: Caller;
   before(async () => {
     server = await startServer({ config: shippedConfig() });
-    me = (await contractOf(server)).as(server.userToken);
+    me = (await loadOpenApiContract(server)).callerFor(server.userToken);
   });
   after(() => server.dispose());
 
@@ -163,7 +163,7 @@ describe('endpoint host name', () => {
     privateEndpoint = await startEndpoint({ host: '127.0.0.1', port: allowedEndpoint.port });
     const config = webhookConfig({ allowNetworks: ['127.0.0.2/32'], nameServers: [dns.address], retrySeconds: [0.1] });
     server = await startServer({ config });
-    me = (await contractOf(server)).as(server.userToken);
+    me = (await loadOpenApiContract(server)).callerFor(server.userToken);
   });
   after(async () => {
     await server.dispose();

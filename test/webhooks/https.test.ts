@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Caller } from '../support/api.ts';
 import { type CertificateAuthority, createCertificateAuthority } from '../support/certificates.ts';
-import { contractOf } from '../support/contract.ts';
+import { loadOpenApiContract } from '../support/contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
@@ -24,7 +24,7 @@ describe('webhook delivery over https', () => {
     dns = await startDnsServer(() => ['127.0.0.1']);
     const config = webhookConfig({ allowHttp: false, nameServers: [dns.address], retrySeconds: [] });
     server = await spawnServer({ config, env: { NODE_EXTRA_CA_CERTS: authority.certificateFile } });
-    me = (await contractOf(server)).as(server.userToken);
+    me = (await loadOpenApiContract(server)).callerFor(server.userToken);
   });
   after(async () => {
     await server.dispose();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Answer, Caller } from '../support/api.ts';
-import { contractOf, type Problem } from '../support/contract.ts';
+import type { ApiResponse, Caller } from '../support/api.ts';
+import { loadOpenApiContract, type Problem } from '../support/contract.ts';
 import { runThroughAllStages } from '../support/jobs.ts';
 import { assertCleanLog } from '../support/logs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
@@ -26,10 +26,10 @@ const secrets: string[] = [];
 before(async () => {
   endpoint = await startEndpoint();
   server = await startServer({ config: webhookConfig({ perUser: 3 }) });
-  const contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  other = contract.as(await server.token('303301'));
-  admin = contract.as(server.adminToken);
+  const contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  other = contract.callerFor(await server.token('303301'));
+  admin = contract.callerFor(server.adminToken);
 });
 after(async () => {
   await assertCleanLog(server, secrets);
@@ -66,8 +66,8 @@ describe('webhook', () => {
         path,
         { 'idempotency-key': key, ...(body ? { 'content-type': 'application/json' } : {}) },
         body && JSON.stringify(body),
-      ) as Promise<Answer<Required<Webhook>>>;
-    const third = (await contractOf(server)).as(await server.token('303302'));
+      ) as Promise<ApiResponse<Required<Webhook>>>;
+    const third = (await loadOpenApiContract(server)).callerFor(await server.token('303302'));
     const request = { url: `${endpoint.url}/once`, events: ['job.ended'] };
     const first = await postWithKey('/webhooks/', 'w1', request);
     assert.equal(first.status, 201);
@@ -243,7 +243,7 @@ describe('webhook that fails for too long', () => {
     const shortLimitServer = await startServer({ config });
     const eventEndpoint = await startEndpoint();
     try {
-      const caller = (await contractOf(shortLimitServer)).as(shortLimitServer.userToken);
+      const caller = (await loadOpenApiContract(shortLimitServer)).callerFor(shortLimitServer.userToken);
       endpoint.respondWith(() => ({ status: 500 }));
       const webhook = await registerWebhook(caller, endpoint.url);
       await registerWebhook(caller, eventEndpoint.url, ['webhook.disabled']);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Webhook as Reference } from 'standardwebhooks';
-import { type Caller, callerOf, type Job } from '../support/api.ts';
+import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { submitShellLine } from '../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
@@ -21,7 +21,7 @@ describe('webhook deliveries of a server that is killed', () => {
     endpoint = await startEndpoint();
     server = await spawnServer({ config });
     token = server.userToken;
-    me = callerOf(server.url, token);
+    me = createCaller(server.url, token);
     webhook = await registerWebhook(me, endpoint.url);
   });
   after(async () => {
@@ -32,7 +32,7 @@ describe('webhook deliveries of a server that is killed', () => {
   async function killAndStart(): Promise<void> {
     await server.kill();
     server = await spawnServer({ data: server.data, config });
-    me = callerOf(server.url, token);
+    me = createCaller(server.url, token);
   }
 
   test('are repeated after the restart, with the same message id and secret', async () => {
@@ -52,7 +52,7 @@ describe('webhook deliveries of a server that is killed', () => {
     assert.ok(attempts.length >= 2);
     for (const { body, headers } of attempts)
       new Reference(webhook.secret).verify(body, headers as Record<string, string>);
-    await me.finished(job);
+    await me.waitUntilFinished(job);
   });
 
   test('are retried after earlier failures, and none is lost in three kills', async () => {
@@ -61,7 +61,7 @@ describe('webhook deliveries of a server that is killed', () => {
       const count = endpoint.requests.length;
       const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
       jobs.push(job);
-      await me.finished(job);
+      await me.waitUntilFinished(job);
       await endpoint.waitForRequests(count + 1);
       await killAndStart();
     }

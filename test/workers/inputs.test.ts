@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
-import { callerOf, type Job } from '../support/api.ts';
+import { createCaller, type Job } from '../support/api.ts';
 import { queryDatabase, withDatabase } from '../support/database.ts';
 import { readOutput } from '../support/jobs.ts';
-import { filesUnder } from '../support/refusals.ts';
+import { listFilesUnder } from '../support/problems.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
-import { zipOf } from '../support/zip.ts';
+import { createZip } from '../support/zip.ts';
 
 /** Submits jobs while their system is down, then restarts the server with an engine that works. */
 describe('zip of a job that waits for its engine', () => {
@@ -28,15 +28,15 @@ describe('zip of a job that waits for its engine', () => {
   before(async () => {
     const script = { 'run.sh': '#!/bin/sh\ncat name\n' };
     zips = {
-      small: await zipOf({ ...script, name: 'small\n' }),
-      large: await zipOf({ ...script, name: 'large\n', data: randomBytes(maxInMemoryBytes) }),
-      old: await zipOf({ ...script, name: 'old\n' }),
+      small: await createZip({ ...script, name: 'small\n' }),
+      large: await createZip({ ...script, name: 'large\n', data: randomBytes(maxInMemoryBytes) }),
+      old: await createZip({ ...script, name: 'old\n' }),
     };
     const { systems, ...config } = shippedConfig();
     const engine = { kind: 'slurm', environment: { PATH: emptyFolder }, accounting: 'none' };
     const systemsDown = { ...systems, hpc_one: { ...systems.hpc_one, engine } };
     server = await startServer({ config: { ...config, systems: systemsDown } });
-    const me = callerOf(server.url, server.userToken);
+    const me = createCaller(server.url, server.userToken);
     for (const name of ['small', 'large', 'old'] as const) {
       const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh', title: name }, zips[name]);
       assert.equal(status, 201);
@@ -54,7 +54,7 @@ describe('zip of a job that waits for its engine', () => {
     );
     const stored = Object.fromEntries(rows.map(({ title, content }) => [title, content]));
     assert.deepEqual(stored, { small: zips.small, old: zips.old });
-    assert.deepEqual(filesUnder(server, 'spool'), [`${getJob('large').job_id}.zip`]);
+    assert.deepEqual(listFilesUnder(server, 'spool'), [`${getJob('large').job_id}.zip`]);
   });
 
   test('is unpacked from the database or the spool and then removed, even if an earlier version put a small one into the spool', async () => {
@@ -64,13 +64,13 @@ describe('zip of a job that waits for its engine', () => {
     writeFileSync(join(data, 'spool', `${job_id}.zip`), zips.old);
     await queryDatabase(data, 'delete from inputs where job = ?', [id]);
     server = await startServer({ data });
-    const me = callerOf(server.url, userToken);
+    const me = createCaller(server.url, userToken);
     for (const name of ['small', 'large', 'old'] as const) {
-      const job = await me.finished(getJob(name));
+      const job = await me.waitUntilFinished(getJob(name));
       assert.equal(job.stage, 'SUCCESSFUL', server.log());
       assert.equal(readOutput(server, job), `${name}\n`);
     }
     assert.deepEqual(await queryDatabase(data, 'select job from inputs', []), []);
-    assert.deepEqual(filesUnder(server, 'spool'), []);
+    assert.deepEqual(listFilesUnder(server, 'spool'), []);
   });
 });

@@ -3,22 +3,22 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type AccountingFixture, openAccountingFixture } from '../support/accounting-fixture.ts';
 import type { Caller, Job } from '../support/api.ts';
-import { type Bench, openBench } from '../support/bench.ts';
 import { jobPath } from '../support/jobs.ts';
 import { assertLedgerBalances, assertStatementAddsUp, listJobMovements, runJob } from '../support/ledger.ts';
 import { until } from '../support/until.ts';
-import { zipOf } from '../support/zip.ts';
+import { createZip } from '../support/zip.ts';
 
 const dayMs = 86_400_000;
 const retentionDays = 100;
 const noticeDays = 7;
-let bench: Bench;
+let fixture: AccountingFixture;
 let me: Caller;
 
 /** Sets the retention period of the projects of hpc_one; undefined keeps files for ever. */
 const withRetention =
-  (days: number | undefined) => (config: Parameters<NonNullable<Parameters<Bench['restart']>[1]>>[0]) => {
+  (days: number | undefined) => (config: Parameters<NonNullable<Parameters<AccountingFixture['restart']>[1]>>[0]) => {
     config.retention = { noticeDays, everySeconds: 0.1 };
     for (const project of config.systems.hpc_one?.projects ?? []) {
       if (days === undefined) delete project.retentionDays;
@@ -27,25 +27,29 @@ const withRetention =
   };
 
 before(async () => {
-  bench = await openBench({ ownProcess: true, adjust: withRetention(retentionDays) });
-  me = await bench.user('42');
+  fixture = await openAccountingFixture({ ownProcess: true, adjust: withRetention(retentionDays) });
+  me = await fixture.user('42');
 });
-after(() => bench.dispose());
+after(() => fixture.dispose());
 
 const restart = async (how: 'SIGTERM' | 'SIGKILL', days: number | undefined) => {
-  await bench.restart(how, withRetention(days));
-  me = await bench.user('42');
+  await fixture.restart(how, withRetention(days));
+  me = await fixture.user('42');
 };
-const workspacePath = (job: Job) => join(bench.server.data, 'workspaces', job.job_id);
+const workspacePath = (job: Job) => join(fixture.server.data, 'workspaces', job.job_id);
 const listEvents = async (job: Job, kind: string) => {
-  const rows = await bench.rows<{ data: string }>('select data from events where job = ? and kind = ?', job.id, kind);
+  const rows = await fixture.query<{ data: string }>(
+    'select data from events where job = ? and kind = ?',
+    job.id,
+    kind,
+  );
   return rows.map(({ data }) => JSON.parse(data) as Record<string, string>);
 };
 
 /** Runs a job with files, and sets its end to a number of days ago. */
 async function jobEndedDaysAgo(days: number, owner = me): Promise<Job> {
-  const job = await runJob(owner, { command: 'echo output' }, await zipOf({ input: 'x'.repeat(5000) }));
-  await bench.tamper('update jobs set ended_at = ? where id = ?', Date.now() - days * dayMs, job.id);
+  const job = await runJob(owner, { command: 'echo output' }, await createZip({ input: 'x'.repeat(5000) }));
+  await fixture.tamper('update jobs set ended_at = ? where id = ?', Date.now() - days * dayMs, job.id);
   return job;
 }
 
@@ -80,7 +84,7 @@ describe('files of finished jobs', () => {
   test('are announced once, with the date of their deletion, and are not deleted yet', async () => {
     const job = await jobEndedDaysAgo(retentionDays - noticeDays);
     const date = Date.parse(await waitForAnnouncement(job));
-    const [row] = await bench.rows<{ ended_at: number }>('select ended_at from jobs where id = ?', job.id);
+    const [row] = await fixture.query<{ ended_at: number }>('select ended_at from jobs where id = ?', job.id);
     const due = (row?.ended_at ?? 0) + retentionDays * dayMs;
     assert.ok(date >= due && date < due + dayMs, 'on the configured day');
     await waitForWorker();
@@ -94,7 +98,7 @@ describe('files of finished jobs', () => {
     const job = await jobEndedDaysAgo(retentionDays + 1);
     await waitForAnnouncement(job);
     const before = await me.quota('hpc_one', 'proj_hpc_one_01');
-    await bench.tamper('update jobs set expires_at = ? where id = ?', Date.now() - 1, job.id);
+    await fixture.tamper('update jobs set expires_at = ? where id = ?', Date.now() - 1, job.id);
     await until('the files are deleted', () => (existsSync(workspacePath(job)) ? undefined : true));
     const { body } = await me.get<Job>(jobPath(job));
     assert.deepEqual([body.stage, body.terminal_stage, body.failed], ['DELETED', true, false]);
@@ -121,9 +125,9 @@ describe('files of finished jobs', () => {
   });
 
   test('are kept in a project without a retention period', async () => {
-    const zip = await zipOf({ 'main.sh': 'echo kept\n' });
+    const zip = await createZip({ 'main.sh': 'echo kept\n' });
     const keptJob = await runJob(me, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
-    await bench.tamper('update jobs set ended_at = 1 where id = ?', keptJob.id);
+    await fixture.tamper('update jobs set ended_at = 1 where id = ?', keptJob.id);
     await waitForWorker();
     assert.deepEqual(await listEvents(keptJob, 'job.expiring'), []);
     assert.ok(existsSync(workspacePath(keptJob)));
@@ -134,11 +138,14 @@ describe('files of finished jobs', () => {
     await waitForAnnouncement(job);
     await restart('SIGTERM', undefined);
     const isWithdrawn = async () => {
-      const [row] = await bench.rows<{ expires_at: number | null }>('select expires_at from jobs where id = ?', job.id);
+      const [row] = await fixture.query<{ expires_at: number | null }>(
+        'select expires_at from jobs where id = ?',
+        job.id,
+      );
       return row?.expires_at === null ? true : undefined;
     };
     await until('the announcement is withdrawn', isWithdrawn);
-    await bench.tamper('update jobs set expires_at = 1 where id = ?', job.id);
+    await fixture.tamper('update jobs set expires_at = 1 where id = ?', job.id);
     await until('the next announcement is withdrawn', isWithdrawn);
     assert.ok(existsSync(workspacePath(job)));
     await restart('SIGTERM', retentionDays);
@@ -150,26 +157,26 @@ describe('files of finished jobs', () => {
 });
 
 test('a server killed at random times announces each job once and deletes each job once', async () => {
-  const owner = await bench.user('43');
+  const owner = await fixture.user('43');
   const jobs: Job[] = [];
   for (let count = 0; count < 25; count++) jobs.push(await jobEndedDaysAgo(retentionDays + 1, owner));
   const kill = async () => {
     await sleep(Math.random() * 300);
     await restart('SIGKILL', retentionDays);
   };
-  await bench.tamper("update jobs set expires_at = null where owner = '43'");
-  await bench.tamper("delete from events where kind = 'job.expiring' and user_id = '43'");
+  await fixture.tamper("update jobs set expires_at = null where owner = '43'");
+  await fixture.tamper("delete from events where kind = 'job.expiring' and user_id = '43'");
   await kill();
   await until('all jobs are announced', async () => {
     const announcements = await Promise.all(jobs.map((job) => listEvents(job, 'job.expiring')));
     return announcements.every((events) => events.length > 0) ? true : undefined;
   });
-  await bench.tamper("update jobs set expires_at = 1 where owner = '43'");
+  await fixture.tamper("update jobs set expires_at = 1 where owner = '43'");
   for (let round = 0; round < 3; round++) await kill();
   await until('all jobs are deleted', () => (jobs.some((job) => existsSync(workspacePath(job))) ? undefined : true));
   for (const job of jobs) {
     assert.equal((await listEvents(job, 'job.expiring')).length, 1);
     assert.equal((await listEvents(job, 'job.deleted')).length, 1);
   }
-  await assertLedgerBalances(bench.admin);
+  await assertLedgerBalances(fixture.admin);
 });

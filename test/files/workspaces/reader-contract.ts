@@ -5,7 +5,7 @@ import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
 import { until } from '../../support/until.ts';
-import { contentsOf } from '../../support/unzip.ts';
+import { readZip } from '../../support/unzip.ts';
 import { openWorkspace, type ReaderEnvironment } from './reader-setup.ts';
 
 /** Names that break careless quoting in shells, lists or headers. */
@@ -97,7 +97,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
       await writeFiles(Object.fromEntries(unusualNames.map((name) => [`${name}/${name}`, name])));
       assert.deepEqual(await paths(), unusualNames.map((name) => `${name}/${name}`).sort());
       for (const name of unusualNames) assert.equal(await content(`${name}/${name}`), name);
-      const zip = await contentsOf(await buffer(await writeZip(archive())));
+      const zip = await readZip(await buffer(await writeZip(archive())));
       assert.deepEqual([...zip.values()].map(String).filter(Boolean).sort(), [...unusualNames].sort());
       assert.ok([...zip.keys()].every((path) => !/\\|^[A-Za-z]:/.test(path)));
       await rm(at(), { recursive: true });
@@ -188,7 +188,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
       await chmod(at('run.sh'), 0o755);
       await utimes(at('run.sh'), 1_700_000_000, 1_700_000_000);
       const zip = await buffer(await writeZip(archive()));
-      const contents = await contentsOf(zip);
+      const contents = await readZip(zip);
       assert.deepEqual([...contents.keys()].sort(), ['data/', 'data/in', 'empty folder/', 'run.sh']);
       assert.equal(contents.get('data/in')?.length, 700_000);
       assert.equal(String(contents.get('run.sh')), 'echo');
@@ -214,7 +214,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
           else await rm(file, { force: true });
         }
       })();
-      const contents = await contentsOf(await buffer(await writeZip(archive())));
+      const contents = await readZip(await buffer(await writeZip(archive())));
       isArchiving = false;
       await changes;
       assert.ok(contents.size >= 20 && contents.size <= names.length, `${contents.size} files`);
@@ -227,7 +227,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
       assert.deepEqual(await paths(), ['a', 'b/c', 'b/link']);
       assert.deepEqual(await paths('b'), ['b/c', 'b/link']);
       assert.equal(await content('b/link'), 'shared');
-      const contents = await contentsOf(await buffer(await writeZip(archive())));
+      const contents = await readZip(await buffer(await writeZip(archive())));
       assert.deepEqual([String(contents.get('a')), String(contents.get('b/link'))], ['shared', 'shared']);
     });
   });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
-import { contentsOf } from '../../support/unzip.ts';
+import { readZip } from '../../support/unzip.ts';
 import { jobId, openWorkspace, outsideContent, type ReaderEnvironment, type TestWorkspace } from './reader-setup.ts';
 
 /** An attempt to read outside the workspace, and the paths that must stay unreadable. */
@@ -134,7 +134,7 @@ export function hostileReaderContract(label: string, start: () => Promise<Reader
           listed.every((path) => path === 'regular'),
           listed.join(),
         );
-        for (const [path, content] of await contentsOf(await buffer(await writeZip(workspace.archive())))) {
+        for (const [path, content] of await readZip(await buffer(await writeZip(workspace.archive())))) {
           assert.ok(['regular', 'a/', 'a/b/', 'a/b/c/', 'd/'].includes(path), path);
           assert.ok(!content.includes(outsideContent));
         }

@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { openPromise } from 'yauzl';
 import type { ArchiveEntry } from '../../../src/files/workspaces/workspace-reader.ts';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
-import { contentsOf } from '../../support/unzip.ts';
+import { readZip } from '../../support/unzip.ts';
 import { temporaryFolder } from '../temporary.ts';
 
 const run = promisify(execFile);
@@ -66,7 +66,7 @@ describe('writeZip', () => {
   });
 
   test('writes an empty zip if there are no entries', async () => {
-    assert.equal((await contentsOf(await buffer(await writeZip(toAsync([]))))).size, 0);
+    assert.equal((await readZip(await buffer(await writeZip(toAsync([]))))).size, 0);
   });
 
   test('writes zip64 for more than 65,535 files, and for an entry and offsets beyond 4 GiB', async (t) => {

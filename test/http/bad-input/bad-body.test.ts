@@ -2,18 +2,18 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { gzipSync } from 'node:zlib';
 import { forgedZips, hostileZips } from '../../files/zip/hostile-zips.ts';
-import { type Answer, callerOf, type Job } from '../../support/api.ts';
+import { type ApiResponse, createCaller, type Job } from '../../support/api.ts';
 import { assertCleanLog } from '../../support/logs.ts';
 import {
-  assertAllGaveAdvice,
+  assertAllProblemsGaveAdvice,
   assertProblem,
-  filesUnder,
-  type TraceWatch,
-  watchTraces,
-} from '../../support/refusals.ts';
+  listFilesUnder,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
+import { formatRequestHead, type HeaderLine, openRawConnection } from '../../support/raw-http.ts';
 import type { TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { type HeaderLine, headOf, openWire } from '../../support/wire.ts';
 import { goodZip } from './good-zip.ts';
 import { form, formType } from './multipart.ts';
 import { bodySender, chunk, lastChunk, maxBytes, path, startSmallServer } from './send-body.ts';
@@ -21,12 +21,12 @@ import { bodySender, chunk, lastChunk, maxBytes, path, startSmallServer } from '
 // What a body may not hold, and how large it may be; and bodies that are accepted.
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 let zip: Buffer;
 before(async () => {
   zip = await goodZip();
   server = await startSmallServer();
-  traces = await watchTraces(server, [server.userToken]);
+  traces = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
@@ -56,13 +56,13 @@ describe('a body that is no zip', () => {
       '',
     ]) {
       const answer = await submit('hello', ['content-type', type]);
-      assertProblem(answer, { status: 400, code: 'invalid_zip', says: /not a zip/ });
+      assertProblem(answer, { status: 400, code: 'invalid_zip', message: /not a zip/ });
     }
   });
 
   test('a body that claims to be compressed is not uncompressed', async () => {
     const answer = await submit(gzipSync(zip), ['content-encoding', 'gzip']);
-    assertProblem(answer, { status: 400, code: 'invalid_zip', says: /not a zip/ });
+    assertProblem(answer, { status: 400, code: 'invalid_zip', message: /not a zip/ });
   });
 });
 
@@ -71,22 +71,22 @@ describe('a hostile zip', () => {
   const oneForEachRule = new Map(hostileZips.map((hostile) => [String(hostile.message), hostile])).values();
   for (const { name, bytes, message } of oneForEachRule) {
     test(`${name} is refused`, async () => {
-      assertProblem(await submit(bytes), { status: 400, code: 'invalid_zip', says: message });
+      assertProblem(await submit(bytes), { status: 400, code: 'invalid_zip', message: message });
     });
   }
 
   for (const { name, bytes } of forgedZips) {
     test(`${name} fails once it is unpacked, costs nothing, and its files are gone`, async () => {
-      const me = callerOf(server.url, server.userToken);
-      const [quotas, files] = [(await me.get('/quotas/')).text, filesUnder(server, 'workspaces')];
+      const me = createCaller(server.url, server.userToken);
+      const [quotas, files] = [(await me.get('/quotas/')).text, listFilesUnder(server, 'workspaces')];
       const { status, body } = await me.submit(path, { command: 'true' }, bytes);
       assert.equal(status, 201);
-      const job = await me.finished(body);
+      const job = await me.waitUntilFinished(body);
       assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
-      await until('its zip is gone', () => (filesUnder(server, 'spool').length === 0 ? true : undefined));
-      assert.deepEqual(filesUnder(server, 'workspaces'), files);
+      await until('its zip is gone', () => (listFilesUnder(server, 'spool').length === 0 ? true : undefined));
+      assert.deepEqual(listFilesUnder(server, 'workspaces'), files);
       assert.equal((await me.get('/quotas/')).text, quotas);
-      await traces.accept();
+      await traces.update();
     });
   }
 });
@@ -109,10 +109,10 @@ describe('a body that is too large', () => {
   });
 
   test('by a Content-Length of terabytes, before they are sent', async () => {
-    const wire = await openWire(server.url);
-    wire.write(headOf({ method: 'POST', path, headers: headers(['content-length', '1000000000000000']) }));
+    const wire = await openRawConnection(server.url);
+    wire.write(formatRequestHead({ method: 'POST', path, headers: headers(['content-length', '1000000000000000']) }));
     wire.write(large);
-    const [answer] = await wire.answers(1);
+    const [answer] = await wire.readResponses(1);
     assert.ok(answer !== undefined);
     assertProblem(answer, refusal);
   });
@@ -123,10 +123,10 @@ describe('a body that is too large', () => {
   });
 
   test('in one chunk that never ends', async () => {
-    const wire = await openWire(server.url);
-    wire.write(headOf({ method: 'POST', path, headers: headers(['transfer-encoding', 'chunked']) }));
+    const wire = await openRawConnection(server.url);
+    wire.write(formatRequestHead({ method: 'POST', path, headers: headers(['transfer-encoding', 'chunked']) }));
     wire.write('fffffffff\r\n', large);
-    const [answer] = await wire.answers(1);
+    const [answer] = await wire.readResponses(1);
     assert.ok(answer !== undefined);
     assertProblem(answer, refusal);
   });
@@ -137,11 +137,11 @@ describe('a body that is too large', () => {
   });
 
   test('and leaves the connection in order, or closed', async () => {
-    const wire = await openWire(server.url);
+    const wire = await openRawConnection(server.url);
     const length: HeaderLine = ['content-length', String(large.length)];
-    wire.write(headOf({ method: 'POST', path, headers: headers(length) }), large);
-    wire.write(headOf({ path: '/livez' }));
-    const [refused, next] = await wire.answers(2);
+    wire.write(formatRequestHead({ method: 'POST', path, headers: headers(length) }), large);
+    wire.write(formatRequestHead({ path: '/livez' }));
+    const [refused, next] = await wire.readResponses(2);
     assert.equal(refused?.status, 413);
     if (next !== undefined) assert.equal(next.text, '{"status":"ok"}');
   });
@@ -161,18 +161,18 @@ describe('the refusal of a large body', () => {
       ['a connection that is to be closed', 'close'],
     ] as const) {
       test(`${name} reaches a caller who listens while sending, on ${kind}`, async () => {
-        const wire = await openWire(server.url);
+        const wire = await openRawConnection(server.url);
         wire.write(headWith(wrong, connection), large);
-        const [answer] = await wire.answers(1);
+        const [answer] = await wire.readResponses(1);
         assert.equal(answer?.status, status);
       });
 
       test(`${name} reaches a caller who sends everything before listening, on ${kind}`, {
         timeout: 60_000,
       }, async () => {
-        const wire = await openWire(server.url);
+        const wire = await openRawConnection(server.url);
         await wire.write(headWith(wrong, connection), large);
-        const [answer] = await wire.answers(1);
+        const [answer] = await wire.readResponses(1);
         assert.equal(answer?.status, status);
       });
     }
@@ -180,12 +180,16 @@ describe('the refusal of a large body', () => {
 
   function headWith(wrong: HeaderLine[], connection: string) {
     const right = headers().filter(([header]) => wrong.every(([given]) => given !== header));
-    return headOf({ method: 'POST', path, headers: [...right, ...wrong, length, ['connection', connection]] });
+    return formatRequestHead({
+      method: 'POST',
+      path,
+      headers: [...right, ...wrong, length, ['connection', connection]],
+    });
   }
 });
 
 describe('a body that is accepted', () => {
-  const cases: [string, () => Promise<Answer>][] = [
+  const cases: [string, () => Promise<ApiResponse>][] = [
     ['nothing at all', () => submit('')],
     ['an empty body with its length', () => submit('', ['content-length', '0'])],
     ['an empty body in chunks', () => submit(lastChunk, ['transfer-encoding', 'chunked'])],
@@ -202,16 +206,16 @@ describe('a body that is accepted', () => {
     test(name, async () => {
       const answer = await send();
       assert.equal(answer.status, 201, answer.text);
-      const job = await callerOf(server.url, server.userToken).finished(answer.body as Job);
+      const job = await createCaller(server.url, server.userToken).waitUntilFinished(answer.body as Job);
       assert.equal(job.stage, 'SUCCESSFUL');
-      await traces.accept();
-      const files = filesUnder(server, `workspaces/${job.job_id}/files`);
+      await traces.update();
+      const files = listFilesUnder(server, `workspaces/${job.job_id}/files`);
       assert.deepEqual(files, /zip/.test(name) ? ['data.bin', 'run.sh'] : []);
     });
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('the log is structured, names every request, and has no token', async () => {
   await assertCleanLog(server, [server.userToken]);

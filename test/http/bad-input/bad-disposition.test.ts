@@ -1,15 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { assertCleanLog } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
+import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { ask, bearer, type HeaderLine } from '../../support/wire.ts';
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 before(async () => {
   server = await startServer();
-  traces = await watchTraces(server, [server.userToken]);
+  traces = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
@@ -17,11 +22,11 @@ afterEach(() => traces.assertUnchanged());
 /** A submission in which nothing but the Content-Disposition can be wrong. */
 function submit(...dispositions: string[]) {
   const headers: HeaderLine[] = [
-    bearer(server.userToken),
+    bearerHeader(server.userToken),
     ...dispositions.map((value): HeaderLine => ['content-disposition', value]),
     ['payload', '{"command": "true"}'],
   ];
-  return ask(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
+  return sendRawRequest(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
 }
 
 const example = 'Send "Content-Disposition: attachment; filename=job.zip".';
@@ -41,14 +46,14 @@ const refused: [string, string, RegExp][] = [
 describe('a Content-Disposition that is refused', () => {
   test('is missing', async () => {
     const answer = await submit();
-    const { detail } = assertProblem(answer, { status: 400, code: 'invalid_content_disposition', says: /missing/ });
+    const { detail } = assertProblem(answer, { status: 400, code: 'invalid_content_disposition', message: /missing/ });
     assert.ok(detail.includes(example), detail);
   });
 
   for (const [name, value, says] of refused) {
     test(`is ${name}`, async () => {
       const answer = await submit(value);
-      const { detail } = assertProblem(answer, { status: 400, code: 'invalid_content_disposition', says });
+      const { detail } = assertProblem(answer, { status: 400, code: 'invalid_content_disposition', message: says });
       assert.ok(detail.includes(example), detail);
     });
   }
@@ -64,7 +69,7 @@ describe('a Content-Disposition that is refused', () => {
       // The name is not used for anything: it may be refused, and it may be passed over.
       if (answer.status !== 201) assertProblem(answer, { status: 400, code: 'invalid_content_disposition' });
     }
-    await traces.accept();
+    await traces.update();
   });
 });
 
@@ -73,12 +78,12 @@ describe('a Content-Disposition that is accepted', () => {
     test(value, async () => {
       const answer = await submit(value);
       assert.equal(answer.status, 201, answer.text);
-      await traces.accept();
+      await traces.update();
     });
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('the log is structured, names every request, and has no token', async () => {
   await assertCleanLog(server, [server.userToken]);

@@ -1,22 +1,27 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { callerOf, type Job } from '../../support/api.ts';
+import { createCaller, type Job } from '../../support/api.ts';
 import { assertCleanLog } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
+import { formatRequestHead, type HeaderLine, openRawConnection } from '../../support/raw-http.ts';
 import type { TestServer } from '../../support/server.ts';
-import { type HeaderLine, headOf, openWire } from '../../support/wire.ts';
 import { goodZip } from './good-zip.ts';
 import { bodySender, chunk, codeIn, endings, lastChunk, path, startSmallServer } from './send-body.ts';
 
 // A body whose length, or whose chunks, are not what they claim to be.
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 let zip: Buffer;
 before(async () => {
   zip = await goodZip();
   server = await startSmallServer();
-  traces = await watchTraces(server, [server.userToken]);
+  traces = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
@@ -26,52 +31,60 @@ const { headers, submit, sendBeginning, sendHalf } = bodySender(() => server);
 describe('a body that is not as long as announced', () => {
   for (const [name, ending, bodyOf] of endings) {
     test(`${name} half-way`, async () => {
-      const wire = await openWire(server.url);
+      const wire = await openRawConnection(server.url);
       const body = await bodyOf();
       const length: HeaderLine = ['content-length', String(body.length)];
-      await sendHalf(wire, headOf({ method: 'POST', path, headers: headers(length) }), body);
+      await sendHalf(wire, formatRequestHead({ method: 'POST', path, headers: headers(length) }), body);
       wire[ending]();
-      for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
+      for (const answer of await wire.readUntilClosed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
     });
 
     test(`${name} half-way through a chunk`, async () => {
-      const wire = await openWire(server.url);
+      const wire = await openRawConnection(server.url);
       const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
-      await sendHalf(wire, headOf({ method: 'POST', path, headers: headers(chunked) }), chunk(await bodyOf()));
+      await sendHalf(
+        wire,
+        formatRequestHead({ method: 'POST', path, headers: headers(chunked) }),
+        chunk(await bodyOf()),
+      );
       wire[ending]();
-      for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
+      for (const answer of await wire.readUntilClosed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
     });
 
     test(`${name} before its last chunk`, async () => {
-      const wire = await openWire(server.url);
+      const wire = await openRawConnection(server.url);
       const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
-      await sendBeginning(wire, headOf({ method: 'POST', path, headers: headers(chunked) }), chunk(await bodyOf()));
+      await sendBeginning(
+        wire,
+        formatRequestHead({ method: 'POST', path, headers: headers(chunked) }),
+        chunk(await bodyOf()),
+      );
       wire[ending]();
-      for (const answer of await wire.closed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
+      for (const answer of await wire.readUntilClosed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
     });
   }
 
   test('is longer: what is cut off is no zip, and the rest is no request', async () => {
-    const wire = await openWire(server.url);
+    const wire = await openRawConnection(server.url);
     const length: HeaderLine = ['content-length', String(zip.length - 30)];
-    wire.write(headOf({ method: 'POST', path, headers: headers(length) }), zip);
-    const [answer, ...more] = await wire.closed();
+    wire.write(formatRequestHead({ method: 'POST', path, headers: headers(length) }), zip);
+    const [answer, ...more] = await wire.readUntilClosed();
     assert.ok(answer !== undefined);
     assertProblem(answer, { status: 400, code: 'invalid_zip' });
     for (const next of more) assertProblem(next, { status: 400, code: 'bad_request' });
   });
 
   test('is longer by rubbish: the job is taken once, and the rubbish is no request', async () => {
-    const wire = await openWire(server.url);
+    const wire = await openRawConnection(server.url);
     const length: HeaderLine = ['content-length', String(zip.length)];
-    wire.write(headOf({ method: 'POST', path, headers: headers(length) }), zip, 'and more\r\n\r\n');
-    const [answer, ...more] = await wire.closed();
+    wire.write(formatRequestHead({ method: 'POST', path, headers: headers(length) }), zip, 'and more\r\n\r\n');
+    const [answer, ...more] = await wire.readUntilClosed();
     assert.ok(answer !== undefined);
     assert.equal(answer.status, 201, answer.text);
     for (const next of more) assertProblem(next, { status: 400, code: 'bad_request' });
-    const { body } = await callerOf(server.url, server.userToken).get<Job[]>('/jobs/');
+    const { body } = await createCaller(server.url, server.userToken).get<Job[]>('/jobs/');
     assert.equal(body.at(-1)?.id, (answer.body as Job).id);
-    await traces.accept();
+    await traces.update();
   });
 
   for (const length of ['-1', '1e3', '0x10', 'many', '5 5', '99999999999999999999999', '+5']) {
@@ -123,7 +136,7 @@ describe('broken chunks', () => {
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('the log is structured, names every request, and has no token', async () => {
   await assertCleanLog(server, [server.userToken]);

@@ -1,16 +1,21 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { callerOf } from '../../support/api.ts';
+import { createCaller } from '../../support/api.ts';
 import { assertCleanLog } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
+import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { ask, bearer, type HeaderLine } from '../../support/wire.ts';
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 before(async () => {
   server = await startServer();
-  traces = await watchTraces(server, [server.userToken, server.adminToken]);
+  traces = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
@@ -57,8 +62,13 @@ describe('a method that a path does not support', () => {
     headers: HeaderLine[],
     body: string,
   ) {
-    const answer = await ask(server.url, { method, path, headers: [bearer(server.adminToken), ...headers], body });
-    assertProblem(answer, { status: 405, code: 'method_not_allowed', says: new RegExp(`^${method} .*use GET`) });
+    const answer = await sendRawRequest(server.url, {
+      method,
+      path,
+      headers: [bearerHeader(server.adminToken), ...headers],
+      body,
+    });
+    assertProblem(answer, { status: 405, code: 'method_not_allowed', message: new RegExp(`^${method} .*use GET`) });
     assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), [...supported].sort());
   }
 
@@ -82,7 +92,7 @@ describe('a method that is supported', () => {
   for (const [path, supported] of paths) {
     test(`${supported.join(', ')} ${path}`, async () => {
       for (const method of supported) {
-        const answer = await callerOf(server.url, server.adminToken).send(method, path);
+        const answer = await createCaller(server.url, server.adminToken).send(method, path);
         assert.notEqual(answer.status, 405);
         assert.ok(answer.status < 500, answer.text);
       }
@@ -92,7 +102,11 @@ describe('a method that is supported', () => {
   for (const [name, headers, body] of bodies) {
     test(`GET is served ${name}`, async () => {
       for (const path of ['/jobs/', '/quotas/']) {
-        const answer = await ask(server.url, { path, headers: [bearer(server.userToken), ...headers], body });
+        const answer = await sendRawRequest(server.url, {
+          path,
+          headers: [bearerHeader(server.userToken), ...headers],
+          body,
+        });
         if (name === 'with a body of a malformed type') assert.ok(answer.status < 500, answer.text);
         else assert.equal(answer.status, 200, answer.text);
       }
@@ -103,7 +117,11 @@ describe('a method that is supported', () => {
 describe('a method that nobody supports', () => {
   for (const method of ['TRACE', 'PROPFIND', 'LOCK', 'PURGE', 'QUERY', 'LINK']) {
     test(method, async () => {
-      const answer = await ask(server.url, { method, path: '/jobs/', headers: [bearer(server.userToken)] });
+      const answer = await sendRawRequest(server.url, {
+        method,
+        path: '/jobs/',
+        headers: [bearerHeader(server.userToken)],
+      });
       assert.ok([400, 404, 405, 501].includes(answer.status), answer.text);
       assert.equal(answer.headers.get('content-type'), 'application/problem+json');
     });
@@ -111,20 +129,24 @@ describe('a method that nobody supports', () => {
 
   for (const method of ['HELLO', 'get', 'Post', 'GETGET', 'X'.repeat(1000)]) {
     test(`${method.slice(0, 20)} is not even HTTP`, async () => {
-      const answer = await ask(server.url, { method, path: '/jobs/', headers: [bearer(server.userToken)] });
-      assertProblem(answer, { status: 400, code: 'bad_request', says: /well-formed/ });
+      const answer = await sendRawRequest(server.url, {
+        method,
+        path: '/jobs/',
+        headers: [bearerHeader(server.userToken)],
+      });
+      assertProblem(answer, { status: 400, code: 'bad_request', message: /well-formed/ });
     });
   }
 });
 
 test('a method that is not supported does not get past the token', async () => {
   for (const [path] of paths) {
-    const answer = await ask(server.url, { method: 'PUT', path, body: 'hello' });
+    const answer = await sendRawRequest(server.url, { method: 'PUT', path, body: 'hello' });
     assertProblem(answer, { status: 401, code: 'token_missing' });
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('the log is structured, names every request, and has no token', async () => {
   await assertCleanLog(server, [server.userToken, server.adminToken]);

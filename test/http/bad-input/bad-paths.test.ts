@@ -1,34 +1,43 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { callerOf, type Job } from '../../support/api.ts';
+import { createCaller, type Job } from '../../support/api.ts';
 import { jobPath } from '../../support/jobs.ts';
-import { assertCleanLog, logLines } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import { assertCleanLog, readLogLines } from '../../support/logs.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
+import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { ask, bearer, type HeaderLine } from '../../support/wire.ts';
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 let othersJob: Job;
 let ownJob: Job;
 
 before(async () => {
   server = await startServer();
-  othersJob = (await callerOf(server.url, server.adminToken).submit('/jobs/hpc_one/', { command: 'true' })).body;
-  ownJob = (await callerOf(server.url, server.userToken).submit('/jobs/hpc_one/', { command: 'true' })).body;
-  traces = await watchTraces(server, [server.userToken, server.adminToken]);
-  await traces.accept();
+  othersJob = (await createCaller(server.url, server.adminToken).submit('/jobs/hpc_one/', { command: 'true' })).body;
+  ownJob = (await createCaller(server.url, server.userToken).submit('/jobs/hpc_one/', { command: 'true' })).body;
+  traces = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
+  await traces.update();
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
 
-const read = (path: string) => ask(server.url, { path, headers: [bearer(server.userToken)] });
+const read = (path: string) => sendRawRequest(server.url, { path, headers: [bearerHeader(server.userToken)] });
 
 /** A submission in which nothing but the path is wrong. */
 function post(path: string) {
   const command: HeaderLine = ['payload', '{"command": "echo hello"}'];
   const disposition: HeaderLine = ['content-disposition', 'attachment; filename=job.zip'];
-  return ask(server.url, { method: 'POST', path, headers: [bearer(server.userToken), disposition, command] });
+  return sendRawRequest(server.url, {
+    method: 'POST',
+    path,
+    headers: [bearerHeader(server.userToken), disposition, command],
+  });
 }
 
 /** Every path is given below /jobs/ and /quotas/, where the same names are looked up by the same rules. */
@@ -79,7 +88,7 @@ const unknownProjects: [string, string][] = [
 describe('systems', () => {
   test('an unknown system is unknown on every path', async () => {
     for (const path of ['/jobs/hpc_six/', '/jobs/hpc_six/proj_hpc_one_01/', '/quotas/hpc_six/']) {
-      assertProblem(await read(path), { status: 404, code: 'system_unknown', says: /hpc_one, hpc_two/ });
+      assertProblem(await read(path), { status: 404, code: 'system_unknown', message: /hpc_one, hpc_two/ });
     }
     const single = await read(`/jobs/hpc_six/proj_hpc_one_01/${ownJob.job_id}/`);
     assertProblem(single, { status: 404, code: 'system_unknown' });
@@ -106,7 +115,7 @@ describe('projects', () => {
   for (const [name, segment] of unknownProjects) {
     test(`${name} is unknown, and takes no jobs`, async () => {
       const refusal = { status: 404, code: 'project_unknown' };
-      assertProblem(await read(`/jobs/hpc_one/${segment}/`), { ...refusal, says: /GET \/quotas\/hpc_one\// });
+      assertProblem(await read(`/jobs/hpc_one/${segment}/`), { ...refusal, message: /GET \/quotas\/hpc_one\// });
       assertProblem(await post(`/jobs/hpc_one/${segment}/`), refusal);
     });
   }
@@ -140,7 +149,7 @@ describe('jobs', () => {
   for (const [name, jobId] of unknownJobs) {
     test(`${name} is no job of the caller`, async () => {
       const answer = await read(`/jobs/hpc_one/proj_hpc_one_01/${jobId()}/`);
-      assertProblem(answer, { status: 404, code: 'job_unknown', says: /no job with this identifier/ });
+      assertProblem(answer, { status: 404, code: 'job_unknown', message: /no job with this identifier/ });
     });
   }
 
@@ -159,7 +168,10 @@ describe('jobs', () => {
     });
     const other = assertProblem(await read(jobPath(othersJob)), { status: 404, code: 'job_unknown' });
     assert.deepEqual({ ...other, request_id: '' }, { ...unknown, request_id: '' });
-    const admin = await ask(server.url, { path: jobPath(ownJob), headers: [bearer(server.adminToken)] });
+    const admin = await sendRawRequest(server.url, {
+      path: jobPath(ownJob),
+      headers: [bearerHeader(server.adminToken)],
+    });
     assertProblem(admin, { status: 404, code: 'job_unknown' });
   });
 });
@@ -191,7 +203,7 @@ describe('paths that lead nowhere', () => {
     `/jobs${'/'.repeat(8000)}`,
   ]) {
     test(`${path.slice(0, 60)} (${path.length} characters) is not there`, async () => {
-      assertProblem(await read(path), { status: 404, code: 'not_found', says: /nothing at this path/ });
+      assertProblem(await read(path), { status: 404, code: 'not_found', message: /nothing at this path/ });
       assertProblem(await post(path), { status: 404, code: 'not_found' });
     });
   }
@@ -210,8 +222,8 @@ describe('paths that are too long', () => {
 
   test('a path of 20 kB is more than the headers may have', async () => {
     for (const path of [`/jobs/${'a'.repeat(20_000)}/`, `/jobs/?title=${'a'.repeat(20_000)}`]) {
-      assertProblem(await read(path), { status: 431, code: 'headers_too_large', says: /16 KiB/ });
-      assertProblem(await post(path), { status: 431, code: 'headers_too_large', says: /[Ss]horten/ });
+      assertProblem(await read(path), { status: 431, code: 'headers_too_large', message: /16 KiB/ });
+      assertProblem(await post(path), { status: 431, code: 'headers_too_large', message: /[Ss]horten/ });
     }
   });
 });
@@ -231,12 +243,12 @@ describe('paths that are malformed', () => {
 
   test('a malformed path is in the log under the identifier that the refusal names', async () => {
     const { request_id: reqId } = assertProblem(await read('/jobs/%zz/'), refusal);
-    const line = (await logLines(server)).find((entry) => entry.reqId === reqId);
+    const line = (await readLogLines(server)).find((entry) => entry.reqId === reqId);
     assert.equal(line?.status, 404);
   });
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('the log is structured, names every request, and has no token', async () => {
   await assertCleanLog(server, [server.userToken, server.adminToken]);

@@ -3,16 +3,21 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import type { Job } from '../../support/api.ts';
 import type { Hpc } from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
+import { bearerHeader, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { ask, bearer } from '../../support/wire.ts';
 import { payloadSender, runs } from './send-payload.ts';
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 before(async () => {
   server = await startServer();
-  traces = await watchTraces(server, [server.userToken]);
+  traces = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
@@ -21,28 +26,28 @@ const { submit, assertFieldRefused } = payloadSender(() => server);
 
 describe('a Payload as a whole', () => {
   test('that is missing', async () => {
-    assertProblem(await submit('hpc_one'), { status: 400, code: 'invalid_payload', says: /missing.*Send it/ });
+    assertProblem(await submit('hpc_one'), { status: 400, code: 'invalid_payload', message: /missing.*Send it/ });
   });
 
   test('that was sent twice', async () => {
     const payload = JSON.stringify(runs.hpc_one);
     const answer = await submit('hpc_one', payload, payload);
-    assertProblem(answer, { status: 400, code: 'invalid_payload', says: /2 times/ });
+    assertProblem(answer, { status: 400, code: 'invalid_payload', message: /2 times/ });
   });
 
   test('that was sent twenty times', async () => {
     const answer = await submit('hpc_one', ...Array<string>(20).fill(JSON.stringify(runs.hpc_one)));
-    assertProblem(answer, { status: 400, code: 'invalid_payload', says: /20 times/ });
+    assertProblem(answer, { status: 400, code: 'invalid_payload', message: /20 times/ });
   });
 
   test('of 70 kB', async () => {
     const answer = await submit('hpc_one', JSON.stringify({ ...runs.hpc_one, title: 'x'.repeat(70_000) }));
-    assertProblem(answer, { status: 431, code: 'headers_too_large', says: /16 KiB.*Shorten/ });
+    assertProblem(answer, { status: 431, code: 'headers_too_large', message: /16 KiB.*Shorten/ });
   });
 
   test('of 1 MB', async () => {
     const answer = await submit('hpc_one', JSON.stringify({ ...runs.hpc_one, title: 'x'.repeat(1_000_000) }));
-    assertProblem(answer, { status: 431, code: 'headers_too_large', says: /16 KiB.*Shorten/ });
+    assertProblem(answer, { status: 431, code: 'headers_too_large', message: /16 KiB.*Shorten/ });
   });
 
   test('of 15 kB is read, and refused for what it says', async () => {
@@ -74,7 +79,7 @@ describe('a Payload as a whole', () => {
   test('with a thousand unknown fields is refused in few words', async () => {
     const fields = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`f${i}`, '']));
     const answer = await submit('hpc_one', JSON.stringify({ ...runs.hpc_one, ...fields }));
-    assertProblem(answer, { status: 400, code: 'invalid_payload', says: /not a known field/ });
+    assertProblem(answer, { status: 400, code: 'invalid_payload', message: /not a known field/ });
     assert.ok(answer.text.length < 64_000, `the refusal has ${answer.text.length} characters`);
   });
 });
@@ -129,7 +134,7 @@ describe('the rules of a Payload', () => {
   for (const [name, payload, says] of wholeRules) {
     test(`rejects a Payload ${name}`, async () => {
       for (const hpc of ['hpc_one', 'hpc_two'] as const) {
-        assertProblem(await submit(hpc, payload), { status: 400, code: 'invalid_payload', says });
+        assertProblem(await submit(hpc, payload), { status: 400, code: 'invalid_payload', message: says });
       }
     });
   }
@@ -191,7 +196,7 @@ describe('an accepted Payload', () => {
       assert.equal(answer.status, 201, answer.text);
       assert.equal((answer.body as Job).runtime, 0.5);
     }
-    await traces.accept();
+    await traces.update();
   });
 
   test('a title is kept as it was written, quotes and markup and all', async () => {
@@ -206,16 +211,19 @@ describe('an accepted Payload', () => {
       assert.equal(answer.status, 201, answer.text);
       assert.equal((answer.body as Job).title, title);
     }
-    const { body } = await ask(server.url, { path: '/jobs/hpc_one/', headers: [bearer(server.userToken)] });
+    const { body } = await sendRawRequest(server.url, {
+      path: '/jobs/hpc_one/',
+      headers: [bearerHeader(server.userToken)],
+    });
     assert.deepEqual(
       (body as Job[]).map((job) => job.title),
       titles,
     );
-    await traces.accept();
+    await traces.update();
   });
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('the log is structured, names every request, and has no token', async () => {
   await assertCleanLog(server, [server.userToken]);

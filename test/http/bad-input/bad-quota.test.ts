@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { makeZip } from '../../files/zip/hostile-zips.ts';
-import { type Caller, callerOf, type Job, type Quota } from '../../support/api.ts';
+import { type Caller, createCaller, type Job, type Quota } from '../../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 
@@ -12,7 +17,7 @@ import { shippedConfig } from '../../support/shipped-config.ts';
 const grant = { timeSeconds: 7200, spaceKb: 10 };
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 let me: Caller;
 before(async () => {
   const config = shippedConfig();
@@ -26,8 +31,8 @@ before(async () => {
   });
   config.systems.hpc_one?.projects.push({ name: 'proj_hpc_one_04', autoJoin: true, grant });
   server = await startServer({ config });
-  me = callerOf(server.url, server.userToken);
-  traces = await watchTraces(server, [server.userToken, server.adminToken]);
+  me = createCaller(server.url, server.userToken);
+  traces = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
@@ -48,7 +53,7 @@ async function assertTooSmall(answer: Awaited<ReturnType<Caller['submit']>>, exp
   const { resource, account, unit, needed, available, detail } = assertProblem(answer, {
     status: 403,
     code: 'quota_exceeded',
-    says: /Ask for less|would fit/,
+    message: /Ask for less|would fit/,
   });
   assert.deepEqual({ resource, account, unit, needed, available }, expected);
   for (const part of [expected.needed, expected.available, expected.unit])
@@ -115,13 +120,13 @@ describe('too little time', () => {
       const problem = assertProblem(await me.submit(spare, { ...payload, runtime: 48 }), {
         status: 403,
         code: 'quota_exceeded',
-        says: /would fit/,
+        message: /would fit/,
       });
       const again = await me.submit(spare, { ...payload, runtime: problem.longest_runtime });
       assert.equal(again.status, 201, again.text);
-      assert.equal((await me.finished(again.body)).failed, false);
+      assert.equal((await me.waitUntilFinished(again.body)).failed, false);
     }
-    await traces.accept();
+    await traces.update();
   });
 
   test('is told before a body is read', async () => {
@@ -181,18 +186,20 @@ describe('a project of others', () => {
     const zip = await ofSize(1);
     for (const body of [undefined, zip]) {
       const answer = await me.submit(`${path}proj_hpc_one_02/`, { command: 'true' }, body);
-      assertProblem(answer, { status: 403, code: 'not_a_member', says: /proj_hpc_one_02/ });
+      assertProblem(answer, { status: 403, code: 'not_a_member', message: /proj_hpc_one_02/ });
     }
   });
 
   test('takes no jobs of an administrator either', async () => {
-    const answer = await callerOf(server.url, server.adminToken).submit(`${path}proj_hpc_one_02/`, { command: 'true' });
+    const answer = await createCaller(server.url, server.adminToken).submit(`${path}proj_hpc_one_02/`, {
+      command: 'true',
+    });
     assertProblem(answer, { status: 403, code: 'not_a_member' });
   });
 
   test('has no quota of the caller', async () => {
     const answer = await me.get('/quotas/hpc_one/proj_hpc_one_02/');
-    assertProblem(answer, { status: 404, code: 'quota_unknown', says: /proj_hpc_one_02/ });
+    assertProblem(answer, { status: 404, code: 'quota_unknown', message: /proj_hpc_one_02/ });
   });
 });
 
@@ -203,8 +210,8 @@ describe('what is refused', () => {
     assertProblem(await me.submit(path, all, await ofSize(11)), { status: 403, code: 'quota_exceeded' });
     const { status, body, text } = await me.submit(path, all, await ofSize(10));
     assert.equal(status, 201, text);
-    assert.equal((await me.finished(body as Job)).failed, false);
-    await traces.accept();
+    assert.equal((await me.waitUntilFinished(body as Job)).failed, false);
+    await traces.update();
   });
 
   test('counts what other jobs hold, and lets it go with them', async () => {
@@ -219,15 +226,15 @@ describe('what is refused', () => {
     assert.deepEqual(await me.quota('hpc_two', 'proj_hpc_two_01'), during);
     await waitForStage(me, held.body, 'RUNNING');
     releaseJob(server, held.body);
-    const job = await me.finished(held.body);
+    const job = await me.waitUntilFinished(held.body);
     assert.equal(job.stage, 'COMPLETED');
     const left = (await me.quota('hpc_two', 'proj_hpc_two_01')).time_left;
     assert.ok(left > during.time_left && left <= before.time_left, `${left} seconds`);
-    await traces.accept();
+    await traces.update();
   });
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('the log is structured, names every request, and has no token', async () => {
   await assertCleanLog(server, [server.userToken, server.adminToken]);

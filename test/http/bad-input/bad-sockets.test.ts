@@ -1,21 +1,32 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, describe, test } from 'node:test';
-import type { Answer } from '../../support/api.ts';
-import { assertCleanLog, logLines } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import type { ApiResponse } from '../../support/api.ts';
+import { assertCleanLog, readLogLines } from '../../support/logs.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
+import {
+  bearerHeader,
+  formatRequestHead,
+  type HeaderLine,
+  openRawConnection,
+  sendRawRequest,
+} from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { ask, bearer, type HeaderLine, headOf, openWire } from '../../support/wire.ts';
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 before(async () => {
   server = await startServer();
-  traces = await watchTraces(server, [server.userToken]);
+  traces = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
 afterEach(async () => {
-  const answer = await ask(server.url, { path: '/quotas/', headers: [bearer(server.userToken)] });
+  const answer = await sendRawRequest(server.url, { path: '/quotas/', headers: [bearerHeader(server.userToken)] });
   assert.equal(answer.status, 200, 'the server still serves');
   await traces.assertUnchanged();
 });
@@ -23,11 +34,11 @@ afterEach(async () => {
 const auth = () => `Authorization: Bearer ${server.userToken}\r\n`;
 
 /** What is answered to these bytes until the server closes the connection. */
-async function talk(bytes: string | Uint8Array): Promise<Answer[]> {
-  const wire = await openWire(server.url);
+async function talk(bytes: string | Uint8Array): Promise<ApiResponse[]> {
+  const wire = await openRawConnection(server.url);
   wire.write(bytes);
   wire.end();
-  return await wire.closed();
+  return await wire.readUntilClosed();
 }
 
 async function assertRefused(bytes: string | Uint8Array, status = 400, code = 'bad_request') {
@@ -92,9 +103,9 @@ describe('what is not HTTP', () => {
   });
 
   test('a header without an end is too large', async () => {
-    const wire = await openWire(server.url);
+    const wire = await openRawConnection(server.url);
     wire.write(`GET /jobs/ HTTP/1.1\r\nHost: x\r\n${auth()}hello: ${'x'.repeat(1_000_000)}`);
-    const [answer] = await wire.answers(1);
+    const [answer] = await wire.readResponses(1);
     assert.ok(answer !== undefined);
     assertProblem(answer, { status: 431, code: 'headers_too_large' });
   });
@@ -126,22 +137,28 @@ describe('what is HTTP, though unusual', () => {
 
   test('two hundred headers are served', async () => {
     const headers = Array.from({ length: 200 }, (_, i): HeaderLine => [`x-header-${i}`, String(i)]);
-    const answer = await ask(server.url, { path: '/jobs/', headers: [...headers, bearer(server.userToken)] });
+    const answer = await sendRawRequest(server.url, {
+      path: '/jobs/',
+      headers: [...headers, bearerHeader(server.userToken)],
+    });
     assert.equal(answer.status, 200, answer.text);
   });
 
   test('a header that is sent two hundred times is served', async () => {
     const headers = Array.from({ length: 200 }, (): HeaderLine => ['x-header', 'x']);
-    const answer = await ask(server.url, { path: '/jobs/', headers: [...headers, bearer(server.userToken)] });
+    const answer = await sendRawRequest(server.url, {
+      path: '/jobs/',
+      headers: [...headers, bearerHeader(server.userToken)],
+    });
     assert.equal(answer.status, 200, answer.text);
   });
 
   test('a request that comes byte by byte is served', async () => {
-    const wire = await openWire(server.url);
-    for (const byte of headOf({ path: '/jobs/', headers: [bearer(server.userToken)] })) {
+    const wire = await openRawConnection(server.url);
+    for (const byte of formatRequestHead({ path: '/jobs/', headers: [bearerHeader(server.userToken)] })) {
       await wire.write(Buffer.from([byte]));
     }
-    const [answer] = await wire.answers(1);
+    const [answer] = await wire.readResponses(1);
     assert.equal(answer?.status, 200, answer?.text);
   });
 
@@ -151,43 +168,46 @@ describe('what is HTTP, though unusual', () => {
   });
 
   test('an absolute address is served as its path', async () => {
-    const answer = await ask(server.url, { path: 'http://elsewhere/jobs/', headers: [bearer(server.userToken)] });
+    const answer = await sendRawRequest(server.url, {
+      path: 'http://elsewhere/jobs/',
+      headers: [bearerHeader(server.userToken)],
+    });
     assert.equal(answer.status, 200, answer.text);
   });
 
   test('ten requests at once are answered in turn', async () => {
-    const wire = await openWire(server.url);
-    const refused = headOf({ path: '/jobs/hpc_six/', headers: [bearer(server.userToken)] });
-    const served = headOf({ path: '/quotas/', headers: [bearer(server.userToken)] });
+    const wire = await openRawConnection(server.url);
+    const refused = formatRequestHead({ path: '/jobs/hpc_six/', headers: [bearerHeader(server.userToken)] });
+    const served = formatRequestHead({ path: '/quotas/', headers: [bearerHeader(server.userToken)] });
     for (let i = 0; i < 5; i++) wire.write(refused, served);
-    const statuses = (await wire.answers(10)).map((answer) => answer.status);
+    const statuses = (await wire.readResponses(10)).map((answer) => answer.status);
     assert.deepEqual(statuses, Array<number[]>(5).fill([404, 200]).flat());
   });
 
   test('rubbish after a request does not spoil its answer', async () => {
-    const wire = await openWire(server.url);
-    wire.write(headOf({ path: '/quotas/', headers: [bearer(server.userToken)] }), 'hello\r\n\r\n');
-    const [answer, ...more] = await wire.closed();
+    const wire = await openRawConnection(server.url);
+    wire.write(formatRequestHead({ path: '/quotas/', headers: [bearerHeader(server.userToken)] }), 'hello\r\n\r\n');
+    const [answer, ...more] = await wire.readUntilClosed();
     assert.equal(answer?.status, 200, answer?.text);
     for (const next of more) assertProblem(next, { status: 400, code: 'bad_request' });
   });
 
   test('an expectation that nobody can meet is refused', async () => {
-    const headers: HeaderLine[] = [bearer(server.userToken), ['expect', 'miracles']];
-    const answer = await ask(server.url, { path: '/quotas/', headers });
+    const headers: HeaderLine[] = [bearerHeader(server.userToken), ['expect', 'miracles']];
+    const answer = await sendRawRequest(server.url, { path: '/quotas/', headers });
     assert.ok([200, 400, 417].includes(answer.status), answer.text);
     if (answer.status !== 200) assert.equal(answer.headers.get('content-type'), 'application/problem+json');
   });
 
   test('a request to become something else is not followed', async () => {
     const headers: HeaderLine[] = [
-      bearer(server.userToken),
+      bearerHeader(server.userToken),
       ['connection', 'upgrade'],
       ['upgrade', 'websocket'],
       ['sec-websocket-key', 'dGhlIHNhbXBsZSBub25jZQ=='],
       ['sec-websocket-version', '13'],
     ];
-    const answer = await ask(server.url, { path: '/quotas/', headers });
+    const answer = await sendRawRequest(server.url, { path: '/quotas/', headers });
     assert.ok([200, 400, 426].includes(answer.status), answer.text);
   });
 
@@ -202,16 +222,16 @@ describe('what is HTTP, though unusual', () => {
 describe('connections that come to nothing', () => {
   test('that say nothing', async () => {
     for (let i = 0; i < 50; i++) {
-      const wire = await openWire(server.url);
+      const wire = await openRawConnection(server.url);
       if (i % 2 === 0) wire.destroy();
       else wire.end();
     }
   });
 
   test('that break off within a request', async () => {
-    const head = headOf({ path: '/quotas/', headers: [bearer(server.userToken)] });
+    const head = formatRequestHead({ path: '/quotas/', headers: [bearerHeader(server.userToken)] });
     for (let length = 1; length < head.length; length += 7) {
-      const wire = await openWire(server.url);
+      const wire = await openRawConnection(server.url);
       await wire.write(head.subarray(0, length));
       wire.destroy();
     }
@@ -219,28 +239,28 @@ describe('connections that come to nothing', () => {
 
   test('that do not wait for the answer', async () => {
     for (let i = 0; i < 50; i++) {
-      const wire = await openWire(server.url);
-      await wire.write(headOf({ path: '/quotas/', headers: [bearer(server.userToken)] }));
+      const wire = await openRawConnection(server.url);
+      await wire.write(formatRequestHead({ path: '/quotas/', headers: [bearerHeader(server.userToken)] }));
       wire.destroy();
     }
   });
 
   test('two hundred that are open at once', async () => {
-    const wires = await Promise.all(Array.from({ length: 200 }, () => openWire(server.url)));
+    const wires = await Promise.all(Array.from({ length: 200 }, () => openRawConnection(server.url)));
     await Promise.all(wires.map((wire) => wire.write('GET /quotas/ HTTP/1.1\r\nHost: x\r\n')));
-    const answer = await ask(server.url, { path: '/quotas/', headers: [bearer(server.userToken)] });
+    const answer = await sendRawRequest(server.url, { path: '/quotas/', headers: [bearerHeader(server.userToken)] });
     assert.equal(answer.status, 200, answer.text);
     for (const wire of wires) wire.destroy();
   });
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('what was refused is in the log, by the identifier that the refusal names', async () => {
   const [answer] = await talk('hello\r\n\r\n');
   assert.ok(answer !== undefined);
   const { request_id: reqId } = assertProblem(answer, { status: 400, code: 'bad_request' });
-  assert.ok((await logLines(server)).some((line) => line.reqId === reqId));
+  assert.ok((await readLogLines(server)).some((line) => line.reqId === reqId));
 });
 
 test('the log is structured, names every request, and has no token', async () => {

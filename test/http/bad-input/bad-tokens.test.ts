@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { withDatabase } from '../../support/database.ts';
-import { assertCleanLog, logLines } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import { assertCleanLog, readLogLines } from '../../support/logs.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
+import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { ask, bearer, type HeaderLine } from '../../support/wire.ts';
 
 const submission: HeaderLine[] = [
   ['content-disposition', 'attachment; filename=job.zip'],
@@ -13,7 +18,7 @@ const submission: HeaderLine[] = [
 const unknownToken = 'bursar_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 const tokens = { expired: '', revoked: '', unprivileged: '' };
 
 before(async () => {
@@ -25,7 +30,7 @@ before(async () => {
   const { stdout } = await server.bursar('token', 'list', '--json');
   const listed = JSON.parse(stdout) as { id: number; name: string }[];
   await server.bursar('token', 'revoke', String(listed.find((token) => token.name === 'to revoke')?.id));
-  traces = await watchTraces(server, [server.userToken, server.adminToken]);
+  traces = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
@@ -74,14 +79,14 @@ describe('without a token', () => {
   for (const [name, headers] of missing) {
     test(`${name} is refused on every path`, async () => {
       for (const path of paths) {
-        const answer = await ask(server.url, { path, headers });
-        assertProblem(answer, { status: 401, code: 'token_missing', says: /Authorization: Bearer/ });
+        const answer = await sendRawRequest(server.url, { path, headers });
+        assertProblem(answer, { status: 401, code: 'token_missing', message: /Authorization: Bearer/ });
         assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
       }
     });
 
     test(`${name} submits nothing`, async () => {
-      const answer = await ask(server.url, {
+      const answer = await sendRawRequest(server.url, {
         method: 'POST',
         path: '/jobs/hpc_one/',
         headers: [...headers, ...submission],
@@ -96,10 +101,10 @@ describe('with a header of another form', () => {
   for (const [name, value] of malformed) {
     test(`${name} is refused`, async () => {
       const headers: HeaderLine[] = [['authorization', value()]];
-      const answer = await ask(server.url, { path: '/jobs/', headers });
-      assertProblem(answer, { status: 401, code: 'token_invalid', says: /form "Bearer/ });
+      const answer = await sendRawRequest(server.url, { path: '/jobs/', headers });
+      assertProblem(answer, { status: 401, code: 'token_invalid', message: /form "Bearer/ });
       assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
-      const posted = await ask(server.url, {
+      const posted = await sendRawRequest(server.url, {
         method: 'POST',
         path: '/jobs/hpc_one/',
         headers: [...headers, ...submission],
@@ -113,22 +118,22 @@ describe('with a token that is not valid', () => {
   for (const [name, token, says] of refused) {
     test(`${name} is refused on every path`, async () => {
       for (const path of paths) {
-        const answer = await ask(server.url, { path, headers: [bearer(token())] });
-        assertProblem(answer, { status: 401, code: 'token_invalid', says });
+        const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(token())] });
+        assertProblem(answer, { status: 401, code: 'token_invalid', message: says });
         assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
       }
     });
 
     test(`${name} submits nothing`, async () => {
-      const headers = [bearer(token()), ...submission];
-      const answer = await ask(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
-      assertProblem(answer, { status: 401, code: 'token_invalid', says });
+      const headers = [bearerHeader(token()), ...submission];
+      const answer = await sendRawRequest(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
+      assertProblem(answer, { status: 401, code: 'token_invalid', message: says });
     });
   }
 
   test('a token in the query is not looked at', async () => {
     for (const name of ['access_token', 'token', 'authorization']) {
-      const answer = await ask(server.url, { path: `/jobs/?${name}=${server.userToken}` });
+      const answer = await sendRawRequest(server.url, { path: `/jobs/?${name}=${server.userToken}` });
       assertProblem(answer, { status: 401, code: 'token_missing' });
     }
   });
@@ -141,8 +146,8 @@ describe('the administrative path', () => {
     for (const user of ['301330', '300001', '999999']) {
       for (const rest of administrative) {
         const path = `/admin/quotas/${user}/${rest}`;
-        const answer = await ask(server.url, { path, headers: [bearer(server.userToken)] });
-        assertProblem(answer, { status: 403, code: 'forbidden', says: /administrators/ });
+        const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.userToken)] });
+        assertProblem(answer, { status: 403, code: 'forbidden', message: /administrators/ });
       }
     }
   });
@@ -150,9 +155,9 @@ describe('the administrative path', () => {
   test('is not for an administrator with a token for other purposes', async () => {
     for (const rest of administrative) {
       const path = `/admin/quotas/301330/${rest}`;
-      const answer = await ask(server.url, { path, headers: [bearer(tokens.unprivileged)] });
-      assertProblem(answer, { status: 403, code: 'forbidden', says: /administrators/ });
-      const allowed = await ask(server.url, { path, headers: [bearer(server.adminToken)] });
+      const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(tokens.unprivileged)] });
+      assertProblem(answer, { status: 403, code: 'forbidden', message: /administrators/ });
+      const allowed = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
       assert.equal(allowed.status, 200, 'the other token of the same administrator still works');
     }
   });
@@ -165,8 +170,8 @@ describe('the administrative path', () => {
     test(`knows no ${name.replace(/^an? /, '')}`, async () => {
       for (const rest of administrative) {
         const path = `/admin/quotas/${user}/${rest}`;
-        const answer = await ask(server.url, { path, headers: [bearer(server.adminToken)] });
-        assertProblem(answer, { status: 404, code: 'user_unknown', says: /no user/ });
+        const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
+        assertProblem(answer, { status: 404, code: 'user_unknown', message: /no user/ });
       }
     });
   }
@@ -187,7 +192,7 @@ describe('the administrative path', () => {
     test(`takes ${name} for no user`, async () => {
       for (const rest of administrative) {
         const path = `/admin/quotas/${user}/${rest}`;
-        const answer = await ask(server.url, { path, headers: [bearer(server.adminToken)] });
+        const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
         const { code } = answer.body as { code: string };
         assertProblem(answer, { status: 404, code });
         assert.ok(['user_unknown', 'system_unknown', 'project_unknown', 'not_found'].includes(code), code);
@@ -196,20 +201,23 @@ describe('the administrative path', () => {
   }
 
   test('knows no unknown system and project of a known user', async () => {
-    const headers = [bearer(server.adminToken)];
-    const system = await ask(server.url, { path: '/admin/quotas/301330/hpc_six/', headers });
+    const headers = [bearerHeader(server.adminToken)];
+    const system = await sendRawRequest(server.url, { path: '/admin/quotas/301330/hpc_six/', headers });
     assertProblem(system, { status: 404, code: 'system_unknown' });
-    const project = await ask(server.url, { path: '/admin/quotas/301330/hpc_one/proj_hpc_two_01/', headers });
+    const project = await sendRawRequest(server.url, {
+      path: '/admin/quotas/301330/hpc_one/proj_hpc_two_01/',
+      headers,
+    });
     assertProblem(project, { status: 404, code: 'project_unknown' });
   });
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 describe('the log', () => {
   test('has no token that was put into a path or a query', async () => {
     const marker = 'token-in-a-path';
-    const headers: HeaderLine[] = [bearer(server.userToken), ['x-request-id', marker]];
+    const headers: HeaderLine[] = [bearerHeader(server.userToken), ['x-request-id', marker]];
     for (const path of [
       `/jobs/?token=${server.userToken}`,
       `/jobs/${server.userToken}/`,
@@ -219,9 +227,9 @@ describe('the log', () => {
       `/jobs/%zz/${server.userToken}/`,
       `/${'x'.repeat(460)}${server.userToken}/`,
     ]) {
-      await ask(server.url, { path, headers });
+      await sendRawRequest(server.url, { path, headers });
     }
-    const lines = await logLines(server);
+    const lines = await readLogLines(server);
     assert.ok(lines.some((line) => line.reqId === marker));
     await assertCleanLog(server, [server.userToken]);
   });
@@ -231,21 +239,21 @@ describe('the log', () => {
     const signature = 'c2lnbmF0dXJlLW9mLWEtdG9rZW4tb2YtYW4tT3BlbklELXByb3ZpZGVy';
     const token = [part({ alg: 'ES256' }), part({ sub: '1', exp: 4_000_000_000 }), signature].join('.');
     for (const path of [`/jobs/?access_token=${token}`, `/jobs/${token}/`, `/${token}`]) {
-      await ask(server.url, { path, headers: [bearer(server.userToken)] });
+      await sendRawRequest(server.url, { path, headers: [bearerHeader(server.userToken)] });
     }
     await assertCleanLog(server, [signature]);
   });
 
   test('has no token that was put into another header', async () => {
     const headers: HeaderLine[] = [
-      bearer(server.userToken),
+      bearerHeader(server.userToken),
       ['cookie', `token=${server.userToken}`],
       ['referer', `http://localhost/?token=${server.userToken}`],
       ['user-agent', server.userToken],
       ['content-disposition', `attachment; filename=${server.userToken}`],
       ['payload', JSON.stringify({ [server.userToken]: server.userToken })],
     ];
-    const answer = await ask(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
+    const answer = await sendRawRequest(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
     assertProblem(answer, { status: 400, code: 'invalid_content_disposition' });
     await assertCleanLog(server, [server.userToken]);
   });

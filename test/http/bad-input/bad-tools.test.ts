@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { makeZip } from '../../files/zip/hostile-zips.ts';
-import { callerOf, type Job } from '../../support/api.ts';
+import { createCaller, type Job } from '../../support/api.ts';
 import { jobPath, readOutput } from '../../support/jobs.ts';
 import { assertCleanLog } from '../../support/logs.ts';
-import { assertAllGaveAdvice, assertProblem, type TraceWatch, watchTraces } from '../../support/refusals.ts';
+import {
+  assertAllProblemsGaveAdvice,
+  assertProblem,
+  type StateSnapshot,
+  takeStateSnapshot,
+} from '../../support/problems.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
@@ -17,7 +22,7 @@ const parameters = {
 };
 
 let server: TestServer;
-let traces: TraceWatch;
+let traces: StateSnapshot;
 before(async () => {
   const config: { systems: Record<string, { tools: Record<string, object> }> } = { ...shippedConfig() };
   const system = config.systems.hpc_two;
@@ -27,13 +32,13 @@ before(async () => {
     MY_TOOL: { command: ['true'] },
   };
   server = await startServer({ config });
-  traces = await watchTraces(server, [server.userToken]);
+  traces = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
 afterEach(() => traces.assertUnchanged());
 
 const submit = (payload: Record<string, unknown>, zip?: Uint8Array) =>
-  callerOf(server.url, server.userToken).submit('/jobs/hpc_two/', payload, zip);
+  createCaller(server.url, server.userToken).submit('/jobs/hpc_two/', payload, zip);
 
 describe('the parameters of a tool', () => {
   // One value for each rule. The table is in test/domain/jobs/invalid-payload.test.ts.
@@ -53,7 +58,7 @@ describe('the parameters of a tool', () => {
   for (const [name, field, value, says] of wrong) {
     test(`${name} is rejected`, async () => {
       const answer = await submit({ tool: 'SOLVER', steps: 1, [field]: value });
-      const problem = assertProblem(answer, { status: 400, code: 'invalid_payload', says });
+      const problem = assertProblem(answer, { status: 400, code: 'invalid_payload', message: says });
       assert.deepEqual(
         problem.errors?.map((error) => error.field),
         [field],
@@ -75,10 +80,10 @@ describe('the parameters of a tool', () => {
   test('that are right arrive as they were written, each in its own argument', async () => {
     const { status, body, text } = await submit({ tool: 'SOLVER', steps: '7', ratio: '0.50', label: 'abc' });
     assert.equal(status, 201, text);
-    const job = await callerOf(server.url, server.userToken).finished(body);
+    const job = await createCaller(server.url, server.userToken).waitUntilFinished(body);
     assert.equal(job.stage, 'COMPLETED');
     assert.equal(readOutput(server, job), '7|0.5|fast|label=abc|');
-    await traces.accept();
+    await traces.update();
   });
 });
 
@@ -90,18 +95,18 @@ describe('a tool with a name that the configuration allows', () => {
     test(`takes jobs ${name}, and runs them`, async () => {
       const { status, body, text } = await submit({ tool: 'MY_TOOL' }, files && (await makeZip(files)));
       assert.equal(status, 201, text);
-      const look = async () => (await callerOf(server.url, server.userToken).get<Job>(jobPath(body))).body;
+      const look = async () => (await createCaller(server.url, server.userToken).get<Job>(jobPath(body))).body;
       const job = await until('its end', async () => {
         const now = await look();
         return now.terminal_stage ? now : undefined;
       });
       assert.equal(job.stage, 'COMPLETED');
-      await traces.accept();
+      await traces.update();
     });
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllGaveAdvice());
+test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
 
 test('the log is structured, names every request, and has no token', async () => {
   await assertCleanLog(server, [server.userToken]);

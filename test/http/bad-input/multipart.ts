@@ -1,4 +1,4 @@
-import type { HeaderLine } from '../../support/wire.ts';
+import type { HeaderLine } from '../../support/raw-http.ts';
 
 export const boundary = 'x-boundary-x';
 export const formType: HeaderLine = ['content-type', `multipart/form-data; boundary=${boundary}`];

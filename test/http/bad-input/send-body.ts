@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { hostileLimits } from '../../files/zip/hostile-zips.ts';
-import type { Answer } from '../../support/api.ts';
-import { filesUnder } from '../../support/refusals.ts';
+import type { ApiResponse } from '../../support/api.ts';
+import { listFilesUnder } from '../../support/problems.ts';
+import { bearerHeader, type HeaderLine, type RawConnection, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
-import { ask, bearer, type HeaderLine, type Wire } from '../../support/wire.ts';
 import { goodZip, largeZip } from './good-zip.ts';
 
 const maxBodyKb = 200;
@@ -25,30 +25,31 @@ export const path = '/jobs/hpc_one/';
 interface BodySender {
   /** The headers of a submission in which nothing but the body can be wrong. */
   headers(...more: HeaderLine[]): HeaderLine[];
-  submit(body: string | Uint8Array, ...more: HeaderLine[]): Promise<Answer>;
+  submit(body: string | Uint8Array, ...more: HeaderLine[]): Promise<ApiResponse>;
   /** Sends the beginning of a body, and waits until some is on the server's disk; what is held in memory leaves no trace. */
-  sendBeginning(wire: Wire, head: Buffer, beginning: Uint8Array): Promise<void>;
-  sendHalf(wire: Wire, head: Buffer, body: Uint8Array): Promise<void>;
+  sendBeginning(wire: RawConnection, head: Buffer, beginning: Uint8Array): Promise<void>;
+  sendHalf(wire: RawConnection, head: Buffer, body: Uint8Array): Promise<void>;
 }
 
 /** Sends to the server that is there by then: tests start it after they have asked for this. */
 export function bodySender(serverOf: () => TestServer): BodySender {
   const headers = (...more: HeaderLine[]): HeaderLine[] => [
-    bearer(serverOf().userToken),
+    bearerHeader(serverOf().userToken),
     ['content-disposition', 'attachment; filename=job.zip'],
     ['payload', '{"command": "true"}'],
     ...more,
   ];
-  const sendBeginning = async (wire: Wire, head: Buffer, beginning: Uint8Array) => {
+  const sendBeginning = async (wire: RawConnection, head: Buffer, beginning: Uint8Array) => {
     const server = serverOf();
-    const before = filesUnder(server, 'spool').length;
+    const before = listFilesUnder(server, 'spool').length;
     wire.write(head, beginning);
     if (beginning.length <= maxInMemoryBytes) await sleep(200);
-    else await until('it has arrived', () => (filesUnder(server, 'spool').length > before ? true : undefined));
+    else await until('it has arrived', () => (listFilesUnder(server, 'spool').length > before ? true : undefined));
   };
   return {
     headers,
-    submit: (body, ...more) => ask(serverOf().url, { method: 'POST', path, headers: headers(...more), body }),
+    submit: (body, ...more) =>
+      sendRawRequest(serverOf().url, { method: 'POST', path, headers: headers(...more), body }),
     sendBeginning,
     sendHalf: (wire, head, body) => sendBeginning(wire, head, body.subarray(0, body.length / 2)),
   };
@@ -70,6 +71,6 @@ export function chunk(bytes: string | Uint8Array): Buffer {
 }
 export const lastChunk = '0\r\n\r\n';
 
-export function codeIn({ body }: Answer): string {
+export function codeIn({ body }: ApiResponse): string {
   return String((body as { code?: string } | undefined)?.code);
 }

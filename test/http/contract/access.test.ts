@@ -2,25 +2,25 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
-import { type Contract, contractOf, interfacePaths, type Problem } from '../../support/contract.ts';
+import { interfacePaths, loadOpenApiContract, type OpenApiContract, type Problem } from '../../support/contract.ts';
 import { jobPath, listStoredFiles } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 // What holds on every path: the bearer token (4 and 5), the form of paths (4), and the form of answers (1 and 7).
 
 let server: TestServer;
-let contract: Contract;
+let contract: OpenApiContract;
 let me: Caller;
 let admin: Caller;
 let job: Job;
 
 before(async () => {
   server = await startServer();
-  contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  admin = contract.as(server.adminToken);
+  contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  admin = contract.callerFor(server.adminToken);
   const { body } = await admin.submit('/jobs/hpc_two/', { tool: 'BASH' });
-  job = await admin.finished(body);
+  job = await admin.waitUntilFinished(body);
 });
 after(() => server.dispose());
 
@@ -47,7 +47,7 @@ const badTokens: [what: string, headers: Record<string, string>][] = [
 
 for (const [method, template] of interfacePaths) {
   test(`5 ${method} ${template} requires the header Authorization: Bearer <ACCESS_TOKEN>`, async () => {
-    const nobody = contract.as(null);
+    const nobody = contract.callerFor(null);
     for (const path of [realPath(template), realPath(template).slice(0, -1)]) {
       for (const [what, authorization] of badTokens) {
         const { status, headers, body } = await nobody.send(method, path, { ...headersFor(method), ...authorization });
@@ -67,14 +67,14 @@ for (const [method, template] of interfacePaths) {
     const bare = await admin.send(method, path.slice(0, -1), headersFor(method));
     assert.deepEqual([slashed.status, bare.status], [expected, expected]);
     if (method === 'GET') assert.equal(bare.text, slashed.text);
-    else for (const { body } of [slashed, bare]) await admin.finished(body as Job);
+    else for (const { body } of [slashed, bare]) await admin.waitUntilFinished(body as Job);
   });
 
   test(`1 ${method} ${template} answers in JSON, with the Content-Type application/json and nothing after it`, async () => {
     const { headers, text, body } = await admin.send(method, realPath(template), headersFor(method));
     assert.equal(headers.get('content-type'), 'application/json');
     assert.doesNotThrow(() => JSON.parse(text));
-    if (method === 'POST') await admin.finished(body as Job);
+    if (method === 'POST') await admin.waitUntilFinished(body as Job);
   });
 
   test(`7 ${method} ${template}: another method is 405 with Allow`, async () => {
@@ -88,7 +88,7 @@ for (const [method, template] of interfacePaths) {
 
 test('5 a request without a valid token leaves nothing behind, whatever it sends', async () => {
   const kept = listStoredFiles(server);
-  const answer = await contract.as('wrong').send('POST', '/jobs/hpc_one/', submission, Buffer.alloc(200_000));
+  const answer = await contract.callerFor('wrong').send('POST', '/jobs/hpc_one/', submission, Buffer.alloc(200_000));
   assert.equal(answer.status, 401);
   assert.deepEqual(listStoredFiles(server), kept);
 });
@@ -100,25 +100,31 @@ test('5 without a token nothing is told of what exists: unknown places are 401 t
     '/jobs/hpc_one/proj_hpc_one_01/X/',
     '/admin/quotas/9/',
   ]) {
-    assert.equal((await contract.as(null).get(path)).status, 401, path);
+    assert.equal((await contract.callerFor(null).get(path)).status, 401, path);
   }
 });
 
 test('5 without a token a single job is 401 whatever its identifier, a very long one too', async () => {
   for (const id of ['X', 'A'.repeat(2000)]) {
-    assert.equal((await contract.as(null).get(`/jobs/hpc_one/proj_hpc_one_01/${id}/`)).status, 401, id.slice(0, 10));
+    assert.equal(
+      (await contract.callerFor(null).get(`/jobs/hpc_one/proj_hpc_one_01/${id}/`)).status,
+      401,
+      id.slice(0, 10),
+    );
   }
 });
 
 test('5 the token is taken from the header only', async () => {
-  const { status } = await contract.as(null).get(`/jobs/?access_token=${server.userToken}&token=${server.userToken}`);
+  const { status } = await contract
+    .callerFor(null)
+    .get(`/jobs/?access_token=${server.userToken}&token=${server.userToken}`);
   assert.equal(status, 401);
 });
 
 test('5 the scheme is understood in any case, as HTTP has it', async () => {
   for (const scheme of ['bearer', 'BEARER']) {
     const { status } = await contract
-      .as(null)
+      .callerFor(null)
       .send('GET', '/jobs/', { authorization: `${scheme} ${server.userToken}` });
     assert.equal(status, 200);
   }
@@ -128,13 +134,13 @@ test('5 the identity carried by the token is the caller: owner of jobs, and user
   const first = await server.token('301339');
   const second = await server.token('301339', { name: 'another one' });
   assert.notEqual(first, second);
-  const { body: submitted } = await contract.as(first).submit('/jobs/hpc_two/', { tool: 'BASH' });
+  const { body: submitted } = await contract.callerFor(first).submit('/jobs/hpc_two/', { tool: 'BASH' });
   assert.equal(submitted.owner, '301339');
-  await contract.as(first).finished(submitted);
-  const { body: read } = await contract.as(second).get<Job>(jobPath(submitted));
+  await contract.callerFor(first).waitUntilFinished(submitted);
+  const { body: read } = await contract.callerFor(second).get<Job>(jobPath(submitted));
   assert.equal(read.owner, '301339');
   for (const token of [first, second]) {
-    const { body: quotas } = await contract.as(token).get<{ user: string }[]>('/quotas/');
+    const { body: quotas } = await contract.callerFor(token).get<{ user: string }[]>('/quotas/');
     assert.ok(quotas.every(({ user }) => user === '301339'));
   }
 });
@@ -202,8 +208,8 @@ const problems: [status: number, code: string, cause: () => Promise<{ status: nu
   [400, 'invalid_payload', () => me.send('POST', '/jobs/hpc_one/', { ...submission, payload: 'x' })],
   [400, 'invalid_content_disposition', () => me.send('POST', '/jobs/hpc_two/', { payload: '{"tool": "BASH"}' })],
   [400, 'invalid_zip', () => me.send('POST', '/jobs/hpc_two/', submission, 'no zip')],
-  [401, 'token_missing', () => contract.as(null).get('/jobs/')],
-  [401, 'token_invalid', () => contract.as('nonsense').get('/jobs/')],
+  [401, 'token_missing', () => contract.callerFor(null).get('/jobs/')],
+  [401, 'token_invalid', () => contract.callerFor('nonsense').get('/jobs/')],
   [403, 'forbidden', () => me.get('/admin/quotas/301330/')],
   [404, 'system_unknown', () => me.get('/jobs/hpc_three/')],
   [404, 'project_unknown', () => me.get('/quotas/hpc_one/no_project/')],

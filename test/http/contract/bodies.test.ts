@@ -4,11 +4,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { after, before, test } from 'node:test';
-import type { Answer, Caller, Job } from '../../support/api.ts';
-import { contractOf, type Problem } from '../../support/contract.ts';
+import type { ApiResponse, Caller, Job } from '../../support/api.ts';
+import { loadOpenApiContract, type Problem } from '../../support/contract.ts';
 import { listStoredFiles, readOutput } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // What the interface leaves open on the body of a submission (4.2), as settled: how the zip is carried, that its
 // content is really what runs, and how a job that cannot run well ends (3).
@@ -18,12 +18,12 @@ let me: Caller;
 
 before(async () => {
   server = await startServer();
-  me = (await contractOf(server)).as(server.userToken);
+  me = (await loadOpenApiContract(server)).callerFor(server.userToken);
 });
 after(() => server.dispose());
 
 type Body = NonNullable<RequestInit['body']>;
-type Submission = Answer<Job & Problem>;
+type Submission = ApiResponse<Job & Problem>;
 
 function post(payload: Record<string, unknown>, headers: Record<string, string>, body?: Body): Promise<Submission> {
   const path = 'tool' in payload ? '/jobs/hpc_two/' : '/jobs/hpc_one/';
@@ -33,9 +33,9 @@ function post(payload: Record<string, unknown>, headers: Record<string, string>,
 
 /** The job at its end, with what it printed. */
 async function run(payload: Record<string, unknown>, files?: Record<string, string | Uint8Array>) {
-  const answer = await post(payload, {}, files && (await zipOf(files)));
+  const answer = await post(payload, {}, files && (await createZip(files)));
   assert.equal(answer.status, 201, answer.text);
-  const job = await me.finished(answer.body);
+  const job = await me.waitUntilFinished(answer.body);
   return { job, print: (stream: 'stdout' | 'stderr') => readOutput(server, job, stream) };
 }
 
@@ -59,17 +59,17 @@ const contentTypes: [what: string, headers: Record<string, string>][] = [
 ];
 for (const [what, headers] of contentTypes) {
   test(`4.2 body: the raw bytes of the zip, ${what}`, async () => {
-    const zip = await zipOf({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
+    const zip = await createZip({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
     const answer = await post({ tool: 'BASH' }, headers, zip);
     assert.equal(answer.status, 201, answer.text);
-    const job = await me.finished(answer.body);
+    const job = await me.waitUntilFinished(answer.body);
     assertEnds(job, 'COMPLETED');
     assert.equal(readOutput(server, job), proof);
   });
 }
 
 test('4.2 body: the raw bytes of the zip in chunks, their number not told in advance', async () => {
-  const zip = await zipOf({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
+  const zip = await createZip({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
   const parts = Array.from({ length: Math.ceil(zip.length / 50) }, (_, index) =>
     zip.subarray(index * 50, index * 50 + 50),
   );
@@ -85,7 +85,7 @@ test('4.2 body: the raw bytes of the zip in chunks, their number not told in adv
     duplex: 'half',
   });
   assert.equal(response.status, 201);
-  const job = await me.finished((await response.json()) as Job);
+  const job = await me.waitUntilFinished((await response.json()) as Job);
   assert.equal(readOutput(server, job), proof);
 });
 
@@ -107,16 +107,16 @@ function formOf(...parts: [name: string, content: Blob | string][]): FormData {
 }
 
 test('4.2 body: multipart/form-data with one file is understood too, whatever the name of its field', async () => {
-  const zip = new Blob([await zipOf({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof })]);
+  const zip = new Blob([await createZip({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof })]);
   for (const field of ['file', 'anything']) {
     const answer = await post({ tool: 'BASH' }, {}, formOf([field, zip]));
     assert.equal(answer.status, 201, answer.text);
-    assert.equal(readOutput(server, await me.finished(answer.body)), proof);
+    assert.equal(readOutput(server, await me.waitUntilFinished(answer.body)), proof);
   }
 });
 
 test('4.2 body: a multipart form without a file, with two, or with a field besides is 400', async () => {
-  const zip = new Blob([await zipOf({ 'main.sh': 'true\n' })]);
+  const zip = new Blob([await createZip({ 'main.sh': 'true\n' })]);
   for (const form of [
     formOf(),
     formOf(['field', 'text']),
@@ -134,7 +134,7 @@ test('4.2 body: multipart/form-data that is no such form is 400', async () => {
     const { status, body } = await post(
       { tool: 'BASH' },
       { 'content-type': type },
-      await zipOf({ 'main.sh': 'true\n' }),
+      await createZip({ 'main.sh': 'true\n' }),
     );
     assert.deepEqual([status, body.code], [400, 'invalid_body'], type);
   }
@@ -149,7 +149,7 @@ test('4.2 body: an empty one is a job without input files', async () => {
 test('4.2 body: one that is no zip is 400, and nothing is kept', async () => {
   const kept = async () => [(await me.get('/jobs/')).text, (await me.get('/quotas/')).text, listStoredFiles(server)];
   const before = await kept();
-  const zip = await zipOf({ 'main.sh': 'true\n' });
+  const zip = await createZip({ 'main.sh': 'true\n' });
   for (const body of [
     Buffer.from('no zip at all'),
     Buffer.from('{"json": true}'),
@@ -242,5 +242,5 @@ for (const [what, payload, files] of failures) {
 test('2.2 runtime: the time limit of a job is what its runtime says, as a float of any size', async () => {
   const { text } = await post({ command: 'true', runtime: '0.0003' }, {});
   assert.ok(text.includes('"runtime":0.0003,'), text);
-  await me.finished(JSON.parse(text) as Job);
+  await me.waitUntilFinished(JSON.parse(text) as Job);
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { Answer, Caller, Job, Quota } from '../../support/api.ts';
-import { type Contract, contractOf, type Problem } from '../../support/contract.ts';
+import type { ApiResponse, Caller, Job, Quota } from '../../support/api.ts';
+import { loadOpenApiContract, type OpenApiContract, type Problem } from '../../support/contract.ts';
 import {
   exampleRequest,
   type Hpc,
@@ -18,10 +18,10 @@ import { startServer, type TestServer } from '../../support/server.ts';
 // once, before all tests, and each test looks at what was seen of it.
 
 let server: TestServer;
-let contract: Contract;
+let contract: OpenApiContract;
 let me: Caller;
 let somebodyElse: Caller;
-let emptyList: Answer<Job[]>;
+let emptyList: ApiResponse<Job[]>;
 let submittedBetween: [earliest: number, latest: number];
 const lives = {} as Record<Hpc, JobHistory>;
 
@@ -34,9 +34,9 @@ const timestamp = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
 
 before(async () => {
   server = await startServer();
-  contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  somebodyElse = contract.as(await server.token('301331'));
+  contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  somebodyElse = contract.callerFor(await server.token('301331'));
   emptyList = await me.get<Job[]>('/jobs/');
   const earliest = Date.now();
   await Promise.all(
@@ -49,7 +49,7 @@ before(async () => {
 after(() => server.dispose());
 
 /** The three looks at the example job: as submitted, while it ran, when it had ended. */
-function looksAt(hpc: Hpc): Answer<Job>[] {
+function looksAt(hpc: Hpc): ApiResponse<Job>[] {
   const { submitted, running, finished } = lives[hpc];
   return [submitted, running, finished];
 }
@@ -165,7 +165,7 @@ test('2.2 job_id: the tool name in it is that of the job, and the token is a new
   const forms = [/^BURSAR-JOB-PYTHON3-[0-9A-F]{32}$/, /^BURSAR-JOB-NODE-[0-9A-F]{32}$/, /^BURSAR-JOB-NODE-/];
   for (const [index, form] of forms.entries()) assert.match(jobs[index]?.job_id ?? '', form);
   assert.equal(new Set(jobs.map(({ job_id }) => job_id)).size, 3);
-  await Promise.all(jobs.map((job) => me.finished(job)));
+  await Promise.all(jobs.map((job) => me.waitUntilFinished(job)));
 });
 
 test('2.2 id: record numbers are shared by both systems, and no two jobs have the same', () => {
@@ -185,7 +185,7 @@ test('3 a job that waits for its turn stays QUEUED, and is listed so', async () 
     waiting,
   );
   releaseJob(server, ahead);
-  assert.equal((await me.finished(waiting)).stage, 'SUCCESSFUL');
+  assert.equal((await me.waitUntilFinished(waiting)).stage, 'SUCCESSFUL');
 });
 
 // 4.1: a set of jobs that have all ended, so that lists can be compared byte by byte.
@@ -195,7 +195,7 @@ async function submitTo(caller: Caller, path: string): Promise<Job> {
   const payload = path.includes('hpc_one') ? { command: 'true' } : { tool: 'BASH' };
   const { status, body, text } = await caller.submit(path, payload);
   assert.equal(status, 201, text);
-  return await caller.finished(body);
+  return await caller.waitUntilFinished(body);
 }
 
 /** The array that holds exactly these jobs, as text. */
@@ -205,7 +205,7 @@ async function listOf(caller: Caller, jobs: Job[]): Promise<string> {
 }
 
 test('4.1 the four forms: all jobs, those of one system, those of one project, and a single one', async () => {
-  const caller = contract.as(await server.token('301332'));
+  const caller = contract.callerFor(await server.token('301332'));
   const one = await submitTo(caller, '/jobs/hpc_one/proj_hpc_one_01/');
   const second = await submitTo(caller, '/jobs/hpc_two/proj_hpc_two_02/');
   const first = await submitTo(caller, '/jobs/hpc_two/');
@@ -244,7 +244,7 @@ test('4.1 a submitted job is in every list that it belongs to, at once', async (
     const { body: jobs } = await me.get<Job[]>(path);
     assert.equal(jobs.at(-1)?.id, job.id, path);
   }
-  await me.finished(job);
+  await me.waitUntilFinished(job);
 });
 
 test('4.1 /jobs/ is the jobs of the caller: those of others are in none of the lists', async () => {
@@ -262,7 +262,7 @@ test('4.1 /jobs/ is the jobs of the caller: those of others are in none of the l
 });
 
 test('4.1 an administrator too sees only their own jobs on /jobs/', async () => {
-  const admin = contract.as(server.adminToken);
+  const admin = contract.callerFor(server.adminToken);
   assert.equal((await admin.get('/jobs/')).text, '[]');
   assert.equal((await admin.get(jobPath(lives.hpc_one.submitted.body))).status, 404);
 });

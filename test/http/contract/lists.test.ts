@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Answer, Caller, Job } from '../../support/api.ts';
-import { contractOf, type Problem } from '../../support/contract.ts';
+import type { ApiResponse, Caller, Job } from '../../support/api.ts';
+import { loadOpenApiContract, type Problem } from '../../support/contract.ts';
 import { withDatabase } from '../../support/database.ts';
 import { jobPath } from '../../support/jobs.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
@@ -14,10 +14,10 @@ let admin: Caller;
 
 before(async () => {
   server = await startServer();
-  const contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  admin = contract.as(server.adminToken);
-  other = contract.as(await server.token('77'));
+  const contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  admin = contract.callerFor(server.adminToken);
+  other = contract.callerFor(await server.token('77'));
   const mine = (await me.get<{ user: string }[]>('/quotas/')).body[0]?.user ?? '';
   await withDatabase(server.data, async (db) => {
     await storeManyJobs(db, { owner: mine, hpc: 'hpc_one', project: 'proj_hpc_one_01', count: 1200 });
@@ -27,10 +27,10 @@ before(async () => {
 });
 after(() => server.dispose());
 
-const idsOf = (answer: Answer<Job[]>) => answer.body.map((job) => job.id);
+const idsOf = (answer: ApiResponse<Job[]>) => answer.body.map((job) => job.id);
 
 /** The target of the `Link` to the next page; undefined on the last one. */
-function nextOf(answer: Answer): string | undefined {
+function nextOf(answer: ApiResponse): string | undefined {
   const link = answer.headers.get('link');
   if (link === null) return undefined;
   const [, target] = /^<([^>]+)>; rel="next"$/.exec(link) ?? [];
@@ -42,7 +42,7 @@ async function allPages(caller: Caller, path: string): Promise<{ ids: number[]; 
   const ids: number[] = [];
   const sizes: number[] = [];
   for (let next: string | undefined = path; next !== undefined; ) {
-    const page: Answer<Job[]> = await caller.get<Job[]>(next);
+    const page: ApiResponse<Job[]> = await caller.get<Job[]>(next);
     assert.equal(page.status, 200);
     ids.push(...idsOf(page));
     sizes.push(page.body.length);
@@ -134,13 +134,13 @@ describe('filters', () => {
     assert.deepEqual(idsOf(await me.get<Job[]>(`/jobs/?since=${job.init_date}`)), [job.id]);
     assert.deepEqual((await me.get<Job[]>('/jobs/?since=2999-01-01')).body, []);
     assert.equal((await me.get<Job[]>('/jobs/?since=1970-01-01')).body.length, 1226);
-    await me.finished(job);
+    await me.waitUntilFinished(job);
   });
 
   test('filters follow a job through its stages', async () => {
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'exit 3', title: 'follow' });
     assert.deepEqual(idsOf(await me.get<Job[]>('/jobs/?title=follow&failed=false')), [job.id]);
-    await me.finished(job);
+    await me.waitUntilFinished(job);
     for (const query of ['title=follow&failed=true', 'title=follow&terminal=true&stage=FAILED']) {
       assert.deepEqual(idsOf(await me.get<Job[]>(`/jobs/?${query}`)), [job.id], query);
     }

@@ -3,10 +3,10 @@ import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { parse } from 'yaml';
 import type { Caller, Job, Quota } from '../../support/api.ts';
-import { contractOf, type Problem } from '../../support/contract.ts';
+import { loadOpenApiContract, type Problem } from '../../support/contract.ts';
 import { listStoredFiles } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // What depends on the configuration: the order of projects, projects that are not for everybody, and other figures.
 
@@ -29,16 +29,16 @@ before(async () => {
   };
   config.submissions = { maxBodyKb: 100 };
   server = await startServer({ config });
-  const contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  admin = contract.as(server.adminToken);
+  const contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  admin = contract.callerFor(server.adminToken);
 });
 after(() => server.dispose());
 
 test('2.1 the first project listed for a system is its default, and everybody is a member of it', async () => {
   const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: '0.1' });
   assert.deepEqual([status, body.project_name], [201, 'proj_hpc_one_07']);
-  await me.finished(body);
+  await me.waitUntilFinished(body);
 });
 
 test('4.3 quotas are those of the projects that the caller is a member of', async () => {
@@ -72,7 +72,7 @@ test('a quota of nothing is shown as 0.0 and 0, and nothing can be submitted on 
 
 test('a zip that unpacks to more than the space left is 403 quota_exceeded, and nothing is kept', async () => {
   const before = [(await me.get('/quotas/')).text, (await me.get('/jobs/')).text, listStoredFiles(server)];
-  const zip = await zipOf({ 'big.txt': 'some text '.repeat(301) });
+  const zip = await createZip({ 'big.txt': 'some text '.repeat(301) });
   const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: '0.1' }, zip);
   const { code, resource, needed } = body as unknown as Problem & { resource: string; needed: number };
   assert.deepEqual([status, code, resource, needed], [403, 'quota_exceeded', 'space', 3.01]);
@@ -97,10 +97,10 @@ test('a tool can declare parameters of its own: they are required, and reach its
     (missing.body as unknown as Problem).errors?.map(({ field }) => field),
     ['word'],
   );
-  const zip = await zipOf({ 'in.txt': 'one $(two)\nthree\n' });
+  const zip = await createZip({ 'in.txt': 'one $(two)\nthree\n' });
   const { body: job } = await me.submit('/jobs/hpc_two/', { tool: 'GREP', word: '$(two)' }, zip);
   assert.match(job.job_id, /^BURSAR-JOB-GREP-[0-9A-F]{32}$/);
-  assert.equal((await me.finished(job)).stage, 'COMPLETED');
+  assert.equal((await me.waitUntilFinished(job)).stage, 'COMPLETED');
 });
 
 test('a system that charges by the node asks for nodes × runtime, and not for cores', async () => {

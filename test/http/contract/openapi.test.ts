@@ -1,14 +1,20 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { type Caller, callerOf, type Job } from '../../support/api.ts';
-import { type Contract, contractOf, interfacePaths, type Operation, templateOf } from '../../support/contract.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
+import {
+  findPathTemplate,
+  interfacePaths,
+  loadOpenApiContract,
+  type OpenApiContract,
+  type Operation,
+} from '../../support/contract.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 // The description that the service gives of itself. That every answer of the contract suite agrees with it is checked
 // where the answers are made (support/contract.ts); here it is held against the interface.
 
 let server: TestServer;
-let contract: Contract;
+let contract: OpenApiContract;
 let me: Caller;
 let admin: Caller;
 let nobody: Caller;
@@ -16,12 +22,12 @@ let job: Job;
 
 before(async () => {
   server = await startServer();
-  contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  admin = contract.as(server.adminToken);
-  nobody = callerOf(server.url, null);
+  contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  admin = contract.callerFor(server.adminToken);
+  nobody = createCaller(server.url, null);
   const { body } = await admin.submit('/jobs/hpc_two/', { tool: 'BASH' });
-  job = await admin.finished(body);
+  job = await admin.waitUntilFinished(body);
 });
 after(() => server.dispose());
 
@@ -45,7 +51,7 @@ async function answers() {
     const unknown = real(template.replace('{hpc}', 'hpc_three').replace('{user_id}', '999999'));
     for (const [caller, path] of [
       [admin, real(template)],
-      [contract.as(null), real(template)],
+      [contract.callerFor(null), real(template)],
       [me, real(template)],
       [admin, unknown],
     ] as const) {
@@ -112,11 +118,14 @@ test('4 a submission is described as answered 201, everything else as 200', () =
 
 test('the answers of every path, good and bad, are valid by the schemas that describe them', async () => {
   for (const { method, template, status } of await answers()) {
-    assert.ok(contract.seen.has(`${method} ${template} ${status}`), `${method} ${template} ${status}`);
+    assert.ok(contract.checkedResponses.has(`${method} ${template} ${status}`), `${method} ${template} ${status}`);
   }
   for (const [method, template] of interfacePaths) {
     for (const status of [method === 'POST' ? 201 : 200, 401, ...(template.includes('{') ? [404] : [])]) {
-      assert.ok(contract.seen.has(`${method} ${template} ${status}`), `${method} ${template} ${status} was not seen`);
+      assert.ok(
+        contract.checkedResponses.has(`${method} ${template} ${status}`),
+        `${method} ${template} ${status} was not seen`,
+      );
     }
   }
 });
@@ -155,7 +164,7 @@ test('the schemas are exact: an object with a field more, a field less or anothe
 test('every path of the document is there', async () => {
   for (const path of Object.keys(contract.document.paths)) {
     const filled = path.replaceAll('{user_id}', '1').replace(/\{\w+\}/g, 'x');
-    assert.equal(templateOf(contract.document, filled), path);
+    assert.equal(findPathTemplate(contract.document, filled), path);
     const { status } = await nobody.get(filled);
     assert.ok(status === 200 || status === 401, `${path}: ${status}`);
   }

@@ -3,7 +3,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { Caller, Job, Quota } from '../../support/api.ts';
-import { type Contract, contractOf, type Problem } from '../../support/contract.ts';
+import { loadOpenApiContract, type OpenApiContract, type Problem } from '../../support/contract.ts';
 import {
   type Hpc,
   type JobHistory,
@@ -15,12 +15,12 @@ import {
 } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // The sentences of the interface on quotas: 2.3, 4.3 and 4.4, and what jobs do to them.
 
 let server: TestServer;
-let contract: Contract;
+let contract: OpenApiContract;
 let me: Caller;
 let admin: Caller;
 /** A user whom nobody has seen do anything. */
@@ -28,10 +28,10 @@ let newcomer: Caller;
 
 before(async () => {
   server = await startServer();
-  contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  admin = contract.as(server.adminToken);
-  newcomer = contract.as(await server.token('301331'));
+  contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  admin = contract.callerFor(server.adminToken);
+  newcomer = contract.callerFor(await server.token('301331'));
 });
 after(() => server.dispose());
 
@@ -70,7 +70,7 @@ test('2.3 project: the record number of a project is the same for all users, and
     const payload = hpc === 'hpc_one' ? { command: 'true' } : { tool: 'BASH' };
     const { body: job } = await me.submit(`/jobs/${hpc}/${project}/`, payload);
     assert.equal(job.project, mine.project);
-    await me.finished(job);
+    await me.waitUntilFinished(job);
   }
 });
 
@@ -187,7 +187,7 @@ test('4.4 a quota that was read by an administrator is as the user left it', asy
 // What jobs do to quotas. Each test has a user of its own, so that nothing else moves.
 
 async function freshUser(user: string): Promise<Caller> {
-  return contract.as(await server.token(user));
+  return contract.callerFor(await server.token(user));
 }
 
 for (const [hpc, user, held] of [
@@ -239,7 +239,7 @@ test('2.3 while several jobs are under way, running or waiting, time_left is low
     const stages = () => Promise.all(left.map(async (job) => (await caller.get<Job>(jobPath(job))).body.stage));
     const running = await until('one of them runs', async () => left[(await stages()).indexOf('RUNNING')]);
     releaseJob(server, running);
-    assertStage(await caller.finished(running), 'SUCCESSFUL');
+    assertStage(await caller.waitUntilFinished(running), 'SUCCESSFUL');
     left = left.filter((job) => job !== running);
   }
 });
@@ -251,16 +251,16 @@ function assertStage(job: Job, stage: string): void {
 test('2.3 a job that failed by itself is charged for what it used', async () => {
   const caller = await freshUser('301344');
   const { body } = await caller.submit('/jobs/hpc_one/', { command: 'exit 1', core_number: 2 });
-  assertStage(await caller.finished(body), 'FAILED');
+  assertStage(await caller.waitUntilFinished(body), 'FAILED');
   const { time_left } = await caller.quota('hpc_one', 'proj_hpc_one_01');
   assert.ok(time_left < 18_000_000 && (18_000_000 - time_left) % 2 === 0, String(time_left));
 });
 
 test('2.3 a job that never ran costs nothing: neither time nor space', async () => {
   const caller = await freshUser('301345');
-  const zip = await zipOf({ 'other.txt': 'x'.repeat(5000) });
+  const zip = await createZip({ 'other.txt': 'x'.repeat(5000) });
   const { body } = await caller.submit('/jobs/hpc_two/', { tool: 'BASH' }, zip);
-  assertStage(await caller.finished(body), 'FAILED');
+  assertStage(await caller.waitUntilFinished(body), 'FAILED');
   const { text } = await caller.get('/quotas/hpc_two/proj_hpc_two_01/');
   assert.match(text, /"space_left":10000000\.0,"time_left":18000000,/);
 });
@@ -271,12 +271,12 @@ test('2.3 space_left is lower by the unpacked zip while the job is under way, th
     'in.bin': 'x'.repeat(5000),
     'run.sh': `#!/bin/sh\n${waitForGoScript}\nhead -c 2500 in.bin > out.bin\necho done\n`,
   };
-  const { body: job } = await caller.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, await zipOf(content));
+  const { body: job } = await caller.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, await createZip(content));
   await waitForStage(caller, job, 'RUNNING');
   const unpacked = Object.values(content).reduce((sum, text) => sum + text.length, 0);
   assert.equal((await caller.quota('hpc_one', 'proj_hpc_one_01')).space_left, (10_000_000_000 - unpacked) / 1000);
   releaseJob(server, job);
-  assertStage(await caller.finished(job), 'SUCCESSFUL');
+  assertStage(await caller.waitUntilFinished(job), 'SUCCESSFUL');
 
   const home = join(server.data, 'workspaces', job.job_id);
   const sizes = readdirSync(home, { recursive: true, withFileTypes: true })
@@ -313,5 +313,5 @@ test('time_left can be used to the last second, and not beyond', async () => {
   assert.deepEqual([refused.status, code, needed, available], [403, 'quota_exceeded', 1, 0]);
   await waitForStage(caller, job, 'RUNNING');
   releaseJob(server, job);
-  await caller.finished(job);
+  await caller.waitUntilFinished(job);
 });

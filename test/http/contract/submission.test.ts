@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Answer, Caller, Job } from '../../support/api.ts';
-import { contractOf, type Problem } from '../../support/contract.ts';
+import type { ApiResponse, Caller, Job } from '../../support/api.ts';
+import { loadOpenApiContract, type Problem } from '../../support/contract.ts';
 import {
   exampleRequest,
   type JobHistory,
@@ -12,7 +12,7 @@ import {
 } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // The sentences of the interface on submitting (4.2): where a job goes, the two headers, and the fields of the Payload.
 
@@ -22,9 +22,9 @@ let newcomer: Caller;
 
 before(async () => {
   server = await startServer();
-  const contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  newcomer = contract.as(await server.token('301331'));
+  const contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  newcomer = contract.callerFor(await server.token('301331'));
 });
 after(() => server.dispose());
 
@@ -34,14 +34,14 @@ function post(
   path: string,
   headers: Record<string, string>,
   body?: Buffer<ArrayBuffer>,
-): Promise<Answer<Job & Problem>> {
-  return me.send('POST', path, headers, body) as Promise<Answer<Job & Problem>>;
+): Promise<ApiResponse<Job & Problem>> {
+  return me.send('POST', path, headers, body) as Promise<ApiResponse<Job & Problem>>;
 }
 
 /** What is left of a submission that was taken: its job is over. */
-async function accepted(answer: Answer<Job>): Promise<Job> {
+async function accepted(answer: ApiResponse<Job>): Promise<Job> {
   assert.equal(answer.status, 201, answer.text);
-  await me.finished(answer.body);
+  await me.waitUntilFinished(answer.body);
   return answer.body;
 }
 
@@ -65,8 +65,8 @@ async function whatIsKept() {
 }
 
 test('the script may be long', async () => {
-  const zip = await zipOf({ 'main.sh': `echo begun\n${'# as many words as it takes\n'.repeat(5000)}echo done\n` });
-  const job = await me.finished(await accepted(await me.submit('/jobs/hpc_two/', { tool: 'BASH' }, zip)));
+  const zip = await createZip({ 'main.sh': `echo begun\n${'# as many words as it takes\n'.repeat(5000)}echo done\n` });
+  const job = await me.waitUntilFinished(await accepted(await me.submit('/jobs/hpc_two/', { tool: 'BASH' }, zip)));
   assert.equal(job.stage, 'COMPLETED');
 });
 
@@ -337,7 +337,7 @@ test('4.2 what a system has at the most is granted, and runtime over it is clamp
 });
 
 test('4.2 a refused Payload is refused before the body: a good zip does not save it, a bad one is not looked at', async () => {
-  for (const body of [await zipOf({ 'main.sh': 'true\n' }), Buffer.from('no zip')]) {
+  for (const body of [await createZip({ 'main.sh': 'true\n' }), Buffer.from('no zip')]) {
     const answer = await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload: '{}' }, body);
     assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_payload']);
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
+import { type ApiResponse, type Caller, createCaller, type Job } from '../../support/api.ts';
 import { queryDatabase } from '../../support/database.ts';
 import { jobPath } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
@@ -14,15 +14,15 @@ let user: string;
 
 before(async () => {
   server = await startServer();
-  me = callerOf(server.url, server.userToken);
-  admin = callerOf(server.url, server.adminToken);
+  me = createCaller(server.url, server.userToken);
+  admin = createCaller(server.url, server.adminToken);
   job = (await me.submit('/jobs/hpc_one/', { command: 'true' })).body;
   user = job.owner;
-  await me.finished(job);
+  await me.waitUntilFinished(job);
 });
 after(() => server.dispose());
 
-const tagOf = (answer: Answer) => answer.headers.get('etag') ?? '';
+const tagOf = (answer: ApiResponse) => answer.headers.get('etag') ?? '';
 const ask = (caller: Caller, path: string, ifNoneMatch: string, method = 'GET') =>
   caller.send(method, path, { 'if-none-match': ifNoneMatch });
 
@@ -77,27 +77,27 @@ describe('a tag', () => {
   });
 
   test('is of no use to somebody else: theirs is another one', async () => {
-    const other = callerOf(server.url, await server.token('4242'));
+    const other = createCaller(server.url, await server.token('4242'));
     for (const path of ['/jobs/', '/quotas/']) {
       const answer = await ask(other, path, tagOf(await me.get(path)));
       assert.equal(answer.status, 200);
     }
     assert.equal((await ask(other, jobPath(job), '*')).status, 404);
     assert.equal((await ask(other, '/admin/jobs/', '*')).status, 403);
-    assert.equal((await ask(callerOf(server.url, null), '/jobs/', '*')).status, 401);
+    assert.equal((await ask(createCaller(server.url, null), '/jobs/', '*')).status, 401);
   });
 
   test('of one user is not the tag of another one who has the same version of another list', async () => {
     const ids = ['4343', '4444'];
-    const [first, second] = await Promise.all(ids.map(async (id) => callerOf(server.url, await server.token(id))));
+    const [first, second] = await Promise.all(ids.map(async (id) => createCaller(server.url, await server.token(id))));
     assert.ok(first && second);
     for (const caller of [first, second]) {
       const { body } = await caller.submit('/jobs/hpc_one/', { command: 'true' });
-      await caller.finished(body);
+      await caller.waitUntilFinished(body);
     }
     await queryDatabase(server.data, 'update users set jobs_version = 1000 where id in (?, ?)', ids);
     for (const path of ['/jobs/', '/jobs/hpc_one/']) {
-      const answers: Answer<Job[]>[] = [await first.get<Job[]>(path), await second.get<Job[]>(path)];
+      const answers: ApiResponse<Job[]>[] = [await first.get<Job[]>(path), await second.get<Job[]>(path)];
       assert.deepEqual(
         answers.map(({ body }) => body.map((listed) => listed.owner)),
         ids.map((id) => [id]),
@@ -119,7 +119,7 @@ async function changedBy(act: () => Promise<unknown>, paths: [string, Caller][])
   await act();
   const changes = { tags: [] as string[], bodies: [] as string[] };
   for (const [index, [path, caller]] of paths.entries()) {
-    const then = before[index] as Answer;
+    const then = before[index] as ApiResponse;
     const answer = await ask(caller, path, tagOf(then));
     if (answer.status === 200) changes.tags.push(path);
     if ((await caller.get(path)).text !== then.text) changes.bodies.push(path);
@@ -183,7 +183,7 @@ describe('what changes an answer changes its tag', () => {
   }
 
   test('but what one user does leaves the tags of the jobs of another as they are', async () => {
-    const other = callerOf(server.url, await server.token('6161'));
+    const other = createCaller(server.url, await server.token('6161'));
     const changes = await changedBy(() => me.submit('/jobs/hpc_two/', { tool: 'BASH' }), [['/jobs/', other]]);
     assert.deepEqual(changes, { tags: [], bodies: [] });
   });

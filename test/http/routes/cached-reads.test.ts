@@ -3,10 +3,10 @@ import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Caller, callerOf, type Job } from '../../support/api.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { queryDatabase } from '../../support/database.ts';
 import { jobPath } from '../../support/jobs.ts';
-import { logLines } from '../../support/logs.ts';
+import { readLogLines } from '../../support/logs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
@@ -27,7 +27,7 @@ describe('a repeated read', () => {
   before(async () => {
     const config = { ...shippedConfig(), limits: { windowSeconds: 3600, userRequests: 500, tokenRequests: 100 } };
     server = await startServer({ config });
-    me = callerOf(server.url, server.userToken);
+    me = createCaller(server.url, server.userToken);
     job = (await me.submit('/jobs/hpc_one/', { command: 'true' })).body;
     // Not over HTTP: on a slow machine the polls alone would exceed the rate limit.
     const ended = () =>
@@ -91,7 +91,7 @@ describe('a repeated read', () => {
       Array(3).fill('again-and-again'),
     );
     assert.ok((await count()) >= before + 3);
-    const lines = (await logLines(server)).filter(({ reqId }) => reqId === 'again-and-again');
+    const lines = (await readLogLines(server)).filter(({ reqId }) => reqId === 'again-and-again');
     assert.equal(lines.length, 3);
   });
 

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Caller, callerOf, type Job } from '../../support/api.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { bearerHeader, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { contentsOf } from '../../support/unzip.ts';
-import { ask, bearer } from '../../support/wire.ts';
-import { zipOf } from '../../support/zip.ts';
+import { readZip } from '../../support/unzip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // Paths go out as they are written here: most clients would tidy them up before anybody could be tempted.
 
@@ -23,22 +23,22 @@ let other: Job;
 
 before(async () => {
   server = await startServer();
-  me = callerOf(server.url, server.userToken);
+  me = createCaller(server.url, server.userToken);
   writeFileSync(join(server.data, 'secret'), secret);
-  const somebody = callerOf(server.url, await server.token('4711'));
+  const somebody = createCaller(server.url, await server.token('4711'));
   const submit = async (caller: Caller, files: Record<string, string>, command: string) =>
-    (await caller.submit('/jobs/hpc_one/', { command }, await zipOf(files))).body;
+    (await caller.submit('/jobs/hpc_one/', { command }, await createZip(files))).body;
   other = await submit(somebody, { secret }, `cat secret`);
   mine = await submit(me, { 'honest.txt': 'honest', 'data/in': 'in' }, 'echo printed');
-  await somebody.finished(other);
-  await me.finished(mine);
+  await somebody.waitUntilFinished(other);
+  await me.waitUntilFinished(mine);
 });
 after(() => server.dispose());
 
 const base = (job: Job) => `/files/hpc_one/proj_hpc_one_01/${job.job_id}/`;
 
 async function request(path: string) {
-  return await ask(server.url, { path, headers: [bearer(server.userToken), ['connection', 'close']] });
+  return await sendRawRequest(server.url, { path, headers: [bearerHeader(server.userToken), ['connection', 'close']] });
 }
 
 function assertNothingLeaked(about: string, text: string) {
@@ -227,14 +227,15 @@ describe('no link that a job makes leads out of its workspace', () => {
     const command = `${Object.values(tricks)
       .map(({ make }) => make)
       .join('\n')}\necho made > made\n${waitForGoScript}`;
-    tricky = (await me.submit('/jobs/hpc_one/', { command: 'bash tricks.sh' }, await zipOf({ 'tricks.sh': command })))
-      .body;
+    tricky = (
+      await me.submit('/jobs/hpc_one/', { command: 'bash tricks.sh' }, await createZip({ 'tricks.sh': command }))
+    ).body;
     await waitForStage(me, tricky, 'RUNNING');
     await until('the links are made', async () => (await request(`${base(tricky)}made`)).status === 200 || undefined);
   });
   after(async () => {
     releaseJob(server, tricky);
-    await me.finished(tricky);
+    await me.waitUntilFinished(tricky);
   });
 
   for (const [name, { paths }] of Object.entries(tricks)) {
@@ -258,14 +259,14 @@ describe('no link that a job makes leads out of its workspace', () => {
     );
     const headers = { authorization: `Bearer ${server.userToken}` };
     const response = await fetch(`${server.url}${base(tricky)}?archive=zip`, { headers });
-    const contents = await contentsOf(Buffer.from(await response.arrayBuffer()));
+    const contents = await readZip(Buffer.from(await response.arrayBuffer()));
     assert.deepEqual([...contents.keys()].sort(), ['a/', 'a/b/', 'made', 'tricks.sh']);
   });
 
   test('a folder that is swapped for a link all the time shows its own files or none', async () => {
     const swap = `mkdir -p d/workspaces/OTHER; echo mine | tee d/secret > d/workspaces/OTHER/stdout; ln -s ${data} l
       while [ ! -e go ] && [ -d "$PWD" ]; do mv -T d d2; mv -T l d; mv -T d l; mv -T d2 d; done`;
-    const zip = await zipOf({ 'swap.sh': swap.replaceAll('OTHER', other.job_id) });
+    const zip = await createZip({ 'swap.sh': swap.replaceAll('OTHER', other.job_id) });
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'bash swap.sh' }, zip);
     await waitForStage(me, job, 'RUNNING');
     const seen = new Set<number>();
@@ -278,7 +279,7 @@ describe('no link that a job makes leads out of its workspace', () => {
       }
     }
     releaseJob(server, job);
-    await me.finished(job);
+    await me.waitUntilFinished(job);
     assert.ok(seen.has(200));
     assert.deepEqual(
       [...seen].filter((status) => status !== 200 && status !== 404),

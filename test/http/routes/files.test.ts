@@ -3,12 +3,12 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
-import { type Contract, contractOf, type Problem } from '../../support/contract.ts';
+import { loadOpenApiContract, type OpenApiContract, type Problem } from '../../support/contract.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
-import { contentsOf } from '../../support/unzip.ts';
-import { zipOf } from '../../support/zip.ts';
+import { readZip } from '../../support/unzip.ts';
+import { createZip } from '../../support/zip.ts';
 
 interface ListedFile {
   path: string;
@@ -27,15 +27,15 @@ echo done > out/late.csv
 `;
 
 let server: TestServer;
-let contract: Contract;
+let contract: OpenApiContract;
 let me: Caller;
 let job: Job;
 
 before(async () => {
   server = await startServer();
-  contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  const zip = await zipOf({ 'run.sh': script, 'data/in.json': '{}' });
+  contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  const zip = await createZip({ 'run.sh': script, 'data/in.json': '{}' });
   job = (await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip)).body;
 });
 after(() => server.dispose());
@@ -71,7 +71,7 @@ describe('the files of a job', () => {
     assert.equal(ten?.size, 10);
     assert.ok(Math.abs(Date.parse(ten?.modified ?? '') - Date.now()) < 600_000);
     releaseJob(server, job);
-    await me.finished(job);
+    await me.waitUntilFinished(job);
     const { body } = await me.get<ListedFile[]>(filesOf(job));
     assert.ok(pathsIn(body).includes('out/late.csv'));
   });
@@ -90,12 +90,12 @@ describe('the files of a job', () => {
     assert.equal(status, 200);
     assert.equal(headers.get('content-type'), 'application/zip');
     assert.equal(headers.get('content-disposition'), `attachment; filename=${job.job_id}.zip`);
-    const contents = await contentsOf(bytes);
+    const contents = await readZip(bytes);
     assert.equal(String(contents.get('out/ten bytes')), '0123456789');
     assert.ok(contents.has('data/in.json') && contents.has('run.sh'));
     const folder = await fetchFile('out/?archive=zip');
     assert.equal(folder.headers.get('content-disposition'), 'attachment; filename=out.zip');
-    assert.ok([...(await contentsOf(folder.bytes)).keys()].every((path) => path.startsWith('out/')));
+    assert.ok([...(await readZip(folder.bytes)).keys()].every((path) => path.startsWith('out/')));
     const unknown = await fetchFile('nowhere/?archive=zip');
     assert.deepEqual([unknown.status, unknown.headers.get('content-disposition')], [404, null]);
     assert.equal((await fetchFile('?archive=tar')).status, 400);
@@ -199,7 +199,7 @@ describe('whose files are shown to whom', () => {
   const kinds = ['', 'run.sh', 'data/', '?archive=zip'];
 
   test('those of somebody else are 404, as if the job did not exist', async () => {
-    const other = contract.as(await server.token('4711'));
+    const other = contract.callerFor(await server.token('4711'));
     for (const kind of kinds) {
       const { status, body } = await other.get<Problem>(filesOf(job) + kind);
       assert.deepEqual([status, body.code], [404, 'job_unknown'], kind);
@@ -210,14 +210,14 @@ describe('whose files are shown to whom', () => {
 
   test('without a token they are 401, and the paths of administrators are 403 to everybody else', async () => {
     for (const kind of kinds) {
-      assert.equal((await contract.as(null).get(filesOf(job) + kind)).status, 401);
+      assert.equal((await contract.callerFor(null).get(filesOf(job) + kind)).status, 401);
       assert.equal((await me.get(filesOf(job, '/admin/files/') + kind)).status, 403);
       assert.equal((await me.get(filesOf(job, '/admin/files/301330/') + kind)).status, 403);
     }
   });
 
   test('administrators read those of everybody, and of a user', async () => {
-    const admin = contract.as(server.adminToken);
+    const admin = contract.callerFor(server.adminToken);
     assert.equal((await admin.get(filesOf(job))).status, 404, 'they are not their own');
     for (const prefix of ['/admin/files/', '/admin/files/301330/']) {
       const { status, body } = await admin.get<ListedFile[]>(filesOf(job, prefix));

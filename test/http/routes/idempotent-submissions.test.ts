@@ -1,32 +1,32 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
-import { type Bench, openBench } from '../../support/bench.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
+import { type ApiResponse, type Caller, createCaller, type Job } from '../../support/api.ts';
+import { assertProblem } from '../../support/problems.ts';
+import { bearerHeader, formatRequestHead, openRawConnection } from '../../support/raw-http.ts';
 import { until } from '../../support/until.ts';
-import { bearer, headOf, openWire } from '../../support/wire.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
-type Zip = Awaited<ReturnType<typeof zipOf>>;
+type Zip = Awaited<ReturnType<typeof createZip>>;
 const path = '/jobs/hpc_one/';
 const payload = { command: 'sh run.sh', runtime: '0.1', title: 'once' };
-let bench: Bench;
+let fixture: AccountingFixture;
 let me: Caller;
 let zip: Zip;
 
 before(async () => {
-  bench = await openBench({
+  fixture = await openAccountingFixture({
     ownProcess: true,
     timeSeconds: 1_000_000,
     adjust: (config) => {
       config.retention = { noticeDays: 7, everySeconds: 0.2 };
     },
   });
-  me = await bench.user('7');
-  zip = await zipOf({ 'run.sh': 'echo once\n' });
+  me = await fixture.user('7');
+  zip = await createZip({ 'run.sh': 'echo once\n' });
 });
-after(() => bench.dispose());
+after(() => fixture.dispose());
 
 const headers = (key: string, text = JSON.stringify(payload)) => ({
   'content-disposition': 'attachment; filename=job.zip',
@@ -34,10 +34,10 @@ const headers = (key: string, text = JSON.stringify(payload)) => ({
   payload: text,
 });
 const submit = (key: string, body: NonNullable<RequestInit['body']> = zip, text?: string, caller = me, to = path) =>
-  caller.send('POST', to, headers(key, text), body) as Promise<Answer<Job>>;
+  caller.send('POST', to, headers(key, text), body) as Promise<ApiResponse<Job>>;
 const jobs = async (caller = me) => (await caller.get<Job[]>('/jobs/')).body;
 const keyRow = (key: string) =>
-  bench.rows<{ claimed_by: string | null }>('select * from idempotency where key = ?', key);
+  fixture.query<{ claimed_by: string | null }>('select * from idempotency where key = ?', key);
 
 describe('a submission that is repeated under its key', () => {
   test('gets the first answer, status and body, and makes no second job', async () => {
@@ -45,7 +45,7 @@ describe('a submission that is repeated under its key', () => {
     const before = await jobs();
     const first = await submit(key);
     assert.equal(first.status, 201, first.text);
-    await me.finished(first.body);
+    await me.waitUntilFinished(first.body);
     const again = await submit(key);
     assert.deepEqual([again.status, again.text], [201, first.text]);
     assert.equal((await jobs()).length, before.length + 1);
@@ -69,7 +69,7 @@ describe('a submission that is repeated under its key', () => {
     const key = randomUUID();
     assert.equal((await submit(key)).status, 201);
     const before = await jobs();
-    const other = await zipOf({ 'run.sh': 'echo twice\n' });
+    const other = await createZip({ 'run.sh': 'echo twice\n' });
     for (const answer of [
       await submit(key, zip, JSON.stringify({ ...payload, title: 'another' })),
       await submit(key, other),
@@ -86,18 +86,18 @@ describe('a submission that is repeated under its key', () => {
     const first = await submit(key);
     const json = { 'content-type': 'application/json' };
     const reason = JSON.stringify({ reason: 'maintenance' });
-    await bench.admin.send('POST', '/admin/systems/hpc_one/pause/', json, reason);
+    await fixture.admin.send('POST', '/admin/systems/hpc_one/pause/', json, reason);
     try {
       assertProblem(await submit(randomUUID()), { status: 503, code: 'system_paused' });
       assert.equal((await submit(key)).text, first.text);
     } finally {
-      await bench.admin.send('POST', '/admin/systems/hpc_one/resume/', json, reason);
+      await fixture.admin.send('POST', '/admin/systems/hpc_one/resume/', json, reason);
     }
   });
 
   test('is another request when another user sends it', async () => {
     const key = randomUUID();
-    const other = await bench.user('8');
+    const other = await fixture.user('8');
     const [mine, theirs] = [await submit(key), await submit(key, zip, undefined, other)];
     assert.deepEqual([mine.status, theirs.status], [201, 201]);
     assert.deepEqual([mine.body.owner, theirs.body.owner], ['7', '8']);
@@ -119,10 +119,13 @@ describe('a submission that is repeated under its key', () => {
 
 describe('a submission whose key is still being worked on', () => {
   const beginOf = async (key: string) => {
-    const wire = await openWire(bench.server.url);
+    const wire = await openRawConnection(fixture.server.url);
     const lines = Object.entries({ ...headers(key), 'content-length': String(zip.length) });
-    const token = await bench.token('7');
-    await wire.write(headOf({ method: 'POST', path, headers: [...lines, bearer(token)] }), zip.subarray(0, 20));
+    const token = await fixture.token('7');
+    await wire.write(
+      formatRequestHead({ method: 'POST', path, headers: [...lines, bearerHeader(token)] }),
+      zip.subarray(0, 20),
+    );
     await until('the key is claimed', async () => ((await keyRow(key)).length > 0 ? true : undefined));
     return wire;
   };
@@ -131,10 +134,10 @@ describe('a submission whose key is still being worked on', () => {
     const key = randomUUID();
     const wire = await beginOf(key);
     const early = await submit(key);
-    assertProblem(early, { status: 409, code: 'idempotency_key_in_use', says: /same key/ });
+    assertProblem(early, { status: 409, code: 'idempotency_key_in_use', message: /same key/ });
     assert.match(early.headers.get('retry-after') ?? '', /^\d+$/);
     await wire.write(zip.subarray(20));
-    const [first] = await wire.answers(1);
+    const [first] = await wire.readResponses(1);
     assert.equal(first?.status, 201);
     assert.equal((await submit(key)).text, first?.text);
   });
@@ -153,12 +156,12 @@ describe('a submission whose key is still being worked on', () => {
     const key = randomUUID();
     const before = await jobs();
     const wire = await beginOf(key);
-    await bench.tamper('update idempotency set claimed_until = 1 where key = ?', key);
+    await fixture.tamper('update idempotency set claimed_until = 1 where key = ?', key);
     const second = await submit(key);
     assert.equal(second.status, 201);
     await wire.write(zip.subarray(20));
-    const [late] = await wire.answers(1);
-    assertProblem(late as Answer, { status: 409, code: 'idempotency_key_in_use' });
+    const [late] = await wire.readResponses(1);
+    assertProblem(late as ApiResponse, { status: 409, code: 'idempotency_key_in_use' });
     assert.equal((await jobs()).length, before.length + 1);
     assert.equal((await submit(key)).text, second.text);
   });
@@ -178,7 +181,7 @@ describe('a key', () => {
   test('must be visible ASCII of 1 to 200 characters, sent once', async () => {
     const before = await jobs();
     for (const key of ['', 'two words', 'x'.repeat(201), 'gr\u00fcn', 'a, b']) {
-      assertProblem(await submit(key), { status: 400, code: 'idempotency_key_invalid', says: /1 to 200/ });
+      assertProblem(await submit(key), { status: 400, code: 'idempotency_key_invalid', message: /1 to 200/ });
     }
     for (const key of [
       'x'.repeat(200),
@@ -195,7 +198,11 @@ describe('a key', () => {
   test('is forgotten after a day', async () => {
     const key = randomUUID();
     const first = await submit(key);
-    await bench.tamper('update idempotency set at = ?, claimed_until = 0 where key = ?', Date.now() - 86_400_001, key);
+    await fixture.tamper(
+      'update idempotency set at = ?, claimed_until = 0 where key = ?',
+      Date.now() - 86_400_001,
+      key,
+    );
     await until('the key is forgotten', async () => ((await keyRow(key)).length === 0 ? true : undefined));
     const second = await submit(key);
     assert.equal(second.status, 201);
@@ -205,15 +212,15 @@ describe('a key', () => {
   test('outlives the server, however that ended, and what it had begun does not block it', async () => {
     const [done, begun] = [randomUUID(), randomUUID()];
     const first = await submit(done);
-    await bench.tamper(
+    await fixture.tamper(
       `insert into idempotency (user_id, key, request_hash, response, at, claimed_by, claimed_until)
        values ('7', ?, 'any', '', ?, 'a server that was killed', ?)`,
       ...[begun, Date.now(), Date.now() + 3_600_000],
     );
     assert.equal((await submit(begun)).status, 422);
     for (const how of ['SIGKILL', 'SIGTERM'] as const) {
-      await bench.restart(how);
-      me = callerOf(bench.server.url, await bench.token('7'));
+      await fixture.restart(how);
+      me = createCaller(fixture.server.url, await fixture.token('7'));
       assert.equal((await submit(done)).text, first.text);
       assert.equal((await submit(begun)).status, 201);
     }
@@ -232,7 +239,7 @@ test('every other POST takes a key too: quotes, and pausing a system', async () 
   assert.deepEqual([(await ask('a')).text, first.status], [first.text, 200]);
   assertProblem(await ask('b'), { status: 422, code: 'idempotency_key_reused' });
 
-  const admin = await bench.administrator('9');
+  const admin = await fixture.administrator('9');
   const pause = (act: string, pauseKey: string) => {
     const json = { 'content-type': 'application/json', 'idempotency-key': pauseKey };
     return admin.send('POST', `/admin/systems/hpc_two/${act}/`, json, JSON.stringify({ reason: 'maintenance' }));

@@ -8,10 +8,10 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, test } from 'node:test';
 import { ZipFile } from 'yazl';
-import { type Caller, callerOf, type Job } from '../../support/api.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { jobPath } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 const blockBytes = 1_000_000;
 const blocks = 1000;
@@ -26,10 +26,14 @@ describe('a gigabyte, in and out', () => {
   let sent: string;
   before(async () => {
     server = await spawnServer();
-    me = callerOf(server.url, server.userToken);
+    me = createCaller(server.url, server.userToken);
     // Everything is used once before anything is measured.
-    const { body } = await me.submit('/jobs/hpc_one/', { command: 'true' }, await zipOf({ a: randomBytes(9_000_000) }));
-    await me.finished(body);
+    const { body } = await me.submit(
+      '/jobs/hpc_one/',
+      { command: 'true' },
+      await createZip({ a: randomBytes(9_000_000) }),
+    );
+    await me.waitUntilFinished(body);
     for (const path of ['a', '?archive=zip']) await download(body, path, () => undefined);
   });
   after(() => server.dispose());
@@ -90,7 +94,7 @@ describe('a gigabyte, in and out', () => {
       await pipeline(zip.outputStream, upload);
       const [response] = await answered;
       assert.equal(response.statusCode, 201);
-      job = await me.finished(JSON.parse(await text(response)));
+      job = await me.waitUntilFinished(JSON.parse(await text(response)));
       assert.equal(job.stage, 'SUCCESSFUL');
     });
     sent = hash.digest('hex');

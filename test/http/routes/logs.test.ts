@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Caller, callerOf, type Job } from '../../support/api.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import type { Problem } from '../../support/contract.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { parseSse } from '../../support/parse-sse.ts';
@@ -16,7 +16,7 @@ before(async () => {
   const config = shippedConfig();
   // So short that whatever it could cut off is cut off.
   server = await spawnServer({ config: { ...config, server: { ...config.server, requestTimeoutSeconds: 1 } } });
-  me = callerOf(server.url, server.userToken);
+  me = createCaller(server.url, server.userToken);
 });
 after(() => server.dispose());
 
@@ -53,7 +53,7 @@ async function metric(name: string): Promise<number> {
 describe('the log of a job that has ended', () => {
   let job: Job;
   before(async () => {
-    job = await me.finished(await submit("printf 'hello\\nw\\303\\266rld\\nno end'; echo oops >&2"));
+    job = await me.waitUntilFinished(await submit("printf 'hello\\nw\\303\\266rld\\nno end'; echo oops >&2"));
   });
   const printed = 'hello\nwörld\nno end';
 
@@ -192,7 +192,7 @@ describe('following a job', () => {
       assert.equal(await metric('bursar_followed_logs'), 0);
     }
     releaseJob(server, job);
-    await me.finished(job);
+    await me.waitUntilFinished(job);
   });
 
   test('nothing more is told to a token that was revoked meanwhile', async () => {
@@ -243,7 +243,7 @@ describe('following a job', () => {
     assert.equal(received.at(-1)?.event, 'message', 'that the job has ended is not said');
     const { userToken, adminToken, data } = server;
     server = { ...(await spawnServer({ data, config: shippedConfig() })), userToken, adminToken };
-    me = callerOf(server.url, userToken);
+    me = createCaller(server.url, userToken);
     releaseJob(server, job);
     assert.equal(await (await get(job, `?follow=1&offset=${gotText.length}`)).text(), 'last\n');
     const resumed = await get(job, '?follow=1', { ...events, 'last-event-id': received.at(-1)?.id ?? '' });

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { callerOf, type Job } from '../../support/api.ts';
+import { createCaller, type Job } from '../../support/api.ts';
 import { runFile } from '../../support/command-line.ts';
 import { queryDatabase, withDatabase } from '../../support/database.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
@@ -15,7 +15,7 @@ let server: ServerProcess;
 
 before(async () => {
   server = await spawnServer();
-  const [me] = (await callerOf(server.url, server.userToken).get<{ user: string }[]>('/quotas/')).body;
+  const [me] = (await createCaller(server.url, server.userToken).get<{ user: string }[]>('/quotas/')).body;
   const place = { owner: me?.user ?? '', hpc: 'hpc_one', project: 'proj_hpc_one_01' };
   await withDatabase(server.data, (db) => storeManyJobs(db, { ...place, count: jobs }));
 });
@@ -64,7 +64,7 @@ test('a list of 100,000 jobs costs the server no more than 64 MB, however fast o
 });
 
 test('a list of 100,000 jobs is whole and valid', async () => {
-  const { body } = await callerOf(server.url, server.userToken).get<Job[]>('/jobs/');
+  const { body } = await createCaller(server.url, server.userToken).get<Job[]>('/jobs/');
   assert.equal(body.length, jobs);
   assert.equal(new Set(body.map((job) => job.id)).size, jobs);
 });

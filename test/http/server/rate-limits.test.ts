@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { type ApiResponse, type Caller, createCaller, type Job } from '../../support/api.ts';
+import { assertProblem } from '../../support/problems.ts';
+import { bearerHeader, formatRequestHead, openRawConnection } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
-import { bearer, headOf, openWire } from '../../support/wire.ts';
 
 const limits = { windowSeconds: 60, userRequests: 80, tokenRequests: 50, addressRequests: 40 };
 const uploads = 3;
@@ -21,18 +21,18 @@ after(() => server.dispose());
 async function newUser(tokens = 1): Promise<Caller[]> {
   const id = String(number++);
   const made: Caller[] = [];
-  for (let index = 0; index < tokens; index++) made.push(callerOf(server.url, await server.token(id)));
+  for (let index = 0; index < tokens; index++) made.push(createCaller(server.url, await server.token(id)));
   return made;
 }
 
-async function times(count: number, act: () => Promise<Answer>): Promise<Answer[]> {
-  const answers: Answer[] = [];
+async function times(count: number, act: () => Promise<ApiResponse>): Promise<ApiResponse[]> {
+  const answers: ApiResponse[] = [];
   for (let index = 0; index < count; index++) answers.push(await act());
   return answers;
 }
 
-const passed = (answers: Answer[]) => answers.filter((answer) => answer.status !== 429);
-const remaining = (answer: Answer) => Number(/;r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+const passed = (answers: ApiResponse[]) => answers.filter((answer) => answer.status !== 429);
+const remaining = (answer: ApiResponse) => Number(/;r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
 
 /** What can come back of a quota in the meantime, beside what there was. */
 function most(quota: number, startedMs: number): number {
@@ -42,12 +42,12 @@ function most(quota: number, startedMs: number): number {
 describe('every answer to a caller', () => {
   test('tells the policies and what is left of the tighter one', async () => {
     const [me] = await newUser();
-    const first = (await me?.get('/quotas/')) as Answer;
+    const first = (await me?.get('/quotas/')) as ApiResponse;
     assert.equal(first.headers.get('ratelimit-policy'), '"user";q=80;w=60, "token";q=50;w=60');
     assert.match(first.headers.get('ratelimit') ?? '', /^"token";r=49;t=\d+$/);
-    const second = (await me?.get('/nothing/here/')) as Answer;
+    const second = (await me?.get('/nothing/here/')) as ApiResponse;
     assert.equal(second.headers.get('ratelimit-policy'), '"address";q=40;w=60', "a path that is not there is nobody's");
-    const third = (await me?.get('/jobs/hpc_none/')) as Answer;
+    const third = (await me?.get('/jobs/hpc_none/')) as ApiResponse;
     assert.equal(third.status, 404);
     assert.ok(remaining(third) <= 49);
   });
@@ -62,7 +62,7 @@ describe('too many requests', () => {
     assert.ok(passed(answers).length <= most(limits.tokenRequests, started));
     const refused = answers.find((answer) => answer.status === 429);
     assert.ok(refused);
-    assertProblem(refused, { status: 429, code: 'too_many_requests', says: /Retry-After/ });
+    assertProblem(refused, { status: 429, code: 'too_many_requests', message: /Retry-After/ });
     assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     assert.match(refused.headers.get('ratelimit') ?? '', /^"token";r=0;t=\d+$/);
     assert.equal((await other.get('/jobs/')).status, 200);
@@ -81,7 +81,7 @@ describe('too many requests', () => {
     const [[loop], [other]] = (await Promise.all([newUser(), newUser()])) as [[Caller], [Caller]];
     let over = false;
     const looping = (async () => {
-      const answers: Answer[] = [];
+      const answers: ApiResponse[] = [];
       while (!over) answers.push(...(await Promise.all(Array.from({ length: 10 }, () => loop.get('/jobs/')))));
       return answers;
     })();
@@ -101,16 +101,16 @@ describe('too many requests', () => {
 
   test('without a valid token are 429 by address, and leave those with one alone', async () => {
     const [me] = (await newUser()) as [Caller];
-    for (const stranger of [callerOf(server.url, null), callerOf(server.url, 'bursar_wrong')]) {
+    for (const stranger of [createCaller(server.url, null), createCaller(server.url, 'bursar_wrong')]) {
       const answers = await times(60, () => stranger.get('/jobs/'));
       const statuses = new Set(answers.map((answer) => answer.status));
       assert.ok(statuses.has(429));
       assert.ok([...statuses].every((status) => status === 401 || status === 429));
       const refused = answers.find((answer) => answer.status === 429);
-      assertProblem(refused as Answer, { status: 429, code: 'too_many_requests' });
+      assertProblem(refused as ApiResponse, { status: 429, code: 'too_many_requests' });
     }
     assert.equal((await me.get('/jobs/')).status, 200);
-    assert.equal((await callerOf(server.url, null).get('/livez')).status, 200);
+    assert.equal((await createCaller(server.url, null).get('/livez')).status, 200);
   });
 });
 
@@ -122,25 +122,25 @@ describe('submissions that arrive at the same time', () => {
   });
   after(() => roomy.dispose());
   const slow = async (token: string) => {
-    const wire = await openWire(roomy.url);
+    const wire = await openRawConnection(roomy.url);
     const headers: [string, string][] = [
       ['content-disposition', 'attachment; filename=job.zip'],
       ['payload', '{"command": "true"}'],
       ['content-length', '1000'],
     ];
-    await wire.write(headOf({ method: 'POST', path, headers: [...headers, bearer(token)] }), 'PK');
+    await wire.write(formatRequestHead({ method: 'POST', path, headers: [...headers, bearerHeader(token)] }), 'PK');
     return wire;
   };
 
   test('are limited for each user, and free their places when they are over', async () => {
     const token = await roomy.token('900');
-    const [me, other] = [callerOf(roomy.url, token), callerOf(roomy.url, await roomy.token('901'))];
+    const [me, other] = [createCaller(roomy.url, token), createCaller(roomy.url, await roomy.token('901'))];
     const wires = await Promise.all(Array.from({ length: uploads }, () => slow(token)));
     const refused = await until('all are arriving', async () => {
       const answer = await me.submit(path, { command: 'true' });
       return answer.status === 429 ? answer : undefined;
     });
-    assertProblem(refused, { status: 429, code: 'too_many_requests', says: /Wait/ });
+    assertProblem(refused, { status: 429, code: 'too_many_requests', message: /Wait/ });
     assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
     assert.equal((await me.get<Job[]>('/jobs/')).status, 200);
     assert.equal((await other.submit(path, { command: 'true' })).status, 201);

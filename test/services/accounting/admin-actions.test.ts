@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { type AccountingFixture, adminId, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { adminId, type Bench, openBench } from '../../support/bench.ts';
 import {
   assertLedgerBalances,
   assertStatementAddsUp,
@@ -11,25 +11,25 @@ import {
   runJob,
   topUp,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { assertProblem } from '../../support/problems.ts';
 import { grantedProjects } from './granted-projects.ts';
 
 // What holds for whatever administrators do by POST /admin/grants/…: a reason, a key, and once for each key.
 
 const reason = 'because of a test';
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({ ownProcess: true, timeSeconds: 10_000, spaceKb: 100 });
-  admin = bench.admin;
+  fixture = await openAccountingFixture({ ownProcess: true, timeSeconds: 10_000, spaceKb: 100 });
+  admin = fixture.admin;
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
-const { projectOf, leftOf } = grantedProjects(() => bench);
+const { projectOf, leftOf } = grantedProjects(() => fixture);
 
 const acts: [what: string, path: string, body: Record<string, unknown>][] = [
   ['a cap', '/302121/', { kind: 'top_up', resource: 'time', amount: 1, reason }],
@@ -46,14 +46,14 @@ describe('every act', () => {
   before(async () => {
     project = await projectOf('302121', '302122');
     job = await runJob(
-      await bench.user('302121'),
+      await fixture.user('302121'),
       { command: 'true', core_number: 50, runtime: 0.01 },
       undefined,
       project,
     );
   });
   const bodyOf = (body: Record<string, unknown>) => ('job_id' in body ? { ...body, job_id: job.job_id } : body);
-  const movements = async () => (await bench.rows('select id from entries')).length;
+  const movements = async () => (await fixture.query('select id from entries')).length;
 
   for (const [what, suffix, body] of acts) {
     test(`${what}: without a reason, or with one that says nothing, is 400 and names it`, async () => {
@@ -83,7 +83,7 @@ describe('every act', () => {
       const headers = { 'content-type': 'application/json' };
       const path = `/admin/grants/${project}${suffix}`;
       const bare = await admin.send('POST', path, headers, text);
-      assertProblem(bare, { status: 400, code: 'idempotency_key_missing', says: /Idempotency-Key/ });
+      assertProblem(bare, { status: 400, code: 'idempotency_key_missing', message: /Idempotency-Key/ });
       for (const key of ['', 'two words', 'x'.repeat(201)]) {
         const answer = await admin.send('POST', path, { ...headers, 'idempotency-key': key }, text);
         assertProblem(answer, { status: 400, code: 'idempotency_key_invalid' });
@@ -133,7 +133,7 @@ describe('every act', () => {
   test('with a reason of blanks is 400: that says nothing either', async () => {
     const taken: string[] = [];
     const other = await projectOf('302121', '302122');
-    const done = await runJob(await bench.user('302121'), { command: 'true' }, undefined, other);
+    const done = await runJob(await fixture.user('302121'), { command: 'true' }, undefined, other);
     for (const [what, suffix, body] of acts) {
       const blank = { ...body, ...('job_id' in body ? { job_id: done.job_id } : {}), reason: '    ' };
       const answer = await postAsAdmin(admin, `/admin/grants/${other}${suffix}`, blank);
@@ -145,14 +145,14 @@ describe('every act', () => {
   const answered = new Map<string, { path: string; body: unknown; key: string; text: string }>();
 
   test('another administrator has keys of their own', async () => {
-    const other = await bench.administrator('302129');
+    const other = await fixture.administrator('302129');
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
     const before = (await leftOf('302121', project)).time_left;
     for (const caller of [admin, other]) {
       await postCreated(caller, `/admin/grants/${project}/302121/`, body, 'everybody-likes-this-key');
     }
     assert.equal((await leftOf('302121', project)).time_left, before + 2);
-    const actors = (await getStatement(await bench.user('302121'), project)).time.movements.map(({ actor }) => actor);
+    const actors = (await getStatement(await fixture.user('302121'), project)).time.movements.map(({ actor }) => actor);
     assert.deepEqual(actors.slice(-2), [adminId, '302129']);
   });
 
@@ -168,7 +168,7 @@ describe('every act', () => {
 
   test('is 404 for what does not exist: system, project, user, member', async () => {
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
-    await bench.user('302128');
+    await fixture.user('302128');
     for (const [path, code] of [
       ['/admin/grants/hpc_three/proj_hpc_one_01/', 'system_unknown'],
       ['/admin/grants/hpc_one/nowhere/', 'project_unknown'],
@@ -213,12 +213,12 @@ describe('every act', () => {
     }
     assert.deepEqual([...statuses].sort(), [201, 409]);
     await assertLedgerBalances(admin);
-    for (const user of users) await assertStatementAddsUp(await bench.user(user), shared);
+    for (const user of users) await assertStatementAddsUp(await fixture.user(user), shared);
   });
 
   test('repeated under the same key after a restart is answered the same, and not done again', async () => {
-    await bench.restart('SIGKILL');
-    admin = bench.admin;
+    await fixture.restart('SIGKILL');
+    admin = fixture.admin;
     const before = await movements();
     assert.equal(answered.size, acts.length);
     const different: string[] = [];

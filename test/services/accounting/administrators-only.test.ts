@@ -1,25 +1,30 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Caller, callerOf } from '../../support/api.ts';
-import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
+import { type Caller, createCaller } from '../../support/api.ts';
 import type { OpenApi } from '../../support/contract.ts';
 import { assertLedgerBalances } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { assertProblem } from '../../support/problems.ts';
 
 // What administrators see and do, nobody else does.
 
 const reason = 'because of a test';
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: 50_000, spaceKb: 100 });
-  admin = bench.admin;
-  await bench.user('302401');
+  fixture = await openAccountingFixture({ timeSeconds: 50_000, spaceKb: 100 });
+  admin = fixture.admin;
+  await fixture.user('302401');
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
 describe('all of it is for administrators alone', () => {
@@ -32,7 +37,7 @@ describe('all of it is for administrators alone', () => {
   let paths: { path: string; documented: string[] }[];
 
   before(async () => {
-    const { body: document } = await callerOf(bench.server.url, null).get<OpenApi>('/openapi.json');
+    const { body: document } = await createCaller(fixture.server.url, null).get<OpenApi>('/openapi.json');
     paths = Object.entries(document.paths)
       .filter(([path]) => path.startsWith('/admin/'))
       .map(([path, operations]) => ({
@@ -52,9 +57,9 @@ describe('all of it is for administrators alone', () => {
   });
 
   test('an ordinary user gets 403 on every path and method, and nothing happens', async () => {
-    const plain = await bench.plain('302401');
-    const before = (await bench.rows('select id from entries')).length;
-    const members = (await admin.get(`/admin/projects/${home}/members/`)).text;
+    const plain = await fixture.uncheckedUser('302401');
+    const before = (await fixture.query('select id from entries')).length;
+    const members = (await admin.get(`/admin/projects/${defaultProjectPath}/members/`)).text;
     const body = JSON.stringify({ kind: 'top_up', resource: 'time', amount: 1, reason, status: 'banned' });
     for (const { path, documented } of paths) {
       for (const method of methods) {
@@ -66,19 +71,19 @@ describe('all of it is for administrators alone', () => {
         else assert.ok(answer.status === 403 || answer.status === 405, `${method} ${path} ${answer.text}`);
       }
     }
-    assert.equal((await bench.rows('select id from entries')).length, before);
-    assert.equal((await admin.get(`/admin/projects/${home}/members/`)).text, members);
+    assert.equal((await fixture.query('select id from entries')).length, before);
+    assert.equal((await admin.get(`/admin/projects/${defaultProjectPath}/members/`)).text, members);
   });
 
   test('a token of an administrator that was not made for it gets 403 as well', async () => {
-    const { code, stdout } = await bench.bursar('token', 'create', '--user', adminId);
+    const { code, stdout } = await fixture.bursar('token', 'create', '--user', adminId);
     assert.equal(code, 0);
-    const answer = await callerOf(bench.server.url, stdout.trim()).get('/admin/users/');
+    const answer = await createCaller(fixture.server.url, stdout.trim()).get('/admin/users/');
     assertProblem(answer, { status: 403, code: 'forbidden' });
   });
 
   test('without a token it is 401 on every path and method', async () => {
-    const nobody = callerOf(bench.server.url, null);
+    const nobody = createCaller(fixture.server.url, null);
     for (const { path, documented } of paths) {
       for (const method of documented) {
         assertProblem(await nobody.send(method, path), { status: 401, code: 'token_missing' });
@@ -87,7 +92,7 @@ describe('all of it is for administrators alone', () => {
   });
 
   test('for an administrator no path answers with a fault of the server, whatever is sent', async () => {
-    const plain = await bench.plain(adminId);
+    const plain = await fixture.uncheckedUser(adminId);
     for (const { path, documented } of paths) {
       for (const method of documented.filter((name) => name !== 'GET')) {
         for (const body of ['', '{', '[]', '"x"', 'null', '{"reason":{"a":1}}']) {

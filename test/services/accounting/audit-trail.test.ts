@@ -1,9 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
 import { assertLedgerBalances, postAsAdmin, postCreated, runJob, setMember, topUp } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { assertProblem } from '../../support/problems.ts';
 
 // Who did what, to what and why: every act of an administrator is kept, and stays as it is.
 
@@ -17,22 +22,22 @@ interface AuditRecord {
 }
 
 const reason = 'because of a test';
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 let job: Job;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: 50_000, spaceKb: 100 });
-  admin = bench.admin;
-  const [one] = await Promise.all(['302401', '302402', '302403'].map((user) => bench.user(user)));
+  fixture = await openAccountingFixture({ timeSeconds: 50_000, spaceKb: 100 });
+  admin = fixture.admin;
+  const [one] = await Promise.all(['302401', '302402', '302403'].map((user) => fixture.user(user)));
   assert.ok(one);
   job = await runJob(one, { command: 'true' });
   // So that the trail is not empty when the tests begin to add to it.
   await topUp(admin, '302403', 1);
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
 describe('the audit trail', () => {
@@ -58,7 +63,8 @@ describe('the audit trail', () => {
     [
       'grant.refund',
       'hpc_one/proj_hpc_one_01',
-      () => postAsAdmin(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 1, reason }),
+      () =>
+        postAsAdmin(admin, `/admin/grants/${defaultProjectPath}/refunds/`, { job_id: job.job_id, amount: 1, reason }),
     ],
     [
       'grant.period',
@@ -119,9 +125,9 @@ describe('the audit trail', () => {
   });
 
   test('names the administrator who acted, whoever it was, the command line included', async () => {
-    await topUp(await bench.administrator('302409'), '302401', 1);
+    await topUp(await fixture.administrator('302409'), '302401', 1);
     const options = ['--user', '302401', '--time', '1', '--reason', reason, '--actor', 'night-shift'];
-    const { code, stderr } = await bench.bursar('grant', home, ...options);
+    const { code, stderr } = await fixture.bursar('grant', defaultProjectPath, ...options);
     assert.equal(code, 0, stderr);
     const [second, first] = await trail('?limit=2');
     assert.deepEqual([first?.actor, second?.actor], ['302409', 'night-shift']);
@@ -131,9 +137,10 @@ describe('the audit trail', () => {
   test('has nothing of what was refused, or repeated under the same key', async () => {
     const before = await trail('?limit=1000');
     const body = { kind: 'withdraw', resource: 'time', amount: 1e9, reason };
-    assert.equal((await postAsAdmin(admin, `/admin/grants/${home}/302403/`, body)).status, 409);
+    assert.equal((await postAsAdmin(admin, `/admin/grants/${defaultProjectPath}/302403/`, body)).status, 409);
     const good = { ...body, amount: 1 };
-    for (let i = 0; i < 3; i++) await postCreated(admin, `/admin/grants/${home}/302403/`, good, 'audited-once');
+    for (let i = 0; i < 3; i++)
+      await postCreated(admin, `/admin/grants/${defaultProjectPath}/302403/`, good, 'audited-once');
     assert.equal((await trail('?limit=1000')).length, before.length + 1);
   });
 
@@ -160,8 +167,8 @@ describe('the audit trail', () => {
       assertProblem(answer, { status: 405, code: 'method_not_allowed' });
       assert.equal(answer.headers.get('allow'), 'GET, HEAD');
     }
-    await assert.rejects(bench.tamper("update audit set actor = 'nobody'"), /append-only/);
-    await assert.rejects(bench.tamper('delete from audit'), /append-only/);
+    await assert.rejects(fixture.tamper("update audit set actor = 'nobody'"), /append-only/);
+    await assert.rejects(fixture.tamper('delete from audit'), /append-only/);
     assert.equal((await admin.get('/admin/audit/?limit=1000')).text, text);
   });
 });

@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { adminId, type Bench, home, place } from '../../support/bench.ts';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProject,
+  defaultProjectPath,
+} from '../../support/accounting-fixture.ts';
 import { jobPath, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -16,49 +21,49 @@ import {
   withdraw,
   withdrawDownTo,
 } from '../../support/ledger.ts';
-import { filesUnder } from '../../support/refusals.ts';
+import { listFilesUnder } from '../../support/problems.ts';
+import { bearerHeader, formatRequestHead, openRawConnection } from '../../support/raw-http.ts';
 import { until } from '../../support/until.ts';
-import { bearer, headOf, openWire } from '../../support/wire.ts';
-import { zipOf } from '../../support/zip.ts';
-import { granted, openFaultBench } from './classic-faults.ts';
+import { createZip } from '../../support/zip.ts';
+import { granted, openFaultFixture } from './classic-faults.ts';
 
 // What accounting in front of batch systems has got wrong before, each as a test of its own, through real HTTP.
 
-let bench: Bench;
+let fixture: AccountingFixture;
 
 before(async () => {
-  bench = await openFaultBench();
+  fixture = await openFaultFixture();
 });
-after(() => bench.dispose());
+after(() => fixture.dispose());
 
 describe('the eight classic faults, 6 to 8: ends, refusals and their history', () => {
   describe('6. cancel that refunds twice', () => {
     test('a running job that is cancelled by many requests at once, and again, gives back once', async () => {
-      const me = await bench.user('301440');
+      const me = await fixture.user('301440');
       const job = await submitJob(me, { command: markBegunScript, core_number: 2 });
-      await waitUntilBegun(bench, job);
+      await waitUntilBegun(fixture, job);
       await waitForStage(me, job, 'RUNNING');
       const answers = await Promise.all(Array.from({ length: 10 }, () => me.send('DELETE', jobPath(job))));
       for (const { status, text } of answers) assert.ok(status === 200 || status === 202, text);
-      await me.finished(job);
+      await me.waitUntilFinished(job);
       for (let i = 0; i < 3; i++) assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
 
       const [, charged, ...more] = await listJobMovements(me, job);
       assert.deepEqual(more, []);
       const used = charged?.used ?? Number.NaN;
       assert.ok(used > 0 && used < 7200, String(used));
-      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - used);
+      assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted - used);
       await assertStatementAddsUp(me);
     });
 
     test('a job that is cancelled before it starts gives back all, once', async () => {
-      const me = await bench.user('301441');
-      const other = await bench.user('301442');
+      const me = await fixture.user('301441');
+      const other = await fixture.user('301442');
       const inTheWay = await submitJob(other, { command: waitForGoScript, core_number: 4 });
       await waitForStage(other, inTheWay, 'RUNNING');
       const job = await submitJob(me, { command: 'true', core_number: 4 });
       await Promise.all(Array.from({ length: 5 }, () => me.send('DELETE', jobPath(job))));
-      assert.equal((await me.finished(job)).failed, false);
+      assert.equal((await me.waitUntilFinished(job)).failed, false);
       await me.send('DELETE', jobPath(job));
       assert.deepEqual(
         (await listJobMovements(me, job)).map(({ kind, change }) => [kind, change]),
@@ -67,22 +72,31 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
           ['release', 4 * 3600],
         ],
       );
-      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted);
+      assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted);
       await other.send('DELETE', jobPath(inTheWay));
     });
   });
 
   describe('7. a failed submission that keeps its hold', () => {
     test('what is refused by its headers, its zip or its size leaves no movement at all', async () => {
-      const me = await bench.user('301450');
-      await withdrawDownTo(bench.admin, '301450', { space: 4 });
+      const me = await fixture.user('301450');
+      await withdrawDownTo(fixture.admin, '301450', { space: 4 });
       const before = (await me.get('/quotas/')).text;
       const refusals = [
-        await me.submit(`/jobs/${home}/`, { command: 'true', runtime: 'long' }),
-        await me.submit(`/jobs/${home}/`, { command: 'true' }, Buffer.from('this is no zip')),
-        await me.submit(`/jobs/${home}/`, { command: 'true' }, await zipOf({ 'big.bin': 'x'.repeat(4001) })),
-        await me.submit(`/jobs/${home}/`, { command: 'true', node_number: 64, core_number: 128, runtime: 48 }),
-        await me.send('POST', `/jobs/${home}/`, { payload: '{"command":"true"}' }),
+        await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true', runtime: 'long' }),
+        await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true' }, Buffer.from('this is no zip')),
+        await me.submit(
+          `/jobs/${defaultProjectPath}/`,
+          { command: 'true' },
+          await createZip({ 'big.bin': 'x'.repeat(4001) }),
+        ),
+        await me.submit(`/jobs/${defaultProjectPath}/`, {
+          command: 'true',
+          node_number: 64,
+          core_number: 128,
+          runtime: 48,
+        }),
+        await me.send('POST', `/jobs/${defaultProjectPath}/`, { payload: '{"command":"true"}' }),
       ];
       assert.deepEqual(
         refusals.map(({ status, body }) => [status, (body as unknown as { code: string }).code]),
@@ -101,29 +115,34 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
     });
 
     test('an upload that breaks off holds nothing, before and after', async () => {
-      const me = await bench.user('301451');
+      const me = await fixture.user('301451');
       const { text } = await me.get('/quotas/');
-      const wire = await openWire(bench.server.url);
+      const wire = await openRawConnection(fixture.server.url);
       const headers = [
-        bearer(await bench.token('301451')),
+        bearerHeader(await fixture.token('301451')),
         ['content-disposition', 'attachment; filename=job.zip'],
         ['payload', '{"command":"true"}'],
         ['content-length', '200000'],
       ] as const;
       // More than is held in memory.
-      wire.write(headOf({ method: 'POST', path: `/jobs/${home}/`, headers }), 'PK'.repeat(50_000));
-      await until('it arrives', () => (filesUnder(bench.server, 'spool').length > 0 ? true : undefined));
+      wire.write(
+        formatRequestHead({ method: 'POST', path: `/jobs/${defaultProjectPath}/`, headers }),
+        'PK'.repeat(50_000),
+      );
+      await until('it arrives', () => (listFilesUnder(fixture.server, 'spool').length > 0 ? true : undefined));
       assert.equal((await me.get('/quotas/')).text, text, 'nothing is held while it arrives');
       wire.destroy();
-      await until('nothing of it is kept', () => (filesUnder(bench.server, 'spool').length === 0 ? true : undefined));
+      await until('nothing of it is kept', () =>
+        listFilesUnder(fixture.server, 'spool').length === 0 ? true : undefined,
+      );
       assert.equal((await me.get('/quotas/')).text, text, 'nor afterwards');
       assert.deepEqual((await me.get('/jobs/')).body, []);
     });
 
     test('a job that the system rejects after it was accepted gives everything back', async () => {
-      const me = await bench.user('301452');
-      const { text } = await me.get(`/quotas/${home}/`);
-      const zip = await zipOf({ 'other.sh': 'x'.repeat(5000) });
+      const me = await fixture.user('301452');
+      const { text } = await me.get(`/quotas/${defaultProjectPath}/`);
+      const zip = await createZip({ 'other.sh': 'x'.repeat(5000) });
       const job = await runJob(me, { command: 'sbatch missing.sh', core_number: 2 }, zip);
       assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
       assert.deepEqual(
@@ -135,21 +154,21 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
       );
       // The files that it brought are there, and take space, until they are deleted.
       await me.send('DELETE', jobPath(job));
-      assert.equal((await me.get(`/quotas/${home}/`)).text, text);
+      assert.equal((await me.get(`/quotas/${defaultProjectPath}/`)).text, text);
     });
   });
 
   describe('8. history that cannot explain a balance', () => {
     test('after all that can happen to an account, its statement adds up to what is left', async () => {
-      const me = await bench.user('301460');
-      await bench.user('301461');
-      const { admin } = bench;
-      const zip = await zipOf({ 'run.sh': '#!/bin/sh\nhead -c 1234 /dev/zero > out\n', 'in.bin': 'x'.repeat(777) });
+      const me = await fixture.user('301460');
+      await fixture.user('301461');
+      const { admin } = fixture;
+      const zip = await createZip({ 'run.sh': '#!/bin/sh\nhead -c 1234 /dev/zero > out\n', 'in.bin': 'x'.repeat(777) });
       const done = await runJob(me, { command: 'sbatch run.sh', core_number: 3 }, zip);
       await runJob(me, { command: 'exit 3' });
       await runJob(me, { command: 'sbatch missing.sh' });
       const cancelled = await submitJob(me, { command: markBegunScript });
-      await waitUntilBegun(bench, cancelled);
+      await waitUntilBegun(fixture, cancelled);
       await me.send('DELETE', jobPath(cancelled));
       await topUp(admin, '301460', 500);
       await topUp(admin, '301460', 50, { resource: 'space' });
@@ -157,8 +176,12 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
       await withdraw(admin, '301460', 20, { resource: 'space', source: 'pool' });
       const reason = 'they agreed on it';
       const transfer = { from: '301460', to: '301461', resource: 'time', amount: 1000, reason };
-      await postCreated(admin, `/admin/grants/${home}/transfers/`, transfer);
-      await postCreated(admin, `/admin/grants/${home}/refunds/`, { job_id: done.job_id, amount: 2, reason });
+      await postCreated(admin, `/admin/grants/${defaultProjectPath}/transfers/`, transfer);
+      await postCreated(admin, `/admin/grants/${defaultProjectPath}/refunds/`, {
+        job_id: done.job_id,
+        amount: 2,
+        reason,
+      });
       await me.send('DELETE', jobPath(done));
       const running = await submitJob(me, { command: waitForGoScript, runtime: 2 });
 
@@ -184,27 +207,27 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
         if (['top_up', 'withdraw', 'transfer', 'refund'].includes(kind)) assert.equal(actor, adminId, kind);
         if (kind === 'reserve') assert.equal(actor, '301460');
       }
-      await assertStatementAddsUp(await bench.user('301461'));
+      await assertStatementAddsUp(await fixture.user('301461'));
       await me.send('DELETE', jobPath(running));
-      await me.finished(running);
+      await me.waitUntilFinished(running);
       await assertStatementAddsUp(me);
     });
 
     test('a member whom nothing has happened to yet has one line: the grant', async () => {
-      const { time, space } = await assertStatementAddsUp(await bench.user('301462'));
+      const { time, space } = await assertStatementAddsUp(await fixture.user('301462'));
       assert.deepEqual([time.closing_balance, space.closing_balance], [granted, 100_000]);
       assert.deepEqual([time.movements.length, space.movements.length], [1, 1]);
     });
 
     test('the database itself refuses to change or remove what is written', async () => {
       for (const table of ['entries', 'resolutions']) {
-        await assert.rejects(bench.tamper(`update ${table} set at = at + 1`), /append-only/);
-        await assert.rejects(bench.tamper(`delete from ${table}`), /append-only/);
+        await assert.rejects(fixture.tamper(`update ${table} set at = at + 1`), /append-only/);
+        await assert.rejects(fixture.tamper(`delete from ${table}`), /append-only/);
       }
     });
   });
 
   test('and after all of it the books balance', async () => {
-    await assertLedgerBalances(bench.admin);
+    await assertLedgerBalances(fixture.admin);
   });
 });

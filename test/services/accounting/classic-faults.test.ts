@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { type AccountingFixture, defaultProject, defaultProjectPath } from '../../support/accounting-fixture.ts';
 import type { Job } from '../../support/api.ts';
-import { type Bench, home, place } from '../../support/bench.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -14,31 +14,34 @@ import {
   topUp,
   withdrawDownTo,
 } from '../../support/ledger.ts';
-import { zipOf } from '../../support/zip.ts';
-import { granted, openFaultBench } from './classic-faults.ts';
+import { createZip } from '../../support/zip.ts';
+import { granted, openFaultFixture } from './classic-faults.ts';
 
 // What accounting in front of batch systems has got wrong before, each as a test of its own, through real HTTP.
 
-let bench: Bench;
+let fixture: AccountingFixture;
 
 before(async () => {
-  bench = await openFaultBench();
+  fixture = await openFaultFixture();
 });
-after(() => bench.dispose());
+after(() => fixture.dispose());
 
 describe('the eight classic faults, 1 to 5: amounts', () => {
   describe('1. a quota of exactly zero refilling itself', () => {
     const left = async (user: string) => {
-      const { time_left, space_left } = await (await bench.user(user)).quota(place.hpc, place.project);
+      const { time_left, space_left } = await (await fixture.user(user)).quota(
+        defaultProject.hpc,
+        defaultProject.project,
+      );
       return { time_left, space_left };
     };
     const nothing = { time_left: 0, space_left: 0 };
 
     test('what an administrator has taken away to the last second stays away, whatever is asked', async () => {
-      const me = await bench.user('301401');
-      await withdrawDownTo(bench.admin, '301401', { time: 0, space: 0 });
+      const me = await fixture.user('301401');
+      await withdrawDownTo(fixture.admin, '301401', { time: 0, space: 0 });
       for (let i = 0; i < 20; i++) assert.deepEqual(await left('301401'), nothing);
-      assertQuotaExceeded(await me.submit(`/jobs/${home}/`, { command: 'true', runtime: '0.0001' }), {
+      assertQuotaExceeded(await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true', runtime: '0.0001' }), {
         needed: 1,
         available: 0,
         account: 'cap',
@@ -47,13 +50,13 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     });
 
     test('and after another token, a restart and a change of the configuration it is zero still', async () => {
-      const { code, stderr } = await bench.bursar('token', 'create', '--user', '301401');
+      const { code, stderr } = await fixture.bursar('token', 'create', '--user', '301401');
       assert.equal(code, 0, stderr);
-      await bench.restart('SIGTERM', ({ systems }) => {
+      await fixture.restart('SIGTERM', ({ systems }) => {
         for (const project of systems.hpc_one?.projects ?? []) project.grant.spaceKb += 1;
       });
       assert.deepEqual(await left('301401'), nothing);
-      const { movements } = (await getStatement(await bench.user('301401'))).time;
+      const { movements } = (await getStatement(await fixture.user('301401'))).time;
       assert.deepEqual(
         movements.map(({ kind, balance }) => [kind, balance]),
         [
@@ -64,16 +67,18 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     });
 
     test('a quota that was used to the last second is zero, and stays so', async () => {
-      const me = await bench.user('301402');
-      await withdrawDownTo(bench.admin, '301402', { time: 1 });
+      const me = await fixture.user('301402');
+      await withdrawDownTo(fixture.admin, '301402', { time: 1 });
       // A job is charged one second at the least.
       await runJob(me, { command: 'true', runtime: 1 / 3600 });
       for (let i = 0; i < 5; i++) assert.equal((await left('301402')).time_left, 0);
-      assertQuotaExceeded(await me.submit(`/jobs/${home}/`, { command: 'true', runtime: 1 / 3600 }), { available: 0 });
+      assertQuotaExceeded(await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true', runtime: 1 / 3600 }), {
+        available: 0,
+      });
     });
 
     test('a project whose members are granted nothing has members with nothing', async () => {
-      const me = await bench.user('301403');
+      const me = await fixture.user('301403');
       for (let i = 0; i < 3; i++) {
         const { time_left, space_left } = await me.quota('hpc_two', 'proj_hpc_two_02');
         assert.deepEqual({ time_left, space_left }, nothing);
@@ -83,13 +88,13 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
 
   describe('2. refund of used instead of unused time', () => {
     test('the end of a job gives back what it held and did not use, and nothing else', async () => {
-      const me = await bench.user('301410');
+      const me = await fixture.user('301410');
       const job = await submitJob(me, { command: waitForGoScript, node_number: 2, core_number: 4, runtime: 0.5 });
       const held = 2 * 4 * 1800;
-      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - held);
+      assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted - held);
       await waitForStage(me, job, 'RUNNING');
-      releaseJob(bench.server, job);
-      await me.finished(job);
+      releaseJob(fixture.server, job);
+      await me.waitUntilFinished(job);
 
       const [reserved, charged, ...more] = await listJobMovements(me, job);
       assert.deepEqual(more, []);
@@ -98,7 +103,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       // It ran for moments out of half an hour: whoever mixed the two up would leave next to nothing.
       assert.ok(used > 0 && used < held / 2, String(used));
       assert.deepEqual([charged?.kind, charged?.change], ['charge', held - used]);
-      assert.equal((await me.quota(place.hpc, place.project)).time_left, granted - used);
+      assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted - used);
     });
   });
 
@@ -113,12 +118,12 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       [40, 144_000],
     ] as const) {
       test(`a runtime of ${runtime} hours is held as ${seconds} seconds`, async () => {
-        const me = await bench.user('301411');
+        const me = await fixture.user('301411');
         const { body: quote } = await me.send('POST', '/quotes/hpc_one/', {
           payload: JSON.stringify({ command: 'true', runtime }),
         });
         assert.equal((quote as Quote).cost, seconds);
-        const before = (await me.quota(place.hpc, place.project)).time_left;
+        const before = (await me.quota(defaultProject.hpc, defaultProject.project)).time_left;
         const job = await submitJob(me, { command: waitForGoScript, runtime });
         const [reserved] = await listJobMovements(me, job);
         assert.equal(reserved?.change, -seconds);
@@ -128,11 +133,11 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     }
 
     test('time that administrators move is in seconds, and space in KB', async () => {
-      const me = await bench.user('301412');
-      const before = await me.quota(place.hpc, place.project);
-      await topUp(bench.admin, '301412', 3600);
-      await topUp(bench.admin, '301412', 7, { resource: 'space' });
-      const after = await me.quota(place.hpc, place.project);
+      const me = await fixture.user('301412');
+      const before = await me.quota(defaultProject.hpc, defaultProject.project);
+      await topUp(fixture.admin, '301412', 3600);
+      await topUp(fixture.admin, '301412', 7, { resource: 'space' });
+      const after = await me.quota(defaultProject.hpc, defaultProject.project);
       assert.equal(after.time_left - before.time_left, 3600);
       assert.equal(after.space_left - before.space_left, 7);
     });
@@ -140,8 +145,8 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
 
   describe('4. double settlement on repeated reads', () => {
     test('however often and by whomever an ended job is read, it was settled once', async () => {
-      const me = await bench.user('301420');
-      const { admin } = bench;
+      const me = await fixture.user('301420');
+      const { admin } = fixture;
       const job = await submitJob(me, { command: 'true', core_number: 3 });
       // Readers are there all the time, while it runs, ends and is settled.
       const readers = Array.from({ length: 20 }, async () => {
@@ -153,13 +158,25 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
         }
       });
       await Promise.all(readers);
-      const { text } = await me.get(`/quotas/${home}/`);
-      const paths = [jobPath(job), '/jobs/', `/jobs/${home}/`, '/quotas/', `/quotas/${home}/statement/`, '/usage/'];
-      const ofAdmins = ['/admin/jobs/', '/admin/jobs/301420/', `/admin/quotas/301420/${home}/`, '/admin/usage/'];
+      const { text } = await me.get(`/quotas/${defaultProjectPath}/`);
+      const paths = [
+        jobPath(job),
+        '/jobs/',
+        `/jobs/${defaultProjectPath}/`,
+        '/quotas/',
+        `/quotas/${defaultProjectPath}/statement/`,
+        '/usage/',
+      ];
+      const ofAdmins = [
+        '/admin/jobs/',
+        '/admin/jobs/301420/',
+        `/admin/quotas/301420/${defaultProjectPath}/`,
+        '/admin/usage/',
+      ];
       for (let i = 0; i < 5; i++) {
         await Promise.all([...paths.map((path) => me.get(path)), ...ofAdmins.map((path) => admin.get(path))]);
       }
-      assert.equal((await me.get(`/quotas/${home}/`)).text, text);
+      assert.equal((await me.get(`/quotas/${defaultProjectPath}/`)).text, text);
       assert.deepEqual(
         (await listJobMovements(me, job)).map(({ kind }) => kind),
         ['reserve', 'charge'],
@@ -167,10 +184,10 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     });
 
     test('and a restart, which looks at all that is there, does not settle it again', async () => {
-      const before = (await (await bench.user('301420')).get('/quotas/')).text;
-      await bench.restart('SIGKILL');
-      assert.equal((await (await bench.user('301420')).get('/quotas/')).text, before);
-      const rows = await bench.rows<{ n: number }>(
+      const before = (await (await fixture.user('301420')).get('/quotas/')).text;
+      await fixture.restart('SIGKILL');
+      assert.equal((await (await fixture.user('301420')).get('/quotas/')).text, before);
+      const rows = await fixture.query<{ n: number }>(
         'select count(*) as n from resolutions join holds on holds.id = hold_id group by job having count(*) > 1',
       );
       assert.deepEqual(rows, []);
@@ -186,7 +203,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       [7, 4],
     ] as const) {
       test(`${nodes} nodes of ${cores} cores hold and pay ${nodes * cores} seconds a second`, async () => {
-        const me = await bench.user('301430');
+        const me = await fixture.user('301430');
         const job = await runJob(me, { command: 'true', node_number: nodes, core_number: cores, runtime: '0.5' });
         const [reserved, charged] = await listJobMovements(me, job);
         assert.equal(reserved?.change, -nodes * cores * 1800);
@@ -196,10 +213,10 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     }
 
     test('a system that charges for nodes counts the nodes, and not their cores', async () => {
-      const me = await bench.user('301431');
-      const zip = await zipOf({ 'main.sh': 'true\n' });
+      const me = await fixture.user('301431');
+      const zip = await createZip({ 'main.sh': 'true\n' });
       const payload = { tool: 'BASH', node_number: 3, core_number: 16, runtime: '0.25' };
-      const job = await me.finished((await me.submit('/jobs/hpc_two/', payload, zip)).body);
+      const job = await me.waitUntilFinished((await me.submit('/jobs/hpc_two/', payload, zip)).body);
       const [reserved, charged] = await listJobMovements(me, job, 'time', 'hpc_two/proj_hpc_two_01');
       assert.equal(reserved?.change, -3 * 900);
       const used = charged?.used ?? Number.NaN;
@@ -208,6 +225,6 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
   });
 
   test('and after all of it the books balance', async () => {
-    await assertLedgerBalances(bench.admin);
+    await assertLedgerBalances(fixture.admin);
   });
 });

@@ -1,11 +1,11 @@
-import { type Bench, openBench } from '../../support/bench.ts';
+import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
 
 /** What each member has of time. */
 export const granted = 200_000;
 
 /** A server for the classic faults: one system that charges for cores, one for nodes, and a project that grants nothing. */
-export function openFaultBench(): Promise<Bench> {
-  return openBench({
+export function openFaultFixture(): Promise<AccountingFixture> {
+  return openAccountingFixture({
     ownProcess: true,
     timeSeconds: granted,
     adjust: (config) => {

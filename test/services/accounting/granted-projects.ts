@@ -1,5 +1,5 @@
+import type { AccountingFixture } from '../../support/accounting-fixture.ts';
 import type { Quota } from '../../support/api.ts';
-import type { Bench } from '../../support/bench.ts';
 import { createProject } from '../../support/ledger.ts';
 
 interface GrantedProjects {
@@ -9,16 +9,16 @@ interface GrantedProjects {
   leftOf(user: string, project: string): Promise<Quota>;
 }
 
-/** Projects on the bench that is there by then: tests open it after they have asked for this. */
-export function grantedProjects(benchOf: () => Bench): GrantedProjects {
+/** Projects on the fixture that is there by then: tests open it after they have asked for this. */
+export function grantedProjects(getFixture: () => AccountingFixture): GrantedProjects {
   let projects = 0;
   return {
     projectOf: async (...members) => {
-      const { admin, user } = benchOf();
+      const { admin, user } = getFixture();
       for (const member of members) await user(member);
       projects += 1;
       return await createProject(admin, `grants_${projects}`, members, { timeSeconds: 10_000, spaceKb: 100 });
     },
-    leftOf: async (user, project) => (await benchOf().admin.get<Quota>(`/admin/quotas/${user}/${project}/`)).body,
+    leftOf: async (user, project) => (await getFixture().admin.get<Quota>(`/admin/quotas/${user}/${project}/`)).body,
   };
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import type { Caller, Quota } from '../../support/api.ts';
-import { type Bench, openBench } from '../../support/bench.ts';
 import { jobPath, waitForGoScript } from '../../support/jobs.ts';
 import {
   type Account,
@@ -13,31 +13,31 @@ import {
   topUp,
   withdraw,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { assertProblem } from '../../support/problems.ts';
 import { grantedProjects } from './granted-projects.ts';
 
 // What administrators move, by POST /admin/grants/…: within what there is.
 
 const reason = 'because of a test';
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: 10_000, spaceKb: 100 });
-  admin = bench.admin;
+  fixture = await openAccountingFixture({ timeSeconds: 10_000, spaceKb: 100 });
+  admin = fixture.admin;
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
-const { projectOf, leftOf } = grantedProjects(() => bench);
+const { projectOf, leftOf } = grantedProjects(() => fixture);
 
 /** The pool as it is, found by an act that changes next to nothing. */
 async function poolOf(project: string, resource: 'time' | 'space' = 'time'): Promise<Account> {
   const one = { resource, amount: 1, reason };
-  await postCreated(bench.admin, `/admin/grants/${project}/`, { kind: 'top_up', ...one });
-  const [pool] = await postCreated(bench.admin, `/admin/grants/${project}/`, { kind: 'withdraw', ...one });
+  await postCreated(fixture.admin, `/admin/grants/${project}/`, { kind: 'top_up', ...one });
+  const [pool] = await postCreated(fixture.admin, `/admin/grants/${project}/`, { kind: 'withdraw', ...one });
   assert.ok(pool);
   return pool;
 }
@@ -67,7 +67,7 @@ for (const resource of ['time', 'space'] as const) {
       const project = await projectOf('302101', '302102');
       const fromReserve = { kind: 'top_up', resource, amount: 25, reason, source: 'pool' };
       const path = `/admin/grants/${project}/302101/`;
-      assertProblem(await postAsAdmin(admin, path, fromReserve), { status: 409, code: 'conflict', says: /: 0\.$/ });
+      assertProblem(await postAsAdmin(admin, path, fromReserve), { status: 409, code: 'conflict', message: /: 0\.$/ });
       await postCreated(admin, `/admin/grants/${project}/`, { kind: 'top_up', resource, amount: 25, reason });
       const [pool, cap] = await postCreated(admin, path, fromReserve);
       assert.deepEqual([pool?.granted, cap?.granted], [2 * each + 25, each + 25]);
@@ -84,7 +84,7 @@ for (const resource of ['time', 'space'] as const) {
       for (const source of ['new', 'pool'] as const) {
         const body = { kind: 'withdraw', resource, amount: each + 1, reason, source };
         const answer = await postAsAdmin(admin, `/admin/grants/${project}/302101/`, body);
-        assertProblem(answer, { status: 409, code: 'conflict', says: /302101/ });
+        assertProblem(answer, { status: 409, code: 'conflict', message: /302101/ });
       }
       assert.equal(seen(await leftOf('302101', project)), each);
       await withdraw(admin, '302101', each, { project, resource });
@@ -106,11 +106,11 @@ for (const resource of ['time', 'space'] as const) {
       assertProblem(await postAsAdmin(admin, path, { ...body, amount: 2 }), {
         status: 409,
         code: 'conflict',
-        says: /302101/,
+        message: /302101/,
       });
       assert.equal((await poolOf(project, resource)).granted, 2 * each);
       assertProblem(await postAsAdmin(admin, path, { ...body, to: '302101' }), { status: 409, code: 'conflict' });
-      for (const user of ['302101', '302102']) await assertStatementAddsUp(await bench.user(user), project);
+      for (const user of ['302101', '302102']) await assertStatementAddsUp(await fixture.user(user), project);
     });
   });
 
@@ -130,7 +130,7 @@ for (const resource of ['time', 'space'] as const) {
       const path = `/admin/grants/${project}/`;
       await postCreated(admin, path, { kind: 'top_up', resource, amount: 5, reason });
       const answer = await postAsAdmin(admin, path, { kind: 'withdraw', resource, amount: 6, reason });
-      assertProblem(answer, { status: 409, code: 'conflict', says: /not allocated to any member/ });
+      assertProblem(answer, { status: 409, code: 'conflict', message: /not allocated to any member/ });
       assert.equal(seen(await leftOf('302101', project)), each);
     });
   });
@@ -163,14 +163,14 @@ for (const [resource, each] of [
 
 test('what a job holds cannot be taken away', async () => {
   const project = await projectOf('302103');
-  const me = await bench.user('302103');
+  const me = await fixture.user('302103');
   const job = await submitJob(me, { command: waitForGoScript, runtime: 1 }, undefined, project);
   const body = { kind: 'withdraw', resource: 'time', amount: 6401, reason };
   const path = `/admin/grants/${project}/302103/`;
-  assertProblem(await postAsAdmin(admin, path, body), { status: 409, code: 'conflict', says: /6400/ });
+  assertProblem(await postAsAdmin(admin, path, body), { status: 409, code: 'conflict', message: /6400/ });
   const [, cap] = await postCreated(admin, path, { ...body, amount: 6400 });
   assert.deepEqual([cap?.held, cap?.available], [3600, 0]);
   await me.send('DELETE', jobPath(job));
-  await me.finished(job);
+  await me.waitUntilFinished(job);
   await assertStatementAddsUp(me, project);
 });

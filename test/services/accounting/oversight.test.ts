@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
 import type { Caller, Job, Quota } from '../../support/api.ts';
-import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
 import { jobPath } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -12,8 +17,8 @@ import {
   postCreated,
   runJob,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
-import { zipOf } from '../../support/zip.ts';
+import { assertProblem } from '../../support/problems.ts';
+import { createZip } from '../../support/zip.ts';
 
 // What administrators see of everybody: quotas, jobs, users, usage, the proof.
 
@@ -30,16 +35,16 @@ const granted = 50_000;
 const reason = 'because of a test';
 /** The users of this file, beside the two that a fresh server has. */
 const users = ['302401', '302402', '302403'];
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 let jobs: Job[];
 
 before(async () => {
-  bench = await openBench({ timeSeconds: granted, spaceKb: 100 });
-  admin = bench.admin;
-  const [one, two] = await Promise.all(users.map((user) => bench.user(user)));
+  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 100 });
+  admin = fixture.admin;
+  const [one, two] = await Promise.all(users.map((user) => fixture.user(user)));
   assert.ok(one && two);
-  const zip = await zipOf({ 'main.sh': 'true\n' });
+  const zip = await createZip({ 'main.sh': 'true\n' });
   jobs = [
     await runJob(one, { command: 'true', core_number: 7, runtime: 0.1 }),
     await runJob(two, { command: 'exit 2' }),
@@ -50,8 +55,8 @@ before(async () => {
   ];
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
 describe("everybody's quotas", () => {
@@ -81,8 +86,8 @@ describe("everybody's quotas", () => {
 
   test('never add up to more than the pool of the project has', async () => {
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
-    const [pool] = await postCreated(admin, `/admin/grants/${home}/`, body);
-    const { body: quotas } = await admin.get<Quota[]>(`/admin/quotas/${home}/`);
+    const [pool] = await postCreated(admin, `/admin/grants/${defaultProjectPath}/`, body);
+    const { body: quotas } = await admin.get<Quota[]>(`/admin/quotas/${defaultProjectPath}/`);
     const sum = quotas.reduce((total, { time_left }) => total + time_left, 0);
     assert.ok(pool && sum <= pool.available, `${sum} ${pool?.available}`);
     assert.equal(sum, pool.available - 1, 'all but the second in reserve');
@@ -127,7 +132,7 @@ describe('the jobs of everybody', () => {
 
   test('one of them is byte by byte what its owner sees, by either path', async () => {
     for (const job of jobs) {
-      const own = await (await bench.user(job.owner)).get(jobPath(job));
+      const own = await (await fixture.user(job.owner)).get(jobPath(job));
       for (const prefix of ['/admin', `/admin/jobs/${job.owner}`]) {
         const path = prefix === '/admin' ? `/admin${jobPath(job)}` : jobPath(job).replace('/jobs', prefix);
         const { status, text } = await admin.get(path);
@@ -144,8 +149,8 @@ describe('the jobs of everybody', () => {
       ['999999/hpc_one/', 'user_unknown'],
       ['hpc_three/', 'system_unknown'],
       ['302401/hpc_one/nowhere/', 'project_unknown'],
-      [`${home}/NO-SUCH-JOB/`, 'job_unknown'],
-      [`302402/${home}/${job.job_id}/`, 'job_unknown'],
+      [`${defaultProjectPath}/NO-SUCH-JOB/`, 'job_unknown'],
+      [`302402/${defaultProjectPath}/${job.job_id}/`, 'job_unknown'],
     ] as const) {
       assertProblem(await admin.get(`/admin/jobs/${suffix}`), { status: 404, code });
     }
@@ -153,7 +158,7 @@ describe('the jobs of everybody', () => {
 });
 
 test('the users are listed with their roles', async () => {
-  await bench.administrator('302409');
+  await fixture.administrator('302409');
   const { body } = await admin.get<{ user: string; role: string; created_at: string }[]>('/admin/users/');
   assert.deepEqual(
     body.map(({ user, role }) => [user, role]),
@@ -165,7 +170,7 @@ test('the users are listed with their roles', async () => {
 describe('usage', () => {
   /** What the statements say: charges, refunds taken off. */
   async function usedBy(user: string, project: string): Promise<number> {
-    const { movements } = (await getStatement(await bench.user(user), project)).time;
+    const { movements } = (await getStatement(await fixture.user(user), project)).time;
     return movements.reduce((sum, { used }) => sum + used, 0);
   }
   const sumOf = (rows: Usage[], user: string, project: string) =>
@@ -176,7 +181,7 @@ describe('usage', () => {
   test('is the sum of what was charged, by user, project and month', async () => {
     const { body } = await admin.get<Usage[]>('/admin/usage/');
     for (const user of users) {
-      for (const project of [home, 'hpc_two/proj_hpc_two_01', 'hpc_two/proj_hpc_two_02']) {
+      for (const project of [defaultProjectPath, 'hpc_two/proj_hpc_two_01', 'hpc_two/proj_hpc_two_02']) {
         assert.equal(sumOf(body, user, project), await usedBy(user, project), `${user} in ${project}`);
       }
     }
@@ -188,11 +193,11 @@ describe('usage', () => {
   test('has refunds taken off', async () => {
     const [job] = jobs;
     assert.ok(job);
-    const before = sumOf((await admin.get<Usage[]>('/admin/usage/')).body, '302401', home);
-    await postCreated(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 3, reason });
+    const before = sumOf((await admin.get<Usage[]>('/admin/usage/')).body, '302401', defaultProjectPath);
+    await postCreated(admin, `/admin/grants/${defaultProjectPath}/refunds/`, { job_id: job.job_id, amount: 3, reason });
     const { body } = await admin.get<Usage[]>('/admin/usage/');
-    assert.equal(sumOf(body, '302401', home), before - 3);
-    assert.equal(sumOf(body, '302401', home), await usedBy('302401', home));
+    assert.equal(sumOf(body, '302401', defaultProjectPath), before - 3);
+    assert.equal(sumOf(body, '302401', defaultProjectPath), await usedBy('302401', defaultProjectPath));
   });
 
   test("of a user is that user's part of it, and the same as one's own at /usage/", async () => {
@@ -203,7 +208,7 @@ describe('usage', () => {
         body,
         all.filter((row) => row.user === user),
       );
-      assert.equal((await (await bench.user(user)).get('/usage/')).text, text);
+      assert.equal((await (await fixture.user(user)).get('/usage/')).text, text);
     }
     assert.equal((await admin.get('/admin/usage/302403/')).text, '[]');
     assertProblem(await admin.get('/admin/usage/999999/'), { status: 404, code: 'user_unknown' });
@@ -211,7 +216,7 @@ describe('usage', () => {
 
   test('is there as CSV, with the same figures', async () => {
     const { body } = await admin.get<Usage[]>('/admin/usage/');
-    const plain = await bench.plain(adminId);
+    const plain = await fixture.uncheckedUser(adminId);
     const byAccept = await plain.send('GET', '/admin/usage/', { accept: 'text/csv' });
     const byFormat = await plain.get('/admin/usage/?format=csv');
     assert.equal(byAccept.headers.get('content-type'), 'text/csv; charset=utf-8');
@@ -219,20 +224,20 @@ describe('usage', () => {
     const header = 'user,project_hpc,project_name,month,jobs,time_seconds';
     const lines = body.map((row) => Object.values(row).join(','));
     assert.equal(byFormat.text, [header, ...lines, ''].join('\r\n'));
-    const own = await (await bench.plain('302401')).get('/usage/?format=csv');
+    const own = await (await fixture.uncheckedUser('302401')).get('/usage/?format=csv');
     const mine = body.filter(({ user }) => user === '302401').map((row) => Object.values(row).join(','));
     assert.equal(own.text, [header, ...mine, ''].join('\r\n'));
   });
 
   test('of another month is told apart, and so is a refund of it', async () => {
-    const two = await bench.user('302402');
+    const two = await fixture.user('302402');
     const [, job] = jobs;
     assert.ok(job);
     // Nothing but a database client brings a charge into another month, and it has to go round the triggers.
     const charged = (await listJobMovements(two, job)).at(-1);
-    await bench.tamper('drop trigger entries_refuse_update');
-    await bench.tamper('update entries set at = at - 400 * 86400000 where job = ?', job.id);
-    await postCreated(admin, `/admin/grants/${home}/refunds/`, { job_id: job.job_id, amount: 1, reason });
+    await fixture.tamper('drop trigger entries_refuse_update');
+    await fixture.tamper('update entries set at = at - 400 * 86400000 where job = ?', job.id);
+    await postCreated(admin, `/admin/grants/${defaultProjectPath}/refunds/`, { job_id: job.job_id, amount: 1, reason });
     const { body } = await two.get<Usage[]>('/usage/');
     const inHome = body.filter(({ project_name }) => project_name === 'proj_hpc_one_01');
     assert.deepEqual(
@@ -242,14 +247,14 @@ describe('usage', () => {
         [0, -1],
       ],
     );
-    await bench.tamper('update entries set at = at + 400 * 86400000 where job = ? and kind <> ?', job.id, 'refund');
+    await fixture.tamper('update entries set at = at + 400 * 86400000 where job = ? and kind <> ?', job.id, 'refund');
   });
 });
 
 test('the proof says that the books balance, and what was looked at', async () => {
   const proof = await getLedgerVerification(admin);
   assert.deepEqual([proof.balanced, proof.problems], [true, []]);
-  const [rows] = await bench.rows<{ accounts: number; entries: number }>(
+  const [rows] = await fixture.query<{ accounts: number; entries: number }>(
     'select (select count(*) from accounts) as accounts, (select count(*) from entries) as entries',
   );
   assert.deepEqual([proof.accounts, proof.entries], [rows?.accounts, rows?.entries]);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Answer, Caller } from '../../support/api.ts';
-import { type Bench, openBench } from '../../support/bench.ts';
+import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
+import type { ApiResponse, Caller } from '../../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -16,7 +16,7 @@ import {
   setMember,
   submitJob,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { assertProblem } from '../../support/problems.ts';
 import { until } from '../../support/until.ts';
 
 // Grants with a start and an end: POST /admin/grants/{hpc}/{project}/periods/.
@@ -28,32 +28,32 @@ interface Period {
 }
 
 const reason = 'the allocation of the year';
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({
+  fixture = await openAccountingFixture({
     adjust: (config) => {
       config.ledger = { expiryNoticeDays: 14, calendarSeconds: 0.1 };
     },
   });
-  admin = bench.admin;
+  admin = fixture.admin;
 });
 after(async () => {
   await assertLedgerBalances(admin);
-  await bench.dispose();
+  await fixture.dispose();
 });
 
 let projects = 0;
 async function projectOf(...members: string[]): Promise<string> {
-  for (const member of members) await bench.user(member);
+  for (const member of members) await fixture.user(member);
   projects += 1;
   return await createProject(admin, `periods_${projects}`, members, { timeSeconds: 10_000 });
 }
 
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString();
 
-async function openPeriod(project: string, body: Record<string, unknown>, key?: string): Promise<Answer<Period>> {
+async function openPeriod(project: string, body: Record<string, unknown>, key?: string): Promise<ApiResponse<Period>> {
   return await postAsAdmin<Period>(admin, `/admin/grants/${project}/periods/`, { reason, ...body }, key);
 }
 
@@ -80,13 +80,13 @@ async function opened(project: string, body: Record<string, unknown>): Promise<P
 
 const leftOf = async (user: string, project: string) => {
   const [hpc = '', name = ''] = project.split('/');
-  return (await (await bench.user(user)).quota(hpc, name)).time_left;
+  return (await (await fixture.user(user)).quota(hpc, name)).time_left;
 };
 
 describe('a new period', () => {
   test('without a start starts now, every time', async () => {
     const project = await projectOf('302201');
-    const answers: Answer<Period>[] = [];
+    const answers: ApiResponse<Period>[] = [];
     // Each one takes over from the one before it.
     for (let i = 0; i < 25; i++) answers.push(await openPeriod(project, { member_seconds: i }));
     assert.deepEqual(
@@ -123,7 +123,7 @@ describe('a new period', () => {
 
   test('lets what was free of the old one expire, and the statement says so', async () => {
     const project = await projectOf('302204');
-    const me = await bench.user('302204');
+    const me = await fixture.user('302204');
     await openedNow(project, { member_seconds: 300 });
     const statement = await until('the old grant has expired', async () => {
       const { time } = await getStatement(me, project);
@@ -134,7 +134,7 @@ describe('a new period', () => {
     assert.match(expired?.reason ?? '', /^expired with its period at \d{4}-/);
     assert.equal(await leftOf('302204', project), 300);
     await assertStatementAddsUp(me, project);
-    const [row] = await bench.rows<{ n: number }>(
+    const [row] = await fixture.query<{ n: number }>(
       `select count(*) as n from entries e join accounts a on a.id = e.account_id join projects p on p.id = a.project_id
        where e.kind = 'expire' and p.name = ?`,
       project.replace('hpc_one/', ''),
@@ -144,7 +144,7 @@ describe('a new period', () => {
 
   test('leaves what is held to the one that held it, and what that frees expires as well', async () => {
     const project = await projectOf('302205');
-    const me = await bench.user('302205');
+    const me = await fixture.user('302205');
     const job = await submitJob(me, { command: waitForGoScript, runtime: 2 }, undefined, project);
     await waitForStage(me, job, 'RUNNING');
     await openedNow(project, { member_seconds: 3600 });
@@ -155,8 +155,8 @@ describe('a new period', () => {
     assert.equal(await leftOf('302205', project), 3600, 'the job takes nothing of the new grant');
     await assertLedgerBalances(admin);
 
-    releaseJob(bench.server, job);
-    await me.finished(job);
+    releaseJob(fixture.server, job);
+    await me.waitUntilFinished(job);
     const [, charged] = await listJobMovements(me, job, 'time', project);
     const used = charged?.used ?? Number.NaN;
     assert.ok(used > 0);
@@ -173,28 +173,28 @@ describe('a new period', () => {
     const project = await projectOf('302206');
     await opened(project, { starts: inSeconds(86_400), member_seconds: 1 });
     assert.equal(await leftOf('302206', project), 10_000);
-    await runJob(await bench.user('302206'), { command: 'true' }, undefined, project);
+    await runJob(await fixture.user('302206'), { command: 'true' }, undefined, project);
   });
 
   test('that starts later is not counted as a balance of today', async () => {
     const project = await projectOf('302207');
     await opened(project, { starts: inSeconds(86_400), member_seconds: 5000 });
-    const { time } = await getStatement(await bench.user('302207'), project);
+    const { time } = await getStatement(await fixture.user('302207'), project);
     assert.equal(time.closing_balance, await leftOf('302207', project), 'the balance is what is left');
   });
 
   test('is there for members who join while it is under way, or before it begins', async () => {
     const project = await projectOf('302208');
     await openedNow(project, { member_seconds: 9 });
-    await bench.user('302209');
+    await fixture.user('302209');
     await setMember(admin, project, '302209', 'active', 'joins late');
     assert.equal(await leftOf('302209', project), 10_000, 'the grant of the project for those who join');
-    await runJob(await bench.user('302209'), { command: 'true' }, undefined, project);
+    await runJob(await fixture.user('302209'), { command: 'true' }, undefined, project);
   });
 
   test('leaves space as it is', async () => {
     const project = await projectOf('302210');
-    const me = await bench.user('302210');
+    const me = await fixture.user('302210');
     await runJob(me, { command: 'printf 12345' }, undefined, project);
     await openedNow(project, { member_seconds: 9 });
     assert.match((await me.get(`/quotas/${project}/`)).text, /"space_left":999\.995,/);
@@ -214,7 +214,7 @@ describe('a period that does not fit', () => {
       ['2099-06-01T00:00:00Z', '2102-01-01T00:00:00Z'],
     ] as const) {
       const answer = await openPeriod(project, { starts, ...(ends === undefined ? {} : { ends }), member_seconds: 1 });
-      assertProblem(answer, { status: 409, code: 'conflict', says: /overlaps with the one from 2\d{3}-/ });
+      assertProblem(answer, { status: 409, code: 'conflict', message: /overlaps with the one from 2\d{3}-/ });
     }
     for (const [starts, ends] of [
       ['2101-01-01T00:00:00Z', '2102-01-01T00:00:00Z'],
@@ -222,7 +222,7 @@ describe('a period that does not fit', () => {
     ] as const) {
       await opened(project, { starts, ...(ends === undefined ? {} : { ends }), member_seconds: 1 });
     }
-    const rows = await bench.rows<{ starts_at: number; ends_at: number | null }>(
+    const rows = await fixture.query<{ starts_at: number; ends_at: number | null }>(
       `select starts_at, ends_at from periods join projects on projects.id = project_id
        where name = ? order by starts_at`,
       project.replace('hpc_one/', ''),
@@ -237,9 +237,13 @@ describe('a period that does not fit', () => {
   test('begins in the past, or ends before it begins: 409', async () => {
     const project = await projectOf('302212');
     const past = await openPeriod(project, { starts: '2001-01-01T00:00:00Z', member_seconds: 1 });
-    assertProblem(past, { status: 409, code: 'conflict', says: /past/ });
+    assertProblem(past, { status: 409, code: 'conflict', message: /past/ });
     const backwards = { starts: '2100-01-02T00:00:00Z', ends: '2100-01-01T00:00:00Z', member_seconds: 1 };
-    assertProblem(await openPeriod(project, backwards), { status: 409, code: 'conflict', says: /end after its start/ });
+    assertProblem(await openPeriod(project, backwards), {
+      status: 409,
+      code: 'conflict',
+      message: /end after its start/,
+    });
   });
 
   test('has no moment where one is due: 400 and the field is named', async () => {
@@ -265,7 +269,7 @@ describe('a project without a period for now', () => {
   let charged: number;
 
   before(async () => {
-    me = await bench.user(user);
+    me = await fixture.user(user);
     project = await projectOf(user);
     const job = await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
     jobId = job.job_id;
@@ -279,7 +283,7 @@ describe('a project without a period for now', () => {
 
   test('takes no job: 403 no_grant', async () => {
     const answer = await me.submit(`/jobs/${project}/`, { command: 'true', runtime: 0.01 });
-    assertProblem(answer, { status: 403, code: 'no_grant', says: new RegExp(project.replace('hpc_one/', '')) });
+    assertProblem(answer, { status: 403, code: 'no_grant', message: new RegExp(project.replace('hpc_one/', '')) });
     const quoted = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
     assertProblem(quoted, { status: 403, code: 'no_grant' });
   });
@@ -323,7 +327,7 @@ describe('a project without a period for now', () => {
 
 test('a refund for a job of an old period answers with the accounts that it moved', async () => {
   const project = await projectOf('302231');
-  const me = await bench.user('302231');
+  const me = await fixture.user('302231');
   const job = await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
   const charged = (await listJobMovements(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
   await openedNow(project, { member_seconds: 123 });

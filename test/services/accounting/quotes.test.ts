@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Answer, type Caller, callerOf } from '../../support/api.ts';
-import { type Bench, home, openBench, place } from '../../support/bench.ts';
+import {
+  type AccountingFixture,
+  defaultProject,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
+import { type ApiResponse, type Caller, createCaller } from '../../support/api.ts';
 import { exampleRequest, jobPath, waitForGoScript } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -14,26 +19,26 @@ import {
   withdraw,
   withdrawDownTo,
 } from '../../support/ledger.ts';
-import { assertProblem, type Refusal } from '../../support/refusals.ts';
-import { zipOf } from '../../support/zip.ts';
+import { assertProblem, type ProblemBody } from '../../support/problems.ts';
+import { createZip } from '../../support/zip.ts';
 
 // What a job would cost, asked beforehand, and what a refusal for lack of quota says.
 
 const granted = 100_000;
-let bench: Bench;
+let fixture: AccountingFixture;
 let me: Caller;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: granted, spaceKb: 10 });
-  me = await bench.user('301901');
+  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 10 });
+  me = await fixture.user('301901');
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
-async function ask(caller: Caller, path: string, payload: unknown): Promise<Answer<Quote>> {
-  return (await caller.send('POST', path, { payload: JSON.stringify(payload) })) as Answer<Quote>;
+async function ask(caller: Caller, path: string, payload: unknown): Promise<ApiResponse<Quote>> {
+  return (await caller.send('POST', path, { payload: JSON.stringify(payload) })) as ApiResponse<Quote>;
 }
 
 describe('a quote', () => {
@@ -61,8 +66,11 @@ describe('a quote', () => {
 
   test('is the same for the default project whether or not it is named', async () => {
     const payload = { command: 'true', runtime: '3' };
-    assert.equal((await ask(me, '/quotes/hpc_one/', payload)).text, (await ask(me, `/quotes/${home}/`, payload)).text);
-    assert.equal((await ask(me, `/quotes/${home}`, payload)).status, 200, 'without the last slash too');
+    assert.equal(
+      (await ask(me, '/quotes/hpc_one/', payload)).text,
+      (await ask(me, `/quotes/${defaultProjectPath}/`, payload)).text,
+    );
+    assert.equal((await ask(me, `/quotes/${defaultProjectPath}`, payload)).status, 200, 'without the last slash too');
     const second = await ask(me, '/quotes/hpc_two/proj_hpc_two_02/', { tool: 'BASH' });
     assert.equal(second.body.project_name, 'proj_hpc_two_02');
   });
@@ -71,7 +79,7 @@ describe('a quote', () => {
     const headers = { payload: '{"command":"true"}' };
     const bare = await me.send('POST', '/quotes/hpc_one/', headers);
     const disposition = { ...headers, 'content-disposition': 'attachment; filename=job.zip' };
-    const whole = await me.send('POST', '/quotes/hpc_one/', disposition, await zipOf({ 'a.txt': 'a' }));
+    const whole = await me.send('POST', '/quotes/hpc_one/', disposition, await createZip({ 'a.txt': 'a' }));
     assert.deepEqual([bare.status, whole.status], [200, 200]);
     assert.equal(whole.text, bare.text);
   });
@@ -87,27 +95,27 @@ describe('a quote', () => {
 
   test('holds nothing: not a second, not a line in the statement, not a file', async () => {
     const before = await Promise.all(['/quotas/', '/jobs/'].map(async (path) => (await me.get(path)).text));
-    const entries = (await bench.rows('select id from entries')).length;
+    const entries = (await fixture.query('select id from entries')).length;
     await Promise.all(
       Array.from({ length: 30 }, () => ask(me, '/quotes/hpc_one/', { command: 'true', core_number: 27 })),
     );
     const after = await Promise.all(['/quotas/', '/jobs/'].map(async (path) => (await me.get(path)).text));
     assert.deepEqual(after, before);
-    assert.equal((await bench.rows('select id from entries')).length, entries);
+    assert.equal((await fixture.query('select id from entries')).length, entries);
   });
 
   test('takes what running jobs hold as not available', async () => {
-    const caller = await bench.user('301902');
+    const caller = await fixture.user('301902');
     const job = await submitJob(caller, { command: waitForGoScript, runtime: 10 });
     const { body } = await ask(caller, '/quotes/hpc_one/', { command: 'true', runtime: 1 });
     assert.equal(body.time_left, granted - 36_000 - 3600);
     await caller.send('DELETE', jobPath(job));
-    await caller.finished(job);
+    await caller.waitUntilFinished(job);
   });
 
   test('says no where every submission would be refused for want of space', async () => {
-    const caller = await bench.user('301903');
-    await withdrawDownTo(bench.admin, '301903', { space: 1 });
+    const caller = await fixture.user('301903');
+    await withdrawDownTo(fixture.admin, '301903', { space: 1 });
     const job = await runJob(caller, { command: 'head -c 5000 /dev/zero > out.bin' });
     assertQuotaExceeded(await caller.submit('/jobs/hpc_one/', { command: 'true' }), { resource: 'space' });
     const { body } = await ask(caller, '/quotes/hpc_one/', { command: 'true' });
@@ -116,12 +124,12 @@ describe('a quote', () => {
   });
 
   test('is refused as the submission would be: not a member, no such place, no token, another method', async () => {
-    const project = await createProject(bench.admin, 'elsewhere', [], { timeSeconds: 10 });
+    const project = await createProject(fixture.admin, 'elsewhere', [], { timeSeconds: 10 });
     const payload = { command: 'true' };
     assertProblem(await ask(me, `/quotes/${project}/`, payload), { status: 403, code: 'not_a_member' });
     assertProblem(await ask(me, '/quotes/hpc_three/', payload), { status: 404, code: 'system_unknown' });
     assertProblem(await ask(me, '/quotes/hpc_one/nowhere/', payload), { status: 404, code: 'project_unknown' });
-    const nobody = callerOf(bench.server.url, null);
+    const nobody = createCaller(fixture.server.url, null);
     assertProblem(await ask(nobody, '/quotes/hpc_one/', payload), { status: 401, code: 'token_missing' });
     const answer = await me.send('GET', '/quotes/hpc_one/');
     assertProblem(answer, { status: 405, code: 'method_not_allowed' });
@@ -151,7 +159,7 @@ describe('a bad Payload is refused by a quote in the words of a submission', () 
       const disposition = { ...headers, 'content-disposition': 'attachment; filename=job.zip' };
       const answer = await me.send('POST', '/jobs/hpc_one/', disposition);
       const { request_id: _one, ...refusal } = assertProblem(quoted, { status: 400, code: 'invalid_payload' });
-      const { request_id: _other, ...expected } = answer.body as Refusal;
+      const { request_id: _other, ...expected } = answer.body as ProblemBody;
       assert.deepEqual(refusal, expected);
     });
   }
@@ -168,9 +176,9 @@ describe('longest_runtime', () => {
   ] as const;
 
   test('is accepted when asked for, to the last bit, and a second more is not', async () => {
-    const caller = await bench.user('301911');
+    const caller = await fixture.user('301911');
     // A number that nothing divides.
-    await withdrawDownTo(bench.admin, '301911', { time: 9973 });
+    await withdrawDownTo(fixture.admin, '301911', { time: 9973 });
     for (const [node_number, core_number] of allocations) {
       const allocation = { command: 'true', node_number, core_number };
       const { body: first } = await ask(caller, '/quotes/hpc_one/', allocation);
@@ -187,8 +195,8 @@ describe('longest_runtime', () => {
   });
 
   test('makes a submission that is accepted, as a number or as text', async () => {
-    const caller = await bench.user('301912');
-    await withdrawDownTo(bench.admin, '301912', { time: 7919 });
+    const caller = await fixture.user('301912');
+    await withdrawDownTo(fixture.admin, '301912', { time: 7919 });
     for (const [node_number, core_number] of [
       [1, 1],
       [1, 7],
@@ -199,25 +207,25 @@ describe('longest_runtime', () => {
       for (const runtime of [quote.longest_runtime, String(quote.longest_runtime)]) {
         const job = await submitJob(caller, { ...allocation, runtime });
         const held = Math.floor(7919 / (node_number * core_number)) * node_number * core_number;
-        const { time_left } = await caller.quota(place.hpc, place.project);
+        const { time_left } = await caller.quota(defaultProject.hpc, defaultProject.project);
         await caller.send('DELETE', jobPath(job));
-        await caller.finished(job);
+        await caller.waitUntilFinished(job);
         assert.equal(time_left, 7919 - held);
         // What it may have used is given back, so that the next one finds what this one found.
-        const { body: quota } = await caller.get<{ time_left: number }>(`/quotas/${home}/`);
+        const { body: quota } = await caller.get<{ time_left: number }>(`/quotas/${defaultProjectPath}/`);
         const used = 7919 - quota.time_left;
         const refund = { job_id: job.job_id, amount: used, reason: 'it was a test' };
-        if (used > 0) await postCreated(bench.admin, `/admin/grants/${home}/refunds/`, refund);
+        if (used > 0) await postCreated(fixture.admin, `/admin/grants/${defaultProjectPath}/refunds/`, refund);
       }
     }
   });
 
   test('holds for any quota that there can be', async () => {
-    const caller = await bench.user('301913');
-    const project = await createProject(bench.admin, 'any', ['301913'], { timeSeconds: 1_000_000 });
+    const caller = await fixture.user('301913');
+    const project = await createProject(fixture.admin, 'any', ['301913'], { timeSeconds: 1_000_000 });
     let left = 1_000_000;
     for (const amount of [1, 7, 13, 12_345, 99_991, 300_007, 543_210, 43_000]) {
-      await withdraw(bench.admin, '301913', amount, { project });
+      await withdraw(fixture.admin, '301913', amount, { project });
       left -= amount;
       for (const [node_number, core_number] of allocations) {
         const allocation = { command: 'true', node_number, core_number };
@@ -250,8 +258,8 @@ describe('a refusal for lack of quota', () => {
   });
 
   test('of time, when not even a second fits, says so', async () => {
-    const caller = await bench.user('301921');
-    await withdrawDownTo(bench.admin, '301921', { time: 3 });
+    const caller = await fixture.user('301921');
+    await withdrawDownTo(fixture.admin, '301921', { time: 3 });
     const problem = assertQuotaExceeded(await caller.submit('/jobs/hpc_one/', { command: 'true', core_number: 4 }), {
       needed: 4 * 3600,
       available: 3,
@@ -261,8 +269,8 @@ describe('a refusal for lack of quota', () => {
   });
 
   test('of space is in KB, as space_left is', async () => {
-    const caller = await bench.user('301922');
-    const zip = await zipOf({ 'a.bin': 'x'.repeat(10_001) });
+    const caller = await fixture.user('301922');
+    const zip = await createZip({ 'a.bin': 'x'.repeat(10_001) });
     assertQuotaExceeded(await caller.submit('/jobs/hpc_one/', { command: 'true' }, zip), {
       resource: 'space',
       unit: 'KB',
@@ -271,6 +279,6 @@ describe('a refusal for lack of quota', () => {
       available: 10,
     });
     assert.equal((await caller.get('/jobs/')).text, '[]');
-    assert.match((await caller.get(`/quotas/${home}/`)).text, /"space_left":10\.0,"time_left":100000,/);
+    assert.match((await caller.get(`/quotas/${defaultProjectPath}/`)).text, /"space_left":10\.0,"time_left":100000,/);
   });
 });

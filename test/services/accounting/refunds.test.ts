@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
 import { jobPath, waitForGoScript } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -13,34 +18,34 @@ import {
   setMember,
   submitJob,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { assertProblem } from '../../support/problems.ts';
 import { grantedProjects } from './granted-projects.ts';
 
 // What administrators give back for a job, by POST /admin/grants/…/refunds/: never more than it was charged.
 
 const reason = 'because of a test';
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: 10_000, spaceKb: 100 });
-  admin = bench.admin;
+  fixture = await openAccountingFixture({ timeSeconds: 10_000, spaceKb: 100 });
+  admin = fixture.admin;
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
-const { projectOf, leftOf } = grantedProjects(() => bench);
+const { projectOf, leftOf } = grantedProjects(() => fixture);
 
 describe('a refund', () => {
-  const path = `/admin/grants/${home}/refunds/`;
+  const path = `/admin/grants/${defaultProjectPath}/refunds/`;
   let me: Caller;
   let job: Job;
   let charged: number;
 
   before(async () => {
-    me = await bench.user('302111');
+    me = await fixture.user('302111');
     job = await runJob(me, { command: 'true', core_number: 100, runtime: 0.01 });
     charged = (await listJobMovements(me, job)).at(-1)?.used ?? Number.NaN;
   });
@@ -48,13 +53,13 @@ describe('a refund', () => {
   test('gives back, in several steps, never more than the job was charged', async () => {
     assert.ok(charged >= 100);
     const refund = (amount: number) => postAsAdmin(admin, path, { job_id: job.job_id, amount, reason });
-    assertProblem(await refund(charged + 1), { status: 409, code: 'conflict', says: new RegExp(`${charged}\\.$`) });
+    assertProblem(await refund(charged + 1), { status: 409, code: 'conflict', message: new RegExp(`${charged}\\.$`) });
     assert.equal((await refund(40)).status, 201);
     assert.equal((await refund(charged - 60)).status, 201);
-    assertProblem(await refund(21), { status: 409, code: 'conflict', says: /: 20\.$/ });
+    assertProblem(await refund(21), { status: 409, code: 'conflict', message: /: 20\.$/ });
     assert.equal((await refund(20)).status, 201);
-    assertProblem(await refund(1), { status: 409, code: 'conflict', says: /: 0\.$/ });
-    assert.equal((await leftOf('302111', home)).time_left, 10_000);
+    assertProblem(await refund(1), { status: 409, code: 'conflict', message: /: 0\.$/ });
+    assert.equal((await leftOf('302111', defaultProjectPath)).time_left, 10_000);
     const refunds = (await listJobMovements(me, job)).filter(({ kind }) => kind === 'refund');
     assert.equal(
       refunds.reduce((sum, { used }) => sum - used, 0),
@@ -78,7 +83,7 @@ describe('a refund', () => {
       assertProblem(await postAsAdmin(admin, path, { job_id, amount: 1, reason }), { status: 409, code: 'conflict' });
     }
     await me.send('DELETE', jobPath(running));
-    await me.finished(running);
+    await me.waitUntilFinished(running);
   });
 
   test('is 404 for a job that is not in that project', async () => {
@@ -93,12 +98,12 @@ describe('a refund', () => {
   });
 
   test('of a job whose files are deleted, and whose owner is banned, is possible', async () => {
-    const owner = await bench.user('302112');
+    const owner = await fixture.user('302112');
     const done = await runJob(owner, { command: 'true' });
     const used = (await listJobMovements(owner, done)).at(-1)?.used ?? Number.NaN;
     await owner.send('DELETE', jobPath(done));
-    await setMember(admin, home, '302112', 'banned', 'for a test');
+    await setMember(admin, defaultProjectPath, '302112', 'banned', 'for a test');
     await postCreated(admin, path, { job_id: done.job_id, amount: used, reason });
-    assert.equal((await leftOf('302112', home)).time_left, 10_000);
+    assert.equal((await leftOf('302112', defaultProjectPath)).time_left, 10_000);
   });
 });

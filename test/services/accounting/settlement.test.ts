@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import {
+  type AccountingFixture,
+  defaultProjectPath,
+  openAccountingFixture,
+  setShortKillGrace,
+} from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { type Bench, home, openBench, shortGrace } from '../../support/bench.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   type Account,
@@ -24,19 +29,19 @@ import {
   waitUntilBegun,
   withdrawDownTo,
 } from '../../support/ledger.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // Who pays, and how much: what each way of ending does to the time of an account, through real HTTP and real processes.
 
 const granted = 100_000;
-let bench: Bench;
+let fixture: AccountingFixture;
 
 before(async () => {
-  bench = await openBench({
+  fixture = await openAccountingFixture({
     timeSeconds: granted,
     spaceKb: 1000,
     adjust: (config) => {
-      shortGrace(config);
+      setShortKillGrace(config);
       for (const { engine } of Object.values(config.systems)) {
         engine.cores = 4;
         engine.outputKb = 10;
@@ -45,11 +50,11 @@ before(async () => {
   });
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
-async function assertReleased(caller: Caller, job: Job, rule: RegExp, project = home): Promise<void> {
+async function assertReleased(caller: Caller, job: Job, rule: RegExp, project = defaultProjectPath): Promise<void> {
   const { held, settled } = await getSettlement(caller, job, project);
   assert.deepEqual([settled.kind, settled.change, settled.used], ['release', held, 0]);
   assert.match(settled.reason, rule, 'the rule is named in the entry');
@@ -65,7 +70,7 @@ async function assertPaid(caller: Caller, job: Job, rule: string, units = 1): Pr
 
 describe('released in full', () => {
   test('a batch job whose script is not there never ran', async () => {
-    const me = await bench.user('301601');
+    const me = await fixture.user('301601');
     const job = await runJob(me, { command: 'sbatch missing.sh', core_number: 2 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     await assertReleased(me, job, /^never ran: rejected/);
@@ -73,10 +78,10 @@ describe('released in full', () => {
   });
 
   test('a tool whose entry is not in the zip never ran, and takes no space', async () => {
-    const me = await bench.user('301602');
+    const me = await fixture.user('301602');
     const project = 'hpc_two/proj_hpc_two_01';
     const before = (await me.get(`/quotas/${project}/`)).text;
-    const zip = await zipOf({ 'other.sh': 'x'.repeat(2000) });
+    const zip = await createZip({ 'other.sh': 'x'.repeat(2000) });
     const job = await runJob(me, { tool: 'BASH' }, zip, project);
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     await assertReleased(me, job, /^never ran: rejected/, project);
@@ -84,7 +89,7 @@ describe('released in full', () => {
   });
 
   test('a job that is cancelled before it starts', async () => {
-    const me = await bench.user('301603');
+    const me = await fixture.user('301603');
     const inTheWay = await submitJob(me, { command: waitForGoScript, core_number: 4 });
     await waitForStage(me, inTheWay, 'RUNNING');
     const job = await submitJob(me, { command: 'true', core_number: 4 });
@@ -92,8 +97,8 @@ describe('released in full', () => {
     const { stage, failed } = body as Job;
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     await assertReleased(me, job, /^never ran: cancelled$/);
-    releaseJob(bench.server, inTheWay);
-    await me.finished(inTheWay);
+    releaseJob(fixture.server, inTheWay);
+    await me.waitUntilFinished(inTheWay);
   });
 
   for (const [signal, what, rule] of [
@@ -101,13 +106,13 @@ describe('released in full', () => {
     ['SIGTERM', 'whose node failed', /node failure/],
   ] as const) {
     test(`a job ${what}, though it was running`, async () => {
-      const me = await bench.user('301604');
+      const me = await fixture.user('301604');
       const before = (await getQuota(me)).time_left;
       const job = await submitJob(me, { command: waitForGoScript });
       await waitForStage(me, job, 'RUNNING');
-      const record = join(bench.server.data, 'engines', 'hpc_one', job.job_id, 'start.json');
+      const record = join(fixture.server.data, 'engines', 'hpc_one', job.job_id, 'start.json');
       process.kill(JSON.parse(readFileSync(record, 'utf8')).supervisor.pid, signal);
-      const ended = await me.finished(job);
+      const ended = await me.waitUntilFinished(job);
       assert.deepEqual([ended.stage, ended.failed], ['FAILED', true]);
       await assertReleased(me, job, rule);
       assert.equal((await getQuota(me)).time_left, before);
@@ -117,19 +122,19 @@ describe('released in full', () => {
 
 describe('pays for what it used', () => {
   test('a job that is cancelled while it runs', async () => {
-    const me = await bench.user('301611');
+    const me = await fixture.user('301611');
     const job = await submitJob(me, { command: markBegunScript, core_number: 3 });
-    await waitUntilBegun(bench, job);
+    await waitUntilBegun(fixture, job);
     await waitForStage(me, job, 'RUNNING');
     await me.send('DELETE', jobPath(job));
-    const { stage, failed } = await me.finished(job);
+    const { stage, failed } = await me.waitUntilFinished(job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     const used = await assertPaid(me, job, 'used: cancelled', 3);
     assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
   test('a job that fails by itself', async () => {
-    const me = await bench.user('301612');
+    const me = await fixture.user('301612');
     const job = await runJob(me, { command: 'exit 7', node_number: 2 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     const used = await assertPaid(me, job, 'used: failed', 2);
@@ -137,14 +142,14 @@ describe('pays for what it used', () => {
   });
 
   test('a job that writes more than it may', async () => {
-    const me = await bench.user('301613');
+    const me = await fixture.user('301613');
     const job = await runJob(me, { command: 'head -c 20000 /dev/zero' });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     await assertPaid(me, job, 'used: output_exceeded');
   });
 
   test('a job that reaches its time limit: that long, for each core', async () => {
-    const me = await bench.user('301614');
+    const me = await fixture.user('301614');
     const job = await runJob(me, { command: 'sleep 600', core_number: 2, runtime: 1 / 3600 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     const used = await assertPaid(me, job, 'used: timed_out', 2);
@@ -152,9 +157,9 @@ describe('pays for what it used', () => {
   });
 
   test('a charge has the elapsed time that the engine measured', async () => {
-    const me = await bench.user('301615');
+    const me = await fixture.user('301615');
     const job = await runJob(me, { command: 'true', core_number: 4 });
-    const [row] = await bench.rows<{ elapsed_seconds: number }>(
+    const [row] = await fixture.query<{ elapsed_seconds: number }>(
       'select elapsed_seconds from jobs where job_id = ?',
       job.job_id,
     );
@@ -169,8 +174,8 @@ describe('an overrun', () => {
   let overrun: number;
 
   before(async () => {
-    me = await bench.user(user);
-    await withdrawDownTo(bench.admin, user, { time: 1 });
+    me = await fixture.user(user);
+    await withdrawDownTo(fixture.admin, user, { time: 1 });
     job = await runJob(me, { command: ignoresTermScript, runtime: 1 / 3600 });
   });
 
@@ -192,17 +197,22 @@ describe('an overrun', () => {
 
   test('blocks new jobs, and says so in quotes too', async () => {
     const payload = { command: 'true', runtime: 1 / 3600 };
-    assertQuotaExceeded(await me.submit(`/jobs/${home}/`, payload), { needed: 1, available: 0, account: 'cap' });
-    const quote = (await me.send('POST', `/quotes/${home}/`, { payload: JSON.stringify(payload) })).body as Quote;
+    assertQuotaExceeded(await me.submit(`/jobs/${defaultProjectPath}/`, payload), {
+      needed: 1,
+      available: 0,
+      account: 'cap',
+    });
+    const quote = (await me.send('POST', `/quotes/${defaultProjectPath}/`, { payload: JSON.stringify(payload) }))
+      .body as Quote;
     assert.deepEqual([quote.accepted, quote.time_left, quote.longest_runtime], [false, 0, 0]);
   });
 
   test('blocks until a top-up covers it, to the second', async () => {
     const payload = { command: 'true', runtime: 1 / 3600 };
-    const [, cap] = await topUp(bench.admin, user, overrun);
+    const [, cap] = await topUp(fixture.admin, user, overrun);
     assert.equal(cap?.available, 0);
-    assertQuotaExceeded(await me.submit(`/jobs/${home}/`, payload), { available: 0 });
-    await topUp(bench.admin, user, 1);
+    assertQuotaExceeded(await me.submit(`/jobs/${defaultProjectPath}/`, payload), { available: 0 });
+    await topUp(fixture.admin, user, 1);
     assert.equal((await getQuota(me)).time_left, 1);
     await runJob(me, payload);
     await assertStatementAddsUp(me);
@@ -212,10 +222,10 @@ describe('an overrun', () => {
     const { settled } = await getSettlement(me, job);
     const reason = 'the node was slow';
     const refund = { job_id: job.job_id, amount: settled.used, reason };
-    await postCreated<Account[]>(bench.admin, `/admin/grants/${home}/refunds/`, refund);
+    await postCreated<Account[]>(fixture.admin, `/admin/grants/${defaultProjectPath}/refunds/`, refund);
     assert.ok((await getQuota(me)).time_left > 0);
     await assertStatementAddsUp(me);
-    await assertLedgerBalances(bench.admin);
+    await assertLedgerBalances(fixture.admin);
   });
 });
 
@@ -225,12 +235,12 @@ describe('an overrun that empties the pool', () => {
   let poolLeft: number;
 
   before(async () => {
-    const spender = await bench.user('301631');
-    careful = await bench.user('301632');
-    project = await createProject(bench.admin, 'narrow', ['301631', '301632'], { timeSeconds: 10 });
+    const spender = await fixture.user('301631');
+    careful = await fixture.user('301632');
+    project = await createProject(fixture.admin, 'narrow', ['301631', '301632'], { timeSeconds: 10 });
     await runJob(spender, { command: ignoresTermScript, core_number: 10, runtime: 1 / 3600 }, undefined, project);
     const shrink = { kind: 'top_up', resource: 'time', amount: 5, reason: 'a little more for all' };
-    const [pool] = await postCreated<Account[]>(bench.admin, `/admin/grants/${project}/`, shrink);
+    const [pool] = await postCreated<Account[]>(fixture.admin, `/admin/grants/${project}/`, shrink);
     poolLeft = pool?.available ?? Number.NaN;
   });
 
@@ -254,9 +264,9 @@ describe('an overrun that empties the pool', () => {
 
   test('ends when the reserve of the project grows', async () => {
     const grow = { kind: 'top_up', resource: 'time', amount: 10 - poolLeft, reason: 'covers it' };
-    await postCreated<Account[]>(bench.admin, `/admin/grants/${project}/`, grow);
+    await postCreated<Account[]>(fixture.admin, `/admin/grants/${project}/`, grow);
     assert.equal((await careful.quota('hpc_one', 'narrow')).time_left, 10);
     await runJob(careful, { command: 'true', runtime: 10 / 3600 }, undefined, project);
-    await assertLedgerBalances(bench.admin);
+    await assertLedgerBalances(fixture.admin);
   });
 });

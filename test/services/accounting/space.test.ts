@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { type AccountingFixture, defaultProjectPath, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import type { Job } from '../../support/api.ts';
-import { type Bench, home, openBench } from '../../support/bench.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -18,16 +18,16 @@ import {
   withdrawDownTo,
 } from '../../support/ledger.ts';
 import { until } from '../../support/until.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // What jobs do to the space of an account: from their zip until their files are deleted.
 
 const granted = 100_000;
 const grantedKb = 1000;
-let bench: Bench;
+let fixture: AccountingFixture;
 
 before(async () => {
-  bench = await openBench({
+  fixture = await openAccountingFixture({
     timeSeconds: granted,
     spaceKb: grantedKb,
     // Less than some jobs write into files: that is no output.
@@ -37,28 +37,28 @@ before(async () => {
   });
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
 describe('space', () => {
   const sizeOf = (job: Job) =>
-    readdirSync(join(bench.server.data, 'workspaces', job.job_id), { recursive: true, withFileTypes: true })
+    readdirSync(join(fixture.server.data, 'workspaces', job.job_id), { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .reduce((sum, entry) => sum + statSync(join(entry.parentPath, entry.name)).size, 0);
 
   test('is held as the zip is large when unpacked, posted as the workspace is at the end, freed once', async () => {
-    const me = await bench.user('301641');
+    const me = await fixture.user('301641');
     const files = {
       'run.sh': `#!/bin/sh\n${waitForGoScript}\nhead -c 3456 /dev/zero > out.bin\n`,
       'in.bin': 'x'.repeat(5000),
     };
-    const job = await submitJob(me, { command: 'sbatch run.sh' }, await zipOf(files));
+    const job = await submitJob(me, { command: 'sbatch run.sh' }, await createZip(files));
     const unpacked = files['run.sh'].length + files['in.bin'].length;
     assert.equal((await getQuota(me)).space_left, grantedKb - unpacked / 1000);
     await waitForStage(me, job, 'RUNNING');
-    releaseJob(bench.server, job);
-    await me.finished(job);
+    releaseJob(fixture.server, job);
+    await me.waitUntilFinished(job);
     const used = sizeOf(job) / 1000;
     assert.ok(used > 8);
     assert.equal((await getQuota(me)).space_left, grantedKb - used);
@@ -77,7 +77,7 @@ describe('space', () => {
   });
 
   test('is freed once, however many deletions come at the same time', async () => {
-    const me = await bench.user('301642');
+    const me = await fixture.user('301642');
     const kept = await runJob(me, { command: 'head -c 70000 /dev/zero > kept.bin' });
     const gone = await runJob(me, { command: 'mkdir d; for i in 1 2 3 4 5 6 7 8 9; do echo $i > d/$i; done' });
     const answers = await Promise.all(Array.from({ length: 20 }, () => me.send('DELETE', jobPath(gone))));
@@ -87,14 +87,14 @@ describe('space', () => {
   });
 
   test('beyond the quota is recorded, blocks new jobs, and is there again after a deletion', async () => {
-    const me = await bench.user('301643');
-    await withdrawDownTo(bench.admin, '301643', { space: 1 });
+    const me = await fixture.user('301643');
+    await withdrawDownTo(fixture.admin, '301643', { space: 1 });
     const job = await runJob(me, { command: 'head -c 5000 /dev/zero > out.bin' });
     assert.equal((await getQuota(me)).space_left, 0);
     assert.equal((await getStatement(me)).space.closing_balance, 1 - sizeOf(job) / 1000);
-    const zip = await zipOf({ 'in.txt': 'x' });
+    const zip = await createZip({ 'in.txt': 'x' });
     for (const body of [zip, undefined]) {
-      assertQuotaExceeded(await me.submit(`/jobs/${home}/`, { command: 'true' }, body), {
+      assertQuotaExceeded(await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true' }, body), {
         resource: 'space',
         available: 0,
       });
@@ -111,7 +111,7 @@ describe('space', () => {
   });
 
   test('and time stay apart: a job without files takes the space of its output alone', async () => {
-    const me = await bench.user('301644');
+    const me = await fixture.user('301644');
     const job = await runJob(me, { command: 'printf 12345' });
     assert.equal((await getQuota(me)).space_left, grantedKb - 5 / 1000);
     await me.send('DELETE', jobPath(job));

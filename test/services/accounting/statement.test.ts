@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Caller, callerOf, type Job } from '../../support/api.ts';
-import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
-import { csvRows } from '../../support/csv.ts';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
+import { parseCsv } from '../../support/csv.ts';
 import { jobPath } from '../../support/jobs.ts';
 import {
   type AccountStatement,
@@ -17,36 +22,40 @@ import {
   topUp,
   withdraw,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
-import { zipOf } from '../../support/zip.ts';
+import { assertProblem } from '../../support/problems.ts';
+import { createZip } from '../../support/zip.ts';
 
 // Opening balance, every movement, closing balance: as JSON, as CSV, and by ranges of time.
 
 const granted = 100_000;
 const user = '302001';
-let bench: Bench;
+let fixture: AccountingFixture;
 let me: Caller;
 let jobs: Job[];
 
 before(async () => {
-  bench = await openBench({ timeSeconds: granted, spaceKb: 1000 });
-  me = await bench.user(user);
-  const zip = await zipOf({ 'run.sh': '#!/bin/sh\nhead -c 2500 /dev/zero > out\n' });
+  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 1000 });
+  me = await fixture.user(user);
+  const zip = await createZip({ 'run.sh': '#!/bin/sh\nhead -c 2500 /dev/zero > out\n' });
   jobs = [await runJob(me, { command: 'sbatch run.sh', core_number: 2 }, zip), await runJob(me, { command: 'exit 1' })];
-  await topUp(bench.admin, user, 400);
-  await withdraw(bench.admin, user, 100);
-  await topUp(bench.admin, user, 30, { resource: 'space' });
+  await topUp(fixture.admin, user, 400);
+  await withdraw(fixture.admin, user, 100);
+  await topUp(fixture.admin, user, 30, { resource: 'space' });
   const reason = 'a reason, with "quotes", a comma\nand two lines';
   const transfer = { from: user, to: adminId, resource: 'time', amount: 50, reason };
-  await postCreated(bench.admin, `/admin/grants/${home}/transfers/`, transfer);
+  await postCreated(fixture.admin, `/admin/grants/${defaultProjectPath}/transfers/`, transfer);
   const [first] = jobs;
   assert.ok(first);
   await me.send('DELETE', jobPath(first));
-  await postCreated(bench.admin, `/admin/grants/${home}/refunds/`, { job_id: first.job_id, amount: 1, reason: '=1+1' });
+  await postCreated(fixture.admin, `/admin/grants/${defaultProjectPath}/refunds/`, {
+    job_id: first.job_id,
+    amount: 1,
+    reason: '=1+1',
+  });
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
 describe('a statement', () => {
@@ -92,14 +101,14 @@ describe('a statement', () => {
   });
 
   test('is there for one who has done nothing, and for one whom the project has removed', async () => {
-    await assertStatementAddsUp(await bench.user('302002'));
-    const removed = await bench.user('302003');
-    await setMember(bench.admin, home, '302003', 'removed', 'left the group');
+    await assertStatementAddsUp(await fixture.user('302002'));
+    const removed = await fixture.user('302003');
+    await setMember(fixture.admin, defaultProjectPath, '302003', 'removed', 'left the group');
     await assertStatementAddsUp(removed);
   });
 
   test('of a project that one is no member of is 404, and so is what does not exist', async () => {
-    const project = await createProject(bench.admin, 'others', [], { timeSeconds: 10 });
+    const project = await createProject(fixture.admin, 'others', [], { timeSeconds: 10 });
     for (const [path, code] of [
       [`/quotas/${project}/statement/`, 'quota_unknown'],
       ['/quotas/hpc_one/nowhere/statement/', 'project_unknown'],
@@ -107,22 +116,22 @@ describe('a statement', () => {
     ] as const) {
       assertProblem(await me.get(path), { status: 404, code });
     }
-    const answer = await me.send('POST', `/quotas/${home}/statement/`);
+    const answer = await me.send('POST', `/quotas/${defaultProjectPath}/statement/`);
     assertProblem(answer, { status: 405, code: 'method_not_allowed' });
-    const nobody = callerOf(bench.server.url, null);
-    assertProblem(await nobody.get(`/quotas/${home}/statement/`), { status: 401, code: 'token_missing' });
+    const nobody = createCaller(fixture.server.url, null);
+    assertProblem(await nobody.get(`/quotas/${defaultProjectPath}/statement/`), { status: 401, code: 'token_missing' });
   });
 
   test('of a user is read by administrators as that user reads it, and by nobody else', async () => {
     const range = `?to=${encodeURIComponent(new Date(Date.now() + 1000).toISOString())}`;
-    const own = await me.get(`/quotas/${home}/statement/${range}`);
-    const shown = await bench.admin.get(`/admin/quotas/${user}/${home}/statement/${range}`);
+    const own = await me.get(`/quotas/${defaultProjectPath}/statement/${range}`);
+    const shown = await fixture.admin.get(`/admin/quotas/${user}/${defaultProjectPath}/statement/${range}`);
     assert.deepEqual([shown.status, withoutRate(shown.body)], [200, withoutRate(own.body)]);
     for (const id of [user, '302002']) {
-      const refused = await (await bench.user('302002')).get(`/admin/quotas/${id}/${home}/statement/`);
+      const refused = await (await fixture.user('302002')).get(`/admin/quotas/${id}/${defaultProjectPath}/statement/`);
       assertProblem(refused, { status: 403, code: 'forbidden' });
     }
-    assertProblem(await bench.admin.get(`/admin/quotas/999999/${home}/statement/`), {
+    assertProblem(await fixture.admin.get(`/admin/quotas/999999/${defaultProjectPath}/statement/`), {
       status: 404,
       code: 'user_unknown',
     });
@@ -147,7 +156,7 @@ describe('the ranges of a statement', () => {
     const parts: Statement[] = [];
     for (const { from, to } of ranges) {
       const query = [from && `from=${at(from)}`, to && `to=${at(to)}`].filter(Boolean).join('&');
-      parts.push(await getStatement(me, home, `?${query}`));
+      parts.push(await getStatement(me, defaultProjectPath, `?${query}`));
     }
     for (const resource of ['time', 'space'] as const) {
       const sides = parts.map((part): AccountStatement => part[resource]);
@@ -169,20 +178,24 @@ describe('the ranges of a statement', () => {
   });
 
   test('are told back, and may be days, moments of any zone, and in the future', async () => {
-    const statement = await getStatement(me, home, `?from=2020-01-31&to=${at('2100-01-01T01:00:00+01:00')}`);
+    const statement = await getStatement(
+      me,
+      defaultProjectPath,
+      `?from=2020-01-31&to=${at('2100-01-01T01:00:00+01:00')}`,
+    );
     assert.deepEqual([statement.from, statement.to], ['2020-01-31T00:00:00.000Z', '2100-01-01T00:00:00.000Z']);
     assert.equal(statement.time.closing_balance, (await getStatement(me)).time.closing_balance);
   });
 
   test('before anything happened are empty, and those after everything hold the balance', async () => {
-    const early = await getStatement(me, home, '?from=2001-01-01&to=2002-01-01');
+    const early = await getStatement(me, defaultProjectPath, '?from=2001-01-01&to=2002-01-01');
     assert.deepEqual(
       [early.time.opening_balance, early.time.closing_balance, early.time.movements],
       [0, 0, []],
       'nothing was there',
     );
     assert.equal(early.time.runs_out_at, null);
-    const late = await getStatement(me, home, '?from=2100-01-01&to=2101-01-01');
+    const late = await getStatement(me, defaultProjectPath, '?from=2100-01-01&to=2101-01-01');
     const { closing_balance } = (await getStatement(me)).time;
     assert.deepEqual([late.time.opening_balance, late.time.closing_balance], [closing_balance, closing_balance]);
   });
@@ -200,7 +213,7 @@ describe('the ranges of a statement', () => {
     '?from=2026-01-01&from=2026-01-02',
   ]) {
     test(`${query} is 400`, async () => {
-      const answer = await me.get(`/quotas/${home}/statement/${query}`);
+      const answer = await me.get(`/quotas/${defaultProjectPath}/statement/${query}`);
       assert.equal(answer.status, 400, answer.text);
       assert.equal(answer.headers.get('content-type'), 'application/problem+json');
     });
@@ -209,7 +222,7 @@ describe('the ranges of a statement', () => {
   test('that are no moments in ISO 8601 are 400, and never a guess at what was meant', async () => {
     const taken: string[] = [];
     for (const text of ['1', 'foo 1', '2026-02-31', '01/31/2026', 'Jan 2026']) {
-      const { status, body } = await me.get<Statement>(`/quotas/${home}/statement/?from=${at(text)}`);
+      const { status, body } = await me.get<Statement>(`/quotas/${defaultProjectPath}/statement/?from=${at(text)}`);
       if (status !== 400) taken.push(`${text} as ${body.from}`);
     }
     assert.deepEqual(taken, []);
@@ -225,7 +238,7 @@ describe('the burn rate', () => {
   });
 
   test('tells the day on which the time runs out', async () => {
-    const caller = await bench.user('302010');
+    const caller = await fixture.user('302010');
     await runJob(caller, { command: 'true', core_number: 100, runtime: 0.1 });
     const { movements } = (await getStatement(caller)).time;
     const used = movements.at(-1)?.used ?? Number.NaN;
@@ -239,13 +252,13 @@ describe('the burn rate', () => {
   });
 
   test('of nothing is zero, and never runs out', async () => {
-    const { time } = await getStatement(await bench.user('302011'));
+    const { time } = await getStatement(await fixture.user('302011'));
     assert.deepEqual([time.burn_rate_per_day, time.runs_out_at], [0, null]);
   });
 
   test('of what is used up already has run out now, not in the past', async () => {
-    const caller = await bench.user('302012');
-    await withdraw(bench.admin, '302012', granted - 1);
+    const caller = await fixture.user('302012');
+    await withdraw(fixture.admin, '302012', granted - 1);
     await runJob(caller, { command: 'true', runtime: 1 / 3600 });
     const before = Date.now();
     const { time } = await getStatement(caller);
@@ -255,10 +268,10 @@ describe('the burn rate', () => {
 });
 
 describe('a statement as CSV', () => {
-  const path = `/quotas/${home}/statement/`;
+  const path = `/quotas/${defaultProjectPath}/statement/`;
 
   test('is asked for by Accept or by ?format=csv, and the same either way', async () => {
-    const caller = await bench.plain(user);
+    const caller = await fixture.uncheckedUser(user);
     const byAccept = await caller.send('GET', path, { accept: 'text/csv' });
     const byFormat = await caller.get(`${path}?format=csv`);
     for (const answer of [byAccept, byFormat]) {
@@ -271,8 +284,8 @@ describe('a statement as CSV', () => {
   });
 
   test('has a line for every movement, with the figures of the JSON', async () => {
-    const { text } = await (await bench.plain(user)).get(`${path}?format=csv`);
-    const [header, ...lines] = csvRows(text);
+    const { text } = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
+    const [header, ...lines] = parseCsv(text);
     const { time, space } = await getStatement(me);
     assert.deepEqual(header, [
       'resource',
@@ -306,21 +319,23 @@ describe('a statement as CSV', () => {
   });
 
   test('keeps a spreadsheet from taking a reason for a formula', async () => {
-    const { text } = await (await bench.plain(user)).get(`${path}?format=csv`);
+    const { text } = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
     assert.match(text, /,'=1\+1\r\n/);
     assert.doesNotMatch(text, /,=1/);
   });
 
   test('takes a range, and refuses as the JSON does', async () => {
-    const caller = await bench.plain(user);
+    const caller = await fixture.uncheckedUser(user);
     const { text } = await caller.get(`${path}?format=csv&to=2001-01-01`);
-    assert.equal(csvRows(text).length, 1, 'the header alone');
+    assert.equal(parseCsv(text).length, 1, 'the header alone');
     assertProblem(await caller.get(`${path}?format=csv&from=never`), { status: 400, code: 'bad_request' });
   });
 
   test('of a user is there for administrators', async () => {
-    const own = await (await bench.plain(user)).get(`${path}?format=csv`);
-    const shown = await (await bench.plain(adminId)).get(`/admin/quotas/${user}/${home}/statement/?format=csv`);
+    const own = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
+    const shown = await (await fixture.uncheckedUser(adminId)).get(
+      `/admin/quotas/${user}/${defaultProjectPath}/statement/?format=csv`,
+    );
     assert.equal(shown.text, own.text);
   });
 });

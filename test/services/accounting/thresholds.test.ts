@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import type { Caller, Quota } from '../../support/api.ts';
-import { type Bench, openBench } from '../../support/bench.ts';
 import { jobPath } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -25,28 +25,28 @@ interface Told {
   data: Record<string, unknown>;
 }
 
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({
+  fixture = await openAccountingFixture({
     ownProcess: true,
     adjust: (config) => {
       config.ledger = { expiryNoticeDays: 14, calendarSeconds: 0.1 };
     },
   });
-  admin = bench.admin;
+  admin = fixture.admin;
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
 const nameOf = (project: string) => project.replace('hpc_one/', '');
 
 /** Every event about quotas of a project, in the order in which they were told. */
 async function told(project: string, kind = 'quota.threshold'): Promise<Told[]> {
-  const rows = await bench.rows<{ user_id: string; kind: string; data: string }>(
+  const rows = await fixture.query<{ user_id: string; kind: string; data: string }>(
     'select user_id, kind, data from events where kind = ? order by id',
     kind,
   );
@@ -82,8 +82,8 @@ describe('the use of time', () => {
   };
 
   before(async () => {
-    caller = await bench.user(me);
-    for (const user of [mate, gone]) await bench.user(user);
+    caller = await fixture.user(me);
+    for (const user of [mate, gone]) await fixture.user(user);
     project = await createProject(admin, 'thresholds', [me, mate, gone], { timeSeconds: 2000 });
     await setMember(admin, project, gone, 'removed', 'left the group');
     // So that the pool is used as the one cap is.
@@ -153,7 +153,7 @@ describe('the use of time', () => {
 
   test('is what counts: what is held, and may come back, is not told', async () => {
     const user = '302504';
-    const holder = await bench.user(user);
+    const holder = await fixture.user(user);
     const other = await createProject(admin, 'held', [user], { timeSeconds: 5000 });
     const job = await runJob(holder, { command: 'sbatch missing.sh', runtime: 5000 / 3600 }, undefined, other);
     assert.equal(job.stage, 'FAILED');
@@ -164,7 +164,7 @@ describe('the use of time', () => {
 describe('the use of space', () => {
   test('is told in the same way: when it is nearly full, and again after it was emptied', async () => {
     const user = '302511';
-    const caller = await bench.user(user);
+    const caller = await fixture.user(user);
     const project = await createProject(admin, 'full', [user], { timeSeconds: 10_000, spaceKb: 10 });
     const write = (bytes: number) => runJob(caller, { command: `head -c ${bytes} /dev/zero > x` }, undefined, project);
     const small = await write(7999);
@@ -209,7 +209,7 @@ describe('the end of a period', () => {
   let rounds = 0;
 
   test('is announced once, some days before, to those who are members', async () => {
-    await Promise.all(['302521', '302522', '302523'].map((user) => bench.user(user)));
+    await Promise.all(['302521', '302522', '302523'].map((user) => fixture.user(user)));
     const project = await createProject(admin, 'expiring', ['302521', '302522', '302523'], { timeSeconds: 100 });
     await setMember(admin, project, '302523', 'banned', 'for a test');
     const ends = inDays(13);
@@ -236,15 +236,15 @@ describe('the end of a period', () => {
   });
 
   test('is not announced again by a restart', async () => {
-    await bench.restart('SIGKILL');
-    admin = bench.admin;
+    await fixture.restart('SIGKILL');
+    admin = fixture.admin;
     await aFewRounds();
     assert.equal((await told('hpc_one/expiring', 'quota.expiring')).length, 2);
   });
 
   test('lets the rest expire without telling anybody that it was used', async () => {
     const user = '302524';
-    const caller = await bench.user(user);
+    const caller = await fixture.user(user);
     const project = await createProject(admin, 'unused', [user], { timeSeconds: 10_000 });
     await runJob(caller, { command: 'true', runtime: 1 / 360 }, undefined, project);
     // Far less than four fifths of it are used.

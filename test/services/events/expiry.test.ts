@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Answer, Caller, Job } from '../../support/api.ts';
-import { contractOf, type Problem } from '../../support/contract.ts';
+import type { ApiResponse, Caller, Job } from '../../support/api.ts';
+import { loadOpenApiContract, type Problem } from '../../support/contract.ts';
 import { queryDatabase } from '../../support/database.ts';
 import { openEventStream, type PublicEvent } from '../../support/event-stream.ts';
 import { jobPath, runThroughAllStages } from '../../support/jobs.ts';
@@ -25,11 +25,11 @@ describe('events that are older than they are kept', () => {
     const config = webhookConfig();
     const ledger = { calendarSeconds: 0.1 };
     server = await startServer({ config: { ...config, ledger, events: { ...config.events, keepDays: 30 } } });
-    me = (await contractOf(server)).as(server.userToken);
+    me = (await loadOpenApiContract(server)).callerFor(server.userToken);
     const webhook = await registerWebhook(me, to.url);
     const stopped = await registerWebhook(me, `${to.url}/stopped`);
     old = await runThroughAllStages(server, me);
-    const admin = (await contractOf(server)).as(server.adminToken);
+    const admin = (await loadOpenApiContract(server)).callerFor(server.adminToken);
     await sendJson(admin, 'POST', `/admin/webhooks/${old.owner}/${stopped.id}/disable/`, {
       reason: 'to have another event',
     });
@@ -50,7 +50,9 @@ describe('events that are older than they are kept', () => {
   });
 
   const ask = async (query: string) =>
-    (await me.send('GET', `/events/${query}`, { accept: 'application/json' })) as Answer<{ events: PublicEvent[] }>;
+    (await me.send('GET', `/events/${query}`, { accept: 'application/json' })) as ApiResponse<{
+      events: PublicEvent[];
+    }>;
 
   test('cannot be gone on after: who does is told where to', async () => {
     for (const after of [0, 1, 4]) {

@@ -8,7 +8,7 @@ import { followEvents } from '../../../src/services/events/read-events.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { insertEvent } from '../../../src/store/events/events.ts';
-import { callerOf } from '../../support/api.ts';
+import { createCaller } from '../../support/api.ts';
 import { type EventStream, openEventStream } from '../../support/event-stream.ts';
 import { runThroughAllStages } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
@@ -146,7 +146,7 @@ describe(`a server with ${many} idle listeners`, () => {
   });
 
   test('tells them all when something happens', async () => {
-    const me = callerOf(server.url, server.userToken);
+    const me = createCaller(server.url, server.userToken);
     await runThroughAllStages(server, me);
     for (const stream of streams) {
       const events = await stream.waitForEvents(4);

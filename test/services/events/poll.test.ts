@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import type { Answer, Caller } from '../../support/api.ts';
-import { type Contract, contractOf } from '../../support/contract.ts';
+import type { ApiResponse, Caller } from '../../support/api.ts';
+import { loadOpenApiContract, type OpenApiContract } from '../../support/contract.ts';
 import type { PublicEvent } from '../../support/event-stream.ts';
 import { runThroughAllStages, submitShellLine } from '../../support/jobs.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
@@ -14,18 +14,18 @@ interface Page {
 }
 
 let server: ServerProcess;
-let contract: Contract;
+let contract: OpenApiContract;
 let me: Caller;
 
 before(async () => {
   server = await spawnServer();
-  contract = await contractOf(server);
-  me = contract.as(server.userToken);
+  contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
 });
 after(() => server.dispose());
 
 const ask = async (query = '', caller = me) =>
-  (await caller.send('GET', `/events/${query}`, { accept: 'application/json' })) as Answer<Page>;
+  (await caller.send('GET', `/events/${query}`, { accept: 'application/json' })) as ApiResponse<Page>;
 
 describe('a page of events', () => {
   test('is empty where nothing has happened, and says how to go on', async () => {
@@ -40,7 +40,7 @@ describe('a page of events', () => {
     const { body } = await ask();
     assert.equal(body.events.length, 8);
     assert.equal(body.next, 8);
-    assert.ok(contract.seen.has('GET /events/ 200'));
+    assert.ok(contract.checkedResponses.has('GET /events/ 200'));
   });
 
   test('holds as many as asked for, and the next one goes on where it ended', async () => {
@@ -77,7 +77,7 @@ describe('waiting for events', () => {
     const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
     const { body } = await waiting;
     assert.deepEqual([body.events[0]?.type, body.events[0]?.job?.job_id], ['job.accepted', job.job_id]);
-    await me.finished(job);
+    await me.waitUntilFinished(job);
   });
 
   test('ends with nothing when nothing happens, and the place to go on is the same', async () => {
@@ -87,7 +87,7 @@ describe('waiting for events', () => {
   });
 
   test('is not ended by what happens to others', async () => {
-    const other = contract.as(await server.token('303201'));
+    const other = contract.callerFor(await server.token('303201'));
     const { next } = (await ask('?after=latest')).body;
     const waiting = ask(`?after=${next}&wait=2`);
     await runThroughAllStages(server, other);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Caller, callerOf, type Job } from '../../support/api.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import { type EventStream, openEventStream, type PublicEvent } from '../../support/event-stream.ts';
 import {
   jobPath,
@@ -24,7 +24,7 @@ const streams: EventStream[] = [];
 before(async () => {
   const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
   server = await spawnServer({ config: { ...shippedConfig(), events } });
-  me = callerOf(server.url, server.userToken);
+  me = createCaller(server.url, server.userToken);
 });
 after(() => server.dispose());
 
@@ -156,7 +156,7 @@ describe('going on', () => {
 describe('whose events', () => {
   test('are told: only one’s own, though everybody counts from one', async () => {
     const token = await server.token('303001');
-    const other = callerOf(server.url, token);
+    const other = createCaller(server.url, token);
     const stream = await listen('/events/', {}, token);
     await runThroughAllStages(server, me);
     await runThroughAllStages(server, other);
@@ -173,18 +173,18 @@ describe('whose events', () => {
     assert.equal((await stream.waitForEvents(4))[0]?.job?.owner, '303001');
     await closeAll();
     assert.equal((await me.send('GET', '/admin/events/303001/')).status, 403);
-    const admin = callerOf(server.url, server.adminToken);
+    const admin = createCaller(server.url, server.adminToken);
     assert.equal((await admin.send('GET', '/admin/events/999999/')).status, 404);
   });
 
   test('nothing more is told once the token is revoked', async () => {
     const token = await server.token('303002', { name: 'to be revoked' });
-    const keeper = callerOf(server.url, await server.token('303002', { name: 'stays' }));
+    const keeper = createCaller(server.url, await server.token('303002', { name: 'stays' }));
     const stream = await listen('/events/', {}, token);
     const list = JSON.parse((await server.bursar('token', 'list', '--user', '303002', '--json')).stdout);
     const [{ id }] = list.filter(({ name }: { name: string }) => name === 'to be revoked');
     await server.bursar('token', 'revoke', String(id));
-    await keeper.finished((await submitShellLine(keeper, '/jobs/hpc_one/', 'true')).body);
+    await keeper.waitUntilFinished((await submitShellLine(keeper, '/jobs/hpc_one/', 'true')).body);
     await stream.closed;
     assert.deepEqual(stream.events(), []);
     assert.equal((await openEventStream(server.url, token)).status, 401);

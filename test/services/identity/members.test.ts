@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -13,10 +18,10 @@ import {
   setMember,
   submitJob,
 } from '../../support/ledger.ts';
-import { assertProblem, filesUnder } from '../../support/refusals.ts';
+import { assertProblem, listFilesUnder } from '../../support/problems.ts';
+import { bearerHeader, formatRequestHead, openRawConnection } from '../../support/raw-http.ts';
 import { until } from '../../support/until.ts';
-import { bearer, headOf, openWire } from '../../support/wire.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // Who belongs to a project, and what those can do who do not.
 
@@ -28,16 +33,16 @@ interface Member {
 }
 
 const reason = 'because of a test';
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: 50_000, spaceKb: 100 });
-  admin = bench.admin;
+  fixture = await openAccountingFixture({ timeSeconds: 50_000, spaceKb: 100 });
+  admin = fixture.admin;
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
 const membersOf = async (project: string) => (await admin.get<Member[]>(`/admin/projects/${project}/members/`)).body;
@@ -47,11 +52,11 @@ const memberOf = async (project: string, user: string) => (await membersOf(proje
 async function assertReads(caller: Caller, job: Job): Promise<void> {
   for (const path of [
     '/jobs/',
-    `/jobs/${home}/`,
+    `/jobs/${defaultProjectPath}/`,
     jobPath(job),
     '/quotas/',
-    `/quotas/${home}/`,
-    `/quotas/${home}/statement/`,
+    `/quotas/${defaultProjectPath}/`,
+    `/quotas/${defaultProjectPath}/statement/`,
     '/usage/',
   ]) {
     const { status, text } = await caller.get(path);
@@ -62,7 +67,7 @@ async function assertReads(caller: Caller, job: Job): Promise<void> {
 
 describe('a member', () => {
   test('is added to a project, finds its grant there, and can submit', async () => {
-    const me = await bench.user('302301');
+    const me = await fixture.user('302301');
     const project = await createProject(admin, 'added', [], { timeSeconds: 700, spaceKb: 8 });
     assertProblem(await me.submit(`/jobs/${project}/`, { command: 'true' }), { status: 403, code: 'not_a_member' });
     assertProblem(await me.get(`/quotas/${project}/`), { status: 404, code: 'quota_unknown' });
@@ -77,7 +82,7 @@ describe('a member', () => {
   });
 
   test('who is added again is granted nothing again', async () => {
-    const me = await bench.user('302302');
+    const me = await fixture.user('302302');
     const project = await createProject(admin, 'again', ['302302'], { timeSeconds: 700 });
     for (const status of ['active', 'removed', 'active', 'banned', 'active']) {
       assert.equal((await setMember(admin, project, '302302', status, reason)).status, 200);
@@ -91,41 +96,41 @@ describe('a member', () => {
     ['banned', 'banned', '302304'],
   ] as const) {
     test(`who is ${status} keeps reading, and is told why when submitting`, async () => {
-      const me = await bench.user(user);
+      const me = await fixture.user(user);
       const job = await runJob(me, { command: 'true' });
-      const { body } = await setMember(admin, home, user, status, `${status} for mining coins`);
+      const { body } = await setMember(admin, defaultProjectPath, user, status, `${status} for mining coins`);
       assert.deepEqual([body.status, body.reason], [status, `${status} for mining coins`]);
-      assert.equal((await memberOf(home, user))?.status, status);
+      assert.equal((await memberOf(defaultProjectPath, user))?.status, status);
       const says = new RegExp(`${status} for mining coins`);
-      for (const path of ['/jobs/hpc_one/', `/jobs/${home}/`]) {
-        assertProblem(await me.submit(path, { command: 'true' }), { status: 403, code, says });
+      for (const path of ['/jobs/hpc_one/', `/jobs/${defaultProjectPath}/`]) {
+        assertProblem(await me.submit(path, { command: 'true' }), { status: 403, code, message: says });
       }
-      const quoted = await me.send('POST', `/quotes/${home}/`, { payload: '{"command":"true"}' });
-      assertProblem(quoted, { status: 403, code, says });
+      const quoted = await me.send('POST', `/quotes/${defaultProjectPath}/`, { payload: '{"command":"true"}' });
+      assertProblem(quoted, { status: 403, code, message: says });
       await assertReads(me, job);
       assert.equal((await me.get<Job[]>('/jobs/')).body.length, 1);
     });
 
     test(`who was ${status} submits again when made active, with the quota as it was`, async () => {
-      const me = await bench.user(user);
-      const { text } = await me.get(`/quotas/${home}/`);
-      assert.equal((await setMember(admin, home, user, 'active', 'forgiven')).status, 200);
-      assert.equal((await me.get(`/quotas/${home}/`)).text, text);
+      const me = await fixture.user(user);
+      const { text } = await me.get(`/quotas/${defaultProjectPath}/`);
+      assert.equal((await setMember(admin, defaultProjectPath, user, 'active', 'forgiven')).status, 200);
+      assert.equal((await me.get(`/quotas/${defaultProjectPath}/`)).text, text);
       await runJob(me, { command: 'true' });
     });
   }
 
   test('who is banned while a job runs: the job goes on, and can be cancelled and deleted', async () => {
-    const me = await bench.user('302305');
+    const me = await fixture.user('302305');
     const [kept, cancelled] = [
       await submitJob(me, { command: waitForGoScript }),
       await submitJob(me, { command: waitForGoScript }),
     ];
     await waitForStage(me, kept, 'RUNNING');
-    await setMember(admin, home, '302305', 'banned', reason);
+    await setMember(admin, defaultProjectPath, '302305', 'banned', reason);
     assert.equal((await me.send('DELETE', jobPath(cancelled))).status, 200);
-    releaseJob(bench.server, kept);
-    assert.equal((await me.finished(kept)).stage, 'SUCCESSFUL');
+    releaseJob(fixture.server, kept);
+    assert.equal((await me.waitUntilFinished(kept)).stage, 'SUCCESSFUL');
     assert.equal(((await me.send('DELETE', jobPath(kept))).body as Job).stage, 'DELETED');
     await assertStatementAddsUp(me);
   });
@@ -140,22 +145,22 @@ describe('a member', () => {
     ],
   ] as const) {
     test(`who ${what} while the zip is still on its way is refused when it has arrived`, async () => {
-      const me = await bench.user(user);
+      const me = await fixture.user(user);
       const project = await createProject(admin, `upload_${code}`, [user], { timeSeconds: 7200 });
       // More than is held in memory.
-      const zip = await zipOf({ 'a.bin': randomBytes(150_000) });
-      const wire = await openWire(bench.server.url);
+      const zip = await createZip({ 'a.bin': randomBytes(150_000) });
+      const wire = await openRawConnection(fixture.server.url);
       const headers = [
-        bearer(await bench.token(user)),
+        bearerHeader(await fixture.token(user)),
         ['content-disposition', 'attachment; filename=job.zip'],
         ['payload', '{"command":"true"}'],
         ['content-length', String(zip.length)],
       ] as const;
-      wire.write(headOf({ method: 'POST', path: `/jobs/${project}/`, headers }), zip.subarray(0, 100_000));
-      await until('it arrives', () => (filesUnder(bench.server, 'spool/incoming').length > 0 ? true : undefined));
+      wire.write(formatRequestHead({ method: 'POST', path: `/jobs/${project}/`, headers }), zip.subarray(0, 100_000));
+      await until('it arrives', () => (listFilesUnder(fixture.server, 'spool/incoming').length > 0 ? true : undefined));
       assert.equal((await refuse(project)).status, 200);
       wire.write(zip.subarray(100_000));
-      const [answer] = await wire.answers(1);
+      const [answer] = await wire.readResponses(1);
       assert.ok(answer);
       assertProblem(answer, { status: 403, code });
       assert.deepEqual((await me.get('/jobs/')).body, []);
@@ -163,15 +168,15 @@ describe('a member', () => {
   }
 
   test('who is banned in one project can submit in another', async () => {
-    const me = await bench.user('302306');
+    const me = await fixture.user('302306');
     const project = await createProject(admin, 'other', ['302306'], { timeSeconds: 700 });
-    await setMember(admin, home, '302306', 'banned', reason);
+    await setMember(admin, defaultProjectPath, '302306', 'banned', reason);
     await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
   });
 
   test('is changed with a reason only, to a status that there is', async () => {
-    await bench.user('302307');
-    const path = `/admin/projects/${home}/members/302307/`;
+    await fixture.user('302307');
+    const path = `/admin/projects/${defaultProjectPath}/members/302307/`;
     const put = (body: unknown) =>
       admin.send('PUT', path, { 'content-type': 'application/json' }, JSON.stringify(body));
     for (const [body, field] of [
@@ -187,15 +192,15 @@ describe('a member', () => {
         JSON.stringify(errors),
       );
     }
-    assert.equal((await memberOf(home, '302307'))?.status, 'active');
+    assert.equal((await memberOf(defaultProjectPath, '302307'))?.status, 'active');
   });
 
   test('who is nobody is 404, and who never was a member cannot be removed or banned: 409', async () => {
     for (const user of ['999999', 'somebody', '1e5']) {
-      const answer = await setMember(admin, home, user, 'active', reason);
+      const answer = await setMember(admin, defaultProjectPath, user, 'active', reason);
       assertProblem(answer, { status: 404, code: 'user_unknown' });
     }
-    await bench.user('302308');
+    await fixture.user('302308');
     const project = await createProject(admin, 'strangers', [], { timeSeconds: 1 });
     for (const status of ['removed', 'banned']) {
       assertProblem(await setMember(admin, project, '302308', status, reason), { status: 409, code: 'conflict' });
@@ -211,7 +216,7 @@ describe('a member', () => {
   });
 
   test('lists begin with the first who joined, and hold every one with status and reason', async () => {
-    const list = await membersOf(home);
+    const list = await membersOf(defaultProjectPath);
     assert.equal(list[0]?.user, adminId);
     assert.deepEqual(
       ['302304', '302305', '302307'].map((user) => list.find((one) => one.user === user)?.status),

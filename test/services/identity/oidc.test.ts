@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import Provider from 'oidc-provider';
 import { parse } from 'yaml';
-import { callerOf, type Job, type Quota } from '../../support/api.ts';
+import { createCaller, type Job, type Quota } from '../../support/api.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 const audience = 'https://bursar.test';
@@ -72,7 +72,7 @@ describe('access tokens of an OpenID provider', () => {
   });
 
   test('a user is created at first sight, with a numeric identifier and the default grants', async () => {
-    const quotas = (await callerOf(server.url, await provider.token('ada')).get<Quota[]>('/quotas/')).body;
+    const quotas = (await createCaller(server.url, await provider.token('ada')).get<Quota[]>('/quotas/')).body;
     assert.equal(quotas.length, 3);
     assert.match(quotas[0]?.user ?? '', /^\d{6,}$/);
     assert.equal(quotas[0]?.time_left, 18_000_000);
@@ -80,7 +80,7 @@ describe('access tokens of an OpenID provider', () => {
 
   test('the same subject is the same user, another subject another one', async () => {
     const userOf = async (name: string) =>
-      (await callerOf(server.url, await provider.token(name)).get<Quota[]>('/quotas/')).body[0]?.user;
+      (await createCaller(server.url, await provider.token(name)).get<Quota[]>('/quotas/')).body[0]?.user;
     assert.equal(await userOf('ada'), await userOf('ada'));
     assert.notEqual(await userOf('ada'), await userOf('grace'));
   });
@@ -88,27 +88,27 @@ describe('access tokens of an OpenID provider', () => {
   test('ten requests at once at first sight make one user', async () => {
     const token = await provider.token('elsewhere');
     const answers = await Promise.all(
-      Array.from({ length: 10 }, () => callerOf(server.url, token).get<Quota[]>('/quotas/')),
+      Array.from({ length: 10 }, () => createCaller(server.url, token).get<Quota[]>('/quotas/')),
     );
     assert.equal(new Set(answers.map(({ body }) => body[0]?.user)).size, 1);
   });
 
   test('submits jobs as their owner', async () => {
-    const me = callerOf(server.url, await provider.token('ada'));
+    const me = createCaller(server.url, await provider.token('ada'));
     const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
     assert.equal(status, 201);
-    assert.equal((await me.finished(body)).stage, 'SUCCESSFUL');
-    assert.deepEqual((await callerOf(server.url, await provider.token('grace')).get<Job[]>('/jobs/')).body, []);
+    assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
+    assert.deepEqual((await createCaller(server.url, await provider.token('grace')).get<Job[]>('/jobs/')).body, []);
   });
 
   test('the configured claim makes administrators', async () => {
     const path = '/admin/quotas/301330/';
-    assert.equal((await callerOf(server.url, await provider.token('admin')).get(path)).status, 200);
-    assert.equal((await callerOf(server.url, await provider.token('ada')).get(path)).status, 403);
+    assert.equal((await createCaller(server.url, await provider.token('admin')).get(path)).status, 200);
+    assert.equal((await createCaller(server.url, await provider.token('ada')).get(path)).status, 403);
   });
 
   const refused = async (token: string) => {
-    const answer = await callerOf(server.url, token).get<{ code: string }>('/jobs/');
+    const answer = await createCaller(server.url, token).get<{ code: string }>('/jobs/');
     assert.deepEqual([answer.status, answer.body.code], [401, 'token_invalid']);
   };
 
@@ -148,7 +148,7 @@ test('a provider that cannot be reached is a 503 that may be tried again, not a 
     const { privateKey } = await generateKeyPair('RS256');
     const jwt = new SignJWT({}).setProtectedHeader({ alg: 'RS256' }).setIssuer('http://127.0.0.1:9').setSubject('x');
     const token = await jwt.setAudience(audience).setExpirationTime('1h').sign(privateKey);
-    const answer = await callerOf(server.url, token).get('/jobs/');
+    const answer = await createCaller(server.url, token).get('/jobs/');
     assert.equal(answer.status, 503);
     assert.ok(answer.headers.get('retry-after'));
   } finally {

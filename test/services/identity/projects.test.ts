@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
-import type { Answer, Caller, Job, Quota } from '../../support/api.ts';
-import { type Bench, home, openBench, place } from '../../support/bench.ts';
+import {
+  type AccountingFixture,
+  defaultProject,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
+import type { ApiResponse, Caller, Job, Quota } from '../../support/api.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -15,7 +20,7 @@ import {
   submitJob,
   topUp,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { assertProblem } from '../../support/problems.ts';
 
 // Which projects there are, how they come about, and what is left of those that are closed.
 
@@ -32,16 +37,16 @@ interface Project {
 
 const granted = 50_000;
 const reason = 'because of a test';
-let bench: Bench;
+let fixture: AccountingFixture;
 let admin: Caller;
 
 before(async () => {
-  bench = await openBench({ timeSeconds: granted, spaceKb: 100 });
-  admin = bench.admin;
+  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 100 });
+  admin = fixture.admin;
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
 describe('a project', () => {
@@ -49,7 +54,7 @@ describe('a project', () => {
     body: Record<string, unknown>,
     hpc = 'hpc_one',
     key: string = randomUUID(),
-  ): Promise<Answer<Project>> => postAsAdmin<Project>(admin, `/admin/projects/${hpc}/`, { reason, ...body }, key);
+  ): Promise<ApiResponse<Project>> => postAsAdmin<Project>(admin, `/admin/projects/${hpc}/`, { reason, ...body }, key);
 
   test('is listed, on its system and among all', async () => {
     const { body: all } = await admin.get<Project[]>('/admin/projects/');
@@ -92,16 +97,16 @@ describe('a project', () => {
     });
     const { body: listed } = await admin.get<Project[]>('/admin/projects/hpc_two/');
     assert.deepEqual(listed.at(-1), answer.body);
-    const me = await bench.user('302311');
+    const me = await fixture.user('302311');
     await setMember(admin, 'hpc_two/physics-2', '302311', 'active', reason);
     assert.equal((await me.get<Quota[]>('/quotas/hpc_two/')).body[0]?.project_name, 'physics-2');
   });
 
   test('that everybody joins is there for everybody: those who are here, and those who come', async () => {
-    const me = await bench.user('302312');
+    const me = await fixture.user('302312');
     const answer = await create({ name: 'for_all', auto_join: true, grant_time_seconds: 99, grant_space_kb: 1 });
     assert.equal(answer.status, 201, answer.text);
-    const newcomer = await bench.user('302313');
+    const newcomer = await fixture.user('302313');
     assert.equal((await newcomer.quota('hpc_one', 'for_all')).time_left, 99);
     const { status, text } = await me.get(`/quotas/hpc_one/for_all/`);
     assert.equal(status, 200, `who was here already: ${text}`);
@@ -111,7 +116,7 @@ describe('a project', () => {
   test('of a name that is taken is 409; on another system the name is free', async () => {
     const body = { name: 'twice', grant_time_seconds: 1 };
     assert.equal((await create(body)).status, 201);
-    assertProblem(await create(body), { status: 409, code: 'conflict', says: /twice/ });
+    assertProblem(await create(body), { status: 409, code: 'conflict', message: /twice/ });
     assert.equal((await create(body, 'hpc_two')).status, 201);
     assertProblem(await create({ name: 'proj_hpc_one_01' }), { status: 409, code: 'conflict' });
     assertProblem(await create(body, 'hpc_three'), { status: 404, code: 'system_unknown' });
@@ -164,12 +169,12 @@ describe('a closed project', () => {
   let me: Caller;
   let job: Job;
   let running: Job;
-  let closed: Answer<Project>;
+  let closed: ApiResponse<Project>;
   const close = (key: string = randomUUID()) =>
     postAsAdmin<Project>(admin, `/admin/projects/${project}/close/`, { reason: 'the money is gone' }, key);
 
   before(async () => {
-    me = await bench.user('302321');
+    me = await fixture.user('302321');
     project = await createProject(admin, 'ending', ['302321'], { timeSeconds: 9000 });
     job = await runJob(me, { command: 'true' }, undefined, project);
     running = await submitJob(me, { command: waitForGoScript }, undefined, project);
@@ -191,17 +196,17 @@ describe('a closed project', () => {
   test('takes no jobs, and no quotes: 403 project_closed', async () => {
     const says = /ending is closed/;
     const answer = await me.submit(`/jobs/${project}/`, { command: 'true' });
-    assertProblem(answer, { status: 403, code: 'project_closed', says });
+    assertProblem(answer, { status: 403, code: 'project_closed', message: says });
     const quoted = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
-    assertProblem(quoted, { status: 403, code: 'project_closed', says });
+    assertProblem(quoted, { status: 403, code: 'project_closed', message: says });
   });
 
   test('goes on being read, its jobs end and are settled, their files can be deleted', async () => {
     assert.equal((await me.get(`/jobs/${project}/`)).status, 200);
     assert.equal((await me.get<Quota[]>('/quotas/hpc_one/')).body[0]?.project_name, 'ending');
     await waitForStage(me, running, 'RUNNING');
-    releaseJob(bench.server, running);
-    assert.equal((await me.finished(running)).stage, 'SUCCESSFUL');
+    releaseJob(fixture.server, running);
+    assert.equal((await me.waitUntilFinished(running)).stage, 'SUCCESSFUL');
     assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
     await assertStatementAddsUp(me, project);
   });
@@ -210,9 +215,9 @@ describe('a closed project', () => {
     const path = '/admin/projects/hpc_two/proj_hpc_two_02/close/';
     const { status } = await postAsAdmin(admin, path, { reason: 'not used' });
     assert.equal(status, 200);
-    await bench.restart('SIGTERM');
-    admin = bench.admin;
-    me = await bench.user('302321');
+    await fixture.restart('SIGTERM');
+    admin = fixture.admin;
+    me = await fixture.user('302321');
     const { body } = await admin.get<Project[]>('/admin/projects/');
     assert.deepEqual(
       ['proj_hpc_one_01', 'proj_hpc_two_02', 'ending'].map(
@@ -226,24 +231,29 @@ describe('a closed project', () => {
   });
 
   test('is not joined by those who come afterwards', async () => {
-    const late = await bench.user('302322');
+    const late = await fixture.user('302322');
     assertProblem(await late.get('/quotas/hpc_two/proj_hpc_two_02/'), { status: 404, code: 'quota_unknown' });
   });
 
   test('who was removed from a project stays so, though everybody joins it at every start', async () => {
-    await bench.user('302323');
-    await setMember(admin, home, '302323', 'removed', 'went away');
-    const { code, stderr } = await bench.bursar('token', 'create', '--user', '302323');
+    await fixture.user('302323');
+    await setMember(admin, defaultProjectPath, '302323', 'removed', 'went away');
+    const { code, stderr } = await fixture.bursar('token', 'create', '--user', '302323');
     assert.equal(code, 0, stderr);
-    const again = await bench.user('302323');
+    const again = await fixture.user('302323');
     const says = /went away/;
     assertProblem(await again.submit('/jobs/hpc_one/', { command: 'true' }), {
       status: 403,
       code: 'not_a_member',
-      says,
+      message: says,
     });
     await topUp(admin, '302323', 5);
-    assert.equal((await again.quota(place.hpc, place.project)).time_left, granted + 5);
-    await postCreated(admin, `/admin/grants/${home}/`, { kind: 'top_up', resource: 'time', amount: 1, reason });
+    assert.equal((await again.quota(defaultProject.hpc, defaultProject.project)).time_left, granted + 5);
+    await postCreated(admin, `/admin/grants/${defaultProjectPath}/`, {
+      kind: 'top_up',
+      resource: 'time',
+      amount: 1,
+      reason,
+    });
   });
 });

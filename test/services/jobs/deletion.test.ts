@@ -2,8 +2,13 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { type Answer, type Caller, callerOf, type Job } from '../../support/api.ts';
-import { adminId, type Bench, home, openBench } from '../../support/bench.ts';
+import {
+  type AccountingFixture,
+  adminId,
+  defaultProjectPath,
+  openAccountingFixture,
+} from '../../support/accounting-fixture.ts';
+import { type ApiResponse, type Caller, createCaller, type Job } from '../../support/api.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -16,17 +21,17 @@ import {
   submitJob,
   waitUntilBegun,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/refusals.ts';
+import { assertProblem } from '../../support/problems.ts';
 import { until } from '../../support/until.ts';
-import { zipOf } from '../../support/zip.ts';
+import { createZip } from '../../support/zip.ts';
 
 // DELETE on a job: what is not finished is cancelled, the files of what is finished are deleted.
 
-let bench: Bench;
+let fixture: AccountingFixture;
 let me: Caller;
 
 before(async () => {
-  bench = await openBench({
+  fixture = await openAccountingFixture({
     adjust: ({ systems }) => {
       for (const { engine } of Object.values(systems)) {
         engine.cores = 4;
@@ -35,24 +40,24 @@ before(async () => {
       }
     },
   });
-  me = await bench.user('301701');
+  me = await fixture.user('301701');
 });
 after(async () => {
-  await assertLedgerBalances(bench.admin);
-  await bench.dispose();
+  await assertLedgerBalances(fixture.admin);
+  await fixture.dispose();
 });
 
-const remove = async (caller: Caller, job: Job) => (await caller.send('DELETE', jobPath(job))) as Answer<Job>;
-const workspaceOf = (job: Job) => join(bench.server.data, 'workspaces', job.job_id);
+const remove = async (caller: Caller, job: Job) => (await caller.send('DELETE', jobPath(job))) as ApiResponse<Job>;
+const workspaceOf = (job: Job) => join(fixture.server.data, 'workspaces', job.job_id);
 
-function assertCancelled({ body: job }: Answer<Job>): void {
+function assertCancelled({ body: job }: ApiResponse<Job>): void {
   assert.deepEqual([job.stage, job.terminal_stage, job.failed], ['CANCELED', true, false]);
   assert.match(job.end_date ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
 }
 
 describe('DELETE', { concurrency: true }, () => {
   test('cancels a job that was accepted a moment ago', async () => {
-    const owner = await bench.user('301702');
+    const owner = await fixture.user('301702');
     for (let i = 0; i < 5; i++) {
       const job = await submitJob(owner, { command: waitForGoScript });
       const answer = await remove(owner, job);
@@ -64,9 +69,9 @@ describe('DELETE', { concurrency: true }, () => {
   });
 
   test('cancels a job that runs, and its processes are gone', async () => {
-    const owner = await bench.user('301703');
+    const owner = await fixture.user('301703');
     const job = await submitJob(owner, { command: markBegunScript });
-    await waitUntilBegun(bench, job);
+    await waitUntilBegun(fixture, job);
     await waitForStage(owner, job, 'RUNNING');
     const answer = await remove(owner, job);
     assert.equal(answer.status, 200, answer.text);
@@ -75,8 +80,8 @@ describe('DELETE', { concurrency: true }, () => {
   });
 
   test('cancels in the words of the other system too', async () => {
-    const owner = await bench.user('301704');
-    const zip = await zipOf({ 'main.sh': `${waitForGoScript}\n` });
+    const owner = await fixture.user('301704');
+    const zip = await createZip({ 'main.sh': `${waitForGoScript}\n` });
     const job = await submitJob(owner, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
     await waitForStage(owner, job, 'RUNNING');
     assertCancelled(await remove(owner, job));
@@ -85,19 +90,19 @@ describe('DELETE', { concurrency: true }, () => {
   });
 
   test('answers 202 while the system is still about ending the job, which then ends as cancelled', async () => {
-    const owner = await bench.user('301705');
+    const owner = await fixture.user('301705');
     const job = await submitJob(owner, { command: `touch begun; ${ignoresTermScript}` });
-    await waitUntilBegun(bench, job);
+    await waitUntilBegun(fixture, job);
     await waitForStage(owner, job, 'RUNNING');
     const answer = await remove(owner, job);
     assert.deepEqual([answer.status, answer.body.stage, answer.body.terminal_stage], [202, 'RUNNING', false]);
-    const { stage, failed } = await owner.finished(job);
+    const { stage, failed } = await owner.waitUntilFinished(job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     assert.equal((await listJobMovements(owner, job)).at(-1)?.reason, 'used: cancelled');
   });
 
   test('deletes the files of a job that is finished: all of its workspace', async () => {
-    const zip = await zipOf({ 'run.sh': '#!/bin/sh\nmkdir -p a/b && echo x > a/b/c && chmod 500 a/b\n' });
+    const zip = await createZip({ 'run.sh': '#!/bin/sh\nmkdir -p a/b && echo x > a/b/c && chmod 500 a/b\n' });
     const job = await runJob(me, { command: 'sbatch run.sh' }, zip);
     assert.equal(job.stage, 'SUCCESSFUL');
     assert.ok(existsSync(workspaceOf(job)));
@@ -106,7 +111,7 @@ describe('DELETE', { concurrency: true }, () => {
     assert.deepEqual(body, { ...job, stage: 'DELETED' });
     assert.ok(!existsSync(workspaceOf(job)));
     assert.deepEqual((await me.get<Job>(jobPath(job))).body, body);
-    const listed = (await me.get<Job[]>(`/jobs/${home}/`)).body.find(({ id }) => id === job.id);
+    const listed = (await me.get<Job[]>(`/jobs/${defaultProjectPath}/`)).body.find(({ id }) => id === job.id);
     assert.deepEqual(listed, body, 'it stays in the lists');
   });
 
@@ -117,14 +122,14 @@ describe('DELETE', { concurrency: true }, () => {
 
   test('of a cancelled job deletes its files, and leaves it not failed', async () => {
     const job = await submitJob(me, { command: markBegunScript });
-    await waitUntilBegun(bench, job);
+    await waitUntilBegun(fixture, job);
     const cancelled = (await remove(me, job)).body;
     assert.deepEqual((await remove(me, job)).body, { ...cancelled, stage: 'DELETED', failed: false });
     assert.ok(!existsSync(workspaceOf(job)));
   });
 
   test('can be repeated: the same answer, and nothing moves', async () => {
-    const owner = await bench.user('301706');
+    const owner = await fixture.user('301706');
     const job = await runJob(owner, { command: 'echo some output' });
     const first = await remove(owner, job);
     const { time, space } = await getStatement(owner);
@@ -137,7 +142,7 @@ describe('DELETE', { concurrency: true }, () => {
   });
 
   test('by many at the same time, on a job with many files, is 200 for each of them', async () => {
-    const owner = await bench.user('301707');
+    const owner = await fixture.user('301707');
     const job = await runJob(owner, { command: 'for i in $(seq 300); do mkdir -p d$i/e; echo $i > d$i/e/f; done' });
     const answers = await Promise.all(Array.from({ length: 12 }, () => remove(owner, job)));
     for (const { status, body, text } of answers) assert.deepEqual([status, body.stage], [200, 'DELETED'], text);
@@ -152,33 +157,33 @@ describe('DELETE', { concurrency: true }, () => {
   });
 
   test("of somebody else's job is 404, for administrators too, and does nothing to it", async () => {
-    const other = await bench.user('301708');
+    const other = await fixture.user('301708');
     const running = await submitJob(me, { command: markBegunScript });
-    await waitUntilBegun(bench, running);
+    await waitUntilBegun(fixture, running);
     const finished = await runJob(me, { command: 'true' });
-    for (const caller of [other, bench.admin]) {
+    for (const caller of [other, fixture.admin]) {
       for (const job of [running, finished]) {
         assertProblem(await remove(caller, job), { status: 404, code: 'job_unknown' });
       }
     }
     assert.equal((await waitForStage(me, running, 'RUNNING')).body.stage, 'RUNNING');
     assert.equal((await me.get<Job>(jobPath(finished))).body.stage, 'SUCCESSFUL');
-    releaseJob(bench.server, running);
-    assert.equal((await me.finished(running)).stage, 'SUCCESSFUL');
+    releaseJob(fixture.server, running);
+    assert.equal((await me.waitUntilFinished(running)).stage, 'SUCCESSFUL');
   });
 
   test('of what is not there is 404: another project, another system, no such job', async () => {
     const { job_id } = await runJob(me, { command: 'true' });
     for (const [path, code] of [
       [`/jobs/hpc_two/proj_hpc_two_01/${job_id}/`, 'job_unknown'],
-      [`/jobs/${home}/00000000-0000-0000-0000-000000000000/`, 'job_unknown'],
-      [`/jobs/${home}/..%2f..%2fbursar.db/`, 'job_unknown'],
+      [`/jobs/${defaultProjectPath}/00000000-0000-0000-0000-000000000000/`, 'job_unknown'],
+      [`/jobs/${defaultProjectPath}/..%2f..%2fbursar.db/`, 'job_unknown'],
       [`/jobs/hpc_one/proj_hpc_two_01/${job_id}/`, 'project_unknown'],
       [`/jobs/HPC_ONE/proj_hpc_one_01/${job_id}/`, 'system_unknown'],
     ] as const) {
       assertProblem(await me.send('DELETE', path), { status: 404, code });
     }
-    assert.equal((await me.get<Job>(`/jobs/${home}/${job_id}/`)).body.stage, 'SUCCESSFUL');
+    assert.equal((await me.get<Job>(`/jobs/${defaultProjectPath}/${job_id}/`)).body.stage, 'SUCCESSFUL');
   });
 
   test('without a token is 401, and with a bad one', async () => {
@@ -187,7 +192,7 @@ describe('DELETE', { concurrency: true }, () => {
       [null, 'token_missing'],
       ['bursar_nobody', 'token_invalid'],
     ] as const) {
-      const answer = await callerOf(bench.server.url, token).send('DELETE', jobPath(job));
+      const answer = await createCaller(fixture.server.url, token).send('DELETE', jobPath(job));
       assertProblem(answer, { status: 401, code });
       assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer/);
     }
@@ -196,7 +201,13 @@ describe('DELETE', { concurrency: true }, () => {
 
   test('is 405 where there is nothing to delete, and a job tells that it takes DELETE', async () => {
     const job = await runJob(me, { command: 'true' });
-    for (const path of ['/jobs/', '/jobs/hpc_one/', `/jobs/${home}/`, `/quotas/${home}/`, '/quotes/hpc_one/']) {
+    for (const path of [
+      '/jobs/',
+      '/jobs/hpc_one/',
+      `/jobs/${defaultProjectPath}/`,
+      `/quotas/${defaultProjectPath}/`,
+      '/quotes/hpc_one/',
+    ]) {
       const answer = await me.send('DELETE', path);
       assertProblem(answer, { status: 405, code: 'method_not_allowed' });
       assert.doesNotMatch(answer.headers.get('allow') ?? 'DELETE', /DELETE/);
@@ -206,9 +217,9 @@ describe('DELETE', { concurrency: true }, () => {
       assertProblem(answer, { status: 405, code: 'method_not_allowed' });
       assert.equal(answer.headers.get('allow'), 'GET, HEAD, DELETE');
     }
-    const ofAdmin = await bench.admin.send('DELETE', `/admin${jobPath(job)}`);
+    const ofAdmin = await fixture.admin.send('DELETE', `/admin${jobPath(job)}`);
     assertProblem(ofAdmin, { status: 405, code: 'method_not_allowed' });
-    assert.equal((await bench.admin.get<Job>(`/admin${jobPath(job)}`)).body.owner, '301701');
+    assert.equal((await fixture.admin.get<Job>(`/admin${jobPath(job)}`)).body.owner, '301701');
     assert.notEqual(adminId, '301701');
   });
 });
@@ -219,13 +230,13 @@ test('DELETE cancels a job that waits for its turn', async () => {
   await waitForStage(me, inTheWay, 'RUNNING');
   const job = await submitJob(me, { command: 'true' });
   await until('the engine has it', async () => {
-    const [row] = await bench.rows<{ state: string }>('select state from jobs where job_id = ?', job.job_id);
+    const [row] = await fixture.query<{ state: string }>('select state from jobs where job_id = ?', job.job_id);
     return row?.state === 'queued' ? true : undefined;
   });
   assert.equal((await me.get<Job>(jobPath(job))).body.stage, 'QUEUED');
   const answer = await remove(me, job);
   assert.equal(answer.status, 200, answer.text);
   assertCancelled(answer);
-  releaseJob(bench.server, inTheWay);
-  assert.equal((await me.finished(inTheWay)).stage, 'SUCCESSFUL');
+  releaseJob(fixture.server, inTheWay);
+  assert.equal((await me.waitUntilFinished(inTheWay)).stage, 'SUCCESSFUL');
 });

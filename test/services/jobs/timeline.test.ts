@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
-import { contractOf } from '../../support/contract.ts';
+import { loadOpenApiContract } from '../../support/contract.ts';
 import { jobPath, runThroughAllStages, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
@@ -28,10 +28,10 @@ let other: Caller;
 
 before(async () => {
   server = await startServer();
-  const contract = await contractOf(server);
-  me = contract.as(server.userToken);
-  admin = contract.as(server.adminToken);
-  other = contract.as(await server.token('303101'));
+  const contract = await loadOpenApiContract(server);
+  me = contract.callerFor(server.userToken);
+  admin = contract.callerFor(server.adminToken);
+  other = contract.callerFor(await server.token('303101'));
 });
 after(() => server.dispose());
 
@@ -77,7 +77,7 @@ describe('the timeline of a job', () => {
     assert.deepEqual([before.used_seconds, before.charged_seconds], [null, null]);
     assert.equal(before.entries.at(-1)?.type, 'job.running');
     await me.send('DELETE', jobPath(body));
-    await me.finished(body);
+    await me.waitUntilFinished(body);
     await me.send('DELETE', jobPath(body));
     const { entries } = await timelineOf(me, body);
     assert.deepEqual(
@@ -91,7 +91,7 @@ describe('the timeline of a job', () => {
 
   test('of one that never ran says so, and that nothing was charged', async () => {
     const { body } = await me.submit('/jobs/hpc_two/', { tool: 'BASH' });
-    await me.finished(body);
+    await me.waitUntilFinished(body);
     const { entries, used_seconds, charged_seconds } = await timelineOf(me, body);
     const ended = entries.at(-1);
     assert.deepEqual([ended?.outcome, ended?.charge_rule], ['rejected', 'never ran: rejected by the system']);
@@ -101,7 +101,7 @@ describe('the timeline of a job', () => {
 
   test('tells of refunds, and takes them off', async () => {
     const { body } = await submitShellLine(me, '/jobs/hpc_one/', 'sleep 1');
-    const job = await me.finished(body);
+    const job = await me.waitUntilFinished(body);
     const { charged_seconds: charged } = await timelineOf(me, job);
     const refund = await admin.send(
       'POST',

@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import type { Answer } from './api.ts';
+import type { ApiResponse } from './api.ts';
 
 export type HeaderLine = readonly [name: string, value: string];
 
-export interface WireRequest {
+export interface RawRequest {
   method?: string;
   path: string;
   headers?: readonly HeaderLine[];
@@ -12,7 +12,7 @@ export interface WireRequest {
 }
 
 /** A connection on which exactly what is written is sent, well-formed or not. */
-export interface Wire {
+export interface RawConnection {
   /** Resolves when all of it has been sent, or cannot be. Nothing is read before answers are asked for. */
   write(...parts: (string | Uint8Array)[]): Promise<void>;
   /** Says that nothing more will come, and still listens. */
@@ -20,12 +20,12 @@ export interface Wire {
   /** Breaks off. */
   destroy(): void;
   /** So many whole answers, or fewer when the server closes the connection before; then it is closed here too. */
-  answers(count: number): Promise<Answer[]>;
+  readResponses(count: number): Promise<ApiResponse[]>;
   /** All the answers until the server closes the connection. */
-  closed(): Promise<Answer[]>;
+  readUntilClosed(): Promise<ApiResponse[]>;
 }
 
-export async function openWire(url: string): Promise<Wire> {
+export async function openRawConnection(url: string): Promise<RawConnection> {
   const { hostname, port } = new URL(url);
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
   await once(socket, 'connect');
@@ -43,14 +43,14 @@ export async function openWire(url: string): Promise<Wire> {
     });
     const enough = new Promise<void>((resolve) => {
       const look = () => {
-        if (splitAnswers(received).whole.length >= count) resolve();
+        if (parseResponses(received).whole.length >= count) resolve();
       };
       socket.on('data', look);
       look();
     });
     await Promise.race([enough, closed]);
     socket.destroy();
-    const { whole, rest } = splitAnswers(received);
+    const { whole, rest } = parseResponses(received);
     if (rest !== '') throw new Error(`this is not a whole HTTP answer: ${JSON.stringify(rest.slice(0, 200))}`);
     return whole;
   }
@@ -66,34 +66,34 @@ export async function openWire(url: string): Promise<Wire> {
     destroy: () => {
       socket.destroy();
     },
-    answers,
-    closed: () => answers(Number.POSITIVE_INFINITY),
+    readResponses: answers,
+    readUntilClosed: () => answers(Number.POSITIVE_INFINITY),
   };
 }
 
 /** The head of a request, up to the empty line. Values are sent as they are, in UTF-8. */
-export function headOf({ method = 'GET', path, headers = [] }: Omit<WireRequest, 'body'>): Buffer {
+export function formatRequestHead({ method = 'GET', path, headers = [] }: Omit<RawRequest, 'body'>): Buffer {
   const lines = [`${method} ${path} HTTP/1.1`, 'host: bursar', ...headers.map(([name, value]) => `${name}: ${value}`)];
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
 }
 
 /** One request, other than HEAD, on a connection of its own; path and headers go out as they are written here. */
-export async function ask(url: string, request: WireRequest): Promise<Answer> {
+export async function sendRawRequest(url: string, request: RawRequest): Promise<ApiResponse> {
   const { method = 'GET', path, headers = [], body = '' } = request;
   const bytes = Buffer.from(body);
   const said = (name: string) => headers.some(([given]) => given.toLowerCase() === name);
   const needsLength = bytes.length > 0 && !said('content-length') && !said('transfer-encoding');
   const length: HeaderLine[] = needsLength ? [['content-length', String(bytes.length)]] : [];
-  const wire = await openWire(url);
-  wire.write(headOf({ method, path, headers: [...headers, ...length] }), bytes);
-  const [answer] = await wire.answers(1);
+  const wire = await openRawConnection(url);
+  wire.write(formatRequestHead({ method, path, headers: [...headers, ...length] }), bytes);
+  const [answer] = await wire.readResponses(1);
   if (answer === undefined) throw new Error(`no answer to ${method} ${path.slice(0, 80)}`);
   return answer;
 }
 
 /** The answers in what a connection said, and what is left when the last one is not whole or not HTTP. */
-function splitAnswers(received: string): { whole: Answer[]; rest: string } {
-  const whole: Answer[] = [];
+function parseResponses(received: string): { whole: ApiResponse[]; rest: string } {
+  const whole: ApiResponse[] = [];
   let rest = received;
   for (;;) {
     const [head, status, lines = ''] = /^HTTP\/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(rest) ?? [];
@@ -103,7 +103,7 @@ function splitAnswers(received: string): { whole: Answer[]; rest: string } {
       const colon = line.indexOf(':');
       headers.append(line.slice(0, colon), line.slice(colon + 1).trim());
     }
-    const content = contentOf(rest.slice(head.length), headers);
+    const content = parseContent(rest.slice(head.length), headers);
     if (content === undefined) return { whole, rest };
     const text = Buffer.from(content.data, 'latin1').toString('utf8');
     const isJson = text !== '' && /json/.test(headers.get('content-type') ?? '');
@@ -113,7 +113,7 @@ function splitAnswers(received: string): { whole: Answer[]; rest: string } {
 }
 
 /** The content at the beginning of what follows a head, and how long it is on the wire; undefined until it is whole. */
-function contentOf(rest: string, headers: Headers): { data: string; length: number } | undefined {
+function parseContent(rest: string, headers: Headers): { data: string; length: number } | undefined {
   if (headers.get('transfer-encoding') !== 'chunked') {
     const length = Number(headers.get('content-length') ?? '0');
     return rest.length < length ? undefined : { data: rest.slice(0, length), length };
@@ -133,6 +133,6 @@ function contentOf(rest: string, headers: Headers): { data: string; length: numb
 }
 
 /** The header that carries a token. */
-export function bearer(token: string): HeaderLine {
+export function bearerHeader(token: string): HeaderLine {
   return ['authorization', `Bearer ${token}`];
 }

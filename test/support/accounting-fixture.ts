@@ -1,13 +1,13 @@
-import { type Caller, callerOf } from './api.ts';
+import { type Caller, createCaller } from './api.ts';
 import { bursar, type CommandOutcome } from './command-line.ts';
-import { type Contract, contractOf } from './contract.ts';
+import { loadOpenApiContract, type OpenApiContract } from './contract.ts';
 import { databaseEnvironment, queryDatabase } from './database.ts';
 import type { ServerOptions, TestServer } from './server.ts';
 import { type ServerProcess, spawnServer } from './server-process.ts';
 import type { ShippedConfig as Config } from './shipped-config.ts';
 import { shippedConfig } from './shipped-config.ts';
 
-interface BenchOptions {
+interface AccountingFixtureOptions {
   /** What each member of each project gets when joining. */
   timeSeconds?: number;
   spaceKb?: number;
@@ -18,20 +18,20 @@ interface BenchOptions {
 }
 
 /** A server with small grants, its administrator, and as many users as a test wants. */
-export interface Bench {
+export interface AccountingFixture {
   /** The one that runs now. */
   server: TestServer;
   admin: Caller;
   /** A caller of that number, enrolled where unknown; with the same token each time. */
   user(id: string): Promise<Caller>;
   /** The same user, without every answer being held against the OpenAPI document: for what is no JSON. */
-  plain(id: string): Promise<Caller>;
+  uncheckedUser(id: string): Promise<Caller>;
   /** The token of that user, for what a caller cannot send. */
   token(id: string): Promise<string>;
   /** Another administrator. */
   administrator(id: string): Promise<Caller>;
   /** What stands in the books, read behind the server's back. */
-  rows<Row>(query: string, ...values: (string | number)[]): Promise<Row[]>;
+  query<Row>(query: string, ...values: (string | number)[]): Promise<Row[]>;
   /** Does to the books what nothing but a database client can do. */
   tamper(statement: string, ...values: (string | number)[]): Promise<void>;
   bursar(...args: string[]): Promise<CommandOutcome>;
@@ -40,12 +40,12 @@ export interface Bench {
   dispose(): Promise<void>;
 }
 
-export async function openBench(options: BenchOptions = {}): Promise<Bench> {
-  const config = benchConfig(options);
+export async function openAccountingFixture(options: AccountingFixtureOptions = {}): Promise<AccountingFixture> {
+  const config = fixtureConfig(options);
   const start = options.ownProcess ? spawnServer : startInProcess;
   let server = await start({ config });
   const { data, adminToken } = server;
-  let contract: Contract = await contractOf(server);
+  let contract: OpenApiContract = await loadOpenApiContract(server);
   const tokens = new Map<string, Promise<string>>();
   let latest: Promise<unknown> = Promise.resolve();
 
@@ -61,13 +61,13 @@ export async function openBench(options: BenchOptions = {}): Promise<Bench> {
       return server;
     },
     get admin() {
-      return contract.as(adminToken);
+      return contract.callerFor(adminToken);
     },
-    user: async (id) => contract.as(await tokenOf(id, 'user')),
-    plain: async (id) => callerOf(server.url, id === adminId ? adminToken : await tokenOf(id, 'user')),
+    user: async (id) => contract.callerFor(await tokenOf(id, 'user')),
+    uncheckedUser: async (id) => createCaller(server.url, id === adminId ? adminToken : await tokenOf(id, 'user')),
     token: (id) => tokenOf(id, 'user'),
-    administrator: async (id) => contract.as(await tokenOf(id, 'admin')),
-    rows: (query, ...values) => queryDatabase(data, query, values),
+    administrator: async (id) => contract.callerFor(await tokenOf(id, 'admin')),
+    query: (query, ...values) => queryDatabase(data, query, values),
     tamper: async (statement, ...values) => {
       await queryDatabase(data, statement, values);
     },
@@ -77,7 +77,7 @@ export async function openBench(options: BenchOptions = {}): Promise<Bench> {
       await (how === 'SIGTERM' ? server.stop() : kill(server));
       adjust?.(config);
       server = await start({ data, config });
-      contract = await contractOf(server);
+      contract = await loadOpenApiContract(server);
     },
     dispose: () => server.dispose(),
   };
@@ -95,14 +95,14 @@ async function kill(server: TestServer): Promise<void> {
 }
 
 /** Makes a stubborn job a matter of a second more than its limit. */
-export function shortGrace(config: Config): void {
+export function setShortKillGrace(config: Config): void {
   for (const { engine } of Object.values(config.systems)) engine.killGraceSeconds = 1;
 }
 
 /** The administrator of a fresh server. */
 export const adminId = '300001';
 
-function benchConfig({ timeSeconds = 100_000, spaceKb = 100_000, adjust }: BenchOptions): Config {
+function fixtureConfig({ timeSeconds = 100_000, spaceKb = 100_000, adjust }: AccountingFixtureOptions): Config {
   const config = shippedConfig();
   for (const system of Object.values(config.systems)) {
     for (const project of system.projects) project.grant = { timeSeconds, spaceKb };
@@ -112,5 +112,5 @@ function benchConfig({ timeSeconds = 100_000, spaceKb = 100_000, adjust }: Bench
 }
 
 /** The project that most tests are about, and where it is. */
-export const place = { hpc: 'hpc_one', project: 'proj_hpc_one_01' } as const;
-export const home = 'hpc_one/proj_hpc_one_01';
+export const defaultProject = { hpc: 'hpc_one', project: 'proj_hpc_one_01' } as const;
+export const defaultProjectPath = 'hpc_one/proj_hpc_one_01';
