@@ -97,7 +97,7 @@ describe('systems', () => {
 
   for (const [name, segment] of unknownSystems) {
     test(`${name} is unknown, and takes no jobs`, async () => {
-      const refusal = { status: 404, code: 'system_unknown', says: /hpc_one, hpc_two/ };
+      const refusal = { status: 404, code: 'system_unknown', message: /hpc_one, hpc_two/ };
       assertProblem(await read(`/quotas/${segment}/`), refusal);
       assertProblem(await post(`/jobs/${segment}/`), refusal);
     });
@@ -229,7 +229,7 @@ describe('paths that are too long', () => {
 });
 
 describe('paths that are malformed', () => {
-  const refusal = { status: 404, code: 'not_found', says: /path is not well-formed/ };
+  const refusal = { status: 404, code: 'not_found', message: /path is not well-formed/ };
 
   for (const segment of ['%', '%z', '%zz', '%1', '%E0%A4', '%ff', '%C0%AF', '%ED%A0%80', '%u0041', 'hpc_one%']) {
     test(`${segment} is no percent-encoding`, async () => {
