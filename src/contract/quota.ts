@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { type AccountBalance, remaining } from '../domain/accounting/settlement.ts';
+import { type AccountBalance, remainingQuota } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { bytesPerKb } from '../domain/units.ts';
 import { createJsonWriter } from './json-format.ts';
@@ -35,8 +35,8 @@ export function toQuotaJson(quota: QuotaFields): string {
     project: quota.project.id,
     project_hpc: publicSystemName(quota.project.hpc),
     project_name: quota.project.name,
-    space_left: remaining(quota.space.pool, quota.space.cap) / bytesPerKb,
-    time_left: remaining(quota.time.pool, quota.time.cap),
+    space_left: remainingQuota(quota.space.pool, quota.space.cap) / bytesPerKb,
+    time_left: remainingQuota(quota.time.pool, quota.time.cap),
     user: quota.userId,
   });
 }

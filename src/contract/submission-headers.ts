@@ -9,7 +9,7 @@ export interface SubmissionHeaders {
 }
 
 /** The text of the Payload header. Throws unless it was sent exactly once. */
-export function payloadText({ payloads }: SubmissionHeaders): string {
+export function requirePayloadText({ payloads }: SubmissionHeaders): string {
   const [value] = payloads;
   if (value === undefined) {
     throw new BursarError('invalid_payload', 'The header Payload is missing. Send it with one JSON object.');
@@ -28,8 +28,8 @@ export function payloadText({ payloads }: SubmissionHeaders): string {
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** The parsed Payload, for comparing a request with an earlier one: spelling and order of keys do not matter. */
-export function payloadContent(headers: SubmissionHeaders): unknown {
-  const text = payloadText(headers);
+export function toComparablePayload(headers: SubmissionHeaders): unknown {
+  const text = requirePayloadText(headers);
   try {
     return JSON.parse(text);
   } catch {

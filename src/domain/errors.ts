@@ -97,6 +97,6 @@ export function assertNever(value: never): never {
 }
 
 /** Returns the code of an operating system or Node error, such as ENOENT. */
-export function systemErrorCode(error: unknown): string | undefined {
+export function errnoCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }

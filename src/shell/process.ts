@@ -1,7 +1,7 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { finished, Readable, type Writable } from 'node:stream';
-import { BursarError, systemErrorCode } from '../domain/errors.ts';
+import { BursarError, errnoCode } from '../domain/errors.ts';
 import type { RunOptions } from './shell.ts';
 import { unavailable } from './shell-errors.ts';
 
@@ -42,7 +42,7 @@ export const invalidCommand = () =>
   new BursarError('internal', 'Bursar built a command that cannot be run. Please report this.');
 
 function startErrorHint(error: unknown): string {
-  const code = systemErrorCode(error);
+  const code = errnoCode(error);
   if (code === 'ENOENT') return ': there is no such program. Install it, or add its folder to PATH';
   return code === undefined ? '' : ` (${code})`;
 }

@@ -13,7 +13,7 @@ export interface HeldLease {
 }
 
 /** Work that runs while a lease is held. */
-export interface LeasedWork {
+export interface Stoppable {
   /** Waits for operations in progress. */
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ interface CurrentLease {
   lease: Lease;
   /** By the monotonic clock of this process, which also advances while the process is suspended. */
   validUntil: number;
-  work: LeasedWork;
+  work: Stoppable;
 }
 
 /**
@@ -44,8 +44,8 @@ interface CurrentLease {
 export function holdLease(
   { db, holder, leaseMs, log }: LeaseDeps,
   name: string,
-  start: (lease: HeldLease) => Promise<LeasedWork>,
-): LeasedWork {
+  start: (lease: HeldLease) => Promise<Stoppable>,
+): Stoppable {
   let current: CurrentLease | undefined;
   let isStopping = false;
 

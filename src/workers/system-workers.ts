@@ -3,7 +3,7 @@ import { startCanceller } from './canceller.ts';
 import { cleanUpSpool, cleanUpWorkspaces } from './cleanup.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { fencedEngine } from './fenced-engine.ts';
-import { type HeldLease, holdLease, type LeaseDeps, type LeasedWork } from './hold-lease.ts';
+import { type HeldLease, holdLease, type LeaseDeps, type Stoppable } from './hold-lease.ts';
 import type { LeasedSystemDeps, SystemDeps } from './system-deps.ts';
 import { startWatcher } from './watcher.ts';
 
@@ -33,7 +33,7 @@ export async function startSystemWorkers(systems: readonly SystemDeps[], deps: L
   };
 }
 
-interface RunningSystem extends LeasedWork {
+interface RunningSystem extends Stoppable {
   wake(): void;
 }
 

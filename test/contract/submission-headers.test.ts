@@ -71,7 +71,7 @@ function rejectionOf(header: string | undefined): BursarError {
   assert.fail(`accepted: ${header}`);
 }
 
-describe('checkContentDisposition', () => {
+describe('requireZipAttachment', () => {
   test('rejects a missing header', () => {
     assert.match(rejectionOf(undefined).message, /missing/);
   });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { acquireLease } from '../../src/store/systems/leases.ts';
-import { type HeldLease, holdLease, type LeasedWork } from '../../src/workers/hold-lease.ts';
+import { type HeldLease, holdLease, type Stoppable } from '../../src/workers/hold-lease.ts';
 import { maxTimerMs } from '../../src/workers/loop.ts';
 import { openTestDatabase, type TestDatabase } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
@@ -11,7 +11,7 @@ const leaseMs = 300;
 
 describe('holdLease', () => {
   let database: TestDatabase;
-  let started: LeasedWork[] = [];
+  let started: Stoppable[] = [];
   beforeEach(async () => {
     database = await openTestDatabase([], 1, 1);
   });

@@ -9,19 +9,19 @@ export interface RequestedResources {
 }
 
 /** Charged seconds per second of wall-clock time, for the resources that a job requests. */
-export function requestedUnits({ nodes, coresPerNode }: RequestedResources, unit: ChargeUnit): number {
-  return allocatedUnits({ nodes, cores: nodes * coresPerNode }, unit);
+export function countRequestedUnits({ nodes, coresPerNode }: RequestedResources, unit: ChargeUnit): number {
+  return countAllocatedUnits({ nodes, cores: nodes * coresPerNode }, unit);
 }
 
 /** Charged seconds per second of wall-clock time, for an allocation. `cores` is the total over all nodes. */
-export function allocatedUnits({ nodes, cores }: { nodes: number; cores: number }, unit: ChargeUnit): number {
+export function countAllocatedUnits({ nodes, cores }: { nodes: number; cores: number }, unit: ChargeUnit): number {
   if (unit === 'wall') return 1;
   return unit === 'node' ? nodes : cores;
 }
 
 /** The maximum cost of a job in charged seconds. Submission places a hold of this amount. */
 export function calculateCostSeconds(resources: RequestedResources, runtimeHours: number, unit: ChargeUnit): number {
-  return toWholeSeconds(runtimeHours, secondsPerHour * requestedUnits(resources, unit));
+  return toWholeSeconds(runtimeHours, secondsPerHour * countRequestedUnits(resources, unit));
 }
 
 /** The wall-clock time limit of a job. */
@@ -36,7 +36,7 @@ export function maxAffordableRuntimeHours(
   availableSeconds: number,
   limitHours: number,
 ): number {
-  const seconds = Math.floor(Math.max(0, availableSeconds) / requestedUnits(resources, unit));
+  const seconds = Math.floor(Math.max(0, availableSeconds) / countRequestedUnits(resources, unit));
   return Math.min(limitHours, seconds / secondsPerHour);
 }
 

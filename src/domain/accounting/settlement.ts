@@ -1,6 +1,6 @@
 import { assertNever } from '../errors.ts';
 import type { JobEnd, Outcome } from '../jobs/job.ts';
-import { allocatedUnits, type ChargeUnit } from './price.ts';
+import { type ChargeUnit, countAllocatedUnits } from './price.ts';
 
 /** The balance of one account, in seconds (time) or bytes (space). */
 export interface AccountBalance {
@@ -16,7 +16,7 @@ export function availableBalance(account: AccountBalance): number {
 }
 
 /** The remaining quota shown to a user: the smaller of the project's pool and the user's cap, never below zero. */
-export function remaining(pool: AccountBalance, cap: AccountBalance): number {
+export function remainingQuota(pool: AccountBalance, cap: AccountBalance): number {
   return Math.max(0, Math.min(availableBalance(pool), availableBalance(cap)));
 }
 
@@ -50,7 +50,7 @@ export function calculateSettlement(end: JobEnd, requestedUnits: number, charge:
   const rule = chargeRule(end.outcome);
   if (!rule.isCharged) return { kind: 'voided', timeSeconds: 0, rule: rule.reason };
   if (end.startedAt === null) return { kind: 'voided', timeSeconds: 0, rule: `never ran: ${end.outcome}` };
-  const units = end.allocation === undefined ? requestedUnits : allocatedUnits(end.allocation, charge);
+  const units = end.allocation === undefined ? requestedUnits : countAllocatedUnits(end.allocation, charge);
   return { kind: 'settled', timeSeconds: end.elapsedSeconds * units, rule: `used: ${end.outcome}` };
 }
 

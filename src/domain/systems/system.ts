@@ -21,7 +21,7 @@ export interface Tool {
   parameters: Readonly<Record<string, ToolParameter>>;
 }
 
-export interface SystemLimits {
+export interface JobResources {
   nodes: number;
   coresPerNode: number;
   runtimeHours: number;
@@ -36,10 +36,10 @@ export interface HpcSystem {
   stages: StageNames;
   jobId: { style: 'uuid' } | { style: 'prefixed'; prefix: string };
   charge: ChargeUnit;
-  limits: SystemLimits;
+  limits: JobResources;
   /** Whether a runtime over the limit is rejected, or reduced to the limit. */
   runtimePolicy: 'reject' | 'clamp';
-  defaults: SystemLimits;
+  defaults: JobResources;
   tools: Readonly<Record<string, Tool>>;
 }
 
@@ -49,7 +49,7 @@ export function publicSystemName(name: string): string {
 }
 
 /** Formats a new UUID as a job identifier in the style of the system. */
-export function createJobId(system: HpcSystem, tool: string | null, uuid: string): string {
+export function formatJobId(system: HpcSystem, tool: string | null, uuid: string): string {
   const upper = uuid.toUpperCase();
   if (system.jobId.style === 'uuid') return upper;
   const hexDigits = upper.replaceAll('-', '');

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { link, mkdir, open, rename, rm, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { systemErrorCode } from '../../domain/errors.ts';
+import { errnoCode } from '../../domain/errors.ts';
 import { syncFolder } from '../../files/sync-folder.ts';
 
 /**
@@ -14,7 +14,7 @@ export async function writeOnce(path: string, content: string): Promise<boolean>
   try {
     await link(temporary, path);
   } catch (error) {
-    if (systemErrorCode(error) === 'EEXIST') return false;
+    if (errnoCode(error) === 'EEXIST') return false;
     throw error;
   } finally {
     await unlink(temporary).catch(() => {}); // a leftover temporary file is harmless
@@ -43,7 +43,7 @@ export async function publishFolder(folder: string, file: string, content: strin
   } catch (error) {
     await rm(newFolder, { recursive: true, force: true });
     // `rename` never replaces a folder that is not empty.
-    if (systemErrorCode(error) !== 'ENOTEMPTY' && systemErrorCode(error) !== 'EEXIST') throw error;
+    if (errnoCode(error) !== 'ENOTEMPTY' && errnoCode(error) !== 'EEXIST') throw error;
   }
   await syncFolder(parent);
 }
@@ -54,7 +54,7 @@ export async function removeFolder(folder: string): Promise<void> {
   try {
     await rename(folder, removed);
   } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return;
+    if (errnoCode(error) === 'ENOENT') return;
     throw error;
   }
   await rm(removed, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { assertNever, BursarError, systemErrorCode } from '../../domain/errors.ts';
+import { assertNever, BursarError, errnoCode } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine } from '../engine.ts';
 import { endCancelledWithoutStart, type JobLimits } from './job-end.ts';
@@ -105,7 +105,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
         try {
           await writeFile(join(directory, '.health'), `${now()}\n`);
         } catch (error) {
-          return { ok: false, detail: `its folder is not writable (${systemErrorCode(error)})` };
+          return { ok: false, detail: `its folder is not writable (${errnoCode(error)})` };
         }
         const counts = `${list.listByState('running').length} running, ${list.listByState('queued').length} queued`;
         const detail = `${scheduler.coresInUse()} of ${cores} cores in use, ${counts}`;
@@ -152,7 +152,7 @@ async function withRecords<T>(signal: AbortSignal, work: () => Promise<T>): Prom
     return await work();
   } catch (error) {
     if (error instanceof BursarError) throw error;
-    const message = `The local engine cannot use its records (${systemErrorCode(error) ?? 'internal error'})`;
+    const message = `The local engine cannot use its records (${errnoCode(error) ?? 'internal error'})`;
     throw new BursarError('unavailable', message, { cause: error, transient: true });
   }
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { systemErrorCode } from '../../domain/errors.ts';
+import { errnoCode } from '../../domain/errors.ts';
 import type { EngineJob } from '../engine.ts';
 import { endDamagedRequest, type LocalJobState, readJobState } from './job-state.ts';
 import { hasRecord, listRecords, readRequest, removeRecord } from './records.ts';
@@ -60,9 +60,7 @@ export function createJobList({ directory, cores, now, onError }: JobListOptions
 
     async loadAll() {
       for (const jobId of await listRecords(directory)) {
-        await read(jobId).catch((error) =>
-          onError(`the record of job ${jobId} is unreadable (${systemErrorCode(error)})`),
-        );
+        await read(jobId).catch((error) => onError(`the record of job ${jobId} is unreadable (${errnoCode(error)})`));
       }
     },
 
@@ -74,7 +72,7 @@ export function createJobList({ directory, cores, now, onError }: JobListOptions
         // The record was removed by hand: the engine no longer has this job.
         if (job.state.kind === 'queued' && !(await hasRecord(job.folder))) jobs.delete(job.jobId);
       } catch (error) {
-        onError(`job ${job.jobId} cannot be read (${systemErrorCode(error)})`);
+        onError(`job ${job.jobId} cannot be read (${errnoCode(error)})`);
       }
       return job.state.kind !== previousKind || !jobs.has(job.jobId);
     },

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemErrorCode } from '../../domain/errors.ts';
+import { errnoCode } from '../../domain/errors.ts';
 import type { JobProcesses, ProcessId, ProcessTable } from './process-table.ts';
 import { linuxProcesses } from './processes-linux.ts';
 import { psProcesses } from './processes-ps.ts';
@@ -23,7 +23,7 @@ export function processExists(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return systemErrorCode(error) !== 'ESRCH';
+    return errnoCode(error) !== 'ESRCH';
   }
 }
 

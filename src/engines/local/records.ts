@@ -1,6 +1,6 @@
 import { access, readdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { systemErrorCode } from '../../domain/errors.ts';
+import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { syncFolder } from '../../files/sync-folder.ts';
 import type { EngineJob } from '../engine.ts';
@@ -115,8 +115,8 @@ async function read<T>(path: string, isValid: (value: unknown) => value is T): P
   try {
     text = await readFile(path, 'utf8');
   } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return 'absent';
-    if (systemErrorCode(error) === 'EISDIR') return 'damaged';
+    if (errnoCode(error) === 'ENOENT') return 'absent';
+    if (errnoCode(error) === 'EISDIR') return 'damaged';
     throw error;
   }
   try {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { systemErrorCode } from '../../domain/errors.ts';
+import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { bytesPerKb } from '../../domain/units.ts';
 import type { EngineJob } from '../engine.ts';
@@ -80,7 +80,7 @@ function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
       maxBytes: run.limits.outputKb * bytesPerKb,
       onExceeded: () => causes.add({ kind: 'output_exceeded', stream }),
       onFailure: (error) =>
-        causes.add({ kind: 'node_error', reason: `its ${stream} could not be stored (${systemErrorCode(error)})` }),
+        causes.add({ kind: 'node_error', reason: `its ${stream} could not be stored (${errnoCode(error)})` }),
     });
   return Promise.all([open('stdout'), open('stderr')]);
 }
@@ -109,7 +109,7 @@ async function startProgram(
 const commandErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'ELOOP', 'E2BIG', 'ERR_INVALID_ARG_VALUE']);
 
 function toStartFailure(error: Error, program: string): JobEnd {
-  const code = systemErrorCode(error) ?? '';
+  const code = errnoCode(error) ?? '';
   const hint = code === 'E2BIG' ? 'the command is too long' : `it could not be started (${code})`;
   return endWithoutStart(commandErrors.has(code) ? 'rejected' : 'node_failed', `${program}: ${hint}`, Date.now());
 }

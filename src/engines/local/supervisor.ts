@@ -5,7 +5,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { systemErrorCode } from '../../domain/errors.ts';
+import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { endWithoutStart, type JobLimits } from './job-end.ts';
 import { identifyProcess } from './processes.ts';
@@ -38,11 +38,7 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
     onStarted: (leader) => recordGroup(folder, leader),
   }).catch((error) => {
     console.error(error);
-    return endWithoutStart(
-      'node_failed',
-      `it could not be run (${systemErrorCode(error) ?? 'internal error'})`,
-      Date.now(),
-    );
+    return endWithoutStart('node_failed', `it could not be run (${errnoCode(error) ?? 'internal error'})`, Date.now());
   });
   await recordEndWithRetries(folder, end);
 }
@@ -61,7 +57,7 @@ async function recordEndWithRetries(folder: string, end: JobEnd): Promise<void> 
       await recordEnd(folder, end);
       return;
     } catch (error) {
-      if (systemErrorCode(error) === 'ENOENT' || attempt === 600) throw error;
+      if (errnoCode(error) === 'ENOENT' || attempt === 600) throw error;
       await sleep(1000);
     }
   }

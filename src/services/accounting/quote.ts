@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type { QuoteSchema } from '../../contract/ledger.ts';
-import { payloadContent, payloadText, type SubmissionHeaders } from '../../contract/submission-headers.ts';
+import { requirePayloadText, type SubmissionHeaders, toComparablePayload } from '../../contract/submission-headers.ts';
 import { calculateCostSeconds, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
 import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
@@ -29,10 +29,14 @@ export async function readQuote(
   { actor, scope, headers, idempotency }: QuoteRequest,
 ): Promise<Static<typeof QuoteSchema>> {
   const { userId } = actor;
-  const request = idempotency && { ...idempotency, userId, content: [idempotency.target, payloadContent(headers)] };
+  const request = idempotency && {
+    ...idempotency,
+    userId,
+    content: [idempotency.target, toComparablePayload(headers)],
+  };
   return await readOnce(deps.db, request, deps.now(), async () => {
     const target = await requireSubmissionTarget(deps, actor, scope);
-    return publicQuote(target, parsePayload(payloadText(headers), target.system));
+    return publicQuote(target, parsePayload(requirePayloadText(headers), target.system));
   });
 }
 

@@ -2,18 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { toJobReference } from '../../contract/event.ts';
 import { publicJob } from '../../contract/job.ts';
 import {
-  payloadContent,
-  payloadText,
+  requirePayloadText,
   requireZipAttachment,
   type SubmissionHeaders,
+  toComparablePayload,
 } from '../../contract/submission-headers.ts';
-import { maxAffordableRuntimeHours, requestedUnits } from '../../domain/accounting/price.ts';
+import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
-import { createJobId, type HpcSystem } from '../../domain/systems/system.ts';
+import { formatJobId, type HpcSystem } from '../../domain/systems/system.ts';
 import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
 import { inspectZipAndReadStart } from '../../files/zip/unzip.ts';
 import { inspectZip, type ZipLimits } from '../../files/zip/zip-directory.ts';
@@ -65,7 +65,7 @@ export interface Submission {
 export async function submitJob(deps: SubmissionDeps, submission: Submission): Promise<string> {
   const { actor, headers, body, idempotency } = submission;
   if (idempotency === null) return await acceptJob(deps, submission, null);
-  const content = [idempotency.target, payloadContent(headers)];
+  const content = [idempotency.target, toComparablePayload(headers)];
   const result = await claimKey(deps.db, { userId: actor.userId, key: idempotency.key, content }, deps.now);
   if ('earlier' in result) {
     await requireSameBody(deps, result.earlier, body);
@@ -91,7 +91,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   const { actor, scope, headers, body } = submission;
   const target = await requireSubmissionTarget(deps, actor, scope);
   requireZipAttachment(headers);
-  const request = parsePayload(payloadText(headers), target.system);
+  const request = parsePayload(requirePayloadText(headers), target.system);
   const { shortfall, maxRuntimeHours, timeSeconds } = quoteFor(target, request);
   // Saves the upload. The conditional update in the transaction is what enforces the quota.
   if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeHours);
@@ -99,7 +99,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
   const { system } = target;
   try {
-    const jobId = createJobId(system, request.tool, deps.newUuid());
+    const jobId = formatJobId(system, request.tool, deps.newUuid());
     const input = await storeInput(deps, system, request, upload, jobId);
     try {
       const newJob = toNewJob(actor, target, { jobId, request, input }, deps.now());
@@ -155,7 +155,7 @@ function toNewJob(
   job: Pick<NewJob, 'jobId' | 'request' | 'input'>,
   now: number,
 ): NewJob {
-  return { ...job, owner: userId, project, units: requestedUnits(job.request, system.charge), acceptedAt: now };
+  return { ...job, owner: userId, project, units: countRequestedUnits(job.request, system.charge), acceptedAt: now };
 }
 
 /** The one transaction of a submission: job row, small zip, event, hold on the ledger, and stored response. */

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import {
   type ChargeUnit,
   calculateCostSeconds,
-  requestedUnits,
+  countRequestedUnits,
   toTimeLimitSeconds,
 } from '../../../src/domain/accounting/price.ts';
 
@@ -19,11 +19,11 @@ function exactSeconds(numerator: number, unitCount: number): number {
   return Number((BigInt(numerator) * 3600n * BigInt(unitCount) + 9999n) / 10_000n);
 }
 
-describe('requestedUnits', () => {
+describe('countRequestedUnits', () => {
   test('counts cores, nodes, or 1 for wall-clock time', () => {
     const allocation = { nodes: 4, coresPerNode: 16 };
     assert.deepEqual(
-      units.map((unit) => requestedUnits(allocation, unit)),
+      units.map((unit) => countRequestedUnits(allocation, unit)),
       [64, 4, 1],
     );
   });
@@ -64,7 +64,7 @@ describe('calculateCostSeconds', () => {
           const allocation = { nodes, coresPerNode };
           assert.equal(
             calculateCostSeconds(allocation, runtimeHours, unit),
-            exactSeconds(numerator, requestedUnits(allocation, unit)),
+            exactSeconds(numerator, countRequestedUnits(allocation, unit)),
           );
         },
       ),

@@ -5,8 +5,8 @@ import { calculateBurnRate } from '../../../src/domain/accounting/burn-rate.ts';
 import {
   type ChargeUnit,
   calculateCostSeconds,
+  countRequestedUnits,
   maxAffordableRuntimeHours,
-  requestedUnits,
 } from '../../../src/domain/accounting/price.ts';
 import { quotaExceeded } from '../../../src/domain/accounting/shortfall.ts';
 import { thresholdReached } from '../../../src/domain/accounting/threshold.ts';
@@ -32,7 +32,7 @@ describe('maxAffordableRuntimeHours', () => {
     fc.assert(
       fc.property(resourceRequests, units, fc.nat({ max: 2_000_000_000 }), (resources, unit, available) => {
         const hours = maxAffordableRuntimeHours(resources, unit, available, Number.POSITIVE_INFINITY);
-        if (hours === 0) return assert.ok(available < requestedUnits(resources, unit));
+        if (hours === 0) return assert.ok(available < countRequestedUnits(resources, unit));
         assert.ok(calculateCostSeconds(resources, hours, unit) <= available);
         assert.ok(calculateCostSeconds(resources, hours + 1 / 3600, unit) > available);
       }),

@@ -5,7 +5,7 @@ import {
   type AccountBalance,
   availableBalance,
   calculateSettlement,
-  remaining,
+  remainingQuota,
   splitUsage,
   zeroMovement,
 } from '../../../src/domain/accounting/settlement.ts';
@@ -29,7 +29,7 @@ function add(account: AccountBalance, change: Partial<AccountBalance>): AccountB
   };
 }
 
-describe('availableBalance and remaining', () => {
+describe('availableBalance and remainingQuota', () => {
   test('availableBalance subtracts held, posted and overrun from granted', () => {
     assert.equal(availableBalance({ granted: 100, held: 20, posted: 30, overrun: 0 }), 50);
     assert.equal(availableBalance({ granted: 100, held: 0, posted: 100, overrun: 7 }), -7);
@@ -39,16 +39,16 @@ describe('availableBalance and remaining', () => {
   test('remaining is the smaller of pool and cap, and never negative', () => {
     const pool = { granted: 100, held: 0, posted: 0, overrun: 0 };
     const cap = { granted: 60, held: 20, posted: 0, overrun: 0 };
-    assert.equal(remaining(pool, cap), 40);
-    assert.equal(remaining(cap, pool), 40);
+    assert.equal(remainingQuota(pool, cap), 40);
+    assert.equal(remainingQuota(cap, pool), 40);
     fc.assert(
       fc.property(accounts, accounts, (first, second) => {
-        const amountLeft = remaining(first, second);
+        const amountLeft = remainingQuota(first, second);
         assert.ok(amountLeft >= 0 && !Object.is(amountLeft, -0));
         assert.ok(
           amountLeft === 0 || (amountLeft <= availableBalance(first) && amountLeft <= availableBalance(second)),
         );
-        assert.equal(amountLeft, remaining(second, first));
+        assert.equal(amountLeft, remainingQuota(second, first));
       }),
     );
   });

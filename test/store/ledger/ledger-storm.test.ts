@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { remaining } from '../../../src/domain/accounting/settlement.ts';
+import { remainingQuota } from '../../../src/domain/accounting/settlement.ts';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { changeGrant, type GrantChange } from '../../../src/services/accounting/grants.ts';
 import { openGrantPeriod } from '../../../src/services/accounting/periods.ts';
@@ -163,7 +163,7 @@ async function check({ db, now }: World): Promise<void> {
   const [first] = quotas;
   if (first === undefined) return;
   for (const name of ['time', 'space'] as const) {
-    const visible = quotas.reduce((sum, quota) => sum + remaining(quota[name].pool, quota[name].cap), 0);
+    const visible = quotas.reduce((sum, quota) => sum + remainingQuota(quota[name].pool, quota[name].cap), 0);
     assert.ok(visible <= first[name].pool.granted, `users see ${visible} of ${name}, more than the pool`);
   }
 }
