@@ -4,11 +4,10 @@ import type { Engine, SiteOptions } from '../engines/engine.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { Check } from './finding.ts';
 
-const limits = { maxEntries: 1, maxUnpackedBytes: 0, maxRatio: 1 };
+const unpackLimits = { maxEntries: 1, maxUnpackedBytes: 0, maxRatio: 1 };
 const stepTimeoutMs = 60_000;
 const pollIntervalMs = 200;
 
-/** The parts of a system that a canary job uses. */
 export interface CanaryTarget {
   engine: Engine;
   workspaces: Workspaces;
@@ -19,7 +18,7 @@ export interface CanaryTarget {
   readLastLine(path: string): Promise<string>;
 }
 
-/** Checks that a workspace can be created and removed from this side. */
+/** Checks that Bursar can create and remove a workspace. */
 export async function checkWorkspace(check: Check, { workspaces, host }: Pick<CanaryTarget, 'workspaces' | 'host'>) {
   const jobId = newJobId();
   const { directory } = workspaces.pathsOf(jobId);
@@ -28,7 +27,7 @@ export async function checkWorkspace(check: Check, { workspaces, host }: Pick<Ca
     `a workspace can be created on ${host}`,
     `Create ${folder} on ${host}, make the account that Bursar uses there its owner, and check the free disk space.`,
     async () => {
-      await workspaces.stage(jobId, null, limits);
+      await workspaces.stage(jobId, null, unpackLimits);
       await workspaces.remove(jobId);
       return folder;
     },
@@ -43,14 +42,14 @@ export async function runCanaryJob(check: Check, target: CanaryTarget, timeoutMs
     'Read what the job printed, and what the system reports about it ("squeue" shows why a job waits). ' +
     'On a cluster: check that its nodes see the workspace folder under the same path, and that the account can write there.';
   const succeeded = await check('a canary job runs', fix, async () => {
-    await workspaces.stage(jobId, null, limits);
+    await workspaces.stage(jobId, null, unpackLimits);
     return await runToEnd(target, jobId, performance.now() + timeoutMs);
   });
   if (!succeeded) await engine.cancel(jobId, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
   await workspaces.remove(jobId).catch(() => undefined);
 }
 
-/** Has the form of a job id. A running Bursar sees the job in the queue, and ignores it because it is not in its database. */
+/** A running Bursar sees the job in the queue, and ignores it because its database does not have the job. */
 const newJobId = () => `DOCTOR-${randomUUID().replaceAll('-', '').toUpperCase()}`;
 
 async function runToEnd(target: CanaryTarget, jobId: string, deadline: number): Promise<string> {
@@ -58,17 +57,17 @@ async function runToEnd(target: CanaryTarget, jobId: string, deadline: number): 
   const workspace = workspaces.pathsOf(jobId);
   const command = { kind: 'line', line: 'touch canary && echo alive' } as const;
   const job = { jobId, nodes: 1, coresPerNode: 1, runtimeSeconds: 60, command, workspace, site };
-  const expected = new Map([[jobId, await engine.submit(job, AbortSignal.timeout(stepTimeoutMs))]]);
-  await engine.release(expected, AbortSignal.timeout(stepTimeoutMs));
+  const refs = new Map([[jobId, await engine.submit(job, AbortSignal.timeout(stepTimeoutMs))]]);
+  await engine.release(refs, AbortSignal.timeout(stepTimeoutMs));
   for (;;) {
-    const observations = await engine.observe(expected, AbortSignal.timeout(stepTimeoutMs));
+    const observations = await engine.observe(refs, AbortSignal.timeout(stepTimeoutMs));
     const observation = observations.find((candidate) => candidate.jobId === jobId);
     if (observation?.kind === 'finished') {
       const { outcome, reason, elapsedSeconds } = observation;
       await engine.forget([jobId], AbortSignal.timeout(stepTimeoutMs));
       if (outcome === 'succeeded') return await checkOutput(readLastLine, workspace.stdout, elapsedSeconds);
-      const printed = await readLastLine(workspace.stderr).catch(() => '');
-      throw new Error(`the job ended as ${outcome}: ${reason}${printed && `; it printed: ${printed}`}`);
+      const stderrLine = await readLastLine(workspace.stderr).catch(() => '');
+      throw new Error(`the job ended as ${outcome}: ${reason}${stderrLine && `; it printed: ${stderrLine}`}`);
     }
     if (performance.now() > deadline) {
       const state = observation?.kind ?? 'unknown to the system';

@@ -4,7 +4,7 @@ import { siteArguments } from '../engines/slurm/sbatch.ts';
 import type { RunResult } from '../shell/shell.ts';
 import type { Check } from './finding.ts';
 
-/** Runs a Slurm command in the same way as the engine does. */
+/** Runs a command on the host of the Slurm commands, as the engine does. */
 export type RunSlurmCommand = (...argv: [string, ...string[]]) => Promise<RunResult>;
 
 /** Returns the trimmed stdout, or throws the last error line if the command failed. */
@@ -28,6 +28,7 @@ export async function checkSite(check: Check, run: RunSlurmCommand, project: str
       const { code, stdout, stderr } = await run('sbatch', '--test-only', ...siteArguments(site), '--wrap=true');
       const lastLine = (stderr || stdout).trim().split('\n').at(-1) ?? '';
       if (code !== 0) throw new Error(lastLine);
+      // `sbatch: Job 7 to start at 1700000000 using…` becomes `a job could start using…`.
       return lastLine.replace(/^sbatch: (Job \d+ )?/, 'a job could ').replace(/to start at \d+/, 'start');
     },
   );

@@ -13,7 +13,7 @@ export interface SiteOptions {
 }
 
 export interface EngineJob {
-  /** Never reused. The engine recognises a repeated submission by it. */
+  /** Never reused, so that the engine recognises a repeated submission. */
   jobId: string;
   nodes: number;
   coresPerNode: number;
@@ -32,9 +32,9 @@ export interface MissingJob {
 }
 
 /**
- * `never_started`: nothing of the job has run, and nothing can run once its workspace is removed. It may have been
- * cancelled. `lost_by_system`: it never started and did not end either, so that it may be submitted again. A `JobEnd` is
- * read from the end record that the job's wrapper wrote.
+ * `never_started`: nothing of the job has run, and nothing can run once its workspace is removed. The job may have been
+ * cancelled. `lost_by_system`: the job neither started nor ended, and may be submitted again. `JobEnd`: the job ended;
+ * its wrapper recorded how.
  */
 export type MissingJobStatus = 'never_started' | 'lost_by_system' | JobEnd;
 

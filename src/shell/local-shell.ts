@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { baseEnvironment } from './base-environment.ts';
 import { runProcess } from './run-process.ts';
 import type { Shell } from './shell.ts';
-import { unavailable } from './shell-errors.ts';
+import { unavailableError } from './shell-errors.ts';
 import { streamProcess } from './stream-process.ts';
 
 export interface LocalShellOptions {
@@ -34,7 +34,7 @@ export function createLocalShell({ environment }: LocalShellOptions): Shell {
         exitError: (code, stderr) =>
           code === 0
             ? null
-            : unavailable(`${options.label} failed (${code ?? 'killed'}).`, new Error(stderr.toString())),
+            : unavailableError(`${options.label} failed (${code ?? 'killed'}).`, new Error(stderr.toString())),
       });
     },
 

@@ -3,17 +3,16 @@ import { once } from 'node:events';
 import { finished, Readable, type Writable } from 'node:stream';
 import { BursarError, errnoCode } from '../domain/errors.ts';
 import type { RunOptions } from './shell.ts';
-import { unavailable } from './shell-errors.ts';
+import { unavailableError } from './shell-errors.ts';
 
 export type RunningProcess = ChildProcessByStdio<Writable | null, Readable, Readable>;
 
-/** Options of a process, whether its output is collected or streamed. */
 export interface ProcessOptions {
   environment: Record<string, string>;
   /** The program and its host, for messages. */
   label: string;
   /** Called once before the process is killed. `stderr` returns what the process has written to stderr so far. */
-  beforeKill?(process: RunningProcess, stderr: () => Buffer): Promise<void>;
+  beforeKill?(child: RunningProcess, stderr: () => Buffer): Promise<void>;
 }
 
 /** Starts a program, without a shell, as the leader of a new process group. */
@@ -23,7 +22,7 @@ export async function startProcess(
   hasStdin: boolean,
 ): Promise<RunningProcess> {
   const [program, ...args] = argv;
-  if (!program || argv.some((argument) => argument.includes('\0'))) throw invalidCommand();
+  if (!program || argv.some((argument) => argument.includes('\0'))) throw invalidCommandError();
   try {
     const child = spawn(program, args, {
       cwd: '/',
@@ -34,11 +33,11 @@ export async function startProcess(
     await once(child, 'spawn');
     return child as RunningProcess;
   } catch (error) {
-    throw unavailable(`${label} could not be started${startErrorHint(error)}.`, error);
+    throw unavailableError(`${label} could not be started${startErrorHint(error)}.`, error);
   }
 }
 
-export const invalidCommand = () =>
+export const invalidCommandError = () =>
   new BursarError('internal', 'Bursar built a command that cannot be run. Please report this.');
 
 function startErrorHint(error: unknown): string {

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { Transform } from 'node:stream';
-import { invalidCommand } from './process.ts';
+import { invalidCommandError } from './process.ts';
 import { quoteForShell } from './quote.ts';
-import { unavailable } from './shell-errors.ts';
+import { unavailableError } from './shell-errors.ts';
 
 /** A command line for the login shell of another host, and the marker that it prints around its output. */
 export interface RemoteCommand {
-  text: string;
+  commandLine: string;
   marker: string;
 }
 
@@ -39,12 +39,13 @@ export function wrapCommand(argv: readonly string[], environment: Record<string,
   const [program] = argv;
   const marker = `bursar-${randomBytes(16).toString('hex')}`;
   const variables = Object.entries(environment).map(([name, value]) => `${name}=${value}`);
-  const text = `exec ${['env', ...variables, '/bin/sh', '-c', wrapper, marker, ...argv].map(quoteForShell).join(' ')}`;
+  const commandLine = `exec ${['env', ...variables, '/bin/sh', '-c', wrapper, marker, ...argv].map(quoteForShell).join(' ')}`;
   // Some shells would take a program name that begins with a dash for an option of `exec`.
-  if (!program || program.startsWith('-') || text.includes('\0') || Buffer.byteLength(text) > maxCommandBytes) {
-    throw invalidCommand();
+  const isTooLong = Buffer.byteLength(commandLine) > maxCommandBytes;
+  if (!program || program.startsWith('-') || commandLine.includes('\0') || isTooLong) {
+    throw invalidCommandError();
   }
-  return { text, marker };
+  return { commandLine, marker };
 }
 
 export interface RemoteStatus {
@@ -74,7 +75,7 @@ export function extractOutput(marker: string, stdout: Buffer): Buffer | undefine
   return begin === -1 || end <= begin ? undefined : stdout.subarray(begin + marker.length + 1, end);
 }
 
-/** Does the same for a stream. The stream fails at its end if a marker is missing. */
+/** Extracts the output between the markers from a stream, which fails at its end if a marker is missing. */
 export function createOutputExtractor(marker: string, label: string): Transform {
   const beginMarker = Buffer.from(`${marker}\n`);
   const endMarker = Buffer.from(marker);
@@ -97,12 +98,12 @@ export function createOutputExtractor(marker: string, label: string): Transform 
       done();
     },
     flush(done) {
-      done(hasBegun && buffered.equals(endMarker) ? null : incompleteOutput(label));
+      done(hasBegun && buffered.equals(endMarker) ? null : incompleteOutputError(label));
     },
   });
 }
 
-export const incompleteOutput = (label: string) => unavailable(`The output of ${label} is incomplete.`);
+export const incompleteOutputError = (label: string) => unavailableError(`The output of ${label} is incomplete.`);
 
 /** The length of the longest suffix of `bytes` that is a prefix of `marker`. */
 function overlapBytes(bytes: Buffer, marker: Buffer): number {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { BursarError } from '../domain/errors.ts';
 import { collectOutput, guardInput, killProcess, type ProcessOptions, pipeInput, startProcess } from './process.ts';
 import type { RunOptions } from './shell.ts';
-import { interrupted, timedOut, unavailable } from './shell-errors.ts';
+import { interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
 
 export interface ProcessResult {
   code: number | null;
@@ -28,7 +28,7 @@ export async function runProcess(
 
 async function runToEnd(argv: readonly string[], options: RunOptions & ProcessOptions): Promise<ProcessResult> {
   const { signal, timeoutMs, maxOutputBytes, stdin, label } = options;
-  if (signal.aborted) throw interrupted(label, signal);
+  if (signal.aborted) throw interruptedError(label, signal);
   const child = await startProcess(argv, options, stdin !== undefined);
 
   let failure: BursarError | null = null;
@@ -39,14 +39,14 @@ async function runToEnd(argv: readonly string[], options: RunOptions & ProcessOp
     void killProcess(child, options, stderr);
   };
   const failOverflow = (stream: string) => () =>
-    fail(unavailable(`${label} wrote more than ${maxOutputBytes} bytes to ${stream}, and was killed.`));
+    fail(unavailableError(`${label} wrote more than ${maxOutputBytes} bytes to ${stream}, and was killed.`));
   const stdout = collectOutput(child.stdout, maxOutputBytes, failOverflow('stdout'));
   const stderr = collectOutput(child.stderr, maxOutputBytes, failOverflow('stderr'));
   pipeInput(child, stdin, (error) =>
-    fail(error instanceof BursarError ? error : unavailable(`The input of ${label} could not be read.`, error)),
+    fail(error instanceof BursarError ? error : unavailableError(`The input of ${label} could not be read.`, error)),
   );
-  const timer = setTimeout(() => fail(timedOut(label, timeoutMs)), timeoutMs);
-  const onAbort = () => fail(interrupted(label, signal));
+  const timer = setTimeout(() => fail(timeoutError(label, timeoutMs)), timeoutMs);
+  const onAbort = () => fail(interruptedError(label, signal));
   signal.addEventListener('abort', onAbort);
   if (signal.aborted) onAbort(); // aborted while the process was being started
   try {

@@ -2,23 +2,23 @@ import { BursarError } from '../domain/errors.ts';
 import type { SshTarget } from './ssh-target.ts';
 
 /** The only kind of failure of a shell: the same command may work later. This time it may or may not have taken effect. */
-export function unavailable(message: string, cause?: unknown): BursarError {
+export function unavailableError(message: string, cause?: unknown): BursarError {
   return new BursarError('unavailable', message, { cause, transient: true });
 }
 
 /** `label` names the program and its host, never its arguments: they may contain user data. */
-export const timedOut = (label: string, timeoutMs: number) =>
-  unavailable(`${label} did not answer within ${Math.round(timeoutMs / 100) / 10} s. Try again later.`);
+export const timeoutError = (label: string, timeoutMs: number) =>
+  unavailableError(`${label} did not answer within ${Math.round(timeoutMs / 100) / 10} s. Try again later.`);
 
-export const interrupted = (label: string, signal: AbortSignal) =>
-  unavailable(`${label} was interrupted.`, signal.reason);
+export const interruptedError = (label: string, signal: AbortSignal) =>
+  unavailableError(`${label} was interrupted.`, signal.reason);
 
 /** Explains from ssh's own error output what is wrong with a connection and how to fix it. */
 export function connectionError(target: SshTarget, sshOutput: string): BursarError {
   const output = sshOutput.trim();
   const problem = knownProblems(target).find(({ pattern }) => pattern.test(output))?.problem;
   const lastLine = output.split('\n').at(-1)?.trim() || 'ssh did not say why';
-  return unavailable(`Bursar has no connection to ${target.host}: ${problem ?? lastLine}.`, new Error(output));
+  return unavailableError(`Bursar has no connection to ${target.host}: ${problem ?? lastLine}.`, new Error(output));
 }
 
 function knownProblems({ host, user, port, identityFile, knownHostsFile }: SshTarget) {

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises';
+import { lstat, mkdir, readFile, rm, rmdir } from 'node:fs/promises';
 import { connect as connectSocket } from 'node:net';
 import { dirname } from 'node:path';
-import { connectionError, unavailable } from './shell-errors.ts';
+import { connectionError, unavailableError } from './shell-errors.ts';
 import { controlSocketPath, type SshTarget, sshArgv } from './ssh-target.ts';
 
 /** The ssh connection that all commands share. */
 export interface SshConnection {
-  /** Opens the connection unless it is open. After success it was open a moment ago. */
+  /** Opens the connection unless it is open. It may be lost again at any time. */
   ensure(): Promise<void>;
   close(): Promise<void>;
 }
@@ -56,14 +56,15 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
 }
 
 /**
- * Anyone who can create a socket in the folder can impersonate the cluster. In a shared folder for temporary files
- * another user may have created it first.
+ * Anyone who can create a socket in the folder can impersonate the cluster. In /tmp another user may have created the
+ * folder first.
  */
 async function requirePrivateFolder(folder: string): Promise<void> {
-  const { uid, mode } = await lstat(folder);
-  if (uid === (process.getuid?.() ?? uid) && (mode & (constants.S_IFMT | 0o022)) === constants.S_IFDIR) return;
-  throw unavailable(
-    `${folder} must be a folder that only this user can write to: remove it, or choose a shorter path for the data`,
+  const stats = await lstat(folder);
+  const isOwn = stats.uid === (process.getuid?.() ?? stats.uid);
+  if (isOwn && stats.isDirectory() && (stats.mode & 0o022) === 0) return;
+  throw unavailableError(
+    `${folder} must be a folder that only this user can write to: remove it, or choose a shorter path for the data folder`,
   );
 }
 

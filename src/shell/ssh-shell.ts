@@ -8,14 +8,14 @@ import { guardInput, type ProcessOptions, type RunningProcess } from './process.
 import {
   createOutputExtractor,
   extractOutput,
-  incompleteOutput,
+  incompleteOutputError,
   parseStatus,
   type RemoteStatus,
   wrapCommand,
 } from './remote-command.ts';
 import { runProcess } from './run-process.ts';
 import type { RunOptions, RunResult, Shell } from './shell.ts';
-import { connectionError, interrupted, timedOut, unavailable } from './shell-errors.ts';
+import { connectionError, interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
 import { requestSlot } from './slot.ts';
 import { createSshConnection } from './ssh-connection.ts';
 import { type SshTarget, sshArgv } from './ssh-target.ts';
@@ -28,7 +28,7 @@ export interface SshShellOptions extends SshTarget {
 
 /** sshd allows ten sessions on a connection by default. For each further one, ssh would open a new connection. */
 const maxConcurrentCommands = 8;
-/** Each kill frees a session for the next one. All at once would need connections of their own. */
+/** Each kill frees a session for the next one. More kills at the same time would open new connections. */
 const maxConcurrentKills = 2;
 /** Additional output for the markers and for what start-up files print. */
 const extraOutputBytes = 65_536;
@@ -49,24 +49,24 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
   const runningKills = new Set<Promise<void>>();
 
   function prepare(argv: readonly string[]) {
-    const { text, marker } = wrapCommand(argv, environment);
+    const { commandLine, marker } = wrapCommand(argv, environment);
     const label = `${basename(argv[0] ?? '')} on ${target.host}`;
     const processOptions: ProcessOptions = {
       environment: sshEnvironment,
       label,
-      beforeKill: async (process, stderr) => {
-        const kill = killRemote(process, () => parseStatus(marker, stderr()));
+      beforeKill: async (child, stderr) => {
+        const kill = killRemote(child, () => parseStatus(marker, stderr()));
         runningKills.add(kill);
         await kill.finally(() => runningKills.delete(kill));
       },
     };
-    return { argv: [...sshArgv(target), text], marker, label, processOptions };
+    return { argv: [...sshArgv(target), commandLine], marker, label, processOptions };
   }
 
   /** Killing only the local ssh would leave the remote command running until it next reads or writes. */
-  async function killRemote(process: RunningProcess, readStatus: () => RemoteStatus) {
+  async function killRemote(child: RunningProcess, readStatus: () => RemoteStatus) {
     const deadline = performance.now() + killTimeoutMs;
-    while (readStatus().pid === undefined && process.exitCode === null && performance.now() < deadline) await sleep(10);
+    while (readStatus().pid === undefined && child.exitCode === null && performance.now() < deadline) await sleep(10);
     await killLimit(async () => {
       const { pid, exit } = readStatus();
       if (pid === undefined || exit !== undefined || performance.now() > deadline) return;
@@ -105,9 +105,9 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
       const output = extractOutput(marker, stdout);
       const error = incompleteRunError(status, label, target);
       if (error !== null) throw error;
-      if (output === undefined) throw incompleteOutput(label);
+      if (output === undefined) throw incompleteOutputError(label);
       if (output.length > maxOutputBytes || Buffer.byteLength(status.stderr) > maxOutputBytes) {
-        throw unavailable(`${label} wrote more than ${maxOutputBytes} bytes.`);
+        throw unavailableError(`${label} wrote more than ${maxOutputBytes} bytes.`);
       }
       return { code: toExitCode(status), stdout: output.toString('utf8'), stderr: status.stderr };
     } finally {
@@ -123,7 +123,7 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
 
     async stream(argv, { signal }): Promise<Readable> {
       const { marker, label, processOptions, argv: sshCommand } = prepare(argv);
-      if (signal.aborted) throw interrupted(label, signal);
+      if (signal.aborted) throw interruptedError(label, signal);
       await waitFor(connection.ensure(), label, signal);
       const markedOutput = await streamProcess(sshCommand, {
         ...processOptions,
@@ -144,17 +144,17 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
 function incompleteRunError({ pid, exit, stderr }: RemoteStatus, label: string, target: SshTarget): BursarError | null {
   if (exit === 'missing') {
     const remedy = 'Install it there, or add its folder to PATH in the environment of the system';
-    return unavailable(`${label} could not be started: there is no such program. ${remedy}.`);
+    return unavailableError(`${label} could not be started: there is no such program. ${remedy}.`);
   }
   if (exit !== undefined) return null;
   if (pid === undefined) return connectionError(target, stderr);
-  return unavailable(`The connection to ${target.host} was lost while ${label} was running.`, new Error(stderr));
+  return unavailableError(`The connection to ${target.host} was lost while ${label} was running.`, new Error(stderr));
 }
 
 function streamError(status: RemoteStatus, label: string, target: SshTarget): BursarError | null {
   const error = incompleteRunError(status, label, target);
   if (error !== null || status.exit === 0) return error;
-  return unavailable(`${label} failed (${toExitCode(status) ?? 'killed'}).`, new Error(status.stderr));
+  return unavailableError(`${label} failed (${toExitCode(status) ?? 'killed'}).`, new Error(status.stderr));
 }
 
 function toExitCode({ exit }: RemoteStatus): number | null {
@@ -164,8 +164,8 @@ function toExitCode({ exit }: RemoteStatus): number | null {
 /** Waits for a shared operation, which continues if this caller stops waiting. */
 async function waitFor(ready: Promise<void>, label: string, signal: AbortSignal, timeoutMs?: number): Promise<void> {
   const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
-  const onAbort = () => stop(interrupted(label, signal));
-  const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop(timedOut(label, timeoutMs)), timeoutMs);
+  const onAbort = () => stop(interruptedError(label, signal));
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop(timeoutError(label, timeoutMs)), timeoutMs);
   signal.addEventListener('abort', onAbort);
   if (signal.aborted) onAbort();
   try {

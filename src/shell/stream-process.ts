@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type Readable, Transform } from 'node:stream';
 import type { BursarError } from '../domain/errors.ts';
 import { collectOutput, killProcess, type ProcessOptions, startProcess } from './process.ts';
-import { interrupted, unavailable } from './shell-errors.ts';
+import { interruptedError, unavailableError } from './shell-errors.ts';
 
 export interface StreamOptions extends ProcessOptions {
   signal: AbortSignal;
@@ -15,7 +15,7 @@ const maxStderrBytes = 1_000_000;
 /** Streams the output of a process. The stream ends only after the process succeeded: truncated output never looks complete. */
 export async function streamProcess(argv: readonly string[], options: StreamOptions): Promise<Readable> {
   const { signal, label, exitError } = options;
-  if (signal.aborted) throw interrupted(label, signal);
+  if (signal.aborted) throw interruptedError(label, signal);
   const child = await startProcess(argv, options, false);
 
   const closed = once(child, 'close');
@@ -30,9 +30,9 @@ export async function streamProcess(argv: readonly string[], options: StreamOpti
     },
   });
   const stderr = collectOutput(child.stderr, maxStderrBytes, () =>
-    output.destroy(unavailable(`${label} wrote more than ${maxStderrBytes} bytes to stderr, and was killed.`)),
+    output.destroy(unavailableError(`${label} wrote more than ${maxStderrBytes} bytes to stderr, and was killed.`)),
   );
-  const onAbort = () => output.destroy(interrupted(label, signal));
+  const onAbort = () => output.destroy(interruptedError(label, signal));
   signal.addEventListener('abort', onAbort);
   output.once('close', () => {
     signal.removeEventListener('abort', onAbort);

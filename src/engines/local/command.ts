@@ -3,13 +3,14 @@ import { access, open, realpath, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { assertNever } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
-import { firstLineError, scriptErrors } from '../script-errors.ts';
+import { firstLineError, scriptErrors } from '../job-messages.ts';
 
-/** A program and its arguments, or the reason why the job cannot run and what to do about it. */
-export type Invocation = { program: string; args: string[] } | { rejected: string };
+export type Invocation = { program: string; args: string[] };
+/** `rejected` is the reason why the job cannot run. */
+export type ResolvedCommand = Invocation | { rejected: string };
 
-/** Resolves a job's command to a program, which is searched for in the folders of `path`. Runs nothing. */
-export async function prepareCommand(command: JobCommand, directory: string, path: string): Promise<Invocation> {
+/** Resolves a job's command to a program with its full path. `path` lists the folders to search, as in PATH. */
+export async function resolveCommand(command: JobCommand, directory: string, path: string): Promise<ResolvedCommand> {
   if (!(await isFolder(directory))) return { rejected: 'its working directory does not exist' };
   switch (command.kind) {
     case 'line': {
@@ -17,15 +18,15 @@ export async function prepareCommand(command: JobCommand, directory: string, pat
       return { program: shell.found ?? '/bin/sh', args: ['-c', command.line] };
     }
     case 'script':
-      return prepareScript(command.script, command.args, directory);
+      return resolveScript(command.script, command.args, directory);
     case 'argv':
-      return prepareProgram(command.argv, directory, path);
+      return resolveProgram(command.argv, directory, path);
     default:
       return assertNever(command);
   }
 }
 
-async function prepareProgram(argv: string[], directory: string, path: string): Promise<Invocation> {
+async function resolveProgram(argv: string[], directory: string, path: string): Promise<ResolvedCommand> {
   const [name, ...args] = argv;
   if (!name) return { rejected: 'the command is empty' };
   const { found, problem } = await findProgram(name, directory, path);
@@ -33,7 +34,7 @@ async function prepareProgram(argv: string[], directory: string, path: string): 
 }
 
 /** Passes a script to its interpreter, as a batch system does, so that it need not be executable. */
-async function prepareScript(script: string, args: string[], directory: string): Promise<Invocation> {
+async function resolveScript(script: string, args: string[], directory: string): Promise<ResolvedCommand> {
   if (isAbsolute(script)) return { rejected: scriptErrors.absolute(script) };
   const file = resolve(directory, script);
   const [realDirectory, target] = await Promise.all([realpath(directory), realpath(file).catch(() => null)]);
@@ -44,7 +45,7 @@ async function prepareScript(script: string, args: string[], directory: string):
   const firstLine = await readFirstLine(target);
   const rejected = firstLineError(script, firstLine);
   if (rejected !== null) return { rejected };
-  // As in the kernel: the interpreter, and the rest of the line as a single argument.
+  // The kernel also passes the rest of the line as a single argument.
   const [, interpreter = '', argument] = /^#!\s*(\S*)\s*(.*?)\s*$/.exec(firstLine) ?? [];
   const { found, problem } = await findProgram(resolve(directory, interpreter), directory, '');
   if (found === null) return { rejected: `${script} cannot be run by ${interpreter}: ${problem}` };

@@ -69,7 +69,7 @@ export function isLeftover(name: string): boolean {
 }
 
 /** Returns the pid of the process that wrote a temporary file; null if the name is not that of a temporary file. */
-export function writerPid(name: string): number | null {
+export function parseWriterPid(name: string): number | null {
   const pid = /\.(\d+)-[0-9a-f-]{36}\.tmp$/.exec(name)?.[1];
   return pid === undefined ? null : Number(pid);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { assertNever, BursarError, errnoCode } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import type { Engine } from '../engine.ts';
-import { endCancelledWithoutStart, type JobLimits } from './job-end.ts';
+import { buildCancelledEnd, type JobLimits } from './job-end.ts';
 import { createJobList, type LocalJob } from './job-list.ts';
 import { signalProcess } from './processes.ts';
 import { claimJob, publishRequest, readStart, requestCancellation } from './records.ts';
@@ -29,12 +29,12 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   const onError = (message: string) => {
     lastError = message;
   };
-  const list = createJobList({ directory, cores, now, onError });
+  const list = createJobList({ directory, totalCores: cores, now, onError });
   const scheduler = createScheduler({
     list,
-    cores,
+    totalCores: cores,
     limits: { memoryMb, outputKb, killGraceSeconds },
-    cacheFolder: join(directory, '.cache'),
+    compileCacheFolder: join(directory, '.cache'),
     onError,
     onChange: () => {
       for (const listener of listeners) listener();
@@ -43,13 +43,13 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
 
   return {
     open: (signal) =>
-      withRecords(signal, async () => {
+      mapErrors(signal, async () => {
         await mkdir(directory, { recursive: true, mode: 0o700 });
         await scheduler.withExclusiveList(list.loadAll);
       }),
 
     submit: (job, signal) =>
-      withRecords(signal, async () => {
+      mapErrors(signal, async () => {
         const { jobId } = job;
         // The id becomes a folder name.
         if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/.test(jobId)) {
@@ -68,25 +68,25 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
       }),
 
     find: (jobIds, signal) =>
-      withRecords(signal, async () => {
+      mapErrors(signal, async () => {
         const found = jobIds.filter((jobId) => list.get(jobId) !== undefined);
         return new Map(found.map((jobId) => [jobId, toRef(jobId)]));
       }),
 
-    // A supervisor claims its job before it runs it, so that no job can run twice and none needs to be held back.
+    // Jobs need not be held: a supervisor claims a job before running it, so that no job runs twice.
     release: async () => undefined,
     discard: async () => undefined,
-    // The records are durable, so that no job goes missing.
+    // No job goes missing: the records are durable.
     inspectMissing: async () => new Map(),
 
     observe: (_expected, signal) =>
-      withRecords(signal, async () => {
+      mapErrors(signal, async () => {
         lastError = null;
         return (await scheduler.refreshAll()).map(toObservation);
       }),
 
     cancel: (jobId, signal) =>
-      withRecords(signal, async () => {
+      mapErrors(signal, async () => {
         const job = list.get(jobId);
         if (job === undefined || job.state.kind === 'finished') return;
         await cancelJob(job, now());
@@ -94,14 +94,14 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
       }),
 
     forget: (jobIds, signal) =>
-      withRecords(signal, () =>
+      mapErrors(signal, () =>
         scheduler.withExclusiveList(async () => {
           for (const jobId of jobIds) await list.forget(jobId);
         }),
       ),
 
     health: (signal) =>
-      withRecords(signal, async () => {
+      mapErrors(signal, async () => {
         try {
           await writeFile(join(directory, '.health'), `${now()}\n`);
         } catch (error) {
@@ -124,7 +124,7 @@ const toRef = (jobId: string) => `local:${jobId}`;
 
 /** Claims the job so that it never runs. If a supervisor has claimed it before, tells the supervisor to end it. */
 async function cancelJob({ folder }: LocalJob, at: number): Promise<void> {
-  if (await claimJob(folder, { kind: 'withdrawn', end: endCancelledWithoutStart(at) })) return;
+  if (await claimJob(folder, { kind: 'withdrawn', end: buildCancelledEnd(at) })) return;
   const start = await readStart(folder);
   if (typeof start !== 'object' || start.kind !== 'supervised') return;
   // Record the request before the signal: the supervisor then knows that the owner cancelled, and acts even without the signal.
@@ -132,21 +132,21 @@ async function cancelJob({ folder }: LocalJob, at: number): Promise<void> {
   await signalProcess(start.supervisor, 'SIGTERM');
 }
 
-function toObservation({ jobId, state: standing }: LocalJob): Observation {
-  switch (standing.kind) {
+function toObservation({ jobId, state }: LocalJob): Observation {
+  switch (state.kind) {
     case 'queued':
       return { jobId, ref: toRef(jobId), kind: 'queued', held: false };
     case 'running':
-      return { jobId, ref: toRef(jobId), kind: 'running', startedAt: standing.startedAt };
+      return { jobId, ref: toRef(jobId), kind: 'running', startedAt: state.startedAt };
     case 'finished':
-      return { jobId, ref: toRef(jobId), kind: 'finished', ...standing.end };
+      return { jobId, ref: toRef(jobId), kind: 'finished', ...state.end };
     default:
-      return assertNever(standing);
+      return assertNever(state);
   }
 }
 
-/** Turns any failure into the only one that this engine has: its records cannot be read or written at the moment. */
-async function withRecords<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+/** Every unexpected error becomes a transient `unavailable`: the records cannot be read or written at the moment. */
+async function mapErrors<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   signal.throwIfAborted();
   try {
     return await work();

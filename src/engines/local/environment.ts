@@ -2,7 +2,7 @@ import { delimiter, isAbsolute } from 'node:path';
 import { defaultPath, userName } from '../../shell/base-environment.ts';
 import type { EngineJob } from '../engine.ts';
 
-/** The environment of a job. Of Bursar's own environment, which may contain secrets, only PATH is passed on. */
+/** Of Bursar's own environment only PATH is passed on: the rest may contain secrets. */
 export function jobEnvironment(job: EngineJob): { PATH: string; TMPDIR: string } & Record<string, string> {
   const user = userName();
   return {
@@ -19,10 +19,10 @@ export function jobEnvironment(job: EngineJob): { PATH: string; TMPDIR: string }
   };
 }
 
-/** The environment of a supervisor. It must not contain a job id, or the supervisor would be taken for a process of the job. */
-export function supervisorEnvironment(cacheFolder: string): Record<string, string> {
+/** Must not contain a job id, or the supervisor would be taken for a process of the job. */
+export function supervisorEnvironment(compileCacheFolder: string): Record<string, string> {
   // The compile cache halves the start-up time.
-  return { PATH: process.env.PATH ?? defaultPath, NODE_COMPILE_CACHE: cacheFolder };
+  return { PATH: process.env.PATH ?? defaultPath, NODE_COMPILE_CACHE: compileCacheFolder };
 }
 
 /** The job's folder for temporary files, outside its working directory so that it is not part of the results. */

@@ -1,6 +1,7 @@
 import { assertNever } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { EngineJob } from '../engine.ts';
+import { describeShellExitCode } from '../job-messages.ts';
 
 /** Limits of each job of the local engine. 1 KB is 1,000 bytes, 1 MB is 1,000,000 bytes. */
 export interface JobLimits {
@@ -17,7 +18,8 @@ export type EndCause =
   | { kind: 'time_limit_reached' }
   | { kind: 'memory_exceeded' }
   | { kind: 'output_exceeded'; stream: 'stdout' | 'stderr' }
-  | { kind: 'cancelled'; byOwner: boolean }
+  /** By the owner, or by a signal to the supervisor. */
+  | { kind: 'stop_requested'; byOwner: boolean }
   | { kind: 'node_error'; reason: string };
 
 export type RunOutcome = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
@@ -27,18 +29,18 @@ export function toRunOutcome(cause: EndCause, job: EngineJob, limits: JobLimits)
     case 'exited':
       return toExitOutcome(cause.code, cause.signal, job);
     case 'time_limit_reached':
-      return outcomeOf('timed_out', `it reached its time limit of ${job.runtimeSeconds} s`);
+      return buildOutcome('timed_out', `it reached its time limit of ${job.runtimeSeconds} s`);
     case 'memory_exceeded':
-      return outcomeOf('out_of_memory', `it used more than ${limits.memoryMb} MB of memory`);
+      return buildOutcome('out_of_memory', `it used more than ${limits.memoryMb} MB of memory`);
     case 'output_exceeded':
-      return outcomeOf('output_exceeded', `it wrote more than ${limits.outputKb} KB to ${cause.stream}`);
-    case 'cancelled':
-      // Only the owner cancels a job. If the supervisor is stopped with the host, the owner must not pay for the job.
+      return buildOutcome('output_exceeded', `it wrote more than ${limits.outputKb} KB to ${cause.stream}`);
+    case 'stop_requested':
+      // If the host shuts down, the owner must not pay for the job.
       return cause.byOwner
-        ? outcomeOf('cancelled', cancelledByOwner)
-        : outcomeOf('node_failed', 'its supervisor was told to stop (is the machine shutting down?)');
+        ? buildOutcome('cancelled', cancelledByOwner)
+        : buildOutcome('node_failed', 'its supervisor was told to stop (is the machine shutting down?)');
     case 'node_error':
-      return outcomeOf('node_failed', cause.reason);
+      return buildOutcome('node_failed', cause.reason);
     default:
       return assertNever(cause);
   }
@@ -48,32 +50,26 @@ const cancelledByOwner = 'cancelled by its owner';
 
 /** True if the job gets SIGTERM before it is killed, so that it can save its results. */
 export function hasGracePeriod(cause: EndCause): boolean {
-  return cause.kind === 'time_limit_reached' || cause.kind === 'cancelled';
+  return cause.kind === 'time_limit_reached' || cause.kind === 'stop_requested';
 }
 
-/** Builds the end of a job that never ran. */
-export function endWithoutStart(outcome: JobEnd['outcome'], reason: string, endedAt: number): JobEnd {
+export function buildEndWithoutStart(outcome: JobEnd['outcome'], reason: string, endedAt: number): JobEnd {
   return { outcome, reason, exitCode: null, startedAt: null, endedAt, elapsedSeconds: 0 };
 }
 
-export const endCancelledWithoutStart = (endedAt: number) => endWithoutStart('cancelled', cancelledByOwner, endedAt);
+export const buildCancelledEnd = (endedAt: number) => buildEndWithoutStart('cancelled', cancelledByOwner, endedAt);
 
-/** Builds the end of a job without a supervisor: its usage is unknown, so 0 s are charged. */
-export function endLost(reason: string, startedAt: number | null, endedAt: number): JobEnd {
+/** The usage of a lost job is unknown, so 0 s are charged. */
+export function buildLostEnd(reason: string, startedAt: number | null, endedAt: number): JobEnd {
   return { outcome: 'lost', reason, exitCode: null, startedAt, endedAt, elapsedSeconds: 0 };
 }
 
-function outcomeOf(outcome: JobEnd['outcome'], reason: string, exitCode: number | null = null): RunOutcome {
+function buildOutcome(outcome: JobEnd['outcome'], reason: string, exitCode: number | null = null): RunOutcome {
   return { outcome, reason, exitCode };
 }
 
 function toExitOutcome(code: number | null, signal: NodeJS.Signals | null, job: EngineJob): RunOutcome {
-  if (code === null) return outcomeOf('failed', `killed by ${signal}`);
-  if (code === 0) return outcomeOf('succeeded', 'exit code 0', 0);
-  // Only shells give these two codes a fixed meaning; in other programs they may mean anything.
-  if (job.command.kind !== 'argv') {
-    if (code === 127) return outcomeOf('failed', 'command not found (exit code 127): stderr says which', code);
-    if (code === 126) return outcomeOf('failed', 'command not executable (exit code 126): stderr says which', code);
-  }
-  return outcomeOf('failed', `exit code ${code}`, code);
+  if (code === null) return buildOutcome('failed', `killed by ${signal}`);
+  const reason = job.command.kind === 'argv' ? `exit code ${code}` : describeShellExitCode(code);
+  return buildOutcome(code === 0 ? 'succeeded' : 'failed', reason, code);
 }

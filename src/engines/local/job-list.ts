@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
 import type { EngineJob } from '../engine.ts';
 import { endDamagedRequest, type LocalJobState, readJobState } from './job-state.ts';
-import { hasRecord, listRecords, readRequest, removeRecord } from './records.ts';
+import { hasRequest, listRecordedJobs, readRequest, removeJobFolder } from './records.ts';
 
 export interface LocalJob {
   jobId: string;
@@ -32,35 +32,35 @@ export interface JobList {
 
 export interface JobListOptions {
   directory: string;
-  cores: number;
+  totalCores: number;
   now: () => number;
   onError(message: string): void;
 }
 
-export function createJobList({ directory, cores, now, onError }: JobListOptions): JobList {
+export function createJobList({ directory, totalCores, now, onError }: JobListOptions): JobList {
   const jobs = new Map<string, LocalJob>();
-  const folderOf = (jobId: string) => join(directory, jobId);
+  const folderFor = (jobId: string) => join(directory, jobId);
   let lastSequence = 0;
 
-  async function read(jobId: string): Promise<void> {
-    const folder = folderOf(jobId);
+  async function load(jobId: string): Promise<void> {
+    const folder = folderFor(jobId);
     const request = await readRequest(folder);
     const isReadable = typeof request === 'object';
-    let standing = await readJobState(folder, jobId, now);
-    if (standing.kind === 'queued' && !isReadable) standing = await endDamagedRequest(folder, jobId, now);
+    let state = await readJobState(folder, jobId, now);
+    if (state.kind === 'queued' && !isReadable) state = await endDamagedRequest(folder, jobId, now);
     // A job with an unreadable request may use any number of cores: assume all of them.
-    const usedCores = isReadable ? coresNeeded(request.job, cores) : cores;
+    const usedCores = isReadable ? coresNeeded(request.job, totalCores) : totalCores;
     const sequence = isReadable ? request.sequence : 0;
-    jobs.set(jobId, { jobId, folder, sequence, cores: usedCores, state: standing });
+    jobs.set(jobId, { jobId, folder, sequence, cores: usedCores, state });
     lastSequence = Math.max(lastSequence, sequence);
   }
 
   return {
-    load: read,
+    load,
 
     async loadAll() {
-      for (const jobId of await listRecords(directory)) {
-        await read(jobId).catch((error) => onError(`the record of job ${jobId} is unreadable (${errnoCode(error)})`));
+      for (const jobId of await listRecordedJobs(directory)) {
+        await load(jobId).catch((error) => onError(`the record of job ${jobId} is unreadable (${errnoCode(error)})`));
       }
     },
 
@@ -70,7 +70,7 @@ export function createJobList({ directory, cores, now, onError }: JobListOptions
       try {
         job.state = await readJobState(job.folder, job.jobId, now);
         // The record was removed by hand: the engine no longer has this job.
-        if (job.state.kind === 'queued' && !(await hasRecord(job.folder))) jobs.delete(job.jobId);
+        if (job.state.kind === 'queued' && !(await hasRequest(job.folder))) jobs.delete(job.jobId);
       } catch (error) {
         onError(`job ${job.jobId} cannot be read (${errnoCode(error)})`);
       }
@@ -80,7 +80,7 @@ export function createJobList({ directory, cores, now, onError }: JobListOptions
     async forget(jobId) {
       const job = jobs.get(jobId);
       if (job?.state.kind !== 'finished') return;
-      await removeRecord(job.folder);
+      await removeJobFolder(job.folder);
       jobs.delete(jobId);
     },
 
@@ -88,12 +88,12 @@ export function createJobList({ directory, cores, now, onError }: JobListOptions
     all: () => [...jobs.values()],
     listByState: (kind) =>
       [...jobs.values()].filter((job) => job.state.kind === kind).sort((a, b) => a.sequence - b.sequence),
-    folderFor: folderOf,
+    folderFor,
     nextSequence: () => ++lastSequence,
   };
 }
 
-/** The cores that a job occupies. A job that requests more than exist gets all of them, and runs alone. */
-export function coresNeeded(job: Pick<EngineJob, 'nodes' | 'coresPerNode'>, cores: number): number {
-  return Math.min(job.nodes * job.coresPerNode, cores);
+/** A job that requests more cores than exist gets all of them, and runs alone. */
+export function coresNeeded(job: Pick<EngineJob, 'nodes' | 'coresPerNode'>, totalCores: number): number {
+  return Math.min(job.nodes * job.coresPerNode, totalCores);
 }

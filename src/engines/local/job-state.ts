@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { scratchFolder } from './environment.ts';
-import { endLost } from './job-end.ts';
+import { buildLostEnd } from './job-end.ts';
 import { isAlive, killJob } from './processes.ts';
 import { claimJob, readEnd, readGroup, readRequest, readStart, recordEnd } from './records.ts';
 
@@ -16,21 +16,23 @@ export type LocalJobState =
  * records the end here. A finished job stays finished, with the same end.
  */
 export async function readJobState(folder: string, jobId: string, now: () => number): Promise<LocalJobState> {
+  const endAsLost = (reason: string, startedAt: number | null) =>
+    endOrphanedJob(folder, jobId, buildLostEnd(reason, startedAt, now()));
   const start = await readStart(folder);
   if (start === 'absent') return { kind: 'queued' };
   const end = await readEnd(folder);
   if (typeof end === 'object') return { kind: 'finished', end };
-  if (start === 'damaged') return endOrphanedJob(folder, jobId, endLost('its start record is damaged', null, now()));
+  if (start === 'damaged') return endAsLost('its start record is damaged', null);
   if (start.kind === 'withdrawn') return { kind: 'finished', end: await recordEnd(folder, start.end) };
   const { supervisor, startedAt } = start;
-  if (end === 'damaged') return endOrphanedJob(folder, jobId, endLost('its exit record is damaged', startedAt, now()));
+  if (end === 'damaged') return endAsLost('its exit record is damaged', startedAt);
   if (await isAlive(supervisor)) return { kind: 'running', startedAt };
-  return endOrphanedJob(folder, jobId, endLost('its supervisor died (was the machine restarted?)', startedAt, now()));
+  return endAsLost('its supervisor died (was the machine restarted?)', startedAt);
 }
 
 /** Ends a job that cannot run because its request record is damaged, unless a supervisor has already claimed it. */
 export async function endDamagedRequest(folder: string, jobId: string, now: () => number): Promise<LocalJobState> {
-  await claimJob(folder, { kind: 'withdrawn', end: endLost('its request record is damaged', null, now()) });
+  await claimJob(folder, { kind: 'withdrawn', end: buildLostEnd('its request record is damaged', null, now()) });
   return readJobState(folder, jobId, now);
 }
 

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-const run = promisify(execFile);
+const execFileAsync = promisify(execFile);
 
 export interface OutputOptions {
   /** The file that receives the output. An existing file is replaced. */
@@ -24,7 +24,7 @@ export interface Output {
   /** The file descriptor to pass to the job. */
   writeEnd: number;
   /** Starts reading. Closes the write end of this process, so that the output ends with the job. */
-  read(): void;
+  startReading(): void;
   /**
    * Resolves when all output has been read and is durable, or at the timeout if a process still holds the pipe open.
    * Safe to repeat.
@@ -42,7 +42,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   await rm(options.file, { force: true });
   const file = openSync(options.file, 'wx', 0o600);
   const { readEnd, writeEnd } = await openPipe(options.pipe);
-  const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+  const { promise: ended, resolve: markEnded } = Promise.withResolvers<void>();
   let socket: Socket | null = null;
   let bytesLeft = options.maxBytes;
   let isExceeded = false;
@@ -87,7 +87,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
 
   return {
     writeEnd,
-    read() {
+    startReading() {
       closeSync(writeEnd);
       socket = new Socket({ fd: readEnd, readable: true, writable: false });
       socket.on('data', (chunk) => {
@@ -98,7 +98,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
         }
       });
       socket.on('error', fail);
-      socket.on('close', () => end());
+      socket.on('close', () => markEnded());
     },
     finish: (timeoutMs) => {
       finishing ??= finish(timeoutMs);
@@ -109,7 +109,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
 
 async function openPipe(path: string): Promise<{ readEnd: number; writeEnd: number }> {
   await rm(path, { force: true });
-  await run('mkfifo', ['-m', '600', path], { timeout: 10_000 });
+  await execFileAsync('mkfifo', ['-m', '600', path], { timeout: 10_000 });
   // Open the read end first and non-blocking: opening one end alone would block until the other one is open.
   const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const writeEnd = openSync(path, constants.O_WRONLY);

@@ -6,21 +6,21 @@ export interface ProcessId {
 }
 
 /** Selects the processes of a job: the process group and session of its leader, and all processes with its id in their environment. */
-export interface JobProcesses {
+export interface JobProcessSelector {
   jobId: string;
   leader: ProcessId | null;
 }
 
-/** The processes of a job that were found, without zombies. */
+/** The processes that a selector found, without zombies. */
 export interface FoundProcesses {
   /** The process group, if it still belongs to the job. */
   group: number | null;
-  processes: { pid: number; residentKb: number }[];
+  processes: { pid: number; residentKib: number }[];
 }
 
 /** Reads the process table; one implementation for each kind of operating system. */
 export interface ProcessTable {
   /** Returns null if there is no such process. */
   read(pid: number): Promise<{ mark: string; isZombie: boolean } | null>;
-  findJobProcesses(job: JobProcesses): Promise<FoundProcesses>;
+  findJobProcesses(job: JobProcessSelector): Promise<FoundProcesses>;
 }

@@ -20,15 +20,15 @@ export const linuxProcesses: ProcessTable = {
       const stat = readStat(pid);
       if (stat === null || stat.isZombie) continue;
       const isMember = group !== null && (stat.group === group || stat.session === group);
-      if (isMember || hasJobId(pid, jobId)) found.processes.push({ pid, residentKb: readResidentKb(pid) });
+      if (isMember || hasJobId(pid, jobId)) found.processes.push({ pid, residentKib: readResidentKib(pid) });
     }
     return found;
   },
 };
 
 /**
- * Returns the leader's pid, which is also the id of its group, unless it has been reused: the kernel reuses the number
- * only after the whole group has ended, and then a process with that pid has another mark.
+ * Returns the leader's pid, which is also the id of its group, or null if the pid has been reused: the kernel reuses a
+ * pid only after the whole group has ended, and then the process with that pid has another mark.
  */
 function jobGroup(pid: number, mark: string | null): number | null {
   if (mark !== null && !mark.startsWith(bootId)) return null;
@@ -66,7 +66,7 @@ function hasJobId(pid: number, jobId: string): boolean {
   return `\0${readOrEmpty(`/proc/${pid}/environ`)}`.includes(`\0BURSAR_JOB_ID=${jobId}\0`);
 }
 
-function readResidentKb(pid: number): number {
+function readResidentKib(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readOrEmpty(`/proc/${pid}/status`))?.[1] ?? 0);
 }
 

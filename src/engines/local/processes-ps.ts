@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { ProcessTable } from './process-table.ts';
 
-const run = promisify(execFile);
+const execFileAsync = promisify(execFile);
 
 /** For systems without /proc, such as macOS. Finds the job's process group, but not processes that have left it. */
 export const psProcesses: ProcessTable = {
@@ -23,7 +23,7 @@ export const psProcesses: ProcessTable = {
 interface Row {
   pid: number;
   group: number;
-  residentKb: number;
+  residentKib: number;
   isZombie: boolean;
   /** The start time, to the second. */
   mark: string;
@@ -33,18 +33,18 @@ async function ps(...selection: string[]): Promise<Row[]> {
   const args = [...selection, '-o', 'pid=,pgid=,rss=,stat=,lstart='];
   // A mark must not depend on the caller's language and time zone.
   const env = { PATH: '/bin:/usr/bin', LC_ALL: 'C', TZ: 'UTC' };
-  const { stdout } = await run('ps', args, { env, timeout: 10_000, maxBuffer: 64 << 20 }).catch((error) => {
+  const { stdout } = await execFileAsync('ps', args, { env, timeout: 10_000, maxBuffer: 64 << 20 }).catch((error) => {
     // `ps` exits with 1 if it found no process.
     if (error.code === 1) return { stdout: '' };
     throw error;
   });
   return stdout.split('\n').flatMap((line) => {
-    const [, pid, group, residentKb, stat, mark] = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(.*?)\s*$/.exec(line) ?? [];
+    const [, pid, group, residentKib, stat, mark] = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(.*?)\s*$/.exec(line) ?? [];
     if (stat === undefined || mark === undefined) return [];
     return {
       pid: Number(pid),
       group: Number(group),
-      residentKb: Number(residentKb),
+      residentKib: Number(residentKib),
       isZombie: stat.startsWith('Z'),
       mark,
     };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoCode } from '../../domain/errors.ts';
-import type { JobProcesses, ProcessId, ProcessTable } from './process-table.ts';
+import type { JobProcessSelector, ProcessId, ProcessTable } from './process-table.ts';
 import { linuxProcesses } from './processes-linux.ts';
 import { psProcesses } from './processes-ps.ts';
 
@@ -32,14 +32,14 @@ export async function signalProcess(id: ProcessId, signal: NodeJS.Signals): Prom
   if (await isAlive(id)) sendSignal(id.pid, signal);
 }
 
-/** The resident memory of all processes of the job, in KiB. Shared memory is counted once for each process. */
-export async function readResidentKb(job: JobProcesses): Promise<number> {
+/** Adds up the resident memory of all processes of the job. Shared memory is counted once for each process. */
+export async function readResidentKib(job: JobProcessSelector): Promise<number> {
   const { processes } = await table.findJobProcesses(job);
-  return processes.reduce((sum, { residentKb }) => sum + residentKb, 0);
+  return processes.reduce((sum, { residentKib }) => sum + residentKib, 0);
 }
 
 /** Sends SIGTERM to all processes of the job and waits until they have ended. Returns false at the timeout. */
-export async function terminateJob(job: JobProcesses, timeoutMs: number): Promise<boolean> {
+export async function terminateJob(job: JobProcessSelector, timeoutMs: number): Promise<boolean> {
   // A stopped process handles SIGTERM only after SIGCONT.
   await signalJob(job, 'SIGTERM', 'SIGCONT').catch(() => 0);
   return retryUntil(timeoutMs, async () => (await table.findJobProcesses(job)).processes.length === 0);
@@ -49,7 +49,7 @@ export async function terminateJob(job: JobProcesses, timeoutMs: number): Promis
  * Kills all processes of the job and waits until they have ended. Returns false if some have not (they hang in the
  * kernel). A job can hide a process deliberately, with a new session and an empty environment.
  */
-export async function killJob(job: JobProcesses, timeoutMs = 5_000): Promise<boolean> {
+export async function killJob(job: JobProcessSelector, timeoutMs = 5_000): Promise<boolean> {
   let emptyScans = 0;
   return retryUntil(timeoutMs, async () => {
     // A process has no environment for a moment during exec, so that one empty scan is not enough.
@@ -59,7 +59,7 @@ export async function killJob(job: JobProcesses, timeoutMs = 5_000): Promise<boo
 }
 
 /** Signals all processes of the job. Returns their number. */
-async function signalJob(job: JobProcesses, ...signals: NodeJS.Signals[]): Promise<number> {
+async function signalJob(job: JobProcessSelector, ...signals: NodeJS.Signals[]): Promise<number> {
   const { group, processes } = await table.findJobProcesses(job);
   for (const signal of signals) {
     // Signal the group in one call, so that no process escapes by forking; then those that left the group.

@@ -4,7 +4,7 @@ import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { syncFolder } from '../../files/sync-folder.ts';
 import type { EngineJob } from '../engine.ts';
-import { isLeftover, publishFolder, removeFolder, replaceFile, writeOnce, writerPid } from './durable-files.ts';
+import { isLeftover, parseWriterPid, publishFolder, removeFolder, replaceFile, writeOnce } from './durable-files.ts';
 import type { ProcessId } from './process-table.ts';
 import { processExists } from './processes.ts';
 
@@ -38,12 +38,12 @@ export type StartRecord =
 export type RecordOrProblem<T> = T | 'absent' | 'damaged';
 
 export const readRequest = (folder: string): Promise<RecordOrProblem<RequestRecord>> =>
-  read(join(folder, files.request), (value): value is RequestRecord => isRequest(value, basename(folder)));
+  readRecord(join(folder, files.request), (value): value is RequestRecord => isRequest(value, basename(folder)));
 export const readStart = (folder: string): Promise<RecordOrProblem<StartRecord>> =>
-  read(join(folder, files.start), isStart);
+  readRecord(join(folder, files.start), isStart);
 export const readGroup = (folder: string): Promise<RecordOrProblem<ProcessId>> =>
-  read(join(folder, files.group), isProcessId);
-export const readEnd = (folder: string): Promise<RecordOrProblem<JobEnd>> => read(join(folder, files.end), isEnd);
+  readRecord(join(folder, files.group), isProcessId);
+export const readEnd = (folder: string): Promise<RecordOrProblem<JobEnd>> => readRecord(join(folder, files.end), isEnd);
 
 /** After success a durable record of the job exists. An existing record is not changed. */
 export function publishRequest(folder: string, request: RequestRecord): Promise<void> {
@@ -65,6 +65,7 @@ export async function recordEnd(folder: string, end: JobEnd): Promise<JobEnd> {
   if (await writeOnce(path, JSON.stringify(end))) return end;
   const earlierEnd = await readEnd(folder);
   if (typeof earlierEnd === 'object') return earlierEnd;
+  // The existing file is damaged.
   await replaceFile(path, JSON.stringify(end));
   return end;
 }
@@ -78,39 +79,40 @@ export async function isCancellationRequested(folder: string): Promise<boolean> 
   return exists(join(folder, files.cancel));
 }
 
-export function hasRecord(folder: string): Promise<boolean> {
+export function hasRequest(folder: string): Promise<boolean> {
   return exists(join(folder, files.request));
 }
 
-/** Removes the record atomically, so that a late supervisor never finds a request without its claim. */
-export const removeRecord = removeFolder;
+/** Removes all records of a job atomically, so that a late supervisor never finds a request without its claim. */
+export const removeJobFolder = removeFolder;
 
 /** Lists the ids of all recorded jobs, after removing the incomplete files that crashes left. */
-export async function listRecords(directory: string): Promise<string[]> {
+export async function listRecordedJobs(directory: string): Promise<string[]> {
   // After a crash, a record may be visible but not durable yet.
   await syncFolder(directory);
   const jobIds: string[] = [];
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);
     if (isLeftover(entry.name)) await rm(path, { recursive: true, force: true });
-    else if (entry.isDirectory() && !entry.name.startsWith('.') && (await cleanUpRecord(path))) jobIds.push(entry.name);
+    else if (entry.isDirectory() && !entry.name.startsWith('.') && (await cleanUpJobFolder(path)))
+      jobIds.push(entry.name);
   }
   return jobIds;
 }
 
-/** Removes leftovers of dead writers. Returns false if the folder contains no record. Keeps files of other programs. */
-async function cleanUpRecord(folder: string): Promise<boolean> {
+/** Removes temporary files of dead writers. Returns false if the folder has no record. Keeps files of other programs. */
+async function cleanUpJobFolder(folder: string): Promise<boolean> {
   for (const name of await readdir(folder)) {
-    const pid = writerPid(name);
+    const pid = parseWriterPid(name);
     // A supervisor that was started before a restart may still be writing its file.
     if (pid !== null && !processExists(pid)) await rm(join(folder, name), { force: true });
   }
-  if ((await hasRecord(folder)) || (await exists(join(folder, files.start)))) return true;
+  if ((await hasRequest(folder)) || (await exists(join(folder, files.start)))) return true;
   await rmdir(folder).catch(() => {});
   return false;
 }
 
-async function read<T>(path: string, isValid: (value: unknown) => value is T): Promise<RecordOrProblem<T>> {
+async function readRecord<T>(path: string, isValid: (value: unknown) => value is T): Promise<RecordOrProblem<T>> {
   let text: string;
   try {
     text = await readFile(path, 'utf8');

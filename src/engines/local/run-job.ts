@@ -5,12 +5,12 @@ import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { bytesPerKb } from '../../domain/units.ts';
 import type { EngineJob } from '../engine.ts';
-import { type Invocation, prepareCommand } from './command.ts';
+import { type Invocation, resolveCommand } from './command.ts';
 import { jobEnvironment, scratchFolder } from './environment.ts';
-import { type EndCause, endWithoutStart, hasGracePeriod, type JobLimits, toRunOutcome } from './job-end.ts';
+import { buildEndWithoutStart, type EndCause, hasGracePeriod, type JobLimits, toRunOutcome } from './job-end.ts';
 import { type Output, openOutput } from './output.ts';
-import type { JobProcesses, ProcessId } from './process-table.ts';
-import { identifyProcess, killJob, readResidentKb, terminateJob } from './processes.ts';
+import type { JobProcessSelector, ProcessId } from './process-table.ts';
+import { identifyProcess, killJob, readResidentKib, terminateJob } from './processes.ts';
 import { watchLimits } from './watch-limits.ts';
 
 export interface JobRun {
@@ -29,13 +29,13 @@ export interface JobRun {
 
 /**
  * Runs a job to its end. Afterwards no process of the job is left, its output is durable, and its folder for temporary
- * files is removed. Throws if the machine fails (no memory, no disk space); the same holds then.
+ * files is removed, even if this throws because the machine has no memory or disk space left.
  */
 export async function runJob(run: JobRun): Promise<JobEnd> {
   const { directory } = run.job.workspace;
   const env = jobEnvironment(run.job);
-  const invocation = await prepareCommand(run.job.command, directory, env.PATH);
-  if ('rejected' in invocation) return endWithoutStart('rejected', invocation.rejected, Date.now());
+  const invocation = await resolveCommand(run.job.command, directory, env.PATH);
+  if ('rejected' in invocation) return buildEndWithoutStart('rejected', invocation.rejected, Date.now());
 
   const causes = createCauses();
   const outputs = await openOutputs(run, causes);
@@ -43,8 +43,8 @@ export async function runJob(run: JobRun): Promise<JobEnd> {
     await mkdir(env.TMPDIR, { recursive: true });
     const byOwner = await run.isCancellationRequested();
     if (byOwner || run.stop.aborted) {
-      const { outcome, reason } = toRunOutcome({ kind: 'cancelled', byOwner }, run.job, run.limits);
-      return endWithoutStart(outcome, reason, Date.now());
+      const { outcome, reason } = toRunOutcome({ kind: 'stop_requested', byOwner }, run.job, run.limits);
+      return buildEndWithoutStart(outcome, reason, Date.now());
     }
     const child = await startProgram(invocation, directory, env, outputs, causes.add);
     if (child instanceof Error) return toStartFailure(child, invocation.program);
@@ -55,7 +55,6 @@ export async function runJob(run: JobRun): Promise<JobEnd> {
   }
 }
 
-/** Collects the causes of the end of a job. */
 interface Causes {
   add(cause: EndCause): void;
   first: Promise<EndCause>;
@@ -85,11 +84,9 @@ function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
   return Promise.all([open('stdout'), open('stderr')]);
 }
 
-type Program = Exclude<Invocation, { rejected: string }>;
-
 /** Starts the job's first process. Returns an error if that fails. */
 async function startProgram(
-  { program, args }: Program,
+  { program, args }: Invocation,
   cwd: string,
   env: Record<string, string>,
   outputs: Output[],
@@ -111,27 +108,27 @@ const commandErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'ELOOP'
 function toStartFailure(error: Error, program: string): JobEnd {
   const code = errnoCode(error) ?? '';
   const hint = code === 'E2BIG' ? 'the command is too long' : `it could not be started (${code})`;
-  return endWithoutStart(commandErrors.has(code) ? 'rejected' : 'node_failed', `${program}: ${hint}`, Date.now());
+  return buildEndWithoutStart(commandErrors.has(code) ? 'rejected' : 'node_failed', `${program}: ${hint}`, Date.now());
 }
 
-/** How long to wait for the rest of the output after all known processes of the job have ended. */
+/** The maximum wait for the rest of the output after all known processes of the job have ended. */
 const outputTimeoutMs = 2_000;
 
 async function waitForEnd(run: JobRun, child: ChildProcess, outputs: Output[], causes: Causes): Promise<JobEnd> {
   const { job, limits } = run;
-  const startedMs = performance.now();
-  for (const output of outputs) output.read();
+  const monotonicStartMs = performance.now();
+  for (const output of outputs) output.startReading();
   const leader = child.pid === undefined ? null : await identifyProcess(child.pid).catch(() => null);
-  const processes: JobProcesses = { jobId: job.jobId, leader };
+  const selector: JobProcessSelector = { jobId: job.jobId, leader };
   // Ignore a failure: on Linux, a job whose supervisor dies is also found by its environment.
   if (leader !== null) run.onStarted(leader).catch(() => {});
 
   const ended = new AbortController();
-  onAbort(run.stop, async () => causes.add({ kind: 'cancelled', byOwner: await run.isCancellationRequested() }));
+  onAbort(run.stop, async () => causes.add({ kind: 'stop_requested', byOwner: await run.isCancellationRequested() }));
   const watching = watchLimits({
     runtimeSeconds: job.runtimeSeconds,
     memoryMb: limits.memoryMb,
-    readResidentKb: () => readResidentKb(processes),
+    readResidentKib: () => readResidentKib(selector),
     isCancellationRequested: run.isCancellationRequested,
     onCause: causes.add,
     signal: ended.signal,
@@ -140,9 +137,9 @@ async function waitForEnd(run: JobRun, child: ChildProcess, outputs: Output[], c
   ended.abort();
   await watching;
 
-  if (hasGracePeriod(cause)) await terminateJob(processes, limits.killGraceSeconds * 1000);
-  await killJob(processes);
-  const elapsedMs = performance.now() - startedMs;
+  if (hasGracePeriod(cause)) await terminateJob(selector, limits.killGraceSeconds * 1000);
+  await killJob(selector);
+  const elapsedMs = performance.now() - monotonicStartMs;
   await finishAll(outputs, outputTimeoutMs);
 
   return {

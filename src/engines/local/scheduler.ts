@@ -5,9 +5,9 @@ import { startSupervisor } from './start-supervisor.ts';
 
 export interface SchedulerOptions {
   list: JobList;
-  cores: number;
+  totalCores: number;
   limits: JobLimits;
-  cacheFolder: string;
+  compileCacheFolder: string;
   onChange(): void;
   onError(message: string): void;
 }
@@ -16,7 +16,6 @@ export interface SchedulerOptions {
 export interface Scheduler {
   /** Runs `work` while no other work on the job list runs, and then starts the jobs that fit. */
   withExclusiveList<T>(work: () => Promise<T>): Promise<T>;
-  /** Refreshes one job that has probably changed. */
   refresh(job: LocalJob): void;
   /** Refreshes all jobs: supervisors that an earlier process started report neither their claim nor their end. */
   refreshAll(): Promise<LocalJob[]>;
@@ -26,7 +25,7 @@ export interface Scheduler {
 }
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
-  const { list, cores, limits, cacheFolder, onChange, onError } = options;
+  const { list, totalCores, limits, compileCacheFolder, onChange, onError } = options;
   /** Jobs whose supervisor, started by this process, is not known to have claimed the job or to have ended. */
   const starting = new Set<string>();
   const exclusively = pLimit(1);
@@ -37,22 +36,22 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     return [...list.listByState('running'), ...startingJobs].reduce((sum, job) => sum + job.cores, 0);
   }
 
-  function startJobs(): void {
+  function startQueuedJobs(): void {
     if (isStopped) return;
     const queue = list.listByState('queued').filter(({ jobId }) => !starting.has(jobId));
-    for (const job of selectStartable(queue, cores - coresInUse())) start(job);
+    for (const job of selectStartable(queue, totalCores - coresInUse())) start(job);
   }
 
   function start(job: LocalJob): void {
     starting.add(job.jobId);
     startSupervisor({
       folder: job.folder,
-      cacheFolder,
+      compileCacheFolder,
       limits,
       onClaim: () => refresh(job),
       onExit: (failure) => {
         if (failure !== null) onError(`job ${job.jobId}: ${failure}`);
-        // Only together with the refresh: until then the job keeps its cores.
+        // Until the refresh, the job keeps its cores.
         refresh(job, () => starting.delete(job.jobId));
       },
     });
@@ -64,7 +63,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       beforeRefresh();
       // A job that is still queued could not be started. `refreshAll` retries it later, not at once.
       if (!(await list.refresh(job))) return;
-      startJobs();
+      startQueuedJobs();
       onChange();
     });
   }
@@ -72,7 +71,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   function withExclusiveList<T>(work: () => Promise<T>): Promise<T> {
     return exclusively(async () => {
       const result = await work();
-      startJobs();
+      startQueuedJobs();
       return result;
     });
   }

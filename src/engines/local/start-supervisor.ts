@@ -7,23 +7,22 @@ import type { JobLimits } from './job-end.ts';
 
 export interface SupervisorOptions {
   folder: string;
-  cacheFolder: string;
+  compileCacheFolder: string;
   limits: JobLimits;
-  /** Called when the supervisor has claimed the job. */
   onClaim(): void;
   /** Called once, when the supervisor has ended or could not be started. */
   onExit(failure: string | null): void;
 }
 
 /**
- * Starts a supervisor for a job, in a new session. The supervisor does not depend on this process and outlives it; nor
- * does it keep this process alive.
+ * Starts a supervisor for a job, in a new session. The supervisor may outlive this process, and does not keep this
+ * process alive.
  */
-export function startSupervisor({ folder, cacheFolder, limits, onClaim, onExit }: SupervisorOptions): void {
+export function startSupervisor({ folder, compileCacheFolder, limits, onClaim, onExit }: SupervisorOptions): void {
   // The script is in the folder of this file and has the same extension, also in the build.
   const script = fileURLToPath(new URL(`./supervisor${extname(import.meta.url)}`, import.meta.url));
   const args = ['--disable-warning=ExperimentalWarning', script, folder, JSON.stringify(limits)];
-  const env = supervisorEnvironment(cacheFolder);
+  const env = supervisorEnvironment(compileCacheFolder);
   try {
     const log = openSync(join(folder, 'supervisor.log'), 'a', 0o600);
     try {

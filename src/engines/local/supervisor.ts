@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
-import { endWithoutStart, type JobLimits } from './job-end.ts';
+import { buildEndWithoutStart, type JobLimits } from './job-end.ts';
 import { identifyProcess } from './processes.ts';
 import { claimJob, isCancellationRequested, readRequest, recordEnd, recordGroup } from './records.ts';
 import { runJob } from './run-job.ts';
@@ -38,7 +38,11 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
     onStarted: (leader) => recordGroup(folder, leader),
   }).catch((error) => {
     console.error(error);
-    return endWithoutStart('node_failed', `it could not be run (${errnoCode(error) ?? 'internal error'})`, Date.now());
+    return buildEndWithoutStart(
+      'node_failed',
+      `it could not be run (${errnoCode(error) ?? 'internal error'})`,
+      Date.now(),
+    );
   });
   await recordEndWithRetries(folder, end);
 }

@@ -4,10 +4,9 @@ import type { EndCause } from './job-end.ts';
 export interface WatchOptions {
   runtimeSeconds: number;
   memoryMb: number;
-  /** Reads the memory in use, in KiB. */
-  readResidentKb(): Promise<number>;
+  readResidentKib(): Promise<number>;
   isCancellationRequested(): Promise<boolean>;
-  /** Called for each exceeded limit, at every check. */
+  /** Called at every check for each exceeded limit and for a cancellation. */
   onCause(cause: EndCause): void;
   signal: AbortSignal;
 }
@@ -16,16 +15,16 @@ const intervalMs = 500;
 /** Pauses last at least this many times as long as a check, so that checks use at most 1/50 of a core on any machine. */
 const minPauseFactor = 50;
 
-/** Checks the usage of a running job periodically until `signal` aborts. */
+/** Checks the limits of a running job, and whether it was cancelled, periodically until `signal` aborts. */
 export async function watchLimits(options: WatchOptions): Promise<void> {
   const deadline = performance.now() + options.runtimeSeconds * 1000;
   while (!options.signal.aborted) {
     const checkedAt = performance.now();
     if (checkedAt >= deadline) options.onCause({ kind: 'time_limit_reached' });
-    if (await options.isCancellationRequested()) options.onCause({ kind: 'cancelled', byOwner: true });
+    if (await options.isCancellationRequested()) options.onCause({ kind: 'stop_requested', byOwner: true });
     // A failed read is no reason to end a job.
-    const residentKb = await options.readResidentKb().catch(() => 0);
-    if (residentKb * 1024 > options.memoryMb * 1e6) options.onCause({ kind: 'memory_exceeded' });
+    const residentKib = await options.readResidentKib().catch(() => 0);
+    if (residentKib * 1024 > options.memoryMb * 1e6) options.onCause({ kind: 'memory_exceeded' });
     const minPauseMs = Math.max(intervalMs, (performance.now() - checkedAt) * minPauseFactor);
     // A time limit may exceed 24 days, the maximum of a timer; the pause never does.
     const pauseMs = checkedAt < deadline ? Math.min(minPauseMs, deadline - performance.now()) : minPauseMs;

@@ -10,7 +10,7 @@ const maxJobsPerQuery = 500;
 /**
  * Reads the ends of jobs that have left the queue from Slurm's accounting.
  *
- * Runs at most one command a call, for any number of jobs. A job that accounting does not report yet is queried again
+ * `missing` maps job ids to refs. Runs at most one command a call, for any number of jobs. A job that accounting does not report yet is queried again
  * after 2, 4, 8… 60 s; a reported end is cached. Never throws: after a failed query the ends are read at a later call.
  */
 export function createAccountingReader(

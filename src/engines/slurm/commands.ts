@@ -22,10 +22,10 @@ const maxOutputBytes = 32 * 1024 * 1024;
 
 /**
  * Slurm's commands also take options from the environment, where a site may have set some. An option that hides a job
- * would make it run twice, so only the options in argv may count.
+ * from squeue would make the job run twice.
  */
 const removeSlurmVariables = [
-  'conf=$' + '{SLURM_CONF-}',
+  'conf=$SLURM_CONF',
   ...['SBATCH', 'SQUEUE', 'SCANCEL', 'SCONTROL', 'SACCT', 'SLURM'].map((name) => `unset $\{!${name}_@}`),
   '[ -z "$conf" ] || export SLURM_CONF="$conf"',
   'umask 077',
@@ -56,7 +56,7 @@ export function createRunCommand({ shell, commandTimeoutMs, onCommand }: Command
 /** Returns stdout, or throws a transient error if the command failed. */
 export function requireOutput(program: string, result: RunResult): string {
   if (result.code === 0) return result.stdout;
-  throw unavailableError(program, result);
+  throw slurmUnavailableError(program, result);
 }
 
 /** For scancel and release: throws a transient error unless every failure is about a finished or unknown job. */
@@ -64,10 +64,10 @@ export function requireSuccessUnlessFinished(program: string, result: RunResult)
   if (result.code === 0) return;
   const isFinished = (line: string) => /already complet|already finished|invalid job id/i.test(line);
   const isHarmless = result.code !== null && result.stderr.trim().split('\n').every(isFinished);
-  if (!isHarmless) throw unavailableError(program, result);
+  if (!isHarmless) throw slurmUnavailableError(program, result);
 }
 
-export function unavailableError(program: string, result: RunResult): BursarError {
+export function slurmUnavailableError(program: string, result: RunResult): BursarError {
   const message = `Slurm is not available at the moment (${program}: ${lastErrorLine(result)})`;
   return new BursarError('unavailable', message, { transient: true });
 }

@@ -35,15 +35,15 @@ export interface SlurmEngineOptions extends CommandOptions {
 export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const { now = Date.now } = options;
   const run = createRunCommand(options);
-  const readFinishedJobs = createAccountingReader(options.accounting, run, now);
+  const readAccounting = createAccountingReader(options.accounting, run, now);
   const missingJobs = createMissingJobInspector(run, now);
   const readQueue = createQueueReader(now);
   /** Serialises the submissions of each job id: two concurrent ones would both find no earlier job, and both submit. */
   const submissionLimits = new Map<string, LimitFunction>();
   /** Job names by Slurm id, from the last `observe`: `discard` receives ids without names. */
   let observedNames = new Map<string, string>();
-  /** The finished jobs of the last `observe`, and the ids that Bursar has forgotten but squeue still lists. */
-  let finished: Observation[] = [];
+  let lastFinished: Observation[] = [];
+  /** Finished jobs that the caller has forgotten but squeue still lists. */
   const forgottenRefs = new Set<string>();
   let lastAnsweredAt: number | null = null;
 
@@ -120,12 +120,12 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       for (const { observation } of queue) {
         if (observation === null) continue;
         const { kind, jobId, ref } = observation;
-        // A finished job whose id is not the expected one was a duplicate submission: nothing is left to discard.
-        const isDone = kind === 'finished' && (forgottenRefs.has(ref) || (expected.get(jobId) ?? ref) !== ref);
-        if (!isDone) current.push(observation);
+        const isDuplicate = expected.has(jobId) && expected.get(jobId) !== ref;
+        // A duplicate submission that has finished needs no `discard`.
+        if (kind !== 'finished' || !(forgottenRefs.has(ref) || isDuplicate)) current.push(observation);
       }
-      finished = current.filter(({ kind }) => kind === 'finished');
-      return current.concat(await readFinishedJobs(missing, signal));
+      lastFinished = current.filter(({ kind }) => kind === 'finished');
+      return current.concat(await readAccounting(missing, signal));
     },
 
     inspectMissing: missingJobs.inspect,
@@ -134,11 +134,10 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       const unwanted = new Set(refs);
       // Cancels held jobs only: a job that is not held was released after its id had been stored, so it is wanted.
       const jobs = (await listJobs(signal)).filter((job) => unwanted.has(job.ref) && isHeld(job));
-      const sameName = jobs.filter(({ ref, name }) => (observedNames.get(ref) ?? name) === name);
-      await scancel(
-        sameName.map(({ ref }) => ref),
-        signal,
-      );
+      // Slurm may have given an id to another job since the last `observe`.
+      const duplicates = jobs.filter(({ ref, name }) => (observedNames.get(ref) ?? name) === name);
+      const duplicateRefs = duplicates.map(({ ref }) => ref);
+      await scancel(duplicateRefs, signal);
     },
 
     async cancel(jobId, signal) {
@@ -146,8 +145,8 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     },
 
     async forget(jobIds) {
-      const names = new Set(jobIds);
-      for (const { jobId, ref } of finished) if (names.has(jobId)) forgottenRefs.add(ref);
+      const forgotten = new Set(jobIds);
+      for (const { jobId, ref } of lastFinished) if (forgotten.has(jobId)) forgottenRefs.add(ref);
     },
 
     async health(signal) {

@@ -1,12 +1,11 @@
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { MissingJob, MissingJobStatus } from '../engine.ts';
 import { type RunCommand, requireOutput, type SlurmCommand, toChunks } from './commands.ts';
-import { outcomeForExitCode } from './observation.ts';
+import { outcomeForShellExitCode } from './observation.ts';
 import type { QueueEntry } from './queue-reader.ts';
 import { parseControllerConfig, showConfigCommand } from './scontrol.ts';
 import { parseSqueueById, squeueByIdCommand } from './squeue.ts';
 
-/** Finds out what happened to jobs that Slurm should have but does not report. */
 export interface MissingJobInspector {
   /** Remembers when each unfinished job was last in the queue. */
   recordQueue(queue: readonly QueueEntry[]): void;
@@ -22,7 +21,7 @@ export interface MissingJobInspector {
  * - the controller has not assigned its id yet, or has assigned the id to another job.
  */
 export function createMissingJobInspector(run: RunCommand, now: () => number): MissingJobInspector {
-  /** When a job that was not finished was last in the queue, by its Slurm id. */
+  /** By Slurm id. */
   const lastSeenAt = new Map<string, number>();
 
   async function findLost(notStarted: [string, MissingJob][], signal: AbortSignal): Promise<string[]> {
@@ -57,11 +56,11 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
         const output = requireOutput('bash', await run(readRecordsCommand(directories), signal));
         for (const line of output.split('\n')) {
           const [, index, code, startedAt, endedAt] = /^(\d+)(?: (\d{1,3}) (\d{1,10}) (\d{1,10}))?$/.exec(line) ?? [];
-          const job = chunk[Number(index)];
-          // An incomplete end record tells nothing: a power cut can leave an empty file.
-          if (job === undefined) continue;
-          if (code === undefined) notStarted.push(job);
-          else statuses.set(job[0], toJobEnd(Number(code), Number(startedAt), Number(endedAt)));
+          const entry = chunk[Number(index)];
+          // Ignore an incomplete end record: a power cut can leave an empty file.
+          if (entry === undefined) continue;
+          if (code === undefined) notStarted.push(entry);
+          else statuses.set(entry[0], toJobEnd(Number(code), Number(startedAt), Number(endedAt)));
         }
       }
       for (const [jobId] of notStarted) statuses.set(jobId, 'never_started');
@@ -74,7 +73,7 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
 
 function toJobEnd(code: number, startSeconds: number, endSeconds: number): JobEnd {
   return {
-    ...outcomeForExitCode(code),
+    ...outcomeForShellExitCode(code),
     startedAt: startSeconds * 1000,
     endedAt: Math.max(startSeconds, endSeconds) * 1000,
     elapsedSeconds: Math.max(1, endSeconds - startSeconds),
@@ -86,7 +85,7 @@ function toJobEnd(code: number, startSeconds: number, endSeconds: number): JobEn
  * creates `<directory>.started` before anything else of the job runs, and writes the end record into it. A job whose
  * workspace is absent prints nothing: the file system may be unmounted, so nothing is known.
  */
-const readRecords = `
+const readRecordsBash = `
 index=0
 for directory; do
   if [ -d "$directory" ]; then
@@ -97,5 +96,5 @@ for directory; do
 done`;
 
 function readRecordsCommand(directories: readonly string[]): SlurmCommand {
-  return { argv: ['bash', '-c', readRecords, 'bursar', ...directories] };
+  return { argv: ['bash', '-c', readRecordsBash, 'bursar', ...directories] };
 }

@@ -1,9 +1,10 @@
 import { constants } from 'node:os';
 import type { JobEnd, Outcome } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
+import { describeShellExitCode } from '../job-messages.ts';
 import type { SlurmExit, SlurmJob } from './slurm-job.ts';
 
-/** Maps a Slurm job to an observation. Returns null for a state that is not known here, from which nothing follows. */
+/** Returns null for an unknown state. */
 export function toObservation(job: SlurmJob, now: number): Observation | null {
   const common = { jobId: job.name, ref: job.ref, engineMessage: stateAndReason(job) };
   // sacct prints `CANCELLED by 1000`.
@@ -71,20 +72,17 @@ function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
 /** Ignores Slurm's reason, which adds nothing: a job killed by a signal is a `JobLaunchFailure` too. */
 function outcomeForExit({ code, signal }: Exclude<SlurmExit, string>): OutcomeFields | null {
   if (signal > 0) return { outcome: 'failed', reason: `killed by ${signalName(signal)}`, exitCode: null };
-  // Every job is started by bash, which reserves these two codes.
-  if (code === 127) return failed('command not found (exit code 127): stderr says which', code);
-  if (code === 126) return failed('command not executable (exit code 126): stderr says which', code);
-  return code > 0 ? failed(`exit code ${code}`, code) : null;
+  // Every job is started by bash.
+  return code > 0 ? { outcome: 'failed', reason: describeShellExitCode(code), exitCode: code } : null;
 }
 
 /** Interprets an exit code as a shell reports it: 128 plus the signal number for a death by a signal. */
-export function outcomeForExitCode(code: number): OutcomeFields {
+export function outcomeForShellExitCode(code: number): OutcomeFields {
   const exit = code > 128 && code < 160 ? { code: 0, signal: code - 128 } : { code, signal: 0 };
   return outcomeForExit(exit) ?? succeeded;
 }
 
 const succeeded: OutcomeFields = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0 };
-const failed = (reason: string, exitCode: number): OutcomeFields => ({ outcome: 'failed', reason, exitCode });
 
 function signalName(signal: number): string {
   return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? `signal ${signal}`;

@@ -4,7 +4,7 @@ import { toObservation } from './observation.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { parseSqueueLine, withoutTimeUsed } from './squeue.ts';
 
-/** A job of Bursar in the queue. The observation is null if the job's state is not known here. */
+/** A job of Bursar in the queue. The observation is null if the job's state is unknown. */
 export interface QueueEntry {
   job: SlurmJob;
   observation: Observation | null;
@@ -26,7 +26,7 @@ export function createQueueReader(now: () => number): (output: string) => QueueE
 
   return (output) => {
     const lines = output.split('\n');
-    // Most of the cache is stale then. Clearing it is cheaper than searching for stale lines at each poll.
+    // At this size most of the cache is stale. Clearing it is cheaper than searching for stale lines at each poll.
     if (cache.size > 2 * lines.length) cache.clear();
     const entries: QueueEntry[] = [];
     for (const line of lines) {

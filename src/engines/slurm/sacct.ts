@@ -1,5 +1,5 @@
 import type { SlurmCommand } from './commands.ts';
-import { parseSacctExitCode, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
+import { parseOptionalText, parseSacctExitCode, parseTime, type SlurmJob } from './slurm-job.ts';
 
 /**
  * Source for jobs that have left the queue: slurmdbd (`sacct`); the file of the jobcomp/filetxt plugin, which must be
@@ -13,7 +13,7 @@ const fields = 'JobID,State,ExitCode,Start,End,ElapsedRaw,NodeList,NNodes,AllocC
 const finalStates = 'BF,CA,CD,DL,F,NF,OOM,PR,RV,TO';
 
 /**
- * Lists those of the jobs that have ended. sacct omits a job that was cancelled while held, unless both a time window and
+ * Lists the jobs that have ended. sacct omits a job that was cancelled while held, unless both a time window and
  * the states are given. After a crash of the controller two jobs can have the same id: `-D` lists both.
  */
 export function sacctCommand(refs: readonly string[], source: Exclude<Accounting, 'none'>): SlurmCommand {
@@ -36,7 +36,7 @@ export function parseSacct(output: string): SlurmJob[] {
       startedAt: parseTime(start ?? ''),
       endedAt: parseTime(end ?? ''),
       elapsedSeconds: Number(elapsed) || 0,
-      nodeList: parseText(nodeList ?? ''),
+      nodeList: parseOptionalText(nodeList ?? ''),
       nodes: Number(nodes),
       cores: Number(cores),
     };

@@ -1,7 +1,7 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import type { EngineJob, SiteOptions } from '../engine.ts';
-import { lastErrorLine, type SlurmCommand, unavailableError } from './commands.ts';
+import { lastErrorLine, type SlurmCommand, slurmUnavailableError } from './commands.ts';
 import { buildWrapperScript } from './wrapper.ts';
 
 /** Submits a job held, so that it starts only when released. Throws `job_refused` if the command can never run. */
@@ -27,7 +27,6 @@ export function sbatchCommand(job: EngineJob): SlurmCommand {
   return { argv: ['sbatch', ...options], stdin: buildWrapperScript(job) };
 }
 
-/** Converts the operator's site settings to sbatch options. */
 export function siteArguments({ extraOptions = [], partition, account, qos, constraint }: SiteOptions): string[] {
   return [
     ...extraOptions,
@@ -51,24 +50,26 @@ export function parseSubmittedJobId(result: RunResult): string {
   const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(result.stdout) ?? [];
   if (result.code === 0 && ref !== undefined) return ref;
   if (result.code === null || result.code === 0 || !isRejection(result.stderr))
-    throw unavailableError('sbatch', result);
+    throw slurmUnavailableError('sbatch', result);
   throw new BursarError('job_refused', `Slurm rejected the job: ${rejectionMessage(result)}`);
 }
 
-const rejection = /Batch job submission failed: (.+)|error: (invalid .+)|(unrecognized option .+|invalid option .+)/i;
+const submissionFailed = /Batch job submission failed: (.+)/i;
+const invalidValue = /error: (invalid .+)/i;
+const invalidOption = /((?:unrecognized|invalid) option .+)/i;
 
 /** Temporary conditions that sbatch also reports as a failed submission. */
 const temporaryFailure =
   /timed out|unable to contact|connect|communication|transmit|transport|unexpected message|temporarily|try again|authenti|munge|credential|controller|database|MaxSubmit|MaxJobCount|job submit limit|in maintenance|not responding|I\/O error|internal error/i;
 
 function isRejection(stderr: string): boolean {
-  return rejection.test(stderr) && !temporaryFailure.test(stderr);
+  const isRejected = [submissionFailed, invalidValue, invalidOption].some((pattern) => pattern.test(stderr));
+  return isRejected && !temporaryFailure.test(stderr);
 }
 
 function rejectionMessage(result: RunResult): string {
-  const [, failed, invalid, unknown] = rejection.exec(result.stderr) ?? [];
-  const failure = /Batch job submission failed: (.+)/.exec(result.stderr)?.[1];
-  const detail = /error: (invalid .+)/i.exec(result.stderr)?.[1];
+  const failure = submissionFailed.exec(result.stderr)?.[1];
+  const detail = invalidValue.exec(result.stderr)?.[1];
   if (failure !== undefined && detail !== undefined) return `${failure} (${detail})`;
-  return failed ?? invalid ?? unknown ?? lastErrorLine(result);
+  return failure ?? detail ?? invalidOption.exec(result.stderr)?.[1] ?? lastErrorLine(result);
 }

@@ -29,8 +29,8 @@ export function showConfigCommand(): SlurmCommand {
  * for ever). A value that is absent becomes NaN, for which every comparison is false.
  */
 export function parseControllerConfig(output: string): { nextJobId: number; minJobAgeMs: number } {
-  const read = (name: string) => Number(new RegExp(`^${name}\\s*= (\\d+)`, 'm').exec(output)?.[1] ?? Number.NaN);
-  const minJobAgeSeconds = read('MinJobAge');
+  const readNumber = (name: string) => Number(new RegExp(`^${name}\\s*= (\\d+)`, 'm').exec(output)?.[1] ?? Number.NaN);
+  const minJobAgeSeconds = readNumber('MinJobAge');
   const minJobAgeMs = minJobAgeSeconds === 0 ? Number.POSITIVE_INFINITY : minJobAgeSeconds * 1000;
-  return { nextJobId: read('NEXT_JOB_ID'), minJobAgeMs };
+  return { nextJobId: readNumber('NEXT_JOB_ID'), minJobAgeMs };
 }

@@ -1,14 +1,14 @@
 import { posix } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
-import { firstLineError, scriptErrors } from '../script-errors.ts';
+import { firstLineError, scriptErrors } from '../job-messages.ts';
 import type { SlurmCommand } from './commands.ts';
 
 /** Prints `absent`, `outside`, or `file` and the first line of the script. Follows symbolic links before it decides. */
-const inspectScript = `
+const inspectScriptBash = `
 cd -- "$1" 2>/dev/null || { echo absent; exit 0; }
-home=$(pwd -P)
+directory=$(pwd -P)
 target=$(realpath -e -- "$2" 2>/dev/null) || { echo absent; exit 0; }
-case $target in "$home"/*) ;; *) echo outside; exit 0 ;; esac
+case $target in "$directory"/*) ;; *) echo outside; exit 0 ;; esac
 [ -f "$target" ] || { echo absent; exit 0; }
 echo file
 head -c 1024 -- "$target" | head -n 1 | tr -d '\\000'
@@ -18,7 +18,7 @@ head -c 1024 -- "$target" | head -n 1 | tr -d '\\000'
 export function scriptCheckCommand(directory: string, script: string): SlurmCommand {
   if (posix.isAbsolute(script)) throw refused(scriptErrors.absolute(script));
   if (posix.normalize(script).startsWith('..')) throw refused(scriptErrors.outside(script));
-  return { argv: ['bash', '-c', inspectScript, 'bursar', directory, script] };
+  return { argv: ['bash', '-c', inspectScriptBash, 'bursar', directory, script] };
 }
 
 /** Throws `job_refused` if the script cannot run. Does not check the interpreter, which only the nodes can find. */

@@ -1,6 +1,6 @@
 import { secondsPerHour } from '../../domain/units.ts';
 
-/** How a job's batch script ended: `launch_failed` never ran, `duplicate_start` stopped because the job ran before. */
+/** The end of a batch script. `launch_failed`: it never ran. `duplicate_start`: it stopped because the job ran before. */
 export type SlurmExit = { code: number; signal: number } | 'launch_failed' | 'duplicate_start';
 
 /** The wrapper kills itself by this signal when the job was started before: a real-time signal, which programs do not use. */
@@ -41,7 +41,7 @@ export function parseElapsed(text: string): number {
 }
 
 /** Converts Slurm's placeholders for an absent value to ''. */
-export function parseText(text: string): string {
+export function parseOptionalText(text: string): string {
   return text === '(null)' || text === 'None' || text === 'None assigned' ? '' : text;
 }
 
@@ -56,8 +56,8 @@ export function decodeWaitStatus(status: number): SlurmExit {
 }
 
 /**
- * Parses sacct's `ExitCode`, which is `code:signal`. Of a Slurm error number only the low bits are left, which look like a
- * real-time signal; programs do not use those.
+ * Parses sacct's `ExitCode`, which is `code:signal`. For a job that could not be started, only the low bits of Slurm's
+ * error number are left. They look like a real-time signal, which programs do not use.
  */
 export function parseSacctExitCode(text: string): SlurmExit {
   const [code = 0, signal = 0] = text.split(':').map(Number);

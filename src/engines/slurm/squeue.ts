@@ -1,9 +1,9 @@
 import type { RunResult } from '../../shell/shell.ts';
 import { requireOutput, type SlurmCommand } from './commands.ts';
-import { decodeWaitStatus, parseElapsed, parseText, parseTime, type SlurmJob } from './slurm-job.ts';
+import { decodeWaitStatus, parseElapsed, parseOptionalText, parseTime, type SlurmJob } from './slurm-job.ts';
 
 const fields = [
-  // First, so that it can be cut off: the only field that changes while a job waits or runs.
+  // First, so that `withoutTimeUsed` can cut it off: the only field that changes while a job waits or runs.
   'TimeUsed',
   'JobID',
   'State',
@@ -17,16 +17,15 @@ const fields = [
   // Last: the names of other users' jobs may contain the separator.
   'Name',
 ];
+const format = fields.map((field) => `${field}:|`).join(',');
 
 /** Lists the jobs of the service account, including those that ended less than MinJobAge ago. */
 export function squeueCommand(): SlurmCommand {
-  const format = fields.map((field) => `${field}:|`).join(',');
   return { argv: ['squeue', '--me', '-h', '-t', 'all', '-O', format] };
 }
 
 /** Lists the jobs that have these ids now, of any user. */
 export function squeueByIdCommand(refs: readonly string[]): SlurmCommand {
-  const format = fields.map((field) => `${field}:|`).join(',');
   return { argv: ['squeue', '-h', '-t', 'all', '-O', format, '-j', refs.join(',')] };
 }
 
@@ -42,18 +41,18 @@ export function parseSqueue(output: string): SlurmJob[] {
 
 /** Returns null for a line that is not a job. */
 export function parseSqueueLine(line: string): SlurmJob | null {
-  const [used, ref, state, reason, status, start, end, nodeList, nodes, cores, ...name] = line.split('|');
+  const [elapsed, ref, state, reason, waitStatus, start, end, nodeList, nodes, cores, ...name] = line.split('|');
   if (ref === undefined || !/^\d+$/.test(ref) || state === undefined || cores === undefined) return null;
   return {
     ref,
     name: name.join('|').replace(/\|\s*$/, ''),
     state,
-    reason: parseText(reason ?? ''),
-    exit: decodeWaitStatus(Number(status)),
+    reason: parseOptionalText(reason ?? ''),
+    exit: decodeWaitStatus(Number(waitStatus)),
     startedAt: parseTime(start ?? ''),
     endedAt: parseTime(end ?? ''),
-    elapsedSeconds: parseElapsed(used ?? ''),
-    nodeList: parseText(nodeList ?? ''),
+    elapsedSeconds: parseElapsed(elapsed ?? ''),
+    nodeList: parseOptionalText(nodeList ?? ''),
     nodes: Number(nodes),
     cores: Number(cores),
   };

@@ -5,14 +5,14 @@ import type { EngineJob } from '../engine.ts';
 import { duplicateStartSignal } from './slurm-job.ts';
 
 /**
- * Builds the batch script that Slurm runs. It ensures that the job runs once, in its own directory, and exits as the job
+ * Builds the wrapper, the batch script that Slurm runs. It ensures that the job runs once, in its own directory, and exits as the job
  * exits. It also writes an end record, because a controller that is killed can forget a job: a second start exits with
- * the recorded code, and Bursar reads the record if Slurm no longer reports the job. The script refers to the user's
+ * the recorded code, and Bursar reads the record if Slurm no longer reports the job. The wrapper refers to the user's
  * script by name only, so that `#SBATCH` lines in it have no effect.
  */
 export function buildWrapperScript(job: EngineJob): string {
   const { directory } = job.workspace;
-  const run = commandLines(job.command).map((line) => `  ${line}`);
+  const command = commandLines(job.command).map((line) => `  ${line}`);
   return `#!/bin/bash
 # Written by Bursar.
 umask 077
@@ -48,7 +48,7 @@ trap : ${trappedSignals}
   export BURSAR_NODES=${job.nodes} BURSAR_CORES_PER_NODE=${job.coresPerNode} BURSAR_RUNTIME_SECONDS=${job.runtimeSeconds}
   unset directory started conf
   unset -f fail finish
-${run.join('\n')}
+${command.join('\n')}
 )
 code=$?
 echo "$code $started $(date +%s)" > "$directory.started/end.new" && mv -- "$directory.started/end.new" "$directory.started/end"
@@ -59,7 +59,7 @@ finish "$code"
 /** All signals that can be trapped and that Slurm or a user may send. */
 const trappedSignals = 'HUP INT QUIT USR1 USR2 ALRM TERM XCPU XFSZ VTALRM PROF IO PWR';
 
-/** Shell exit codes (128 plus the number) of the signals whose default action is to kill. */
+/** Shell exit codes (128 plus the number) of all signals that kill by default: not CHLD CONT STOP TSTP TTIN TTOU URG WINCH. */
 const fatalSignalCodes = Array.from({ length: 31 }, (_, index) => index + 1)
   .filter((signal) => ![17, 18, 19, 20, 21, 22, 23, 28].includes(signal))
   .map((signal) => 128 + signal)

@@ -4,13 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import type { JobCommand } from '../../../src/domain/jobs/job.ts';
-import { prepareCommand } from '../../../src/engines/local/command.ts';
+import { resolveCommand } from '../../../src/engines/local/command.ts';
 import { jobSearchPath } from '../../../src/engines/local/environment.ts';
 
 let root = '';
 let workspace = '';
 const path = '/usr/bin:/bin';
-const prepare = (command: JobCommand) => prepareCommand(command, workspace, path);
+const prepare = (command: JobCommand) => resolveCommand(command, workspace, path);
 const script = (name: string, ...args: string[]) => prepare({ kind: 'script', script: name, args });
 
 before(async () => {
@@ -35,7 +35,7 @@ after(() => rm(root, { recursive: true, force: true }));
 test('runs a command line with bash, or with sh if there is no bash', async () => {
   const command = { kind: 'line' as const, line: 'echo $HOME' };
   assert.deepEqual(await prepare(command), { program: '/usr/bin/bash', args: ['-c', 'echo $HOME'] });
-  assert.deepEqual(await prepareCommand(command, workspace, '/nowhere'), {
+  assert.deepEqual(await resolveCommand(command, workspace, '/nowhere'), {
     program: '/bin/sh',
     args: ['-c', 'echo $HOME'],
   });
@@ -82,7 +82,7 @@ test('resolves the program of an argv on PATH or in the workspace', async () => 
 });
 
 test('rejects a job whose workspace does not exist', async () => {
-  assert.deepEqual(await prepareCommand({ kind: 'line', line: 'true' }, join(root, 'nowhere'), path), {
+  assert.deepEqual(await resolveCommand({ kind: 'line', line: 'true' }, join(root, 'nowhere'), path), {
     rejected: 'its working directory does not exist',
   });
 });

@@ -46,7 +46,7 @@ for (const [name, table] of tables) {
         await eventually('three processes', async () => (await table.findJobProcesses(job)).processes.length === 3);
         const { group, processes } = await table.findJobProcesses(job);
         assert.equal(group, pid);
-        assert.ok(processes.every(({ residentKb }) => residentKb > 0));
+        assert.ok(processes.every(({ residentKib }) => residentKib > 0));
         leader.kill('SIGKILL');
         await once(leader, 'exit');
         assert.equal((await table.findJobProcesses(job)).processes.length, 2);
