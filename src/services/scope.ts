@@ -18,7 +18,7 @@ export function requireSystem(systems: Systems, hpc: string): HpcSystem {
   const system = systems.get(hpc);
   if (system === undefined) {
     const names = [...systems.keys()].join(', ');
-    throw new BursarError('system_unknown', `There is no HPC system with this name. The systems are ${names}.`);
+    throw new BursarError('system_unknown', `There is no HPC system with this name. Use one of ${names}.`);
   }
   return system;
 }

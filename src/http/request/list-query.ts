@@ -7,52 +7,47 @@ import { parseQueryTime, timeExample } from './parse-time.ts';
 
 const maxPageSize = 1000;
 
+const optionalString = (description: string) => Type.Optional(Type.String({ description }));
+const optionalBoolean = (description: string) => Type.Optional(Type.Boolean({ description }));
+
 /** The OpenAPI schema of the query of a job list. `parseListQuery` does the validation. */
 export const listQuerySchema = Type.Object({
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: maxPageSize, description: 'Maximum number of jobs. Default: all.' }),
   ),
-  cursor: Type.Optional(
-    Type.String({ description: 'Start of the page, from the `Link` header of the previous page.' }),
-  ),
-  stage: Type.Optional(Type.String({ description: 'Only jobs in this stage, such as `RUNNING`.' })),
-  failed: Type.Optional(
-    Type.Boolean({ description: '`true`: only failed jobs. `false`: only jobs that have not failed.' }),
-  ),
-  terminal: Type.Optional(
-    Type.Boolean({ description: '`true`: only jobs in a final stage. `false`: only unfinished jobs.' }),
-  ),
-  since: Type.Optional(Type.String({ description: 'Only jobs submitted at this time (ISO 8601) or later.' })),
-  title: Type.Optional(Type.String({ description: 'Only jobs with exactly this title.' })),
+  cursor: optionalString('Start of the page, from the `Link` header of the previous page.'),
+  stage: optionalString('Only jobs in this stage, such as `RUNNING`.'),
+  failed: optionalBoolean('`true`: only failed jobs. `false`: only jobs that have not failed.'),
+  terminal: optionalBoolean('`true`: only jobs in a final stage. `false`: only unfinished jobs.'),
+  since: optionalString('Only jobs submitted at this time (ISO 8601) or later.'),
+  title: optionalString('Only jobs with exactly this title.'),
 });
+
+type Field = keyof typeof listQuerySchema.properties;
 
 /** Parses the query of a job list. Throws one error that names every invalid parameter. */
 export function parseListQuery(request: FastifyRequest): JobListQuery {
   const parameters = request.query as Record<string, string | string[]>;
   const errors: FieldError[] = [];
-  const single = (field: keyof typeof listQuerySchema.properties): string | undefined => {
+  const single = (field: Field): string | undefined => {
     const value = parameters[field];
     if (typeof value !== 'object') return value;
     errors.push({ field, message: 'must be given once' });
     return undefined;
   };
-  const parseField = <T>(
-    field: string,
-    value: string | undefined,
-    parse: (value: string) => T | undefined,
-    rule: string,
-  ) => {
-    const parsed = value === undefined ? undefined : parse(value);
-    if (value !== undefined && parsed === undefined) errors.push({ field, message: rule });
-    return parsed;
+  const parseField = <T>(field: Field, parse: (text: string) => T | undefined, rule: string) => {
+    const text = single(field);
+    const value = text === undefined ? undefined : parse(text);
+    if (text !== undefined && value === undefined) errors.push({ field, message: rule });
+    return value;
   };
   const limit = single('limit');
   const query = {
     limit: limit === undefined ? undefined : parseInteger({ limit }, 'limit', { min: 1, max: maxPageSize }, errors),
-    after: parseField('cursor', single('cursor'), parseCursor, 'must come from the Link header of the previous page'),
-    failed: parseField('failed', single('failed'), parseBoolean, 'must be true or false'),
-    terminal: parseField('terminal', single('terminal'), parseBoolean, 'must be true or false'),
-    since: parseField('since', single('since'), parseQueryTime, `must be a time, such as ${timeExample}`),
+    after: parseField('cursor', parseCursor, 'must come from the Link header of the previous page'),
+    failed: parseField('failed', parseBoolean, 'must be true or false'),
+    terminal: parseField('terminal', parseBoolean, 'must be true or false'),
+    since: parseField('since', parseQueryTime, `must be a time, such as ${timeExample}`),
     stage: single('stage'),
     title: single('title'),
   };

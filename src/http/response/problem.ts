@@ -62,9 +62,7 @@ export const ProblemSchema = Type.Object(
     detail: Type.String({ description: 'What is wrong and what to do about it.' }),
     request_id: Type.String({ description: 'Identifies the request in the logs of the server.' }),
     errors: Type.Optional(
-      Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), {
-        description: 'The invalid fields.',
-      }),
+      Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), { description: 'The invalid fields.' }),
     ),
   },
   { $id: 'Problem', additionalProperties: true },

@@ -11,7 +11,7 @@ import { hpcParam, pathScope, projectParams, projectScope } from '../request/pat
 import { submissionHeaders, submissionSchema } from '../request/submission.ts';
 import { formatQuery, sendCsv, wantsCsv } from '../response/csv.ts';
 import { describeRoute } from '../server/openapi.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 const movementColumns = [
   'resource',
@@ -55,8 +55,8 @@ function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void 
         idempotency: keyAndTarget(request),
       }),
   });
-  registerResource(app, '/quotes/:hpc/', { POST: quote(hpcParam) });
-  registerResource(app, '/quotes/:hpc/:project_name/', { POST: quote(projectParams) });
+  addResource(app, '/quotes/:hpc/', { POST: quote(hpcParam) });
+  addResource(app, '/quotes/:hpc/:project_name/', { POST: quote(projectParams) });
 }
 
 const RangeQuery = Type.Object({
@@ -66,7 +66,7 @@ const RangeQuery = Type.Object({
 });
 
 function statementRoute(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
-  registerResource(app, `${scope.prefix}:hpc/:project_name/statement/`, {
+  addResource(app, `${scope.prefix}:hpc/:project_name/statement/`, {
     GET: {
       schema: {
         ...describeRoute(scope.tag, scope.describe('statement: every movement of time and space'), {
@@ -91,7 +91,7 @@ function statementRoute(app: FastifyInstance, accounting: AccountingService, sco
 }
 
 function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
-  registerResource(app, scope.prefix, {
+  addResource(app, scope.prefix, {
     GET: {
       schema: {
         ...describeRoute(scope.tag === 'usage' ? 'quotas' : scope.tag, scope.describe('usage by project and month'), {

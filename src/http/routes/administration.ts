@@ -18,7 +18,7 @@ import { actorOf } from '../request/authentication.ts';
 import { idempotencyKey, requestTarget, requiredKeyHeader } from '../request/idempotency-key.ts';
 import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
 import { describeRoute } from '../server/openapi.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 const tag = 'administration';
 const userParam = { user_id: Type.String({ description: 'Numeric identifier of the user.' }) };
@@ -30,7 +30,7 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
   grantRoutes(app, admin);
   projectRoutes(app, admin);
 
-  registerResource(app, '/admin/users/', {
+  addResource(app, '/admin/users/', {
     GET: {
       schema: describeRoute(tag, 'List all users with their roles', { 200: Type.Array(Type.Ref('User')) }),
       handler: () => admin.listUsers(),
@@ -40,12 +40,10 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
     limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
     before: Type.Optional(Type.Integer({ description: 'Only records with a smaller id, for the next page.' })),
   });
-  registerResource(app, '/admin/audit/', {
+  addResource(app, '/admin/audit/', {
     GET: {
       schema: {
-        ...describeRoute(tag, 'List the actions of administrators, newest first', {
-          200: Type.Array(Type.Ref('AuditRecord')),
-        }),
+        ...describeRoute(tag, 'List admin actions, newest first', { 200: Type.Array(Type.Ref('AuditRecord')) }),
         querystring: AuditQuery,
       },
       handler: (request) => {
@@ -54,11 +52,9 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
       },
     },
   });
-  registerResource(app, '/admin/ledger/proof/', {
+  addResource(app, '/admin/ledger/proof/', {
     GET: {
-      schema: describeRoute(tag, 'Check the balances of all accounts against the entries of the ledger', {
-        200: Type.Ref('LedgerProof'),
-      }),
+      schema: describeRoute(tag, 'Check all balances against the ledger entries', { 200: Type.Ref('LedgerProof') }),
       handler: () => admin.verifyLedger(),
     },
   });
@@ -69,11 +65,7 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
   const post = <Body extends TObject>(
     summary: string,
     body: Body,
-    run: (
-      project: Required<PathScope>,
-      command: AdminCommand<Static<Body>>,
-      request: FastifyRequest,
-    ) => Promise<unknown>,
+    run: (scope: Required<PathScope>, command: AdminCommand<Static<Body>>, request: FastifyRequest) => Promise<unknown>,
     options: { params?: object; response?: string } = {},
   ) => ({
     POST: {
@@ -92,23 +84,15 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
       },
     },
   });
-  registerResource(
-    app,
-    prefix,
-    post('Change the part of the pool that is not allocated to any member', PoolGrantBody, admin.grantPool),
-  );
-  registerResource(
-    app,
-    `${prefix}transfers/`,
-    post('Move a grant from one member to another', TransferBody, admin.transfer),
-  );
-  registerResource(app, `${prefix}refunds/`, post('Refund charged time of a job', RefundBody, admin.refund));
-  registerResource(
+  addResource(app, prefix, post('Change the unallocated part of the pool', PoolGrantBody, admin.grantPool));
+  addResource(app, `${prefix}transfers/`, post('Move a grant between members', TransferBody, admin.transfer));
+  addResource(app, `${prefix}refunds/`, post('Refund charged time of a job', RefundBody, admin.refund));
+  addResource(
     app,
     `${prefix}periods/`,
     post('Open a grant period', PeriodBody, admin.openPeriod, { response: 'Period' }),
   );
-  registerResource(
+  addResource(
     app,
     `${prefix}:user_id(^\\d+$)/`,
     post(
@@ -128,8 +112,8 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
     },
     handler: (request: FastifyRequest) => admin.listProjects(pathScope(request)),
   });
-  registerResource(app, '/admin/projects/', { GET: list({}) });
-  registerResource(app, '/admin/projects/:hpc/', {
+  addResource(app, '/admin/projects/', { GET: list({}) });
+  addResource(app, '/admin/projects/:hpc/', {
     GET: list(hpcParam),
     POST: {
       schema: {
@@ -145,7 +129,7 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
       },
     },
   });
-  registerResource(app, '/admin/projects/:hpc/:project_name/close/', {
+  addResource(app, '/admin/projects/:hpc/:project_name/close/', {
     POST: {
       schema: {
         ...describeRoute(tag, 'Close a project, so that it accepts no more jobs', { 200: Type.Ref('Project') }),
@@ -156,7 +140,7 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
       handler: (request) => admin.closeProject(projectScope(request), toCommand(request)),
     },
   });
-  registerResource(app, '/admin/projects/:hpc/:project_name/members/', {
+  addResource(app, '/admin/projects/:hpc/:project_name/members/', {
     GET: {
       schema: {
         ...describeRoute(tag, 'List the members of a project', { 200: Type.Array(Type.Ref('Member')) }),
@@ -165,7 +149,7 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
       handler: (request) => admin.listMembers(projectScope(request)),
     },
   });
-  registerResource(app, '/admin/projects/:hpc/:project_name/members/:user_id/', {
+  addResource(app, '/admin/projects/:hpc/:project_name/members/:user_id/', {
     PUT: {
       schema: {
         ...describeRoute(tag, 'Add, remove, ban or unban a member', { 200: Type.Ref('Member') }),
@@ -188,7 +172,7 @@ function toCommand<Body>(request: FastifyRequest): AdminCommand<Body> {
   if (key === undefined) {
     throw new BursarError(
       'idempotency_key_missing',
-      'Send the header Idempotency-Key with a text of your choice (1 to 200 visible characters), a new one for each request.',
+      'Send the header Idempotency-Key: 1 to 200 visible characters of your choice, new for each request.',
     );
   }
   return { actor: actorOf(request), key, target: requestTarget(request), body: request.body as Body };

@@ -11,7 +11,7 @@ import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
 import { describeRoute } from '../server/openapi.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 export interface EventRouteOptions {
   heartbeatMs: number;
@@ -70,7 +70,7 @@ function eventRoute(
   closing: AbortSignal,
 ): void {
   const route = describeRoute(scope.tag, scope.describe('events, as they happen'), {});
-  registerResource(app, scope.prefix, {
+  addResource(app, scope.prefix, {
     GET: {
       schema: {
         ...route,

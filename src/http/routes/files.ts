@@ -12,7 +12,7 @@ import { sendEmpty } from '../response/send.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
 import { requestSignal } from '../server/abort-signals.ts';
 import { describeRoute } from '../server/openapi.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 const FileList = Type.Array(Type.Ref('File'), {
   description: 'Sorted by path, unless there are more than 10,000 files.',
@@ -56,7 +56,7 @@ function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope)
   };
 
   const list = `${scope.prefix}:hpc/:project_name/:job_id/`;
-  registerResource(app, list, {
+  addResource(app, list, {
     GET: {
       schema: {
         ...describeRoute(tag, scope.describe('files: list those of one job'), { 200: FileList }),
@@ -68,7 +68,7 @@ function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope)
     },
   });
   const { response, ...route } = describeRoute(tag, scope.describe('files: download one'), {});
-  registerResource(app, `${list}*`, {
+  addResource(app, `${list}*`, {
     GET: {
       schema: {
         ...route,

@@ -12,7 +12,7 @@ import { sendTagged, sendVersioned } from '../response/conditional.ts';
 import { sendJson } from '../response/send.ts';
 import { describeRoute } from '../server/openapi.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
-import { type Handlers, registerResource } from './resource.ts';
+import { addResource, type Handlers } from './resource.ts';
 
 const JobList = Type.Array(Type.Ref('Job'), { description: 'The jobs, by ascending id.' });
 const OneJob = Type.Ref('Job');
@@ -53,14 +53,14 @@ function readRoutes(
       return sendVersioned(request, reply, owner, await jobs.list(owner, pathScope(request), parseListQuery(request)));
     },
   });
-  registerResource(app, prefix, { GET: list('on all systems', {}) });
-  registerResource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...own.submit?.(hpcParam) });
-  registerResource(app, `${prefix}:hpc/:project_name/`, {
+  addResource(app, prefix, { GET: list('on all systems', {}) });
+  addResource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...own.submit?.(hpcParam) });
+  addResource(app, `${prefix}:hpc/:project_name/`, {
     GET: list('in one project', projectParams),
     ...own.submit?.(projectParams),
   });
   const params = Type.Object({ ...scope.params, ...jobParams });
-  registerResource(app, `${prefix}:hpc/:project_name/:job_id/`, {
+  addResource(app, `${prefix}:hpc/:project_name/:job_id/`, {
     GET: {
       schema: { ...describeRoute(tag, scope.describe('jobs: one job'), { 200: OneJob }), params },
       handler: async (request, reply) => {
@@ -70,7 +70,7 @@ function readRoutes(
     },
     ...own.end,
   });
-  registerResource(app, `${prefix}:hpc/:project_name/:job_id/timeline/`, {
+  addResource(app, `${prefix}:hpc/:project_name/:job_id/timeline/`, {
     GET: {
       schema: {
         ...describeRoute(tag, scope.describe('jobs: the timeline of one job'), { 200: Type.Ref('Timeline') }),

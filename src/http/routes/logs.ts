@@ -11,7 +11,7 @@ import { sendEmpty } from '../response/send.ts';
 import { sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
 import { describeRoute } from '../server/openapi.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 const LogQuery = Type.Object({
   stream: Type.Enum(['stdout', 'stderr'], { default: 'stdout' }),
@@ -46,7 +46,7 @@ function logRoute(
 ): void {
   const { response, ...route } = describeRoute(scope.tag, scope.describe('jobs: the output of one job'), {});
   const text = { schema: Type.String() };
-  registerResource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
+  addResource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
     GET: {
       schema: {
         ...route,

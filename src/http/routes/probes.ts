@@ -3,7 +3,7 @@ import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import { describeRoute } from '../server/openapi.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 const Ok = Type.Object({ status: Type.Literal('ok') });
 
@@ -15,20 +15,20 @@ export function probeRoutes(
   limits: Pick<RateLimits, 'anonymous'>,
 ): void {
   app.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply, 'probe'));
-  registerResource(app, '/metrics', {
+  addResource(app, '/metrics', {
     GET: {
       schema: { hide: true },
       handler: async (_request, reply) =>
         reply.header('content-type', 'text/plain; version=0.0.4; charset=utf-8').send(await metrics()),
     },
   });
-  registerResource(app, '/livez', {
+  addResource(app, '/livez', {
     GET: {
       schema: { ...describeRoute('operation', 'Check that the process is alive', { 200: Ok }), security: [] },
       handler: async () => ({ status: 'ok' }),
     },
   });
-  registerResource(app, '/readyz', {
+  addResource(app, '/readyz', {
     GET: {
       schema: { ...describeRoute('operation', 'Check that requests can be served', { 200: Ok }), security: [] },
       handler: async () => {

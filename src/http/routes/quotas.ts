@@ -6,7 +6,7 @@ import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
 import { sendVersioned } from '../response/conditional.ts';
 import { describeRoute } from '../server/openapi.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 const QuotaList = Type.Array(Type.Ref('Quota'), { description: 'The quotas, by descending project.' });
 
@@ -26,11 +26,11 @@ function readRoutes(app: FastifyInstance, accounting: AccountingService, scope: 
     const userId = await scope.ownerOf(request);
     return sendVersioned(request, reply, userId, await accounting.listQuotas(userId, pathScope(request)));
   };
-  registerResource(app, prefix, { GET: { schema: schema('on all systems', {}, QuotaList), handler: list } });
-  registerResource(app, `${prefix}:hpc/`, {
+  addResource(app, prefix, { GET: { schema: schema('on all systems', {}, QuotaList), handler: list } });
+  addResource(app, `${prefix}:hpc/`, {
     GET: { schema: schema('on one system', hpcParam, QuotaList), handler: list },
   });
-  registerResource(app, `${prefix}:hpc/:project_name/`, {
+  addResource(app, `${prefix}:hpc/:project_name/`, {
     GET: {
       schema: schema('in one project', projectParams, prefix === '/admin/quotas/' ? QuotaList : Type.Ref('Quota')),
       handler: async (request, reply) => {

@@ -7,7 +7,7 @@ export type Handlers = Partial<Record<Method, Omit<RouteOptions, 'method' | 'url
 const methods: Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
 /** Registers the handlers of a path. Every other method gets 405 with an Allow header, before the body is read. */
-export function registerResource(app: FastifyInstance, url: string, handlers: Handlers): void {
+export function addResource(app: FastifyInstance, url: string, handlers: Handlers): void {
   const supported = methods.filter((method) => handlers[method] !== undefined);
   const allow = supported.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
   for (const method of supported) {

@@ -6,11 +6,11 @@ import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
 import { hpcParam, pathScope } from '../request/path-params.ts';
 import { describeRoute } from '../server/openapi.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 /** The HPC systems with their limits, tools and health. */
 export function systemRoutes(app: FastifyInstance, systems: SystemService): void {
-  registerResource(app, '/hpc/', {
+  addResource(app, '/hpc/', {
     GET: {
       schema: describeRoute('systems', 'List the HPC systems with their limits, tools and health', {
         200: Type.Array(Type.Ref('System')),
@@ -18,7 +18,7 @@ export function systemRoutes(app: FastifyInstance, systems: SystemService): void
       handler: () => systems.read(),
     },
   });
-  registerResource(app, '/hpc/:hpc/', {
+  addResource(app, '/hpc/:hpc/', {
     GET: {
       schema: {
         ...describeRoute('systems', 'Read one HPC system', { 200: Type.Ref('System') }),
@@ -32,7 +32,7 @@ export function systemRoutes(app: FastifyInstance, systems: SystemService): void
 /** Lets administrators stop and allow new submissions to a system. Its submitted jobs continue. */
 export function pauseRoutes(app: FastifyInstance, systems: SystemService): void {
   for (const action of ['pause', 'resume'] as const) {
-    registerResource(app, `/admin/systems/:hpc/${action}/`, {
+    addResource(app, `/admin/systems/:hpc/${action}/`, {
       POST: {
         schema: {
           ...describeRoute('administration', `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {

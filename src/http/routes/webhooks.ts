@@ -8,7 +8,7 @@ import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
 import { ownerScopes } from '../request/owner-scope.ts';
 import { describeRoute } from '../server/openapi.ts';
-import { registerResource } from './resource.ts';
+import { addResource } from './resource.ts';
 
 const tag = 'webhooks';
 const webhookParams = { webhook_id: Type.String({ description: 'The id of the webhook.' }) };
@@ -27,15 +27,15 @@ const deliveryIdOf = (request: FastifyRequest) => idParam(request, 'delivery_id'
 
 /** URLs that a user registers to receive events. */
 export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): void {
-  registerResource(app, '/webhooks/', {
+  addResource(app, '/webhooks/', {
     GET: {
       schema: describeRoute(tag, 'List your webhooks', { 200: Type.Array(Type.Ref('Webhook')) }),
       handler: (request) => webhooks.list(userIdOf(request)),
     },
     POST: {
       schema: {
-        ...describeRoute(tag, 'Create a webhook: events are sent to its URL', { 201: Type.Ref('WebhookWithSecret') }),
-        description: 'Deliveries are signed as in Standard Webhooks. The secret is shown in this response only.',
+        ...describeRoute(tag, 'Create a webhook', { 201: Type.Ref('WebhookWithSecret') }),
+        description: 'Events are sent to its URL, signed as in Standard Webhooks. Only this response shows the secret.',
         headers: KeyHeader,
         body: WebhookBody,
       },
@@ -46,7 +46,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
       },
     },
   });
-  registerResource(app, '/webhooks/:webhook_id/', {
+  addResource(app, '/webhooks/:webhook_id/', {
     GET: {
       schema: { ...describeRoute(tag, 'Read one webhook', { 200: Type.Ref('Webhook') }), params: Params },
       handler: (request) => webhooks.read(userIdOf(request), webhookIdOf(request)),
@@ -65,7 +65,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
       handler: (request) => webhooks.delete(userIdOf(request), webhookIdOf(request)),
     },
   });
-  registerResource(app, '/webhooks/:webhook_id/secret/', {
+  addResource(app, '/webhooks/:webhook_id/secret/', {
     POST: {
       schema: {
         ...describeRoute(tag, 'Replace the secret of a webhook', { 200: Type.Ref('WebhookWithSecret') }),
@@ -76,7 +76,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
       handler: (request) => webhooks.rotateSecret(userIdOf(request), webhookIdOf(request), idempotentRequest(request)),
     },
   });
-  registerResource(app, '/webhooks/:webhook_id/test/', {
+  addResource(app, '/webhooks/:webhook_id/test/', {
     POST: {
       schema: {
         ...describeRoute(tag, 'Send a test delivery', { 202: Type.Ref('Delivery') }),
@@ -97,12 +97,10 @@ const DeliveryQuery = Type.Object({
 
 function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   const prefix = '/webhooks/:webhook_id/deliveries/';
-  registerResource(app, prefix, {
+  addResource(app, prefix, {
     GET: {
       schema: {
-        ...describeRoute(tag, 'List the deliveries of a webhook, newest first', {
-          200: Type.Array(Type.Ref('Delivery')),
-        }),
+        ...describeRoute(tag, 'List deliveries, newest first', { 200: Type.Array(Type.Ref('Delivery')) }),
         params: Params,
         querystring: DeliveryQuery,
       },
@@ -112,7 +110,7 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
       },
     },
   });
-  registerResource(app, `${prefix}:delivery_id/`, {
+  addResource(app, `${prefix}:delivery_id/`, {
     GET: {
       schema: {
         ...describeRoute(tag, 'Read one delivery', { 200: Type.Ref('Delivery') }),
@@ -121,7 +119,7 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
       handler: (request) => webhooks.readDelivery(userIdOf(request), webhookIdOf(request), deliveryIdOf(request)),
     },
   });
-  registerResource(app, `${prefix}:delivery_id/send/`, {
+  addResource(app, `${prefix}:delivery_id/send/`, {
     POST: {
       schema: {
         ...describeRoute(tag, 'Send a delivery again with the same id', { 202: Type.Ref('Delivery') }),
@@ -140,7 +138,7 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
 export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookService, access: AccessService): void {
   const { ofUser, allUsers } = ownerScopes('webhooks', access);
   for (const scope of [ofUser, allUsers]) {
-    registerResource(app, scope.prefix, {
+    addResource(app, scope.prefix, {
       GET: {
         schema: {
           ...describeRoute(scope.tag, scope.describe('webhooks'), { 200: Type.Array(Type.Ref('Webhook')) }),
@@ -150,12 +148,10 @@ export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookServic
       },
     });
   }
-  registerResource(app, `${ofUser.prefix}:webhook_id/disable/`, {
+  addResource(app, `${ofUser.prefix}:webhook_id/disable/`, {
     POST: {
       schema: {
-        ...describeRoute(ofUser.tag, 'Disable a webhook, so that nothing more is sent to it', {
-          200: Type.Ref('Webhook'),
-        }),
+        ...describeRoute(ofUser.tag, 'Disable a webhook', { 200: Type.Ref('Webhook') }),
         params: Type.Object({ ...ofUser.params, ...webhookParams }),
         headers: KeyHeader,
         body: ReasonBody,

@@ -47,11 +47,8 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger) {
 
   function rejectExpectation(request: IncomingMessage, response: ServerResponse): void {
     const requestId = randomUUID();
-    const expectation = String(request.headers.expect).slice(0, 64);
-    const error = new BursarError(
-      'expectation_failed',
-      `"Expect: ${expectation}" is not supported. Leave out the header.`,
-    );
+    const expect = String(request.headers.expect).slice(0, 64);
+    const error = new BursarError('expectation_failed', `"Expect: ${expect}" is not supported. Leave out the header.`);
     const { status, body } = toProblem(error, requestId);
     log.info({ reqId: requestId, method: request.method, status }, 'expectation rejected');
     response.writeHead(status, { 'content-type': 'application/problem+json', 'x-request-id': requestId });

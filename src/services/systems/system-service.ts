@@ -1,16 +1,62 @@
+import { publicSystem } from '../../contract/system.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
+import { countUnfinishedJobs, listSystems, setSystemPause } from '../../store/systems/systems.ts';
+import { executeAdminAction } from '../accounting/admin-actions.ts';
 import type { IdempotentRequest } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
-import { pauseSystem } from './pause-system.ts';
-import { type ReadSystemsDeps, readSystems } from './read-systems.ts';
+import { requireSystem, type Systems } from '../scope.ts';
+
+export interface SystemServiceDeps {
+  db: Db;
+  systems: Systems;
+  defaultProject(hpc: string): string;
+  now(): number;
+}
 
 export type SystemService = ReturnType<typeof createSystemService>;
 
-export function createSystemService(deps: ReadSystemsDeps & { now(): number }) {
+export function createSystemService(deps: SystemServiceDeps) {
   return {
     read: (hpc?: string) => readSystems(deps, hpc),
     pause: (actor: Actor, hpc: string, reason: string, request: IdempotentRequest | null) =>
-      pauseSystem(deps, actor, hpc, { at: deps.now(), reason }, reason, request),
+      setPause(deps, actor, hpc, { at: deps.now(), reason }, reason, request),
     resume: (actor: Actor, hpc: string, reason: string, request: IdempotentRequest | null) =>
-      pauseSystem(deps, actor, hpc, null, reason, request),
+      setPause(deps, actor, hpc, null, reason, request),
   };
+}
+
+/** Reads limits, tools and health of one system or of all, without asking the schedulers. */
+async function readSystems({ db, systems, defaultProject }: Omit<SystemServiceDeps, 'now'>, hpc?: string) {
+  if (hpc !== undefined) requireSystem(systems, hpc);
+  const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));
+  const counts = await countUnfinishedJobs(db);
+  return [...systems.values()].flatMap((system) => {
+    const record = records.get(system.name);
+    if (record === undefined || (hpc !== undefined && hpc !== system.name)) return [];
+    const { queued, running } = counts.get(system.name) ?? { queued: 0, running: 0 };
+    return [publicSystem({ ...record, system, defaultProject: defaultProject(system.name), queued, running })];
+  });
+}
+
+/** Stops new submissions to a system or, with null, allows them again. */
+async function setPause(
+  deps: SystemServiceDeps,
+  actor: Actor,
+  hpc: string,
+  pause: { at: number; reason: string } | null,
+  reason: string,
+  request: IdempotentRequest | null,
+) {
+  requireSystem(deps.systems, hpc);
+  const action = {
+    actor,
+    name: pause === null ? 'system.resume' : 'system.pause',
+    subject: hpc,
+    details: { reason },
+    execute: async (tx: Tx) => {
+      await setSystemPause(tx, hpc, pause);
+      return await readSystems({ ...deps, db: tx }, hpc);
+    },
+  };
+  return await executeAdminAction(deps.db, request, action, deps.now());
 }

@@ -68,7 +68,7 @@ describe('a method that a path does not support', () => {
       headers: [bearerHeader(server.adminToken), ...headers],
       body,
     });
-    assertProblem(answer, { status: 405, code: 'method_not_allowed', message: new RegExp(`^${method} .*use GET`) });
+    assertProblem(answer, { status: 405, code: 'method_not_allowed', message: new RegExp(`^${method} .*Use GET`) });
     assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), [...supported].sort());
   }
 
