@@ -6,8 +6,8 @@ import {
   acquireKey,
   extendKey,
   findKey,
+  type HeldKey,
   type KeyRecord,
-  type OwnedKey,
   releaseKey,
   storeResponse,
 } from '../store/jobs/idempotency-keys.ts';
@@ -36,11 +36,11 @@ export async function runOnce<T>(
 ): Promise<T> {
   return await inTransaction(db, async (tx) => {
     if (request === null) return await run(tx);
-    const ownedKey = createOwnedKey(request);
-    const isAcquired = await acquireKey(tx, ownedKey, hashContent(request), { now, until: now });
+    const heldKey = createHeldKey(request);
+    const isAcquired = await acquireKey(tx, heldKey, hashContent(request), { now, until: now });
     if (!isAcquired) return JSON.parse((await requireEarlierResponse(tx, request)).response) as T;
     const response = await run(tx);
-    await storeResponse(tx, ownedKey, { response: JSON.stringify(response) ?? 'null', bodySha256: null, at: now });
+    await storeResponse(tx, heldKey, { response: JSON.stringify(response) ?? 'null', bodySha256: null, at: now });
     return response;
   });
 }
@@ -80,9 +80,9 @@ export async function claimKey(
   request: IdempotentRequest,
   now: () => number,
 ): Promise<{ claim: KeyClaim } | { earlier: KeyRecord }> {
-  const ownedKey = createOwnedKey(request);
+  const heldKey = createHeldKey(request);
   let extendedAt = now();
-  if (!(await acquireKey(db, ownedKey, hashContent(request), { now: extendedAt, until: extendedAt + claimMs }))) {
+  if (!(await acquireKey(db, heldKey, hashContent(request), { now: extendedAt, until: extendedAt + claimMs }))) {
     return { earlier: await requireEarlierResponse(db, request) };
   }
   const claim: KeyClaim = {
@@ -90,12 +90,12 @@ export async function claimKey(
       if (now() - extendedAt < claimMs / 4) return;
       extendedAt = now();
       // If this fails the claim may be lost. Then `complete` throws.
-      extendKey(db, ownedKey, extendedAt + claimMs).catch(() => undefined);
+      extendKey(db, heldKey, extendedAt + claimMs).catch(() => undefined);
     },
     async complete(tx, response, bodySha256) {
-      if (!(await storeResponse(tx, ownedKey, { response, bodySha256, at: now() }))) throw keyInUse();
+      if (!(await storeResponse(tx, heldKey, { response, bodySha256, at: now() }))) throw keyInUse();
     },
-    release: () => releaseKey(db, ownedKey),
+    release: () => releaseKey(db, heldKey),
   };
   return { claim };
 }
@@ -125,7 +125,7 @@ function keyInUse(): BursarError {
   );
 }
 
-function createOwnedKey({ userId, key }: IdempotentRequest): OwnedKey {
+function createHeldKey({ userId, key }: IdempotentRequest): HeldKey {
   return { userId, key, holder: randomUUID() };
 }
 

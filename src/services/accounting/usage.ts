@@ -2,11 +2,11 @@ import type { Static } from 'typebox';
 import type { UsageSchema } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { usageByMonth } from '../../store/ledger/statements.ts';
+import { listMonthlyUsage } from '../../store/ledger/statements.ts';
 
 /** Usage by project and month, of one user or, without a user, of everybody. */
 export async function readUsage(db: Db, userId: string | undefined): Promise<Static<typeof UsageSchema>[]> {
-  return (await usageByMonth(db, userId)).map(({ user, hpc, project, month, jobs, timeSeconds }) => ({
+  return (await listMonthlyUsage(db, userId)).map(({ user, hpc, project, month, jobs, timeSeconds }) => ({
     user,
     project_hpc: publicSystemName(hpc),
     project_name: project,

@@ -1,6 +1,6 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { getLastEventNumbers } from '../../store/events/events.ts';
+import { getLastEventSeqs } from '../../store/events/events.ts';
 import type { Topic } from './publish.ts';
 
 export interface EventFeedDeps {
@@ -49,7 +49,7 @@ export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, lo
 
   async function poll(): Promise<void> {
     try {
-      for (const [userId, last] of await getLastEventNumbers(db, [...feeds.keys()])) {
+      for (const [userId, last] of await getLastEventSeqs(db, [...feeds.keys()])) {
         const feed = feeds.get(userId);
         if (feed === undefined || last <= feed.last) continue;
         feed.last = last;

@@ -29,14 +29,14 @@ export async function openDatabase(settings: DatabaseSettings, dataFolder: strin
   }
 }
 
-/** Opens the database with the schema that it has. PostgreSQL is contacted by the first query. */
+/** Opens the database without migrating it. PostgreSQL is contacted by the first query. */
 export function connectDatabase(settings: DatabaseSettings, dataFolder: string): Db {
   const address = parseDatabaseUrl(settings.url);
   if (address.kind === 'sqlite') return openSqlite(resolve(dataFolder, address.file));
-  return openPostgres(postgresSettings(settings));
+  return openPostgres(toPostgresSettings(settings));
 }
 
-export function postgresSettings(settings: DatabaseSettings): PostgresSettings {
+export function toPostgresSettings(settings: DatabaseSettings): PostgresSettings {
   const address = parseDatabaseUrl(settings.url);
   if (address.kind === 'sqlite') throw new BursarError('internal', 'SQLite has no network address.');
   return {

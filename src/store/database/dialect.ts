@@ -30,7 +30,7 @@ export interface Dialect {
   foreignKeys(db: Handle): Promise<{ child: string; parent: string }[]>;
   /** All rows of a table in batches. On PostgreSQL the handle must be a transaction. */
   readTable(db: Handle, table: string, batchSize: number): AsyncIterable<Row[]>;
-  /** SQL for the next id of a table. On SQLite the id is taken only when it is inserted. */
+  /** SQL for the next id of a table. On SQLite the id is not reserved before it is inserted. */
   nextId(table: string): string;
   /** The id that a table assigned last, or 0. */
   lastId(db: Handle, table: string): Promise<number>;
@@ -61,13 +61,13 @@ export const sqliteDialect: Dialect = {
     return rows;
   },
   async *readTable(db, table, batchSize) {
-    for (let last = -1; ; ) {
+    for (let lastRowid = -1; ; ) {
       const { rows } = await sql<Row & { rowid_: number }>`
-        select rowid as rowid_, * from ${sql.table(table)} where rowid > ${last}
+        select rowid as rowid_, * from ${sql.table(table)} where rowid > ${lastRowid}
         order by rowid limit ${batchSize}`.execute(db);
       if (rows.length > 0) yield rows;
       if (rows.length < batchSize) return;
-      last = rows.at(-1)?.rowid_ ?? last;
+      lastRowid = rows.at(-1)?.rowid_ ?? lastRowid;
     }
   },
   nextId: (table) => `(select coalesce(max(seq), 0) + 1 from sqlite_sequence where name = '${table}')`,

@@ -1,10 +1,10 @@
 import type { Database } from 'better-sqlite3';
 
-/** One caller's writes within a group. Both methods let the next caller write at once, and return when the group has ended. */
+/** One caller's writes within a group. Both methods let the next caller write, and return when the group has ended. */
 export interface GroupMember {
   /** Returns when the writes are on disk. Throws if they are not; then none of them is. */
   commit(): Promise<void>;
-  /** Takes back this caller's writes. Those of the other members stay. */
+  /** Rolls back only this caller's writes. */
   rollback(): Promise<void>;
 }
 
@@ -12,7 +12,7 @@ export interface GroupMember {
 export interface GroupWriter {
   begin(): Promise<GroupMember>;
   /** Runs statements that SQLite refuses inside a transaction, such as `vacuum`. */
-  runAlone<T>(work: () => T): Promise<T>;
+  runOutsideTransaction<T>(work: () => T): Promise<T>;
   /** Commits the open group. */
   close(): void;
 }
@@ -30,8 +30,8 @@ interface Group {
 /**
  * Group commit: syncing the disk costs more than most transactions, so transactions that arrive together become one
  * SQLite transaction, each with its own savepoint, and share one commit. They see each other's writes in order, as if
- * each had been committed before the next. No caller learns its result before the commit, because what it saw could be
- * lost with it.
+ * each had been committed before the next. A caller gets its result after the commit: until then all writes of the group
+ * can be lost.
  */
 export function createGroupWriter(database: Database): GroupWriter {
   const lock = createLock();
@@ -89,12 +89,12 @@ export function createGroupWriter(database: Database): GroupWriter {
       current = undefined;
       group.resolve();
     } catch (error) {
-      abandon(error);
+      failGroup(error);
     }
   }
 
   /** Fails all members: SQLite rolls the whole transaction back on some errors, such as a full disk. */
-  function abandon(error: unknown): void {
+  function failGroup(error: unknown): void {
     const group = current;
     current = undefined;
     if (database.inTransaction) rollbackAll();
@@ -110,24 +110,24 @@ export function createGroupWriter(database: Database): GroupWriter {
           try {
             endSavepoint();
           } catch (error) {
-            abandon(error);
+            failGroup(error);
           }
           if (group.size >= maxGroupSize) commit();
           unlock();
           await group.ended;
         };
-        const undo = () => {
+        const undoSavepoint = () => {
           rollbackSavepoint();
           releaseSavepoint();
         };
-        return { commit: () => end(releaseSavepoint), rollback: () => end(undo).catch(() => undefined) };
+        return { commit: () => end(releaseSavepoint), rollback: () => end(undoSavepoint).catch(() => undefined) };
       } catch (error) {
         unlock();
         throw error;
       }
     },
 
-    async runAlone(work) {
+    async runOutsideTransaction(work) {
       const unlock = await lock();
       try {
         commit();

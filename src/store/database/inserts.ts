@@ -1,6 +1,6 @@
 import type { Insertable, QueryCreator } from 'kysely';
 import type { Tx } from './handle.ts';
-import { type PreparedQuery, prepared, preparedByShape } from './prepared.ts';
+import { type PreparedQuery, prepareByShape, prepareQuery } from './prepared.ts';
 import type { Tables } from './tables.ts';
 
 type Row = Readonly<Record<string, unknown>>;
@@ -15,7 +15,7 @@ interface TableColumns {
   columns: readonly string[];
 }
 
-/** All of them, so that the shape of a statement can name each by its index. */
+/** A `Shape` refers to them by their index. */
 const targets: TableColumns[] = [];
 
 /** Rows to insert into one table. */
@@ -25,7 +25,7 @@ export interface TableRows {
   rows: readonly Row[];
 }
 
-/** Returns a function that makes the rows of a table for `insertRows`, always with the same columns. Call it once a table. */
+/** Returns a function that makes rows for `insertRows`, always with the same columns. Call it once for each table. */
 export function rowBuilder<Table extends keyof Tables, Column extends keyof Tables[Table] & string>(
   table: Table,
   columns: readonly Column[],
@@ -37,7 +37,7 @@ export function rowBuilder<Table extends keyof Tables, Column extends keyof Tabl
 /** Inserts rows into several tables, by one statement if the database can do that. */
 export async function insertRows(tx: Tx, ...inserts: readonly TableRows[]): Promise<void> {
   const statements = tx.backend.dialect.canInsertIntoSeveralTables ? [inserts] : inserts.map((insert) => [insert]);
-  for (const statement of statements) await insertStatement(toShape(statement))(tx, listValues(statement));
+  for (const statement of statements) await prepareInsert(toShape(statement))(tx, listValues(statement));
 }
 
 /** Lists the values in the order of their placeholders. */
@@ -58,13 +58,13 @@ function toShape(inserts: readonly TableRows[]): string {
 }
 
 /** Prepares `with insert_0 as (insert …), insert_1 as (insert …) insert …`. */
-const insertStatement = preparedByShape((text: string): PreparedQuery<readonly unknown[], unknown> => {
+const prepareInsert = prepareByShape((text: string): PreparedQuery<readonly unknown[], unknown> => {
   const shape = JSON.parse(text) as Shape;
-  return prepared((db, _value, pick) => {
+  return prepareQuery((db, _param, makePlaceholder) => {
     let placeholderCount = 0;
     const nextPlaceholder = () => {
       const index = placeholderCount++;
-      return pick((values) => values[index]);
+      return makePlaceholder((values) => values[index]);
     };
     const buildInsert = (creator: QueryCreator<Tables>, index: number) => {
       const { target, rowCount } = shape[index] as Shape[number];

@@ -33,11 +33,12 @@ export async function getSchemaStatus(db: Db): Promise<{ applied: string[]; pend
   return { applied: names(true), pending: names(false) };
 }
 
-/** Migrates the schema to the latest version. An instance that starts at the same time waits until it is done. */
+/** Migrates the schema to the latest version. Other instances that start meanwhile wait. */
 export async function migrate(db: Db): Promise<void> {
   const migrator = createMigrator(db);
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return;
+  // Kysely reports so that the database has a migration that this version lacks.
   if (String(error).includes('is missing')) {
     const migrations = await migrator.getMigrations().catch(() => []);
     throw new BursarError(

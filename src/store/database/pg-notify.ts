@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { sql } from 'kysely';
 import type { Client } from 'pg';
-import { type DatabaseSettings, postgresSettings } from './database.ts';
+import { type DatabaseSettings, toPostgresSettings } from './database.ts';
 import type { Db } from './handle.ts';
 import { openClient } from './postgres.ts';
 
@@ -38,7 +38,7 @@ export function openPgNotify(db: Db, settings: DatabaseSettings): PgNotify {
 
   async function listen(): Promise<void> {
     try {
-      client = await openClient(postgresSettings(settings));
+      client = await openClient(toPostgresSettings(settings));
       client.on('notification', ({ payload }) => receive(payload ?? ''));
       client.on('end', reconnectLater);
       await client.query(`listen ${channel}`);

@@ -30,7 +30,7 @@ export const processName = `bursar ${hostname()} ${process.pid}`.slice(0, 63);
 /** Added to the server's own time limit: the client gives up later, in case the server is gone. */
 const networkGraceMs = 5000;
 
-/** Transactions wait only for the network between two statements. */
+/** Between two statements a transaction waits only for the network. */
 const maxIdleInTransactionMs = 5000;
 
 /** Names of prepared statements by their SQL. The server parses a named statement once for each connection. */
@@ -54,7 +54,7 @@ export function openPostgres(settings: PostgresSettings): Db {
 export async function openClient(settings: PostgresSettings): Promise<Pg.Client> {
   const { default: pg } = await import('pg');
   const client = new pg.Client(poolConfig(settings, pg));
-  // An error also ends the connection, and callers listen for that. An unhandled `error` would end the process.
+  // An error also ends the connection, and callers listen for `end`. An unhandled `error` would end the process.
   client.on('error', () => undefined);
   await client.connect();
   return client;
@@ -84,7 +84,7 @@ async function createPgPool(settings: PostgresSettings, names: StatementNames): 
 
 function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): Pg.PoolConfig {
   const { host, port, user, password, database } = address;
-  const limits =
+  const timeouts =
     settings.statementTimeoutMs === 0
       ? {}
       : {
@@ -107,7 +107,7 @@ function poolConfig({ address, ...settings }: PostgresSettings, pg: typeof Pg): 
     application_name: processName,
     // The server notices soon when the machine of an instance is gone, and frees its locks.
     options: '-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3',
-    ...limits,
+    ...timeouts,
     types: { getTypeParser: (type, format) => numberParser(type) ?? pg.types.getTypeParser(type, format) },
   };
 }

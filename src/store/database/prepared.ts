@@ -11,43 +11,44 @@ class Placeholder<Values> {
   }
 }
 
-/** Makes a placeholder for the value of this name. */
-export type Value<Values> = <Name extends keyof Values & string>(name: Name) => Required<Values>[Name];
+/** Makes a placeholder for a named parameter. */
+export type Param<Values> = <Name extends keyof Values & string>(name: Name) => Required<Values>[Name];
 
-/** Makes a placeholder for a value that `read` picks. */
-type Pick<Values> = (read: (values: Values) => unknown) => unknown;
+/** Makes a placeholder for the value that `read` returns. */
+type MakePlaceholder<Values> = (read: (values: Values) => unknown) => unknown;
 
-type Build<Values, Row> = (db: Db, value: Value<Values>, pick: Pick<Values>) => Compilable<Row>;
+type Build<Values, Row> = (db: Db, param: Param<Values>, makePlaceholder: MakePlaceholder<Values>) => Compilable<Row>;
 export type PreparedQuery<Values, Row> = (db: Db, values: Values) => Promise<readonly Row[]>;
 
-interface CompiledOnce<Values, Row> {
+interface Compiled<Values, Row> {
   query: CompiledQuery<Row>;
-  parameters: readonly ((values: Values) => unknown)[];
+  parameterReaders: readonly ((values: Values) => unknown)[];
 }
 
 /** Compiles a query once for each dialect. Compiling takes longer than running most of the queries that requests need. */
-export function prepared<Values extends object, Row>(build: Build<Values, Row>): PreparedQuery<Values, Row> {
-  const byDialect = new Map<Dialect, CompiledOnce<Values, Row>>();
+export function prepareQuery<Values extends object, Row>(build: Build<Values, Row>): PreparedQuery<Values, Row> {
+  const byDialect = new Map<Dialect, Compiled<Values, Row>>();
 
-  function compile(db: Db): CompiledOnce<Values, Row> {
-    const pick: Pick<Values> = (read) => new Placeholder(read);
-    const query = build(db, (name) => pick((values) => values[name]) as never, pick).compile();
-    const parameters = query.parameters.map((value) =>
+  function compile(db: Db): Compiled<Values, Row> {
+    const makePlaceholder: MakePlaceholder<Values> = (read) => new Placeholder(read);
+    const param: Param<Values> = (name) => makePlaceholder((values) => values[name]) as never;
+    const query = build(db, param, makePlaceholder).compile();
+    const parameterReaders = query.parameters.map((value) =>
       value instanceof Placeholder ? (value.read as (values: Values) => unknown) : () => value,
     );
-    const compiled = { query, parameters };
+    const compiled = { query, parameterReaders };
     byDialect.set(db.backend.dialect, compiled);
     return compiled;
   }
 
   return (db, values) => {
-    const { query, parameters } = byDialect.get(db.backend.dialect) ?? compile(db);
-    return db.backend.run(db, { ...query, parameters: parameters.map((read) => read(values)) });
+    const { query, parameterReaders } = byDialect.get(db.backend.dialect) ?? compile(db);
+    return db.backend.run(db, { ...query, parameters: parameterReaders.map((read) => read(values)) });
   };
 }
 
 /** Prepares one query for each shape, such as the set of filters in use, when that shape is first needed. */
-export function preparedByShape<Shape extends string | number, Query>(
+export function prepareByShape<Shape extends string | number, Query>(
   prepare: (shape: Shape) => Query,
 ): (shape: Shape) => Query {
   const queries = new Map<Shape, Query>();

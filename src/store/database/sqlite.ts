@@ -31,7 +31,7 @@ interface Connections {
   /** Runs a statement in the open transaction of the writer. */
   write: RunStatement;
   /** Runs a statement on the writer outside of a transaction. */
-  writeAlone: RunStatement;
+  writeOutsideTransaction: RunStatement;
 }
 
 /** Opens a SQLite file, and creates it where there is none. Several processes may have it open. */
@@ -47,13 +47,13 @@ export function openSqlite(file: string): Db {
   writer.pragma('busy_timeout = 10000');
   const reader = new Sqlite(file, { readonly: true });
   reader.pragma('busy_timeout = 10000');
-  const writeAlone = statementRunner(writer);
+  const writeOutsideTransaction = statementRunner(writer);
   const connections = {
     writer,
     reader,
     read: statementRunner(reader),
-    write: inOpenTransaction(writer, writeAlone),
-    writeAlone,
+    write: inOpenTransaction(writer, writeOutsideTransaction),
+    writeOutsideTransaction,
   };
   const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
   return Object.assign(kysely, { backend: sqliteBackend(connections) });
@@ -152,10 +152,11 @@ class ReaderWriterConnection implements DatabaseConnection {
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { read, write, writeAlone } = this.#connections;
+    const { read, write, writeOutsideTransaction } = this.#connections;
     if (this.#member !== undefined) return write(query) as QueryResult<R>;
     if (SelectQueryNode.is(query.query)) return read(query) as QueryResult<R>;
-    if (!changesRows(query)) return (await this.#writer.runAlone(() => writeAlone(query))) as QueryResult<R>;
+    if (!changesRows(query))
+      return (await this.#writer.runOutsideTransaction(() => writeOutsideTransaction(query))) as QueryResult<R>;
     await this.begin();
     try {
       const result = write(query) as QueryResult<R>;
@@ -190,17 +191,13 @@ function changesRows({ query }: CompiledQuery): boolean {
 }
 
 /**
- * Refuses statements after SQLite has rolled back the transaction by itself, as it does when the disk is full: they would
- * run, and be committed, each on its own.
+ * Refuses statements after SQLite has rolled back the transaction by itself, as it does when the disk is full: each would
+ * be committed on its own.
  */
 function inOpenTransaction(database: Database, run: RunStatement): RunStatement {
-  let hasFailed = false;
   return (query) => {
-    if (hasFailed && !database.inTransaction) throw new Error('SQLite has rolled back the transaction');
-    hasFailed = true;
-    const result = run(query);
-    hasFailed = false;
-    return result;
+    if (!database.inTransaction) throw new Error('SQLite has rolled back the transaction');
+    return run(query);
   };
 }
 

@@ -3,9 +3,7 @@ import type { EventKind } from '../../domain/event.ts';
 import type { JobState, Outcome } from '../../domain/jobs/job.ts';
 import type { SystemStatus } from '../../domain/systems/health.ts';
 
-/**
- * The tables. On both databases times are epoch milliseconds, booleans 0 or 1, and amounts integers (seconds, bytes).
- */
+/** On both databases times are epoch milliseconds, booleans 0 or 1, and amounts integers (seconds, bytes). */
 export interface Tables {
   users: {
     id: string;
@@ -61,14 +59,17 @@ export interface Tables {
   accounts: {
     id: Generated<number>;
     project_id: number;
-    /** A time account belongs to a period. A space account belongs to none and has 0: space is a level, not a flow. */
+    /** 0 for a space account: files stay when a period ends, so used space belongs to no period. */
     period_id: number;
-    /** The user, for a cap; '' for the pool of the project. */
+    /** '' for the pool of the project; a user id for a cap, which limits the user's part of the pool. */
     holder: string;
     resource: Resource;
     granted: number;
+    /** Reserved for unfinished jobs. */
     held: number;
+    /** Used within the grant. */
     posted: number;
+    /** Used beyond the grant. */
     overrun: number;
     /** The highest threshold of use, in percent, that members were notified of: 0, 80 or 100. */
     alerted: number;
@@ -117,7 +118,7 @@ export interface Tables {
     /** Empty while the request is in progress. */
     response: string;
     at: number;
-    /** The owner of the request in progress; null once the response is stored. */
+    /** A random id of the request in progress; null once the response is stored. */
     claimed_by: string | null;
     claimed_until: Generated<number>;
     /** The hash of the uploaded file; null for a request without one. */
@@ -143,10 +144,12 @@ export interface Tables {
     ended_at: number | null;
     elapsed_seconds: number | null;
     engine_ref: string | null;
+    /** The number of the job's hold: always 1. */
     attempt: number;
     accepted_at: number;
     /** When the dispatcher should try to submit the job next. */
     due_at: number;
+    /** How often the dispatcher has tried to submit the job. */
     tries: number;
     /** When the owner requested the cancellation. */
     cancel_requested_at: number | null;

@@ -1,5 +1,5 @@
 import type { Db, Tx } from '../database/handle.ts';
-import { prepared } from '../database/prepared.ts';
+import { prepareQuery } from '../database/prepared.ts';
 import type { EventRecord } from './events.ts';
 
 /** The pending deliveries of one webhook. */
@@ -17,7 +17,7 @@ export async function listDeliveryQueues(db: Db): Promise<DeliveryQueue[]> {
   );
 }
 
-const selectQueues = prepared((db) =>
+const selectQueues = prepareQuery((db) =>
   db
     .selectFrom('webhooks')
     .select((eb) => {
@@ -28,8 +28,8 @@ const selectQueues = prepared((db) =>
       return [
         'webhooks.id',
         'webhooks.pause_until as pauseUntil',
-        pending.select((of) => of.fn.min('due_at').as('at')).as('dueAt'),
-        pending.select((of) => of.fn.max('lease_until').as('at')).as('leaseUntil'),
+        pending.select((sub) => sub.fn.min('due_at').as('at')).as('dueAt'),
+        pending.select((sub) => sub.fn.max('lease_until').as('at')).as('leaseUntil'),
       ];
     })
     .where('webhooks.disabled_at', 'is', null),
@@ -72,10 +72,10 @@ export async function leaseDelivery(
         .where('next.webhook_id', '=', webhookId)
         .where('next.state', '=', 'pending')
         .where('next.due_at', '<=', lease.now)
-        .where((on) =>
-          on.not(
-            on.exists(
-              on
+        .where((sub) =>
+          sub.not(
+            sub.exists(
+              sub
                 .selectFrom('deliveries as other')
                 .select('other.id')
                 .where('other.webhook_id', '=', webhookId)
@@ -87,7 +87,7 @@ export async function leaseDelivery(
         .orderBy('next.id')
         .limit(1),
     )
-    // Repeated, because another instance may have leased it while this statement waited for the row.
+    // Repeated, because another instance may have leased the delivery while this statement waited for the row.
     .where('state', '=', 'pending')
     .where('lease_until', '<=', lease.now)
     .returning('id')

@@ -47,7 +47,7 @@ export async function insertEvents(tx: Tx, userIds: readonly string[], event: Ev
   }
 }
 
-/** A user and the number that was taken for the user's next event. */
+/** A user, with the `seq` of the user's next event. */
 interface EventRecipient {
   id: string;
   seq: number;
@@ -58,7 +58,7 @@ export const recipientColumns = ['id', 'event_seq as seq', 'webhooks'] as const;
 
 async function insertNumberedEvents(tx: Tx, users: readonly EventRecipient[], event: EventContent): Promise<void> {
   const [user] = users;
-  // The prepared insert is only for one row: each number of rows would be another statement.
+  // Only the insert of one row is prepared: each number of rows would be another statement.
   if (user !== undefined && users.length === 1) await insertRows(tx, toEventRows(user, event));
   else {
     const rows = users.map((recipient) => toEventRow(recipient, event));
@@ -107,21 +107,21 @@ export async function queueDeliveries(tx: Tx, users: readonly EventRecipient[]):
         ])
         .where('users.id', 'in', userIds)
         .where('webhooks.disabled_at', 'is', null)
-        .where((on) =>
-          on.or([on('subscriptions.kind', '=', '*'), on('subscriptions.kind', '=', on.ref('events.kind'))]),
+        .where((sub) =>
+          sub.or([sub('subscriptions.kind', '=', '*'), sub('subscriptions.kind', '=', sub.ref('events.kind'))]),
         )
         .orderBy('webhooks.id'),
     )
     .execute();
 }
 
-const columns = ['seq', 'kind', 'job_json as jobJson', 'data', 'at'] as const;
+const eventColumns = ['seq', 'kind', 'job_json as jobJson', 'data', 'at'] as const;
 
-/** Lists the events of a user after a number, in order. */
+/** Lists the events of a user after `seq`, in order. */
 export async function listEventsAfter(db: Db, userId: string, seq: number, limit: number): Promise<EventRecord[]> {
   return await db
     .selectFrom('events')
-    .select(columns)
+    .select(eventColumns)
     .where('user_id', '=', userId)
     .where('seq', '>', seq)
     .where('forgotten', '=', 0)
@@ -132,10 +132,10 @@ export async function listEventsAfter(db: Db, userId: string, seq: number, limit
 
 /** Lists all events of a job in order, also expired ones. */
 export async function listJobEvents(db: Db, job: number): Promise<EventRecord[]> {
-  return await db.selectFrom('events').select(columns).where('job', '=', job).orderBy('id').execute();
+  return await db.selectFrom('events').select(eventColumns).where('job', '=', job).orderBy('id').execute();
 }
 
-/** The numbers of a user's last event and last expired event. */
+/** The `seq` of a user's last event and last expired event. */
 export interface EventRange {
   last: number;
   lastExpired: number;
@@ -149,8 +149,8 @@ export async function getEventRange(db: Db, userId: string): Promise<EventRange>
     .executeTakeFirstOrThrow();
 }
 
-/** Reads the number of the last event of each user. */
-export async function getLastEventNumbers(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
+/** Reads the `seq` of the last event of each user. */
+export async function getLastEventSeqs(db: Db, userIds: readonly string[]): Promise<Map<string, number>> {
   const last = new Map<string, number>();
   for (const chunk of chunks(userIds)) {
     const rows = await db.selectFrom('users').select(['id', 'event_seq']).where('id', 'in', chunk).execute();
@@ -159,23 +159,23 @@ export async function getLastEventNumbers(db: Db, userIds: readonly string[]): P
   return last;
 }
 
-const maxExpiredAtOnce = 500;
+const expiryBatchSize = 500;
 
 /**
  * Expires some of the events from before a time, and deletes their deliveries. Returns true if there may be more. Events
- * of jobs stay for the timelines; others are deleted.
+ * of jobs stay for the timelines; other events are deleted.
  */
 export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
-  const old = await tx
+  const expired = await tx
     .selectFrom('events')
     .select(['id', 'user_id', 'seq', 'job'])
     .where('forgotten', '=', 0)
     .where('at', '<', before)
     .orderBy('at')
-    .limit(maxExpiredAtOnce)
+    .limit(expiryBatchSize)
     .execute();
-  if (old.length === 0) return false;
-  for (const [userId, rows] of Map.groupBy(old, (row) => row.user_id)) {
+  if (expired.length === 0) return false;
+  for (const [userId, rows] of Map.groupBy(expired, (row) => row.user_id)) {
     const last = Math.max(...rows.map(({ seq }) => seq));
     await tx
       .updateTable('users')
@@ -184,9 +184,9 @@ export async function expireEvents(tx: Tx, before: number): Promise<boolean> {
       .where('events_forgotten', '<', last)
       .execute();
   }
-  const ids = old.map(({ id }) => id);
+  const ids = expired.map(({ id }) => id);
   await tx.deleteFrom('deliveries').where('event_id', 'in', ids).execute();
   await tx.deleteFrom('events').where('id', 'in', ids).where('job', 'is', null).execute();
   await tx.updateTable('events').set({ forgotten: 1, job_json: null }).where('id', 'in', ids).execute();
-  return old.length === maxExpiredAtOnce;
+  return expired.length === expiryBatchSize;
 }

@@ -1,3 +1,4 @@
+import type { Selectable } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Tables } from '../database/tables.ts';
 
@@ -6,7 +7,7 @@ export interface WebhookRecord {
   userId: string;
   url: string;
   description: string;
-  /** The kinds of events that it receives; `*` for all. */
+  /** The kinds of events that the webhook receives; `*` for all. */
   kinds: string[];
   createdAt: number;
   failingSince: number | null;
@@ -24,8 +25,8 @@ export interface NewWebhook {
 }
 
 /**
- * Increments a user's number of webhooks. Returns false, without a change, if it has reached the maximum. Events of users
- * without webhooks skip the search for subscriptions by this number.
+ * Increments a user's number of webhooks. Returns false, without a change, if it is already `maxCount`. Events of users
+ * without webhooks skip the search for subscriptions.
  */
 export async function incrementWebhookCount(tx: Tx, userId: string, maxCount: number): Promise<boolean> {
   const row = await tx
@@ -80,9 +81,7 @@ export async function findWebhook(db: Db, userId: string, id: number): Promise<W
   return (await withKinds(db, rows, userId))[0];
 }
 
-type WebhookRow = Omit<Tables['webhooks'], 'id'> & { id: number };
-
-async function withKinds(db: Db, rows: WebhookRow[], userId?: string): Promise<WebhookRecord[]> {
+async function withKinds(db: Db, rows: Selectable<Tables['webhooks']>[], userId?: string): Promise<WebhookRecord[]> {
   const query = db
     .selectFrom('subscriptions')
     .innerJoin('webhooks', 'webhooks.id', 'subscriptions.webhook_id')

@@ -1,4 +1,6 @@
+import type { Selectable } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
+import type { Tables } from '../database/tables.ts';
 
 export type MemberStatus = 'active' | 'removed' | 'banned';
 
@@ -66,13 +68,7 @@ export async function setMemberStatus(tx: Tx, member: MemberRecord): Promise<voi
     .execute();
 }
 
-function toMemberRecord(row: {
-  user_id: string;
-  project_id: number;
-  status: MemberStatus;
-  reason: string;
-  since: number;
-}): MemberRecord {
+function toMemberRecord(row: Selectable<Tables['memberships']>): MemberRecord {
   return {
     userId: row.user_id,
     projectId: row.project_id,

@@ -1,4 +1,6 @@
+import type { Selectable } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
+import type { Tables } from '../database/tables.ts';
 
 export interface ProjectRecord {
   id: number;
@@ -36,13 +38,19 @@ export async function listProjects(db: Db, hpc?: string): Promise<ProjectRecord[
 export async function insertProject(tx: Tx, project: NewProject): Promise<number> {
   const { id } = await tx
     .insertInto('projects')
-    .values({ ...toColumns(project), hpc: project.hpc, name: project.name, closed_at: null })
+    .values({
+      ...toColumns(project),
+      hpc: project.hpc,
+      name: project.name,
+      created_at: project.createdAt,
+      closed_at: null,
+    })
     .returning('id')
     .executeTakeFirstOrThrow();
   return id;
 }
 
-/** Locks a project until the transaction ends. A user who joins and an administrator who opens a period must see each other's writes. */
+/** Locks a project until the transaction ends. Joining it and opening a period must see each other's writes. */
 export async function lockProject(tx: Tx, id: number): Promise<void> {
   await tx
     .updateTable('projects')
@@ -53,12 +61,7 @@ export async function lockProject(tx: Tx, id: number): Promise<void> {
 
 /** Changes apply to new members only. */
 export async function updateProject(tx: Tx, id: number, project: Pick<NewProject, 'autoJoin' | 'grant'>) {
-  const { auto_join, grant_time_seconds, grant_space_bytes } = toColumns({ ...project, createdAt: 0 });
-  await tx
-    .updateTable('projects')
-    .set({ auto_join, grant_time_seconds, grant_space_bytes })
-    .where('id', '=', id)
-    .execute();
+  await tx.updateTable('projects').set(toColumns(project)).where('id', '=', id).execute();
 }
 
 /** A closed project rejects submissions. Closing it again changes nothing. */
@@ -71,25 +74,15 @@ export async function closeProject(tx: Tx, id: number, now: number): Promise<voi
     .execute();
 }
 
-function toColumns({ autoJoin, grant, createdAt }: Pick<NewProject, 'autoJoin' | 'grant' | 'createdAt'>) {
+function toColumns({ autoJoin, grant }: Pick<NewProject, 'autoJoin' | 'grant'>) {
   return {
     auto_join: autoJoin ? 1 : 0,
     grant_time_seconds: grant.timeSeconds,
     grant_space_bytes: grant.spaceBytes,
-    created_at: createdAt,
   };
 }
 
-function toProjectRecord(row: {
-  id: number;
-  hpc: string;
-  name: string;
-  auto_join: number;
-  grant_time_seconds: number;
-  grant_space_bytes: number;
-  created_at: number;
-  closed_at: number | null;
-}): ProjectRecord {
+function toProjectRecord(row: Selectable<Tables['projects']>): ProjectRecord {
   return {
     id: row.id,
     hpc: row.hpc,

@@ -1,5 +1,5 @@
 import type { Db } from '../database/handle.ts';
-import { prepared, type Value } from '../database/prepared.ts';
+import { type Param, prepareQuery } from '../database/prepared.ts';
 
 export interface NewToken {
   userId: string;
@@ -39,8 +39,8 @@ export async function insertToken(db: Db, token: NewToken): Promise<number> {
   return row.id;
 }
 
-const selectByHash = prepared((db, value: Value<{ hash: string }>) =>
-  selectTokens(db).where('hash', '=', value('hash')),
+const selectByHash = prepareQuery((db, param: Param<{ hash: string }>) =>
+  selectTokens(db).where('hash', '=', param('hash')),
 );
 
 export async function findTokenByHash(db: Db, hash: string): Promise<TokenRecord | undefined> {

@@ -45,7 +45,7 @@ export async function insertUser(tx: Tx, id: string, role: Role, now: number): P
   await tx.insertInto('users').values({ id, role, created_at: now }).execute();
 }
 
-/** Returns an unused user id: one more than the largest, with at least six digits. */
+/** Returns an unused user id: one more than the largest safe integer in use, with at least six digits. */
 export async function nextUserId(tx: Tx): Promise<string> {
   const { largest } = await tx
     .selectFrom('users')

@@ -6,8 +6,8 @@ export interface IdempotencyKey {
   key: string;
 }
 
-/** A key whose request is in progress. The holder is a random id of that request. */
-export interface OwnedKey extends IdempotencyKey {
+/** A key and a random id of the request that holds it. */
+export interface HeldKey extends IdempotencyKey {
   holder: string;
 }
 
@@ -19,10 +19,10 @@ export interface KeyRecord {
   isHeld: boolean;
 }
 
-/** Acquires a key that is unused or whose holder let it expire. Returns false, without a change, otherwise. */
+/** Acquires a key that is unused or has expired. Returns false, without a change, if another request has it. */
 export async function acquireKey(
   db: Db,
-  { userId, key, holder }: OwnedKey,
+  { userId, key, holder }: HeldKey,
   requestHash: string,
   { now, until }: { now: number; until: number },
 ): Promise<boolean> {
@@ -57,7 +57,7 @@ export async function findKey(db: Db, { userId, key }: IdempotencyKey): Promise<
 /** Stores the response for repeated requests. Returns false, without a change, if the caller no longer holds the key. */
 export async function storeResponse(
   tx: Tx,
-  { userId, key, holder }: OwnedKey,
+  { userId, key, holder }: HeldKey,
   { response, bodySha256, at }: { response: string; bodySha256: string | null; at: number },
 ): Promise<boolean> {
   const result = await tx
@@ -70,7 +70,7 @@ export async function storeResponse(
   return result.numUpdatedRows === 1n;
 }
 
-export async function extendKey(db: Db, { userId, key, holder }: OwnedKey, until: number): Promise<void> {
+export async function extendKey(db: Db, { userId, key, holder }: HeldKey, until: number): Promise<void> {
   await db
     .updateTable('idempotency')
     .set({ claimed_until: until })
@@ -81,7 +81,7 @@ export async function extendKey(db: Db, { userId, key, holder }: OwnedKey, until
 }
 
 /** Deletes the key of a request that failed. A key with a stored response stays. */
-export async function releaseKey(db: Db, { userId, key, holder }: OwnedKey): Promise<void> {
+export async function releaseKey(db: Db, { userId, key, holder }: HeldKey): Promise<void> {
   await db
     .deleteFrom('idempotency')
     .where('user_id', '=', userId)

@@ -1,5 +1,5 @@
 import type { Db } from '../database/handle.ts';
-import { prepared, type Value } from '../database/prepared.ts';
+import { type Param, prepareQuery } from '../database/prepared.ts';
 
 /** The current state of a job. Its system and project never change, and its row is never deleted. */
 export interface ChangedJob {
@@ -34,23 +34,23 @@ type Row = { version: number } & { [Field in keyof ChangedJob]: ChangedJob[Field
 
 const isJob = (row: Row): row is Row & ChangedJob => row.id !== null;
 
-const selectChanges = prepared((db, value: Value<{ owner: string; known: number; max: number }>) =>
+const selectChanges = prepareQuery((db, param: Param<{ owner: string; known: number; max: number }>) =>
   db
     .selectFrom('users')
     .leftJoin('jobs', (join) =>
       join
         .onRef('jobs.owner', '=', 'users.id')
-        // No job has a greater version than its owner. So if too much has changed, no job is read.
+        // No job has a greater version than its owner's `jobs_version`. So if too much has changed, no job is read.
         .on('jobs.version', '>', (eb) =>
           eb
             .case()
-            .when('users.jobs_version', '<=', value('max'))
-            .then(value('known'))
+            .when('users.jobs_version', '<=', param('max'))
+            .then(param('known'))
             .else(eb.ref('users.jobs_version'))
             .end(),
         ),
     )
     .select(['users.jobs_version as version', 'jobs.id', 'jobs.hpc', 'jobs.project_name as project'])
     .select('jobs.public_json as json')
-    .where('users.id', '=', value('owner')),
+    .where('users.id', '=', param('owner')),
 );

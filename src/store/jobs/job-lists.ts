@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
-import { prepared, preparedByShape, type Value } from '../database/prepared.ts';
+import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
 
 export interface JobScope {
   /** Administrators leave it out, and get the jobs of all users. */
@@ -28,12 +28,12 @@ export interface JobPage {
   hasMore: boolean;
 }
 
-/** How much later a job with a smaller id can have been accepted, because the clocks of the hosts differ. */
-const clockSlackMs = 60_000;
+/** The clocks of the hosts differ: a job with a smaller id may have been accepted up to this much later. */
+const maxClockSkewMs = 60_000;
 
 /**
  * Reads the jobs after a record id, in ascending order, by one query. Each filter has an index in this order, so that a
- * page costs the same however many jobs are stored. The page has no jobs if their version is the known one.
+ * page costs the same however many jobs are stored. The page has no jobs if their version is `knownVersion`.
  */
 export async function readJobPage(
   db: Db,
@@ -57,9 +57,8 @@ export async function readJobPage(
 type Shape = { [Field in keyof JobFilter]: JobFilter[Field] extends boolean | undefined ? boolean : true };
 
 function toShape(filter: JobFilter): string {
-  return JSON.stringify(filter, (_field, value) =>
-    typeof value === 'object' || typeof value === 'boolean' ? value : true,
-  );
+  const fields = Object.entries(filter).map(([field, value]) => [field, typeof value === 'boolean' ? value : true]);
+  return JSON.stringify(Object.fromEntries(fields));
 }
 
 interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
@@ -68,18 +67,18 @@ interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
   known: number;
 }
 
-const selectPage = preparedByShape((text: string) => {
+const selectPage = prepareByShape((text: string) => {
   const shape = JSON.parse(text) as Shape;
-  return prepared((db, value: Value<PageValues>) => {
+  return prepareQuery((db, param: Param<PageValues>) => {
     const version = shape.owner
-      ? db.selectFrom('users').select('jobs_version as version').where('id', '=', value('owner'))
+      ? db.selectFrom('users').select('jobs_version as version').where('id', '=', param('owner'))
       : db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobs_version').as('version'));
-    const jobs = () => filteredJobs(db, shape, value);
+    const jobs = () => filteredJobs(db, shape, param);
     const page = jobs()
       .select(['id', 'public_json as json'])
-      .where('id', '>', value('after'))
+      .where('id', '>', param('after'))
       .orderBy('id')
-      .limit(value('limit'));
+      .limit(param('limit'));
     const aggregated = db
       .selectFrom(page.as('page'))
       // Both databases aggregate the rows in the order of the subquery. JSON contains no unescaped line breaks.
@@ -88,7 +87,7 @@ const selectPage = preparedByShape((text: string) => {
         sql<string | null>`string_agg(cast(id as text), ',')`.as('ids'),
       ])
       .select((eb) => eb.fn.max<number | null>('id').as('last'))
-      .where(version, '<>', value('known'));
+      .where(version, '<>', param('known'));
     return db
       .selectFrom(aggregated.as('aggregated'))
       .select(['json', 'ids', version.as('version')])
@@ -99,37 +98,37 @@ const selectPage = preparedByShape((text: string) => {
   });
 });
 
-function filteredJobs(db: Db, shape: Shape, value: Value<PageValues>) {
+function filteredJobs(db: Db, shape: Shape, param: Param<PageValues>) {
   let query = db.selectFrom('jobs');
-  if (shape.owner) query = query.where('owner', '=', value('owner'));
-  if (shape.hpc) query = query.where('hpc', '=', value('hpc'));
-  if (shape.project) query = query.where('project_name', '=', value('project'));
-  if (shape.stage) query = query.where('stage', '=', value('stage'));
-  if (shape.title) query = query.where('title', '=', value('title'));
+  if (shape.owner) query = query.where('owner', '=', param('owner'));
+  if (shape.hpc) query = query.where('hpc', '=', param('hpc'));
+  if (shape.project) query = query.where('project_name', '=', param('project'));
+  if (shape.stage) query = query.where('stage', '=', param('stage'));
+  if (shape.title) query = query.where('title', '=', param('title'));
   if (shape.failed !== undefined) query = query.where('failed', '=', sql.lit(shape.failed ? 1 : 0));
   if (shape.terminal !== undefined) query = query.where('terminal', '=', sql.lit(shape.terminal ? 1 : 0));
   if (shape.since) {
-    const since = value('since');
+    const since = param('since');
     query = query.where('accepted_at', '>=', since).where('id', '>=', selectFirstId(db, since));
   }
   return query;
 }
 
 /**
- * Selects the smallest id to read; null, so that no job matches, if none was accepted since. Ids ascend with the time of
- * acceptance, except for the clock slack, so that the rows of older jobs need not be read.
+ * Selects the smallest id of the jobs accepted since a time, so that older jobs need not be read. Ids ascend with the
+ * time of acceptance, except for the clock skew. Null, which matches no job, if none was accepted.
  */
 function selectFirstId(db: Db, since: number) {
   const accepted = db.selectFrom('jobs').where('accepted_at', '>=', since);
-  const earliest = accepted.select((eb) => eb(eb.fn.min('accepted_at'), '+', clockSlackMs).as('at'));
+  const earliest = accepted.select((eb) => eb(eb.fn.min('accepted_at'), '+', maxClockSkewMs).as('at'));
   return accepted.select((eb) => eb.fn.min<number>('id').as('id')).where('accepted_at', '<=', earliest);
 }
 
-const selectByJobId = prepared((db, value: Value<{ jobId: string }>) =>
+const selectByJobId = prepareQuery((db, param: Param<{ jobId: string }>) =>
   db
     .selectFrom('jobs')
     .select(['owner', 'hpc', 'project_name as project', 'public_json as json'])
-    .where('job_id', '=', value('jobId')),
+    .where('job_id', '=', param('jobId')),
 );
 
 /** Returns undefined for a job outside of the scope, as if it did not exist. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { JobState } from '../../domain/jobs/job.ts';
 import { chunks } from '../database/chunks.ts';
 import type { Db, Tx } from '../database/handle.ts';
-import { prepared } from '../database/prepared.ts';
+import { prepareQuery } from '../database/prepared.ts';
 import { type JobRecord, toJobRecord } from './jobs.ts';
 
 const dispatchableStates: JobState[] = ['accepted', 'submitting'];
@@ -12,7 +12,7 @@ const dispatchableStates: JobState[] = ['accepted', 'submitting'];
  * condition. Otherwise each poll would scan all finished jobs.
  */
 export const isUnfinished = sql<boolean>`state in ('accepted', 'submitting', 'queued', 'running')`;
-const isToCancel = sql<boolean>`cancel_requested_at is not null and state in ('submitting', 'queued', 'running')`;
+const mustCancel = sql<boolean>`cancel_requested_at is not null and state in ('submitting', 'queued', 'running')`;
 
 /**
  * Claims the jobs of a system that are due for submission, and increments their `tries`. The claim stores the intent to
@@ -23,7 +23,11 @@ export async function claimDueJobs(
   hpc: string,
   { now, limit, excludedIds }: { now: number; limit: number; excludedIds: readonly number[] },
 ): Promise<JobRecord[]> {
-  const due = selectWaiting(tx, hpc, excludedIds).select('id').where('due_at', '<=', now).orderBy('id').limit(limit);
+  const due = selectDispatchable(tx, hpc, excludedIds)
+    .select('id')
+    .where('due_at', '<=', now)
+    .orderBy('id')
+    .limit(limit);
   const rows = await tx
     .updateTable('jobs')
     .set((eb) => ({ state: 'submitting', tries: eb('tries', '+', 1) }))
@@ -34,15 +38,15 @@ export async function claimDueJobs(
   return rows.map(toJobRecord).sort((a, b) => a.id - b.id);
 }
 
-/** Returns when the next job of a system is due; undefined if none is waiting. */
+/** Returns when the next job of a system is due for submission; undefined if there is none. */
 export async function findNextDueAt(db: Db, hpc: string, excludedIds: readonly number[]): Promise<number | undefined> {
-  const row = await selectWaiting(db, hpc, excludedIds)
+  const row = await selectDispatchable(db, hpc, excludedIds)
     .select((eb) => eb.fn.min<number | null>('due_at').as('at'))
     .executeTakeFirst();
   return row?.at ?? undefined;
 }
 
-function selectWaiting(db: Db, hpc: string, excludedIds: readonly number[]) {
+function selectDispatchable(db: Db, hpc: string, excludedIds: readonly number[]) {
   const query = db
     .selectFrom('jobs')
     .where('hpc', '=', hpc)
@@ -61,7 +65,7 @@ export async function postponeJob(tx: Tx, id: number, dueAt: number): Promise<vo
     .execute();
 }
 
-/** Lets the dispatcher submit a queued job again, after its engine lost it before it began. False if it has changed. */
+/** Lets the dispatcher resubmit a queued job that its engine lost. Returns false if the job has changed. */
 export async function requeueJob(tx: Tx, jobId: string, engineRef: string, now: number): Promise<boolean> {
   const row = await tx
     .updateTable('jobs')
@@ -84,7 +88,7 @@ export async function listUnfinishedJobs(db: Db, hpc: string): Promise<Map<strin
   return new Map((await selectUnfinished(db, hpc).execute()).map((row) => [row.job_id, row]));
 }
 
-/** Does the same for the given jobs. */
+/** Finds those of the given jobs that are unfinished. */
 export async function findUnfinishedJobs(
   db: Db,
   hpc: string,
@@ -115,14 +119,14 @@ export async function requestCancellation(db: Db, id: number, now: number): Prom
 
 /** Lists the jobs to cancel that are known to the engine of a system. */
 export async function listJobsToCancel(db: Db, hpc: string): Promise<string[]> {
-  const rows = await selectAllToCancel(db, {});
+  const rows = await selectToCancel(db, {});
   return rows.filter((row) => row.hpc === hpc && row.state !== 'submitting').map((row) => row.job_id);
 }
 
-/** Reads those of all systems, which are few: with a condition on `hpc` SQLite would choose an index of all jobs. */
-const selectAllToCancel = prepared((db) => db.selectFrom('jobs').select(['job_id', 'hpc', 'state']).where(isToCancel));
+/** For all systems: with a condition on `hpc` SQLite would choose an index of all jobs. Jobs to cancel are few. */
+const selectToCancel = prepareQuery((db) => db.selectFrom('jobs').select(['job_id', 'hpc', 'state']).where(mustCancel));
 
-/** Returns the given jobs whose files nobody needs: deleted jobs, jobs that ended before submission, and unknown ones. */
+/** Returns the given jobs whose files are not needed: deleted jobs, jobs that ended before submission, unknown jobs. */
 export async function listJobsWithUnneededFiles(db: Db, jobIds: readonly string[]): Promise<string[]> {
   const needed = new Set<string>();
   for (const chunk of chunks(jobIds)) {

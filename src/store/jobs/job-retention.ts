@@ -25,8 +25,8 @@ export async function listJobsToNotify(
 }
 
 /**
- * Returns true to exactly one caller, who notifies the owner. The owner's row is locked before the job's, as in all other
- * writes of jobs, so that transactions do not deadlock.
+ * Sets when the files are deleted. Returns true to exactly one caller, who notifies the owner. The owner's row is locked
+ * before the job's, as in all other writes of jobs, so that transactions do not deadlock.
  */
 export async function setExpiry(
   tx: Tx,
@@ -44,7 +44,7 @@ export async function setExpiry(
   return result.numUpdatedRows === 1n;
 }
 
-/** Lists jobs that ended before a time, and whose announced time of deletion has come. */
+/** Lists jobs that ended before a time, and whose time of deletion has come. */
 export async function listExpiredJobs(
   db: Db,
   projectId: number,
@@ -61,7 +61,7 @@ export async function listExpiredJobs(
   return rows.map(toJobRecord);
 }
 
-/** Withdraws announced deletions in a project that keeps its files. If that changes, owners are notified again. */
+/** For a project that keeps its files. If files expire again later, owners are notified again. */
 export async function clearExpiries(db: Db, projectId: number): Promise<void> {
   await db
     .updateTable('jobs')

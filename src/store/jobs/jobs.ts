@@ -1,13 +1,12 @@
-import { sql } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { JobEnd, JobRequest, JobState, JobStatus } from '../../domain/jobs/job.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, rowBuilder } from '../database/inserts.ts';
-import { prepared, type Value } from '../database/prepared.ts';
+import { type Param, prepareQuery } from '../database/prepared.ts';
 import type { Tables } from '../database/tables.ts';
 import { type NewEvent, queueDeliveries, recipientColumns, toEventRows } from '../events/events.ts';
 import { toInputRows } from './inputs.ts';
 
-/** A job for the workers. */
 export interface JobRecord {
   id: number;
   jobId: string;
@@ -96,11 +95,11 @@ export async function insertJob(
  * Takes the next record id, event number and jobs version. The owner's row stays locked until the commit, so that the jobs
  * of a user become visible in the order of their ids.
  */
-const takeNextNumbers = prepared((db, value: Value<{ owner: string }>) =>
+const takeNextNumbers = prepareQuery((db, param: Param<{ owner: string }>) =>
   db
     .updateTable('users')
     .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1), event_seq: eb('event_seq', '+', 1) }))
-    .where('id', '=', value('owner'))
+    .where('id', '=', param('owner'))
     .returning([...recipientColumns, 'jobs_version as version'])
     .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('nextId')),
 );
@@ -185,11 +184,11 @@ export async function lockJobsVersion(tx: Tx, owner: string, { increment }: { in
   return user.version;
 }
 
-const updateJobsVersion = prepared((db, value: Value<{ owner: string; by: number }>) =>
+const updateJobsVersion = prepareQuery((db, param: Param<{ owner: string; by: number }>) =>
   db
     .updateTable('users')
-    .set((eb) => ({ jobs_version: eb('jobs_version', '+', value('by')) }))
-    .where('id', '=', value('owner'))
+    .set((eb) => ({ jobs_version: eb('jobs_version', '+', param('by')) }))
+    .where('id', '=', param('owner'))
     .returning('jobs_version as version'),
 );
 
@@ -204,7 +203,7 @@ function endColumns(end: JobEnd) {
   };
 }
 
-type JobRow = Omit<Tables['jobs'], 'id'> & { id: number };
+type JobRow = Selectable<Tables['jobs']>;
 
 export function toJobRecord(row: JobRow): JobRecord {
   return {

@@ -1,5 +1,5 @@
 import type { Db } from '../database/handle.ts';
-import { prepared, type Value } from '../database/prepared.ts';
+import { type Param, prepareQuery } from '../database/prepared.ts';
 import type { MemberStatus } from '../identity/members.ts';
 
 /** Everything that decides whether a user may submit to a project now. */
@@ -11,7 +11,7 @@ export interface SubmissionEligibility {
   pauseReason: string | null;
 }
 
-/** Reads it by one query. Returns undefined if there is no such project. */
+/** Uses one query. Returns undefined if there is no such project. */
 export async function findEligibility(
   db: Db,
   userId: string,
@@ -24,15 +24,15 @@ export async function findEligibility(
   return { project, member: status === null ? null : { status, reason: reason ?? '' }, pauseReason };
 }
 
-const selectEligibility = prepared((db, value: Value<{ userId: string; hpc: string; name: string }>) =>
+const selectEligibility = prepareQuery((db, param: Param<{ userId: string; hpc: string; name: string }>) =>
   db
     .selectFrom('projects')
     .leftJoin('systems', 'systems.hpc', 'projects.hpc')
     .leftJoin('memberships', (join) =>
-      join.onRef('memberships.project_id', '=', 'projects.id').on('memberships.user_id', '=', value('userId')),
+      join.onRef('memberships.project_id', '=', 'projects.id').on('memberships.user_id', '=', param('userId')),
     )
     .select(['projects.id', 'projects.hpc', 'projects.name', 'projects.closed_at as closedAt'])
     .select(['memberships.status', 'memberships.reason', 'systems.pause_reason as pauseReason'])
-    .where('projects.hpc', '=', value('hpc'))
-    .where('projects.name', '=', value('name')),
+    .where('projects.hpc', '=', param('hpc'))
+    .where('projects.name', '=', param('name')),
 );

@@ -7,13 +7,13 @@ import {
 } from '../../domain/accounting/settlement.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, rowBuilder, type TableRows } from '../database/inserts.ts';
-import { prepared, type Value } from '../database/prepared.ts';
+import { type Param, prepareQuery } from '../database/prepared.ts';
 import type { EntryKind, Resource, Tables } from '../database/tables.ts';
 
 export interface Account extends AccountBalance {
   id: number;
   projectId: number;
-  /** The user, for a cap; `poolHolder` for a pool. */
+  /** A user id for a cap, `poolHolder` for a pool. */
   holder: string;
   resource: Resource;
   /** The highest threshold of use that was published. */
@@ -37,8 +37,11 @@ export interface EntryDetails {
   at: number;
 }
 
+/** The actor, reason and time of a change, which may have several entries. */
+export type ChangeDetails = Omit<EntryDetails, 'kind' | 'job'>;
+
 export const poolHolder = '';
-/** The period of space accounts: space is a level, so its accounts outlive the periods. */
+/** The period of space accounts. */
 const noPeriod = 0;
 
 const columns = [
@@ -76,8 +79,8 @@ export async function ensureAccount(
   return id;
 }
 
-const selectPeriodAccounts = prepared((db, value: Value<{ projectId: number; periodId: number; userId: string }>) =>
-  selectAccounts(db, value('projectId'), value('userId')).where('period_id', 'in', [noPeriod, value('periodId')]),
+const selectPeriodAccounts = prepareQuery((db, param: Param<{ projectId: number; periodId: number; userId: string }>) =>
+  selectAccounts(db, param('projectId'), param('userId')).where('period_id', 'in', [noPeriod, param('periodId')]),
 );
 
 /** Finds the accounts of a user in a period of a project. Returns undefined if the user is not a member. */
@@ -90,11 +93,11 @@ export async function findAccounts(
   return toAccountSet(await selectPeriodAccounts(db, { projectId, periodId, userId }));
 }
 
-const selectCurrentAccounts = prepared((db, value: Value<{ projectId: number; userId: string; now: number }>) =>
-  selectAccounts(db, value('projectId'), value('userId'))
+const selectCurrentAccounts = prepareQuery((db, param: Param<{ projectId: number; userId: string; now: number }>) =>
+  selectAccounts(db, param('projectId'), param('userId'))
     .leftJoin('periods', 'periods.id', 'accounts.period_id')
-    .where((eb) => eb.or([eb('periods.starts_at', 'is', null), eb('periods.starts_at', '<=', value('now'))]))
-    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('now'))])),
+    .where((eb) => eb.or([eb('periods.starts_at', 'is', null), eb('periods.starts_at', '<=', param('now'))]))
+    .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', param('now'))])),
 );
 
 /** Does the same for the current period. Returns undefined also if there is none. */
@@ -132,39 +135,39 @@ export async function lockAccount(tx: Tx, accountId: number): Promise<Account> {
   return account;
 }
 
-const selectForUpdate = prepared((db, value: Value<{ accountId: number }>) => {
-  const account = db.selectFrom('accounts').select(columns).where('id', '=', value('accountId'));
+const selectForUpdate = prepareQuery((db, param: Param<{ accountId: number }>) => {
+  const account = db.selectFrom('accounts').select(columns).where('id', '=', param('accountId'));
   return db.backend.dialect.locksRows ? account.forNoKeyUpdate() : account;
 });
 
 /** Changes the balance of an account, and returns the changed account. It stays locked until the commit. */
-export async function applyMovement(tx: Tx, accountId: number, change: Partial<Movement>): Promise<Account> {
-  const [account] = await updateBalance(tx, { accountId, ...zeroMovement, ...change });
+export async function applyMovement(tx: Tx, accountId: number, movement: Partial<Movement>): Promise<Account> {
+  const [account] = await updateBalance(tx, { accountId, ...zeroMovement, ...movement });
   if (account === undefined) throw new Error(`there is no account ${accountId}`);
   return account;
 }
 
-const updateBalance = prepared((db, value: Value<Movement & { accountId: number }>) =>
-  balanceUpdate(db, value).returning(columns),
+const updateBalance = prepareQuery((db, param: Param<Movement & { accountId: number }>) =>
+  buildBalanceUpdate(db, param).returning(columns),
 );
 
 /**
- * Does the same if the amount is available. Returns undefined, without a change, otherwise. It is one conditional
- * statement, so that two requests cannot both take the last second.
+ * Does the same if the amount is available. Returns undefined, without a change, otherwise. One conditional
+ * statement does both, so that two requests cannot both take the last second.
  */
 export async function applyMovementIfAvailable(
   tx: Tx,
   accountId: number,
-  change: Partial<Movement>,
+  movement: Partial<Movement>,
   amount: number,
 ): Promise<Account | undefined> {
-  const [account] = await updateBalanceIfAvailable(tx, { accountId, ...zeroMovement, ...change, amount });
+  const [account] = await updateBalanceIfAvailable(tx, { accountId, ...zeroMovement, ...movement, amount });
   return account;
 }
 
-const updateBalanceIfAvailable = prepared((db, value: Value<Movement & { accountId: number; amount: number }>) =>
-  balanceUpdate(db, value)
-    .where((eb) => eb(availableAmount(eb), '>=', value('amount')))
+const updateBalanceIfAvailable = prepareQuery((db, param: Param<Movement & { accountId: number; amount: number }>) =>
+  buildBalanceUpdate(db, param)
+    .where((eb) => eb(availableAmount(eb), '>=', param('amount')))
     .returning(columns),
 );
 
@@ -185,16 +188,16 @@ export async function holdIfAvailable(tx: Tx, accounts: AccountSet, amounts: Amo
   });
 }
 
-const updateHeldIfAvailable = prepared((db, value: Value<Record<keyof AccountSet, number> & Amounts>) => {
-  const amount = sql<number>`case resource when 'time' then cast(${value('timeSeconds')} as bigint)
-    else cast(${value('spaceBytes')} as bigint) end`;
+const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof AccountSet, number> & Amounts>) => {
+  const amount = sql<number>`case resource when 'time' then cast(${param('timeSeconds')} as bigint)
+    else cast(${param('spaceBytes')} as bigint) end`;
   return db
     .updateTable('accounts')
     .set((eb) => ({ held: eb('held', '+', amount), version: eb('version', '+', 1) }))
     .where(
       'id',
       'in',
-      selectLockedInOrder(db, [value('timePool'), value('timeCap'), value('spacePool'), value('spaceCap')]),
+      selectLockedInOrder(db, [param('timePool'), param('timeCap'), param('spacePool'), param('spaceCap')]),
     )
     .where((eb) => eb(availableAmount(eb), '>=', amount))
     .returning(columns);
@@ -216,17 +219,17 @@ function availableAmount(eb: ExpressionBuilder<Tables, 'accounts'>) {
   return eb(eb.ref('granted'), '-', eb.parens(unavailable));
 }
 
-function balanceUpdate(db: Db, value: Value<Movement & { accountId: number }>) {
+function buildBalanceUpdate(db: Db, param: Param<Movement & { accountId: number }>) {
   return db
     .updateTable('accounts')
     .set((eb) => ({
-      granted: eb('granted', '+', value('granted')),
-      held: eb('held', '+', value('held')),
-      posted: eb('posted', '+', value('posted')),
-      overrun: eb('overrun', '+', value('overrun')),
+      granted: eb('granted', '+', param('granted')),
+      held: eb('held', '+', param('held')),
+      posted: eb('posted', '+', param('posted')),
+      overrun: eb('overrun', '+', param('overrun')),
       version: eb('version', '+', 1),
     }))
-    .where('id', '=', value('accountId'));
+    .where('id', '=', param('accountId'));
 }
 
 /** A movement that was applied, and the account after it. */

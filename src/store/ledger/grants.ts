@@ -1,28 +1,24 @@
 import { availableBalance } from '../../domain/accounting/settlement.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Tx } from '../database/handle.ts';
-import type { EntryKind } from '../database/tables.ts';
+import type { EntryKind, Resource } from '../database/tables.ts';
 import {
   type Account,
   applyMovement,
   applyMovementIfAvailable,
-  type EntryDetails,
+  type ChangeDetails,
   ensureAccount,
   insertEntry,
   lockAccount,
   poolHolder,
 } from './accounts.ts';
-import { getHold, reverseUsage } from './ledger.ts';
+import { getHold, type JobAttempt, reverseUsage } from './ledger.ts';
 import { publishThreshold } from './thresholds.ts';
 
-/**
- * Changes of accounts by administrators, each with its ledger entry, inside the caller's transaction. The caps of a project
- * together never exceed its pool: `getUnallocatedAmount` is the rest of the pool.
- */
-type GrantDetails = Omit<EntryDetails, 'kind' | 'job'>;
+// Changes of accounts by administrators, each with its ledger entry. The grants of all caps never exceed that of their pool.
 
 /** Creates the pool of a project, or finds it, and returns its id. A pool of time belongs to a period. */
-export async function ensurePool(tx: Tx, projectId: number, resource: 'time' | 'space', periodId?: number) {
+export async function ensurePool(tx: Tx, projectId: number, resource: Resource, periodId?: number) {
   return await ensureAccount(tx, { projectId, holder: poolHolder, resource, ...(periodId ? { periodId } : {}) });
 }
 
@@ -31,7 +27,7 @@ export async function addGrant(
   accountId: number,
   amount: number,
   kind: EntryKind,
-  details: GrantDetails,
+  details: ChangeDetails,
 ): Promise<void> {
   const account = await applyMovement(tx, accountId, { granted: amount });
   if (account.granted > Number.MAX_SAFE_INTEGER) {
@@ -44,8 +40,8 @@ export async function addGrant(
 }
 
 /** Reduces a grant. Returns false, without a change, if the amount is not available. */
-export async function withdrawGrant(tx: Tx, accountId: number, amount: number, kind: EntryKind, details: GrantDetails) {
-  const account = await applyMovementIfAvailable(tx, accountId, { granted: -amount }, amount);
+export async function withdrawGrant(tx: Tx, id: number, amount: number, kind: EntryKind, details: ChangeDetails) {
+  const account = await applyMovementIfAvailable(tx, id, { granted: -amount }, amount);
   if (account === undefined) return false;
   await insertGrantEntry(tx, account, -amount, kind, details);
   return true;
@@ -56,7 +52,7 @@ async function insertGrantEntry(
   account: Account,
   granted: number,
   kind: EntryKind,
-  details: GrantDetails,
+  details: ChangeDetails,
 ): Promise<void> {
   await insertEntry(tx, { granted }, account, { ...details, job: null, kind });
   // An expired amount was not used, so it must not count as use.
@@ -78,8 +74,8 @@ export async function getUnallocatedAmount(tx: Tx, poolId: number): Promise<numb
   return pool.granted - Number(allocated);
 }
 
-/** Returns the charge and the refunds of a settled job in seconds. They are locked until the commit. */
-export async function getChargedSeconds(tx: Tx, job: { id: number; attempt: number }) {
+/** Returns the charge and the refunds of a settled job in seconds. The account stays locked until the commit. */
+export async function getChargedSeconds(tx: Tx, job: JobAttempt) {
   const hold = await getHold(tx, job);
   await lockAccount(tx, hold.time_pool);
   const rows = await tx
@@ -94,8 +90,8 @@ export async function getChargedSeconds(tx: Tx, job: { id: number; attempt: numb
   return { charged: sum('charge'), refunded: -sum('refund') };
 }
 
-/** Refunds charged time to pool and cap, and returns both accounts. The caller has checked that it is not more than the charge. */
-export async function refundTime(tx: Tx, job: { id: number; attempt: number }, seconds: number, details: GrantDetails) {
+/** Refunds time to pool and cap, and returns both. The caller has checked that the charge covers the refund. */
+export async function refundTime(tx: Tx, job: JobAttempt, seconds: number, details: ChangeDetails) {
   const hold = await getHold(tx, job);
   const accounts: Account[] = [];
   for (const accountId of [hold.time_pool, hold.time_cap]) {

@@ -9,6 +9,7 @@ import {
   type Amounts,
   type AppliedMovement,
   applyMovement,
+  type ChangeDetails,
   type EntryDetails,
   holdIfAvailable,
   insertEntry,
@@ -17,12 +18,14 @@ import {
 } from './accounts.ts';
 import { publishThreshold } from './thresholds.ts';
 
-/**
- * Changes of accounts by jobs. Time is a flow, space is a level; both are held at submission and settled once at the end.
- * Every change has a ledger entry. Everything runs inside the caller's transaction, so that it happens completely or not
- * at all.
- */
-type LedgerNote = Omit<EntryDetails, 'kind' | 'job'>;
+// Changes of accounts by jobs, each with its ledger entry. Time and space are held at submission and settled once at the
+// end; used space is freed when the files are deleted.
+
+/** Each attempt of a job has its own hold. */
+export interface JobAttempt {
+  id: number;
+  attempt: number;
+}
 
 /**
  * Holds the maximum that a job may use. If it returns a shortfall, the caller must roll back: some of the accounts may hold
@@ -30,10 +33,10 @@ type LedgerNote = Omit<EntryDetails, 'kind' | 'job'>;
  */
 export async function reserve(
   tx: Tx,
-  job: { id: number; attempt: number },
+  job: JobAttempt,
   accounts: AccountSet,
   amounts: Amounts,
-  note: LedgerNote,
+  details: ChangeDetails,
 ): Promise<Shortfall | null> {
   const requests = [
     [accounts.timePool, amounts.timeSeconds, 'pool'],
@@ -43,9 +46,9 @@ export async function reserve(
   ] as const;
   const changed = await holdIfAvailable(tx, accounts, amounts);
   const movements: AppliedMovement[] = [];
-  for (const [{ id, resource }, held, kind] of requests) {
+  for (const [{ id, resource }, held, poolOrCap] of requests) {
     const account = changed.find((candidate) => candidate.id === id);
-    if (account === undefined) return await getShortfall(tx, accounts, resource, held, kind);
+    if (account === undefined) return await getShortfall(tx, accounts, resource, held, poolOrCap);
     movements.push({ movement: { held }, account });
   }
   const hold = {
@@ -57,9 +60,9 @@ export async function reserve(
     space_cap: accounts.spaceCap.id,
     time_seconds: amounts.timeSeconds,
     space_bytes: amounts.spaceBytes,
-    created_at: note.at,
+    created_at: details.at,
   };
-  const entries = toEntryRows(movements, { ...note, job: job.id, kind: 'reserve' });
+  const entries = toEntryRows(movements, { ...details, job: job.id, kind: 'reserve' });
   await insertRows(tx, entries, toHoldRows([hold]));
   return null;
 }
@@ -98,9 +101,9 @@ async function getShortfall(
  */
 export async function settle(
   tx: Tx,
-  job: { id: number; attempt: number },
+  job: JobAttempt,
   used: Amounts & { kind: 'settled' | 'voided'; rule: string },
-  note: Omit<LedgerNote, 'reason'>,
+  details: Omit<ChangeDetails, 'reason'>,
 ): Promise<boolean> {
   const hold = await getHold(tx, job);
   const resolution = await tx
@@ -111,7 +114,7 @@ export async function settle(
       time_seconds: used.timeSeconds,
       space_bytes: used.spaceBytes,
       rule: used.rule,
-      at: note.at,
+      at: details.at,
     })
     .onConflict((conflict) => conflict.column('hold_id').doNothing())
     .returning('hold_id')
@@ -129,18 +132,18 @@ export async function settle(
     const usage = splitUsage(released, amount);
     const account = amount === 0 ? released : await applyMovement(tx, accountId, usage);
     await insertEntry(tx, { held: -held, ...usage }, account, {
-      ...note,
+      ...details,
       job: job.id,
       reason: used.rule,
       kind: amount === 0 ? 'release' : 'charge',
     });
-    await publishThreshold(tx, account, note.at);
+    await publishThreshold(tx, account, details.at);
   }
   return true;
 }
 
 /** Frees the space of the deleted files of a finished job. The caller makes sure that it happens once. */
-export async function freeSpace(tx: Tx, job: { id: number; attempt: number }, note: LedgerNote): Promise<void> {
+export async function freeSpace(tx: Tx, job: JobAttempt, details: ChangeDetails): Promise<void> {
   const hold = await getHold(tx, job);
   const { space_bytes: used } = await tx
     .selectFrom('resolutions')
@@ -149,21 +152,21 @@ export async function freeSpace(tx: Tx, job: { id: number; attempt: number }, no
     .executeTakeFirstOrThrow();
   if (used === 0) return;
   for (const accountId of [hold.space_pool, hold.space_cap])
-    await reverseUsage(tx, accountId, used, { ...note, job: job.id, kind: 'free' });
+    await reverseUsage(tx, accountId, used, { ...details, job: job.id, kind: 'free' });
 }
 
 /** Reduces the use of an account: its overrun first, because that blocks new jobs. */
-export async function reverseUsage(tx: Tx, accountId: number, amount: number, note: EntryDetails): Promise<Account> {
+export async function reverseUsage(tx: Tx, accountId: number, amount: number, details: EntryDetails): Promise<Account> {
   const before = await lockAccount(tx, accountId);
   const overrun = -Math.min(before.overrun, amount);
   const movement = { overrun, posted: -(amount + overrun) };
   const account = await applyMovement(tx, accountId, movement);
-  await insertEntry(tx, movement, account, note);
-  await publishThreshold(tx, account, note.at);
+  await insertEntry(tx, movement, account, details);
+  await publishThreshold(tx, account, details.at);
   return account;
 }
 
-export async function getHold(db: Db, job: { id: number; attempt: number }) {
+export async function getHold(db: Db, job: JobAttempt) {
   return await db
     .selectFrom('holds')
     .selectAll()

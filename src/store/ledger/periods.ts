@@ -1,8 +1,10 @@
+import type { Selectable } from 'kysely';
 import type { Db, Tx } from '../database/handle.ts';
+import type { Tables } from '../database/tables.ts';
 
 /**
- * A project's time is granted for periods. Periods do not overlap, so that at most one is current, and it is always clear
- * against which grant a job is held.
+ * A project's time is granted for periods. Periods do not overlap, so that at most one is current. Jobs are held against
+ * its grant.
  */
 export interface PeriodRecord {
   id: number;
@@ -26,6 +28,7 @@ export async function insertPeriod(
   return id;
 }
 
+/** Sets the end of a period. Its members will be notified of the new end. */
 export async function endPeriod(tx: Tx, id: number, endsAt: number): Promise<void> {
   await tx.updateTable('periods').set({ ends_at: endsAt, announced_at: null }).where('id', '=', id).execute();
 }
@@ -44,7 +47,14 @@ export async function listOpenPeriods(db: Db, projectId: number, now: number): P
 
 /** Finds the period on which new holds are placed. */
 export async function findCurrentPeriodId(db: Db, projectId: number, now: number): Promise<number | undefined> {
-  return (await selectCurrentPeriod(db, projectId, now).select('id').executeTakeFirst())?.id;
+  const row = await db
+    .selectFrom('periods')
+    .select('id')
+    .where('project_id', '=', projectId)
+    .where('starts_at', '<=', now)
+    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]))
+    .executeTakeFirst();
+  return row?.id;
 }
 
 /** Whether a period includes a time. Accounts that belong to no period have neither start nor end. */
@@ -53,14 +63,6 @@ export function isCurrentPeriod(
   now: number,
 ) {
   return (starts_at ?? 0) <= now && (ends_at === null || ends_at > now);
-}
-
-function selectCurrentPeriod(db: Db, projectId: number, now: number) {
-  return db
-    .selectFrom('periods')
-    .where('project_id', '=', projectId)
-    .where('starts_at', '<=', now)
-    .where((eb) => eb.or([eb('ends_at', 'is', null), eb('ends_at', '>', now)]));
 }
 
 /** Lists the periods that end before a time, and whose members have not been notified. */
@@ -87,11 +89,6 @@ export async function markPeriodNotified(tx: Tx, id: number, now: number): Promi
   return row !== undefined;
 }
 
-function toPeriodRecord(row: {
-  id: number;
-  project_id: number;
-  starts_at: number;
-  ends_at: number | null;
-}): PeriodRecord {
+function toPeriodRecord(row: Selectable<Tables['periods']>): PeriodRecord {
   return { id: row.id, projectId: row.project_id, startsAt: row.starts_at, endsAt: row.ends_at };
 }

@@ -1,6 +1,6 @@
-import type { AccountBalance } from '../../domain/accounting/settlement.ts';
+import { type AccountBalance, zeroMovement } from '../../domain/accounting/settlement.ts';
 import type { Db } from '../database/handle.ts';
-import { prepared, preparedByShape, type Value } from '../database/prepared.ts';
+import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
 import type { Resource } from '../database/tables.ts';
 import { poolHolder } from './accounts.ts';
 import { isCurrentPeriod } from './periods.ts';
@@ -41,14 +41,14 @@ export interface QuotaRow extends AccountBalance {
   ends_at: number | null;
 }
 
-/** Reads the current accounts of quotas by one query. They are valid until a write or the next start or end of a period. */
+/** Reads the current accounts of quotas by one query. A write, or the start or end of a period, makes them invalid. */
 export async function readQuotaRows(
   db: Db,
   filter: QuotaFilter,
   now: number,
 ): Promise<{ rows: QuotaRow[]; validUntil: number }> {
   const shape = Object.keys(filter).sort().join(' ');
-  const rows = await selectRows(shape)(db, { ...filter, now });
+  const rows = await selectQuotaRows(shape)(db, { ...filter, now });
   let validUntil = Number.POSITIVE_INFINITY;
   for (const { starts_at, ends_at } of rows)
     for (const at of [starts_at ?? 0, ends_at ?? 0]) if (at > now) validUntil = Math.min(validUntil, at);
@@ -71,8 +71,8 @@ export function toQuotas(rows: readonly QuotaRow[]): QuotaRecord[] {
   return [...quotas.values()];
 }
 
-const selectRows = preparedByShape((shape: string) =>
-  prepared((db, value: Value<QuotaFilter & { now: number }>) => {
+const selectQuotaRows = prepareByShape((shape: string) =>
+  prepareQuery((db, param: Param<QuotaFilter & { now: number }>) => {
     const fields = shape.split(' ');
     const selectMemberAccounts = () => {
       let query = db
@@ -90,10 +90,10 @@ const selectRows = preparedByShape((shape: string) =>
         .select(['accounts.id as account', 'accounts.version', 'accounts.holder', 'accounts.resource'])
         .select(['periods.starts_at', 'periods.ends_at'])
         .select(['accounts.granted', 'accounts.held', 'accounts.posted', 'accounts.overrun'])
-        .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', value('now'))]));
-      if (fields.includes('userId')) query = query.where('memberships.user_id', '=', value('userId'));
-      if (fields.includes('hpc')) query = query.where('projects.hpc', '=', value('hpc'));
-      if (fields.includes('project')) query = query.where('projects.name', '=', value('project'));
+        .where((eb) => eb.or([eb('periods.ends_at', 'is', null), eb('periods.ends_at', '>', param('now'))]));
+      if (fields.includes('userId')) query = query.where('memberships.user_id', '=', param('userId'));
+      if (fields.includes('hpc')) query = query.where('projects.hpc', '=', param('hpc'));
+      if (fields.includes('project')) query = query.where('projects.name', '=', param('project'));
       return query;
     };
     // Two queries, so that each uses the unique index of accounts: one query would join each member with all accounts.
@@ -104,13 +104,9 @@ const selectRows = preparedByShape((shape: string) =>
 );
 
 function emptyQuota(row: QuotaRow): QuotaRecord {
-  const none = { granted: 0, held: 0, posted: 0, overrun: 0 };
-  const side: Record<Resource, { pool: AccountBalance; cap: AccountBalance }> = {
-    time: { pool: none, cap: none },
-    space: { pool: none, cap: none },
-  };
+  const zero = { pool: zeroMovement, cap: zeroMovement };
   const project = { id: row.project_id, hpc: row.hpc, name: row.name };
-  return { id: row.id, userId: row.user_id, project, ...side };
+  return { id: row.id, userId: row.user_id, project, time: { ...zero }, space: { ...zero } };
 }
 
 /**
@@ -123,16 +119,16 @@ export async function getQuotasVersion(db: Db, now: number): Promise<string> {
     .selectNoFrom((eb) => [
       eb
         .selectFrom('accounts')
-        .select((of) => of.fn.sum('version').as('version'))
+        .select((sub) => sub.fn.sum('version').as('version'))
         .as('accounts'),
       eb
         .selectFrom('periods')
-        .select((of) => of.fn.countAll().as('begun'))
+        .select((sub) => sub.fn.countAll().as('begun'))
         .where('starts_at', '<=', now)
         .as('begun'),
       eb
         .selectFrom('periods')
-        .select((of) => of.fn.countAll().as('ended'))
+        .select((sub) => sub.fn.countAll().as('ended'))
         .where('ends_at', '<=', now)
         .as('ended'),
     ])

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
 import type { EntryKind, Resource } from '../database/tables.ts';
+import { poolHolder } from './accounts.ts';
 
 /** A ledger entry of a statement, in seconds or bytes. */
 export interface MovementRecord {
@@ -27,13 +28,16 @@ const used = sql<number>`entries.posted + entries.overrun`;
 const effectiveAt = sql<number>`
   case when periods.starts_at > entries.at then periods.starts_at else entries.at end`;
 
-/** Lists the movements of a user's caps in a project, in all periods, in order. */
-export async function listMovements(
-  db: Db,
-  holder: { projectId: number; userId: string; resource: Resource },
-  { from, to }: StatementRange,
-): Promise<MovementRecord[]> {
-  return await selectEntries(db, holder)
+/** A user's accounts in a project, of all periods. */
+interface Caps {
+  projectId: number;
+  userId: string;
+  resource: Resource;
+}
+
+/** Lists the movements of a user's caps in order. */
+export async function listMovements(db: Db, caps: Caps, { from, to }: StatementRange): Promise<MovementRecord[]> {
+  return await selectEntries(db, caps)
     .leftJoin('jobs', 'jobs.id', 'entries.job')
     .select([
       'entries.id',
@@ -52,22 +56,15 @@ export async function listMovements(
 }
 
 /** Returns the amount that was available just before a time. */
-export async function getBalanceBefore(
-  db: Db,
-  holder: { projectId: number; userId: string; resource: Resource },
-  time: number,
-): Promise<number> {
-  const { balance } = await selectEntries(db, holder)
+export async function getBalanceBefore(db: Db, caps: Caps, time: number): Promise<number> {
+  const { balance } = await selectEntries(db, caps)
     .select(sql<number | null>`sum(${change})`.as('balance'))
     .where(effectiveAt, '<', time)
     .executeTakeFirstOrThrow();
   return Number(balance ?? 0);
 }
 
-function selectEntries(
-  db: Db,
-  { projectId, userId, resource }: { projectId: number; userId: string; resource: Resource },
-) {
+function selectEntries(db: Db, { projectId, userId, resource }: Caps) {
   return db
     .selectFrom('entries')
     .innerJoin('accounts', 'accounts.id', 'entries.account_id')
@@ -87,8 +84,8 @@ export interface UsageRecord {
   timeSeconds: number;
 }
 
-/** Sums the used time, less refunds, by user, project and month; of all users if none is given. */
-export async function usageByMonth(db: Db, userId?: string): Promise<UsageRecord[]> {
+/** Sums the used time, less refunds, by user, project and month, for one user or all users. */
+export async function listMonthlyUsage(db: Db, userId?: string): Promise<UsageRecord[]> {
   const month = sql<string>`${sql.raw(db.backend.dialect.toMonth('entries.at'))}`;
   let query = db
     .selectFrom('entries')
@@ -100,7 +97,7 @@ export async function usageByMonth(db: Db, userId?: string): Promise<UsageRecord
       sql<number>`sum(${used})`.as('timeSeconds'),
     ])
     .where('accounts.resource', '=', 'time')
-    .where('accounts.holder', '<>', '')
+    .where('accounts.holder', '<>', poolHolder)
     .where('entries.kind', 'in', ['charge', 'release', 'refund'])
     .groupBy(['accounts.holder', 'projects.hpc', 'projects.name', month]);
   if (userId !== undefined) query = query.where('accounts.holder', '=', userId);

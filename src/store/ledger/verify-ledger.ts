@@ -11,7 +11,7 @@ export interface LedgerVerification {
   problems: string[];
 }
 
-/** Checks the invariants of the ledger against its entries. Each check is one pass over a table: a million entries take seconds. */
+/** Checks the invariants of the ledger. Each check is one pass over a table: a million entries take seconds. */
 export async function verifyLedger(db: Db): Promise<LedgerVerification> {
   const checks = [
     checkBalancesEqualEntries,
@@ -54,7 +54,7 @@ async function checkRunningBalances(db: Db): Promise<string[]> {
     select account_id, min(id) as id from (
       select id, account_id, available_after, granted - held - posted - overrun as change,
         lag(available_after, 1, 0) over (partition by account_id order by id) as before
-      from entries) moved
+      from entries) running
     where available_after <> before + change group by account_id order by account_id`.execute(db);
   return rows.map(
     ({ account_id, id }) =>
@@ -65,13 +65,13 @@ async function checkRunningBalances(db: Db): Promise<string[]> {
 async function checkHeldEqualsOpenHolds(db: Db): Promise<string[]> {
   const { rows } = await sql<{ id: number; held: number; open: number }>`
     with open_holds as (select * from holds where id not in (select hold_id from resolutions)),
-    sides as (
+    held_amounts as (
       select time_pool account_id, time_seconds amount from open_holds union all
       select time_cap, time_seconds from open_holds union all
       select space_pool, space_bytes from open_holds union all
       select space_cap, space_bytes from open_holds)
     select a.id, a.held, coalesce(s.amount, 0) as open from accounts a left join
-      (select account_id, sum(amount) amount from sides group by account_id) s on s.account_id = a.id
+      (select account_id, sum(amount) amount from held_amounts group by account_id) s on s.account_id = a.id
     where a.held <> coalesce(s.amount, 0) order by a.id`.execute(db);
   return rows.map(
     ({ id, held, open }) => `account ${id}: its held amount is ${held}, but its open holds sum up to ${open}`,

@@ -35,9 +35,9 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
   try {
     if (db.backend.dialect.name === 'sqlite') await sql`vacuum into ${partial}`.execute(db);
     else await copyToFile(db, partial);
-    await withFile(partial, detachFromInstances);
-    const snapshot = await withFile(partial, summarize);
-    await moveIntoPlace(partial, file);
+    await withSqliteFile(partial, detachFromInstances);
+    const snapshot = await withSqliteFile(partial, summarize);
+    await syncAndRename(partial, file);
     return snapshot;
   } catch (error) {
     await rm(partial, { force: true });
@@ -53,7 +53,7 @@ async function detachFromInstances(db: Db): Promise<void> {
 
 /** Copies a repeatable-read snapshot of PostgreSQL, which blocks no writer. */
 async function copyToFile(db: Db, file: string): Promise<void> {
-  await withFile(file, async (target) => {
+  await withSqliteFile(file, async (target) => {
     const builder = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
     await runWithoutRetry(db, builder, (from) => inTransaction(target, (to) => copyTables(from, to)));
   });
@@ -71,7 +71,7 @@ export async function restoreSnapshot(file: string, db: Db, folder: string): Pro
       throw new BursarError('not_found', `Cannot read ${file}: ${(cause as Error).message}`, { cause });
     });
     await requireSnapshot(copy, file);
-    return await withFile(copy, async (from) => {
+    return await withSqliteFile(copy, async (from) => {
       const expected = await summarize(from);
       return await inTransaction(db, async (to) => {
         await requireEmpty(to);
@@ -94,7 +94,7 @@ async function summarize(db: Db): Promise<Snapshot> {
   return { rows, verification: await verifyLedger(db) };
 }
 
-async function withFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T> {
+async function withSqliteFile<T>(file: string, use: (db: Db) => Promise<T>): Promise<T> {
   const db = await openDatabase(sqliteSettings(file), '.');
   try {
     return await use(db);
@@ -134,7 +134,7 @@ async function requireSnapshot(copy: string, file: string): Promise<void> {
     );
 }
 
-async function moveIntoPlace(partial: string, file: string): Promise<void> {
+async function syncAndRename(partial: string, file: string): Promise<void> {
   const handle = await open(partial, 'r+');
   try {
     await handle.sync();

@@ -3,8 +3,8 @@ import { BursarError } from '../../domain/errors.ts';
 import type { Db, Tx } from '../database/handle.ts';
 
 /**
- * The exclusive right to some work until it expires. Each acquisition gets a greater fencing token (column `term`), by
- * which the database tells the holder from all earlier ones.
+ * The exclusive right to some work until it expires. Each acquisition gets a greater fencing token (column `term`),
+ * so that writes of earlier holders are rejected.
  */
 export interface Lease {
   name: string;

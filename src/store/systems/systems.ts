@@ -47,7 +47,7 @@ export async function setSystemPause(tx: Tx, hpc: string, pause: { at: number; r
     .execute();
 }
 
-/** Counts the queued and running jobs of each system. */
+/** Counts the queued and running jobs of each system. Jobs before their submission count as queued. */
 export async function countUnfinishedJobs(db: Db): Promise<Map<string, { queued: number; running: number }>> {
   const rows = await db
     .selectFrom('jobs')

@@ -145,7 +145,11 @@ describe('group commit', () => {
   test('runs a statement that cannot be in a transaction after the open group is committed', async () => {
     const before = write('a');
     const copy = join(folder, 'copy.db');
-    await Promise.all([before, group.runAlone(() => writer.prepare('vacuum into ?').run(copy)), write('b')]);
+    await Promise.all([
+      before,
+      group.runOutsideTransaction(() => writer.prepare('vacuum into ?').run(copy)),
+      write('b'),
+    ]);
     const copied = new Sqlite(copy, { readonly: true });
     assert.deepEqual(textsOf(copied), ['a']);
     copied.close();
