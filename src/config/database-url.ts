@@ -54,7 +54,7 @@ export function parseDatabaseUrl(text: string): DatabaseAddress {
 /** The default needs no TLS on the same host, and verifies the certificate of any other host. */
 function parseSslMode(text: string | null, host: string): SslMode {
   if (text === null) return isLocal(host) ? 'disable' : 'verify-full';
-  const mode = sslModes.find((known) => known === text);
+  const mode = sslModes.find((sslMode) => sslMode === text);
   if (mode === undefined) throw invalidUrl(`sslmode must be one of ${sslModes.join(', ')}`);
   return mode;
 }

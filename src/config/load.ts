@@ -30,7 +30,7 @@ function readYaml(file: string): unknown {
   return document.toJS() ?? {};
 }
 
-/** `BURSAR_HOST`, `BURSAR_PORT`, `BURSAR_DATA` and `BURSAR_DATABASE_URL` override the file. */
+/** Environment variables override the file. */
 function applyEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unknown {
   if (!isRecord(value)) return value;
   const { BURSAR_HOST: host, BURSAR_PORT: port, BURSAR_DATA: data, BURSAR_DATABASE_URL: url } = environment;

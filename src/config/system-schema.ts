@@ -5,8 +5,8 @@ export function section<Fields extends TProperties>(description: string, fields:
   return Type.Object(fields, { description, additionalProperties: false, default: {} });
 }
 
-export const positiveInt = (value: number, description: string) =>
-  Type.Integer({ minimum: 1, default: value, description });
+export const positiveInt = (defaultValue: number, description: string) =>
+  Type.Integer({ minimum: 1, default: defaultValue, description });
 
 const stageName = (name: string) => Type.String({ minLength: 1, maxLength: 32, default: name });
 

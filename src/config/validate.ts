@@ -3,6 +3,7 @@ import { Ajv, type ErrorObject } from 'ajv';
 import { closest } from 'fastest-levenshtein';
 import ipaddr from 'ipaddr.js';
 import { BursarError, type FieldError } from '../domain/errors.ts';
+import { placeholderPattern } from '../domain/jobs/tool-command.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
@@ -11,7 +12,7 @@ import { findParameterError } from './tool-parameters.ts';
 // Ajv need not validate our own schemas: that takes longer than everything else here.
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true, validateSchema: false });
 const validate = ajv.compile(ConfigSchema);
-const validateEngine = { local: ajv.compile(engineSchemas.local), slurm: ajv.compile(engineSchemas.slurm) };
+const engineValidators = { local: ajv.compile(engineSchemas.local), slurm: ajv.compile(engineSchemas.slurm) };
 
 /** Returns the configuration with defaults, frozen. Throws one `invalid_config` error that lists all problems. */
 export function validateConfig(value: unknown, source: string): Config {
@@ -31,9 +32,9 @@ export function validateConfig(value: unknown, source: string): Config {
 function validateEngines(config: unknown): FieldError[] {
   const { systems } = config as Config;
   return Object.entries(systems).flatMap(([name, { engine }]) => {
-    const check = validateEngine[engine.kind];
-    if (check(engine)) return [];
-    return (check.errors ?? []).flatMap((error) => toFieldErrors(error, `systems.${name}.engine`));
+    const validateEngine = engineValidators[engine.kind];
+    if (validateEngine(engine)) return [];
+    return (validateEngine.errors ?? []).flatMap((error) => toFieldErrors(error, `systems.${name}.engine`));
   });
 }
 
@@ -49,8 +50,8 @@ function validateConsistency(config: Config): FieldError[] {
         `must be true to listen on ${config.server.host}: the local engine runs code of the callers on this host`,
       );
     }
-    const names = system.projects.map((project) => project.name);
-    const duplicate = names.find((project, index) => names.indexOf(project) !== index);
+    const projectNames = system.projects.map(({ name: projectName }) => projectName);
+    const duplicate = projectNames.find((project, index) => projectNames.indexOf(project) !== index);
     if (duplicate !== undefined) add('projects', `${duplicate} is listed twice`);
     if (system.kind === 'tool' && Object.keys(system.tools).length === 0) {
       add('tools', 'must contain at least one tool on a system of kind tool');
@@ -69,7 +70,7 @@ function validateConsistency(config: Config): FieldError[] {
         const message = findParameterError(parameter, rule);
         if (message !== null) add(`tools.${tool}.parameters.${parameter}`, message);
       }
-      for (const [placeholder, parameter = ''] of command.join(' ').matchAll(/\{(\w+)\}/g)) {
+      for (const [placeholder, parameter = ''] of command.join(' ').matchAll(placeholderPattern)) {
         if (!Object.hasOwn(parameters, parameter)) add(`tools.${tool}.command`, `${placeholder} is not a parameter`);
       }
     }
@@ -121,7 +122,7 @@ function toFieldErrors(error: ErrorObject, parentPath = ''): FieldError[] {
     const key = String(error.params.additionalProperty);
     return [{ field: path === '' ? key : `${path}.${key}`, message: describeUnknownKey(key, error.parentSchema) }];
   }
-  if (error.keyword === 'const') return [];
+  if (error.keyword === 'const') return []; // The enclosing anyOf is reported.
   if (error.keyword === 'enum') {
     return [{ field: path, message: `must be one of ${error.params.allowedValues.join(', ')}` }];
   }

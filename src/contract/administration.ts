@@ -3,7 +3,7 @@ import { nullableTimestamp, resource, timestamp } from './fields.ts';
 
 const reason = Type.String({
   maxLength: 500,
-  pattern: '\\S\\s*\\S\\s*\\S',
+  pattern: '\\S\\s*\\S\\s*\\S', // at least three visible characters
   description: 'Reason, kept in the ledger permanently.',
 });
 const amount = Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds of time, or KB of space.' });

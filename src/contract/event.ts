@@ -4,8 +4,8 @@ import { nullableInteger, nullableString, timestamp } from './fields.ts';
 import { toIsoTime } from './json-format.ts';
 
 const kindDescriptions = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
-const integer = (description: string) => Type.Optional(nullableInteger(description));
-const text = (description: string) => Type.Optional(nullableString(description));
+const optionalInteger = (description: string) => Type.Optional(nullableInteger(description));
+const optionalText = (description: string) => Type.Optional(nullableString(description));
 
 /** An event, as streams, lists and webhooks send it. */
 export const EventSchema = Type.Object(
@@ -19,26 +19,26 @@ export const EventSchema = Type.Object(
     job: Type.Union([Type.Ref('Job'), Type.Null()], { description: 'The job as it was at that time.' }),
     data: Type.Object(
       {
-        hpc: text('The HPC system, as in URL paths.'),
-        project_name: text('Name of the project.'),
-        job_id: text('Identifier of the job.'),
-        stage: text('Stage of the job after the event.'),
-        engine_id: text("The scheduler's own identifier of the job."),
-        engine_words: text("The scheduler's own description of the state."),
-        held_seconds: integer('Charged seconds on hold for the job.'),
-        outcome: text('Outcome of the job.'),
-        reason: text('Reason for the outcome, in one line.'),
-        exit_code: integer('Exit code of the job.'),
-        elapsed_seconds: integer('Wall-clock runtime, in seconds.'),
-        charged_seconds: integer('Charged seconds.'),
-        space_bytes: integer('Size of the files of the job, in bytes.'),
-        resource: text('`time` or `space`.'),
-        account: text('`pool`: the quota of the project. `cap`: your own quota.'),
-        percent: integer('The threshold that was reached.'),
-        ends_at: text('When the grant expires.'),
-        deletes_at: text('When the files of the job will be deleted.'),
-        webhook_id: integer('Number of the webhook.'),
-        url: text('URL of the webhook.'),
+        hpc: optionalText('The HPC system, as in URL paths.'),
+        project_name: optionalText('Name of the project.'),
+        job_id: optionalText('Identifier of the job.'),
+        stage: optionalText('Stage of the job after the event.'),
+        engine_id: optionalText("The scheduler's own identifier of the job."),
+        engine_words: optionalText("The scheduler's own description of the state."),
+        held_seconds: optionalInteger('Charged seconds on hold for the job.'),
+        outcome: optionalText('Outcome of the job.'),
+        reason: optionalText('Reason for the outcome, in one line.'),
+        exit_code: optionalInteger('Exit code of the job.'),
+        elapsed_seconds: optionalInteger('Wall-clock runtime, in seconds.'),
+        charged_seconds: optionalInteger('Charged seconds.'),
+        space_bytes: optionalInteger('Size of the files of the job, in bytes.'),
+        resource: optionalText('`time` or `space`.'),
+        account: optionalText('`pool`: the quota of the project. `cap`: your own quota.'),
+        percent: optionalInteger('The threshold that was reached.'),
+        ends_at: optionalText('When the grant expires.'),
+        deletes_at: optionalText('When the files of the job will be deleted.'),
+        webhook_id: optionalInteger('Number of the webhook.'),
+        url: optionalText('URL of the webhook.'),
       },
       { additionalProperties: true, description: 'Details, depending on the type.' },
     ),
@@ -64,7 +64,6 @@ export interface EventFields {
   at: number;
 }
 
-/** Formats the public JSON of an event. `jobJson` is the public job as stored with the event. */
 export function toEventJson({ seq, kind, jobJson, data, at }: EventFields): string {
   return `{"id":${seq},"type":${JSON.stringify(kind)},"at":"${toIsoTime(at)}","job":${jobJson ?? 'null'},"data":${data}}`;
 }

@@ -1,6 +1,5 @@
 import Type from 'typebox';
 
-/** Field schemas that several public objects share. */
 export const timestamp = Type.String({ description: 'ISO 8601, UTC.', examples: ['2026-01-31T12:00:00.000Z'] });
 export const nullableTimestamp = Type.Union([timestamp, Type.Null()]);
 export const resource = Type.Enum(['time', 'space']);

@@ -52,7 +52,7 @@ export interface PublicJob {
   isFailure: boolean;
 }
 
-/** Every change of a job stores the result in its row, so that reads only copy bytes. */
+/** The result is stored in the job's row at every change, so that reads need not format it. */
 export function publicJob(job: JobFields, stageNames: StageNames): PublicJob {
   const object = toJobObject(job, stageNames);
   const { title, stage, terminal_stage, failed } = object;
@@ -65,7 +65,7 @@ export function toJobJson(job: JobFields, stageNames: StageNames): string {
 
 function toJobObject(job: JobFields, stageNames: StageNames): Static<typeof JobSchema> {
   const { status } = job;
-  const ended = status.state === 'ended' || status.state === 'deleted' ? status : null;
+  const end = status.state === 'ended' || status.state === 'deleted' ? status : null;
   return {
     id: job.id,
     job_id: job.jobId,
@@ -77,9 +77,9 @@ function toJobObject(job: JobFields, stageNames: StageNames): Static<typeof JobS
     runtime: job.request.runtimeHours,
     stage: toStage(status, stageNames),
     terminal_stage: isTerminal(status.state),
-    failed: ended !== null && isFailure(ended.outcome),
+    failed: end !== null && isFailure(end.outcome),
     init_date: toUtcSeconds(job.acceptedAt),
-    end_date: ended === null ? null : toUtcSeconds(ended.endedAt),
+    end_date: end === null ? null : toUtcSeconds(end.endedAt),
   };
 }
 

@@ -25,3 +25,5 @@ function formatFloat(value: unknown): string {
 export function toIsoTime(epochMs: number): string {
   return new Date(epochMs).toISOString();
 }
+
+export const toIsoTimeOrNull = (epochMs: number | null) => (epochMs === null ? null : toIsoTime(epochMs));

@@ -1,9 +1,9 @@
 import Type, { type Static } from 'typebox';
-import { availableBalance } from '../domain/accounting/settlement.ts';
+import { type AccountBalance, availableBalance } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
 import { nullableString, resource, timestamp } from './fields.ts';
-import { toIsoTime } from './json-format.ts';
+import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 export const QuoteSchema = Type.Object(
   {
@@ -93,13 +93,10 @@ export const LedgerVerificationSchema = Type.Object(
   { $id: 'LedgerProof', additionalProperties: false },
 );
 
-interface AccountFields {
+interface AccountFields extends AccountBalance {
+  /** The user of a cap; empty for the pool of the project. */
   holder: string;
   resource: 'time' | 'space';
-  granted: number;
-  held: number;
-  posted: number;
-  overrun: number;
 }
 
 export function publicAccount(account: AccountFields): Static<typeof AccountSchema> {
@@ -127,14 +124,20 @@ interface MovementFields {
   reason: string;
 }
 
+interface AccountStatementFields {
+  opening: number;
+  closing: number;
+  movements: MovementFields[];
+}
+
 interface StatementFields {
   user: string;
   hpc: string;
   project: string;
   from: number;
   to: number;
-  time: { opening: number; closing: number; movements: MovementFields[]; perDay: number; runsOutAt: number | null };
-  space: { opening: number; closing: number; movements: MovementFields[] };
+  time: AccountStatementFields & { perDay: number; runsOutAt: number | null };
+  space: AccountStatementFields;
 }
 
 export function publicStatement(statement: StatementFields): Static<typeof StatementSchema> {
@@ -148,16 +151,13 @@ export function publicStatement(statement: StatementFields): Static<typeof State
     time: {
       ...publicAccountStatement(time, 'time'),
       burn_rate_per_day: time.perDay,
-      runs_out_at: time.runsOutAt === null ? null : toIsoTime(time.runsOutAt),
+      runs_out_at: toIsoTimeOrNull(time.runsOutAt),
     },
     space: publicAccountStatement(space, 'space'),
   };
 }
 
-function publicAccountStatement(
-  account: { opening: number; closing: number; movements: MovementFields[] },
-  resource: 'time' | 'space',
-) {
+function publicAccountStatement(account: AccountStatementFields, resource: 'time' | 'space') {
   const { name: unit, size } = publicUnits[resource];
   return {
     unit,

@@ -17,7 +17,7 @@ export function requirePayloadText({ payloads }: SubmissionHeaders): string {
   if (payloads.length > 1) {
     throw new BursarError('invalid_payload', `The header Payload was sent ${payloads.length} times. Send it once.`);
   }
-  // Most clients send UTF-8. Other bytes stay what Node made of them.
+  // Most clients send UTF-8. Any other text stays latin1.
   try {
     return utf8.decode(Buffer.from(value, 'latin1'));
   } catch {
@@ -27,7 +27,7 @@ export function requirePayloadText({ payloads }: SubmissionHeaders): string {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** The parsed Payload, for comparing a request with an earlier one: spelling and order of keys do not matter. */
+/** The parsed Payload, for comparing a request with an earlier one: formatting does not matter. */
 export function toComparablePayload(headers: SubmissionHeaders): unknown {
   const text = requirePayloadText(headers);
   try {
@@ -37,24 +37,26 @@ export function toComparablePayload(headers: SubmissionHeaders): unknown {
   }
 }
 
-/** Throws unless the header names a zip file, as the interface asks. */
+/** Throws unless the header names a zip file, as the API contract requires. */
 export function requireZipAttachment({ contentDisposition }: SubmissionHeaders): void {
-  const example = 'Send "Content-Disposition: attachment; filename=job.zip".';
-  const invalid = (problem: string, cause?: unknown) =>
-    new BursarError('invalid_content_disposition', `${problem} ${example}`, { cause });
-  if (contentDisposition === undefined) throw invalid('The header Content-Disposition is missing.');
-  const { type, parameters } = parseHeader(contentDisposition, invalid);
-  if (type.toLowerCase() !== 'attachment') throw invalid('The disposition must be "attachment".');
+  if (contentDisposition === undefined) throw invalidDisposition('The header Content-Disposition is missing.');
+  const { type, parameters } = parseHeader(contentDisposition);
+  if (type.toLowerCase() !== 'attachment') throw invalidDisposition('The disposition must be "attachment".');
   const name = parameters.filename;
-  if (name === undefined || name === '') throw invalid('It names no file.');
-  if (/[/\\\0]/.test(name)) throw invalid('The file name must not contain path parts.');
-  if (!/.\.zip$/i.test(name)) throw invalid('The file name must end in .zip.');
+  if (name === undefined || name === '') throw invalidDisposition('The header Content-Disposition names no file.');
+  if (/[/\\\0]/.test(name)) throw invalidDisposition('The file name must not contain path parts.');
+  if (!/.\.zip$/i.test(name)) throw invalidDisposition('The file name must end in .zip.');
 }
 
-function parseHeader(header: string, invalid: (problem: string, cause?: unknown) => BursarError) {
+function invalidDisposition(problem: string, cause?: unknown): BursarError {
+  const message = `${problem} Send "Content-Disposition: attachment; filename=job.zip".`;
+  return new BursarError('invalid_content_disposition', message, { cause });
+}
+
+function parseHeader(header: string) {
   try {
     return parseDisposition(header);
   } catch (cause) {
-    throw invalid('It cannot be parsed; a name with spaces or special characters needs quotes.', cause);
+    throw invalidDisposition('The header cannot be parsed; a name with spaces or special characters needs quotes.', cause);
   }
 }

@@ -1,8 +1,8 @@
 import Type, { type Static } from 'typebox';
-import type { HpcSystem, ToolParameter } from '../domain/systems/system.ts';
-import { publicSystemName } from '../domain/systems/system.ts';
+import type { SystemStatus } from '../domain/systems/health.ts';
+import { type HpcSystem, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
 import { nullableString } from './fields.ts';
-import { toIsoTime } from './json-format.ts';
+import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });
 
@@ -49,7 +49,7 @@ export const SystemSchema = Type.Object(
 export interface SystemFields {
   system: HpcSystem;
   defaultProject: string;
-  status: 'up' | 'degraded' | 'down';
+  status: SystemStatus;
   since: number;
   detail: string;
   queued: number;
@@ -84,7 +84,7 @@ export function publicSystem(fields: SystemFields): Static<typeof SystemSchema> 
     detail: fields.detail,
     queued_jobs: fields.queued,
     running_jobs: fields.running,
-    paused_at: fields.pausedAt === null ? null : toIsoTime(fields.pausedAt),
+    paused_at: toIsoTimeOrNull(fields.pausedAt),
     pause_reason: fields.pauseReason,
   };
 }

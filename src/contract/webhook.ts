@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
 import { nullableInteger, nullableString } from './fields.ts';
-import { toIsoTime } from './json-format.ts';
+import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 const url = Type.String({ description: 'URL that receives the events.', examples: ['https://example.org/bursar'] });
 const kinds = ['*', ...Object.keys(eventKinds)];
@@ -79,8 +79,6 @@ export interface WebhookFields {
   disabledReason: string | null;
 }
 
-const timeOrNull = (epochMs: number | null) => (epochMs === null ? null : toIsoTime(epochMs));
-
 export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSchema> {
   return {
     id: webhook.id,
@@ -90,8 +88,8 @@ export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSche
     events: webhook.kinds,
     active: webhook.disabledAt === null,
     created_at: toIsoTime(webhook.createdAt),
-    failing_since: timeOrNull(webhook.failingSince),
-    disabled_at: timeOrNull(webhook.disabledAt),
+    failing_since: toIsoTimeOrNull(webhook.failingSince),
+    disabled_at: toIsoTimeOrNull(webhook.disabledAt),
     disabled_reason: webhook.disabledReason,
   };
 }
@@ -120,7 +118,7 @@ export function publicDelivery(delivery: DeliveryFields): Static<typeof Delivery
     created_at: toIsoTime(delivery.createdAt),
     tries: delivery.tries,
     next_try_at: delivery.state === 'pending' ? toIsoTime(delivery.dueAt) : null,
-    last_try_at: timeOrNull(delivery.lastAt),
+    last_try_at: toIsoTimeOrNull(delivery.lastAt),
     last_status: delivery.lastStatus,
     last_error: delivery.lastError,
   };

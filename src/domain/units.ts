@@ -4,7 +4,7 @@ export const secondsPerHour = 3600;
 export const msPerHour = 3_600_000;
 export const msPerDay = 86_400_000;
 
-/** The units in which callers see an amount: its name, and how many ledger units (seconds, bytes) it stands for. */
+/** The units of amounts in the API. `size` is the number of ledger units (seconds, bytes) in one public unit. */
 export const publicUnits = {
   time: { name: 'seconds', size: 1 },
   space: { name: 'KB', size: bytesPerKb },

@@ -19,19 +19,19 @@ interface Sample {
 }
 
 export function createMetrics(families: Readonly<Record<string, Family>>): Metrics {
-  const samples = new Map<string, Map<string, Sample>>(Object.keys(families).map((name) => [name, new Map()]));
+  const samplesByName = new Map<string, Map<string, Sample>>(Object.keys(families).map((name) => [name, new Map()]));
 
-  function requireSeries(name: string): Map<string, Sample> {
-    const series = samples.get(name);
-    if (series === undefined) throw new Error(`unknown metric: ${name}`);
-    return series;
+  function requireSamples(name: string): Map<string, Sample> {
+    const samples = samplesByName.get(name);
+    if (samples === undefined) throw new Error(`unknown metric: ${name}`);
+    return samples;
   }
 
   function findOrCreateSample(name: string, labels: Labels): Sample {
-    const series = requireSeries(name);
+    const samples = requireSamples(name);
     const key = formatLabels(labels);
-    const sample = series.get(key) ?? { value: 0 };
-    series.set(key, sample);
+    const sample = samples.get(key) ?? { value: 0 };
+    samples.set(key, sample);
     return sample;
   }
 
@@ -46,7 +46,7 @@ export function createMetrics(families: Readonly<Record<string, Family>>): Metri
       const lines = Object.entries(families).flatMap(([name, { type, help }]) => [
         `# HELP ${name} ${help}`,
         `# TYPE ${name} ${type}`,
-        ...[...requireSeries(name)].map(([labels, { value }]) => `${name}${labels} ${value}`),
+        ...[...requireSamples(name)].map(([labels, { value }]) => `${name}${labels} ${value}`),
       ]);
       return `${lines.join('\n')}\n`;
     },

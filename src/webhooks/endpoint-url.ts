@@ -40,7 +40,7 @@ export function isIpAddress(host: string): boolean {
 
 /**
  * Whether deliveries to an IP address are allowed: it is public, or in a network that the configuration allows. An IPv4-mapped
- * IPv6 address is judged by its IPv4 address; other tunnels and translations are refused as a whole.
+ * IPv6 address is judged by its IPv4 address; other tunnel and translation addresses are refused.
  */
 export function isAllowedAddress(address: string, { allowNetworks }: Pick<EndpointRules, 'allowNetworks'>): boolean {
   const ip = ipaddr.process(address);

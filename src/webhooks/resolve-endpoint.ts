@@ -1,4 +1,5 @@
 import { Resolver } from 'node:dns/promises';
+import { errnoCode } from '../domain/errors.ts';
 import {
   type EndpointRules,
   isAllowedAddress,
@@ -57,13 +58,14 @@ async function resolveHost(
       ...(ipv6.status === 'fulfilled' ? ipv6.value : []).map((address) => ({ address, family: 6 as const })),
     ];
     if (addresses.length > 0) return addresses;
-    throw webhookRefused(notFoundMessage(host, ipv4.status === 'rejected' ? ipv4.reason : undefined));
+    const code = ipv4.status === 'rejected' ? errnoCode(ipv4.reason) : undefined;
+    throw webhookRefused(notResolvedMessage(host, code ?? 'ENODATA'));
   } finally {
     signal.removeEventListener('abort', cancel);
   }
 }
 
-function notFoundMessage(host: string, { code = 'ENODATA' }: NodeJS.ErrnoException = new Error()): string {
+function notResolvedMessage(host: string, code: string): string {
   return code === 'ENOTFOUND' || code === 'ENODATA'
     ? `The host ${host} does not exist. Check its name.`
     : `The name ${host} cannot be resolved (${code}). Try again later.`;

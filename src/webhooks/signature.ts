@@ -1,10 +1,10 @@
 import { createHmac, randomBytes } from 'node:crypto';
 
-const prefix = 'whsec_';
+const secretPrefix = 'whsec_';
 
 /** Generates a signing secret in the format of Standard Webhooks. */
 export function generateSecret(): string {
-  return prefix + randomBytes(32).toString('base64');
+  return secretPrefix + randomBytes(32).toString('base64');
 }
 
 export interface WebhookMessage {
@@ -21,7 +21,7 @@ export function signedHeaders(
   secrets: readonly string[],
 ): Record<string, string> {
   const signatures = secrets.map((secret) => {
-    const key = Buffer.from(secret.slice(prefix.length), 'base64');
+    const key = Buffer.from(secret.slice(secretPrefix.length), 'base64');
     return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
   });
   return { 'webhook-id': id, 'webhook-timestamp': String(timestamp), 'webhook-signature': signatures.join(' ') };

@@ -43,14 +43,14 @@ export async function advanceJob(
       engine_words: engineMessage ?? null,
     };
     if (next.state === 'ended') {
-      const usage = calculateSettlement(next, job.units, charge);
-      await settle(tx, job, { ...usage, spaceBytes }, { actor: 'bursar', at: now });
+      const settlement = calculateSettlement(next, job.units, charge);
+      await settle(tx, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now });
       Object.assign(data, {
         outcome: next.outcome,
         reason: next.reason,
         exit_code: next.exitCode,
         elapsed_seconds: next.elapsedSeconds,
-        charged_seconds: usage.timeSeconds,
+        charged_seconds: settlement.timeSeconds,
         space_bytes: spaceBytes,
       });
     }

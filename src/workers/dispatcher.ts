@@ -21,7 +21,7 @@ const delayAfterErrorMs = 1000;
  * submits each exactly once, and stores the engine's id. An interrupted job stays due and is claimed again. Several jobs are
  * dispatched concurrently, so that a large zip does not delay the others.
  */
-export function startDispatcher(deps: LeasedSystemDeps, onSubmitted: () => void): Loop {
+export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void): Loop {
   const { db, lease, system, now, log } = deps;
   const inProgress = new Map<number, Promise<void>>();
 
@@ -34,7 +34,7 @@ export function startDispatcher(deps: LeasedSystemDeps, onSubmitted: () => void)
       for (const job of jobs) {
         const dispatched = dispatch(deps, job, signal).finally(() => {
           inProgress.delete(job.id);
-          onSubmitted();
+          onDispatched();
           loop.wake();
         });
         inProgress.set(job.id, dispatched);
@@ -81,7 +81,7 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, signal: AbortS
     log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
     await releaseJobs(deps, new Map([[job.jobId, engineRef]]), signal);
   } catch (error) {
-    if (isFinal(error)) {
+    if (isPermanent(error)) {
       await endUnsubmitted(deps, job, 'rejected', error.message);
       return;
     }
@@ -104,11 +104,11 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: Abor
     if (engineRef !== undefined) return engineRef;
   }
   if (job.isCancelRequested) return null;
-  // The zip is removed once the engine has had the job: then the workspace is complete, and nothing has run in it.
+  // A job whose zip is gone was submitted before, but never started: its workspace is complete and unchanged.
   const zip = await findZip(deps, job);
   if (zip !== null || !job.hasInput) {
     await workspaces.stage(jobId, zip, zipLimits);
-    await checkEntry(zip, request, zipLimits);
+    await requireEntry(zip, request, zipLimits);
   }
   const workspace = workspaces.pathsOf(jobId);
   return await engine.submit(
@@ -133,16 +133,16 @@ async function findZip({ db, spool }: LeasedSystemDeps, { id, jobId, hasInput }:
   return (await spool.has(jobId)) ? { kind: 'file', path: spool.pathOf(jobId) } : null;
 }
 
-/** Throws if the zip lacks the file that the tool starts from. Reads the zip, as the workspace may be on another host. */
-async function checkEntry(zip: ZipSource | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
+/** Throws if the zip lacks the file that the tool reads first. Reads the zip, as the workspace may be on another host. */
+async function requireEntry(zip: ZipSource | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
   if (entry === null) return;
   const name = entry.replace(/^(\.\/)+/, '');
   if (zip !== null && (await inspectZipAndReadStart(zip, name, 1, limits)).fileStart !== null) return;
-  throw new BursarError('job_refused', `${entry} is not in the zip: add it, the tool ${tool} starts from it`);
+  throw new BursarError('job_refused', `${entry} is not in the zip: add it, because the tool ${tool} reads it first`);
 }
 
 /** Whether a retry would fail in the same way. */
-function isFinal(error: unknown): error is BursarError {
+function isPermanent(error: unknown): error is BursarError {
   return error instanceof BursarError && (error.code === 'job_refused' || error.code === 'invalid_zip');
 }
 

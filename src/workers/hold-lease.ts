@@ -12,7 +12,6 @@ export interface HeldLease {
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
 }
 
-/** Work that runs while a lease is held. */
 export interface Stoppable {
   /** Waits for operations in progress. */
   stop(): Promise<void>;
@@ -78,14 +77,15 @@ export function holdLease(
   });
 
   async function acquireOrRenew(): Promise<void> {
-    if (current === undefined) return isStopping ? undefined : await acquire();
+    if (current === undefined && isStopping) return;
+    if (current === undefined) return await acquire();
     const requestedAt = performance.now();
-    if (requestedAt >= current.validUntil) return await stopWork('not renewed in time');
+    if (requestedAt >= current.validUntil) return await handleLostLease('not renewed in time');
     if (await renewLease(db, current.lease, leaseMs)) current.validUntil = requestedAt + leaseMs;
-    else await stopWork('acquired by another instance');
+    else await handleLostLease('acquired by another instance');
   }
 
-  async function stopWork(reason: string): Promise<void> {
+  async function handleLostLease(reason: string): Promise<void> {
     const lost = current;
     current = undefined;
     log.warn({ name, fencingToken: lost?.lease.fencingToken, reason }, 'lease lost');
@@ -97,7 +97,8 @@ export function holdLease(
       await acquireOrRenew();
     } catch (error) {
       log.warn({ err: error, name }, 'lease could not be acquired or renewed, will retry');
-      if (current !== undefined && performance.now() >= current.validUntil) await stopWork('database unavailable');
+      if (current !== undefined && performance.now() >= current.validUntil)
+        await handleLostLease('database unavailable');
     }
     return current === undefined ? Math.min(acquireRetryMs, leaseMs / 3) : leaseMs / 3;
   });

@@ -6,37 +6,37 @@ import type { LeasedSystemDeps } from './system-deps.ts';
 /** A job is investigated after this many polls in a row, and this much time, without a report of it. */
 const minMissedPolls = 3;
 const minMissingMs = 10_000;
-/** The job may still run, and write its end record later. */
+/** A missing job may still run, and write its end record later. */
 const reinvestigateMs = 30_000;
 
 interface MissingJob {
   since: number;
   missedPolls: number;
   investigatedAt: number;
-  /** Whether the job was to be cancelled when it was last investigated; null before the first time. */
-  wasToBeCancelled: boolean | null;
+  /** Whether a cancellation was requested at the last investigation; null before the first. */
+  hadCancelRequest: boolean | null;
 }
 
 /** An end record names the signal that killed a job, but not its sender: here it was the requested cancellation. */
 function asCancelled(end: JobEnd): JobEnd {
-  const isKilled = end.outcome === 'failed' && end.exitCode === null;
-  return isKilled ? { ...end, outcome: 'cancelled', reason: `cancelled (${end.reason})` } : end;
+  const isKilledBySignal = end.outcome === 'failed' && end.exitCode === null;
+  return isKilledBySignal ? { ...end, outcome: 'cancelled', reason: `cancelled (${end.reason})` } : end;
 }
 
 /**
  * Tracks jobs that the engine should have and does not report. Absence is not an end and changes no state; after the
- * configured time it is logged as an error. A job returns to the dispatcher only if it certainly never started: to be
+ * configured time it is logged as an error. A job is requeued for the dispatcher only if it certainly never started: to be
  * submitted again if its system lost it (a controller that is killed can forget a job it has just accepted), or to be ended
- * if its owner has cancelled it. A job that left its own end record has ended.
+ * if its owner has cancelled it. A job whose wrapper script left an end record in the workspace has ended.
  */
-export function createMissingJobTracker(deps: LeasedSystemDeps, onReturned: () => void) {
+export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () => void) {
   const { db, lease, engine, system, workspaces, missingAlarmMs, metrics, now, log } = deps;
   const missing = new Map<string, MissingJob>();
   const alarmed = new Set<string>();
 
   async function investigate(
     refs: ReadonlyMap<string, string>,
-    toCancel: ReadonlySet<string>,
+    jobsToCancel: ReadonlySet<string>,
     signal: AbortSignal,
   ): Promise<Observation[]> {
     const ends: Observation[] = [];
@@ -44,18 +44,18 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onReturned: () =
     for (const [jobId, finding] of await engine.inspectMissing(new Map(jobs), signal)) {
       const ref = refs.get(jobId) ?? '';
       if (typeof finding === 'object') {
-        ends.push({ jobId, ref, kind: 'finished', ...(toCancel.has(jobId) ? asCancelled(finding) : finding) });
+        ends.push({ jobId, ref, kind: 'finished', ...(jobsToCancel.has(jobId) ? asCancelled(finding) : finding) });
         continue;
       }
-      if (finding !== 'lost_by_system' && !toCancel.has(jobId)) continue;
+      if (finding !== 'lost_by_system' && !jobsToCancel.has(jobId)) continue;
       if (!(await lease.transaction((tx) => requeueJob(tx, jobId, ref, now())))) continue;
-      log.warn({ hpc: system.name, jobId, ref, finding }, 'job lost by its system before it started');
-      onReturned();
+      log.warn({ hpc: system.name, jobId, ref, finding }, 'missing job never started, requeued');
+      onRequeued();
     }
     for (const jobId of refs.keys()) {
       const entry = missing.get(jobId);
       if (entry === undefined) continue;
-      entry.wasToBeCancelled = toCancel.has(jobId);
+      entry.hadCancelRequest = jobsToCancel.has(jobId);
       entry.investigatedAt = now();
     }
     return ends;
@@ -76,27 +76,27 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onReturned: () =
     ): Promise<Observation[]> {
       const reported = new Set<string>();
       for (const { jobId } of observations) reported.add(jobId);
-      const absent = new Map<string, string>();
-      for (const [jobId, ref] of expected) if (!reported.has(jobId)) absent.set(jobId, ref);
+      const unreported = new Map<string, string>();
+      for (const [jobId, ref] of expected) if (!reported.has(jobId)) unreported.set(jobId, ref);
       for (const jobId of missing.keys()) {
-        if (absent.has(jobId)) continue;
+        if (unreported.has(jobId)) continue;
         missing.delete(jobId);
         alarmed.delete(jobId);
       }
-      const toCancel = new Set(absent.size > 0 ? await listJobsToCancel(db, system.name) : []);
+      const jobsToCancel = new Set(unreported.size > 0 ? await listJobsToCancel(db, system.name) : []);
       const toInvestigate = new Map<string, string>();
-      for (const [jobId, ref] of absent) {
-        const entry = missing.get(jobId) ?? { since: now(), missedPolls: 0, investigatedAt: 0, wasToBeCancelled: null };
+      for (const [jobId, ref] of unreported) {
+        const entry = missing.get(jobId) ?? { since: now(), missedPolls: 0, investigatedAt: 0, hadCancelRequest: null };
         entry.missedPolls += 1;
         missing.set(jobId, entry);
         raiseAlarm(jobId, entry);
         if (entry.missedPolls < minMissedPolls || now() - entry.since < minMissingMs) continue;
-        const isUpToDate = entry.wasToBeCancelled === toCancel.has(jobId);
-        if (isUpToDate && now() - entry.investigatedAt < reinvestigateMs) continue;
+        const isAlreadyInvestigated = entry.hadCancelRequest === jobsToCancel.has(jobId);
+        if (isAlreadyInvestigated && now() - entry.investigatedAt < reinvestigateMs) continue;
         toInvestigate.set(jobId, ref);
       }
       metrics.setGauge('bursar_jobs_missing', { hpc: system.name }, alarmed.size);
-      return toInvestigate.size > 0 ? await investigate(toInvestigate, toCancel, signal) : [];
+      return toInvestigate.size > 0 ? await investigate(toInvestigate, jobsToCancel, signal) : [];
     },
   };
 }

@@ -1,3 +1,4 @@
+import { toIsoTime } from '../contract/json-format.ts';
 import { msPerDay } from '../domain/units.ts';
 import type { Db } from '../store/database/handle.ts';
 import { deleteTestDeliveries } from '../store/events/deliveries.ts';
@@ -47,7 +48,7 @@ async function notifyPeriodEnds({ lease, db, noticeDays, now }: PeriodWorkerDeps
       if (!(await markPeriodNotified(tx, period.id, at))) return;
       const project = await getProject(tx, period.projectId);
       const members = (await listMembers(tx, period.projectId)).filter((member) => member.status === 'active');
-      const endsAt = new Date(period.endsAt ?? at).toISOString();
+      const endsAt = toIsoTime(period.endsAt ?? at);
       const data = { hpc: project.hpc, project_name: project.name, resource: 'time', ends_at: endsAt };
       const userIds = members.map((member) => member.userId);
       await insertEvents(tx, userIds, { job: null, kind: 'quota.expiring', data, at });

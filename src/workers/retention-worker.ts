@@ -1,4 +1,5 @@
 import { toJobReference } from '../contract/event.ts';
+import { toIsoTime } from '../contract/json-format.ts';
 import { msPerDay } from '../domain/units.ts';
 import type { Db } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
@@ -9,7 +10,7 @@ import { clearExpiries, listExpiredJobs, listJobsToNotify, setExpiry } from '../
 import type { JobRecord } from '../store/jobs/jobs.ts';
 import { type Logger, type Loop, startLoop } from './loop.ts';
 
-const maxJobsPerProject = 1000;
+const maxJobsPerQuery = 1000;
 
 export interface RetentionWorkerDeps {
   db: Db;
@@ -53,11 +54,11 @@ export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
 async function notifyAndListExpired(deps: RetentionWorkerDeps, projectId: number, days: number): Promise<JobRecord[]> {
   const { db, noticeDays, now } = deps;
   const [retentionMs, noticeMs] = [days * msPerDay, noticeDays * msPerDay];
-  for (const job of await listJobsToNotify(db, projectId, now() - retentionMs + noticeMs, maxJobsPerProject)) {
+  for (const job of await listJobsToNotify(db, projectId, now() - retentionMs + noticeMs, maxJobsPerQuery)) {
     await notifyOwner(db, job, { retentionMs, noticeMs, now: now() });
     deps.publish(job.owner);
   }
-  return await listExpiredJobs(db, projectId, { now: now(), endedBefore: now() - retentionMs }, maxJobsPerProject);
+  return await listExpiredJobs(db, projectId, { now: now(), endedBefore: now() - retentionMs }, maxJobsPerQuery);
 }
 
 /** Stores the expiry date with the event: the files are deleted no earlier, and the owner is notified only once. */
@@ -70,7 +71,7 @@ async function notifyOwner(
   const expiresAt = Math.max(endedAt + retentionMs, now + noticeMs);
   await inTransaction(db, async (tx) => {
     if (!(await setExpiry(tx, job, expiresAt))) return;
-    const data = { ...toJobReference(job), deletes_at: new Date(expiresAt).toISOString() };
+    const data = { ...toJobReference(job), deletes_at: toIsoTime(expiresAt) };
     const { publicJson: jobJson } = job;
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson, kind: 'job.expiring', data, at: now });
   });

@@ -15,12 +15,12 @@ export interface SystemWorkers {
 }
 
 /** For each system, waits for its lease and then runs a dispatcher, a watcher and a canceller. */
-export async function startSystemWorkers(systems: readonly SystemDeps[], deps: LeaseDeps): Promise<SystemWorkers> {
-  const running = new Map<string, RunningSystem>();
+export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDeps: LeaseDeps): Promise<SystemWorkers> {
+  const running = new Map<string, RunningWorkers>();
   for (const { db, system, now } of systems) await ensureSystem(db, system.name, now());
-  const leases = systems.map((systemDeps) =>
-    holdLease(deps, `system ${systemDeps.system.name}`, async (lease) => {
-      const workers = await startSystem(systemDeps, lease);
+  const heldLeases = systems.map((systemDeps) =>
+    holdLease(leaseDeps, `system ${systemDeps.system.name}`, async (lease) => {
+      const workers = await startWorkers(systemDeps, lease);
       running.set(systemDeps.system.name, workers);
       return workers;
     }),
@@ -28,16 +28,16 @@ export async function startSystemWorkers(systems: readonly SystemDeps[], deps: L
   return {
     wake: (hpc) => running.get(hpc)?.wake(),
     async stop() {
-      await Promise.all(leases.map((lease) => lease.stop()));
+      await Promise.all(heldLeases.map((lease) => lease.stop()));
     },
   };
 }
 
-interface RunningSystem extends Stoppable {
+interface RunningWorkers extends Stoppable {
   wake(): void;
 }
 
-async function startSystem(systemDeps: SystemDeps, lease: HeldLease): Promise<RunningSystem> {
+async function startWorkers(systemDeps: SystemDeps, lease: HeldLease): Promise<RunningWorkers> {
   const deps: LeasedSystemDeps = { ...systemDeps, lease, engine: fencedEngine(systemDeps.createEngine(), lease) };
   await openEngine(deps);
   // Watcher and dispatcher wake each other. The watcher is created first, so its callback refers to the later variable.
@@ -48,7 +48,7 @@ async function startSystem(systemDeps: SystemDeps, lease: HeldLease): Promise<Ru
     watcher.wake(deps.minPollMs);
     canceller.wake();
   });
-  const cleanup = removeLeftovers(deps);
+  const cleanup = removeUnneededFiles(deps);
   return {
     wake() {
       dispatcher.wake();
@@ -63,7 +63,7 @@ async function startSystem(systemDeps: SystemDeps, lease: HeldLease): Promise<Ru
 }
 
 /** Removes files that an earlier lease holder left. Never throws. */
-async function removeLeftovers(deps: LeasedSystemDeps): Promise<void> {
+async function removeUnneededFiles(deps: LeasedSystemDeps): Promise<void> {
   const { db, spool, staleMs, system, log } = deps;
   await cleanUpSpool(db, spool, staleMs).catch((error) => {
     log.warn({ err: error, hpc: system.name }, 'spool cleanup failed');

@@ -10,19 +10,15 @@ import { delayAfterPoll, pollInterval } from './poll-interval.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 /** An engine counts as slow only if this many polls in a row were slow. */
-const recentPolls = 3;
+const recentPollCount = 3;
 
 /**
  * Watches the jobs of one system with one batched poll of the engine per iteration, however many jobs and readers there are.
  * A poll that fails, or that does not report a job, changes nothing but the age of the stored status.
  */
-export function startWatcher(deps: LeasedSystemDeps, onReturned: () => void): Loop {
+export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Loop {
   const { db, lease, engine, system, minPollMs, maxPollMs, metrics, now, log } = deps;
-  const missingJobs = createMissingJobTracker(deps, onReturned);
-  const readUnfinishedJobs = async () => {
-    const unfinished = await listUnfinishedJobs(db, system.name);
-    return { unfinished, expected: jobsInEngine(unfinished) };
-  };
+  const missingJobs = createMissingJobTracker(deps, onRequeued);
   const recentPollMs: number[] = [];
   let lagMs = 0;
   let consecutiveFailures = 0;
@@ -31,7 +27,8 @@ export function startWatcher(deps: LeasedSystemDeps, onReturned: () => void): Lo
   let storedStatus = '';
 
   async function poll(signal: AbortSignal): Promise<PollResult & { jobCount: number }> {
-    const { unfinished, expected } = await readUnfinishedJobs();
+    const unfinished = await listUnfinishedJobs(db, system.name);
+    const expected = jobsInEngine(unfinished);
     const startedAt = now();
     try {
       const observations = await engine.observe(expected, signal);
@@ -49,7 +46,7 @@ export function startWatcher(deps: LeasedSystemDeps, onReturned: () => void): Lo
   /** The status is stored when it changes, so that readers on every instance see it. */
   async function storeSystemStatus(result: PollResult): Promise<void> {
     const failingMs = now() - lastSuccessAt;
-    const { status, detail } = statusAfterPoll(result, { failures: consecutiveFailures, failingMs });
+    const { status, detail } = statusAfterPoll(result, { consecutiveFailures, failingMs });
     if (storedStatus === status) return;
     await lease.transaction((tx) => setSystemStatus(tx, system.name, status, now(), detail));
     if (storedStatus !== '' || status !== 'up') log.warn({ hpc: system.name, status, detail }, 'system status changed');
@@ -67,7 +64,7 @@ export function startWatcher(deps: LeasedSystemDeps, onReturned: () => void): Lo
       if (consecutiveFailures === 0) lastSuccessAt = now();
       await storeSystemStatus(result);
       recentPollMs.push(result.durationMs);
-      if (recentPollMs.length > recentPolls) recentPollMs.shift();
+      if (recentPollMs.length > recentPollCount) recentPollMs.shift();
       const { jobCount } = result;
       const unchangedMs = now() - lastChangeAt;
       const limits = { minMs: minPollMs, maxMs: maxPollMs };
@@ -101,9 +98,9 @@ function jobsInEngine(unfinished: UnfinishedJobs): Map<string, string> {
 }
 
 /**
- * Whether an observation may require an action, judged by the stored job as it was before the poll. That holds for a few of
- * thousands of jobs, and only these are read again. A job that has changed since is handled by the next poll; one that was
- * not stored then is still being dispatched.
+ * Whether an observation may require an action, judged by the job as stored before the poll. Only these few of thousands of
+ * jobs are read again. A job that changed during the poll is handled by the next one. A job that was not stored as
+ * unfinished has ended, or is still being dispatched.
  */
 function mayRequireAction(storedJob: UnfinishedJob | undefined, observation: Observation): boolean {
   if (storedJob === undefined) return observation.kind === 'finished';
@@ -111,7 +108,7 @@ function mayRequireAction(storedJob: UnfinishedJob | undefined, observation: Obs
   return isStateChange(storedJob.state, observation) || (observation.kind === 'queued' && observation.held);
 }
 
-/** Stores what the engine reported, and acts on it. Returns whether any job has changed. */
+/** Stores the observations and acts on them. Returns whether any job has changed. */
 async function applyObservations(
   deps: LeasedSystemDeps,
   unfinishedBefore: UnfinishedJobs,
@@ -119,7 +116,7 @@ async function applyObservations(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { db, system, engine, log } = deps;
-  const relevant = observations.filter((seen) => mayRequireAction(unfinishedBefore.get(seen.jobId), seen));
+  const relevant = observations.filter((item) => mayRequireAction(unfinishedBefore.get(item.jobId), item));
   if (relevant.length === 0) return false;
   const jobIds = relevant.map(({ jobId }) => jobId);
   // Read after the poll of the engine: a job that is missing here has ended.

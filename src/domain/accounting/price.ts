@@ -42,7 +42,7 @@ export function maxAffordableRuntimeHours(
 
 /**
  * Multiplies and rounds up, exactly, using the decimal digits of `hours` instead of its binary value: 0.1 h is 360 s,
- * not 361. Rounding ignores the last significant digit, so that a rounded input such as 1/3 h is 1200 s, not 1201.
+ * not 361. A relative error of 1e-15 is subtracted first, so that 0.1 + 0.2 h (0.30000000000000004) is 1080 s, not 1081.
  */
 function toWholeSeconds(hours: number, chargedSecondsPerHour: number): number {
   const [mantissa = '', exponent = ''] = hours.toExponential().split('e');

@@ -7,6 +7,7 @@ export interface AccountBalance {
   granted: number;
   held: number;
   posted: number;
+  /** Usage beyond the grants. */
   overrun: number;
 }
 
@@ -38,26 +39,24 @@ export function splitUsage(account: AccountBalance, used: number): Pick<Movement
 export interface Settlement {
   kind: 'settled' | 'voided';
   timeSeconds: number;
-  /** Why the job was charged or not. The ledger entry shows it. */
+  /** Why the job was charged or not, as stored in the ledger. */
   rule: string;
 }
 
 /**
  * Calculates the charge of a finished job: its elapsed seconds times the units that the system reports as allocated,
- * or the requested units if the system reports none. Jobs that never ran or that the system failed cost nothing.
+ * or the requested units if the system reports none. Jobs that never ran, or that the system itself ended, cost nothing.
  */
-export function calculateSettlement(end: JobEnd, requestedUnits: number, charge: ChargeUnit): Settlement {
-  const rule = chargeRule(end.outcome);
-  if (!rule.isCharged) return { kind: 'voided', timeSeconds: 0, rule: rule.reason };
+export function calculateSettlement(end: JobEnd, requestedUnits: number, unit: ChargeUnit): Settlement {
+  const exemption = findExemption(end.outcome);
+  if (exemption !== null) return { kind: 'voided', timeSeconds: 0, rule: exemption };
   if (end.startedAt === null) return { kind: 'voided', timeSeconds: 0, rule: `never ran: ${end.outcome}` };
-  const units = end.allocation === undefined ? requestedUnits : countAllocatedUnits(end.allocation, charge);
+  const units = end.allocation === undefined ? requestedUnits : countAllocatedUnits(end.allocation, unit);
   return { kind: 'settled', timeSeconds: end.elapsedSeconds * units, rule: `used: ${end.outcome}` };
 }
 
-type ChargeRule = { isCharged: true } | { isCharged: false; reason: string };
-
-/** A job that ran pays for its usage, unless the system itself caused its end. */
-function chargeRule(outcome: Outcome): ChargeRule {
+/** Returns why a job with this outcome is not charged, or null if it pays for its usage. */
+function findExemption(outcome: Outcome): string | null {
   switch (outcome) {
     case 'succeeded':
     case 'failed':
@@ -66,15 +65,15 @@ function chargeRule(outcome: Outcome): ChargeRule {
     case 'output_exceeded':
     case 'cancelled':
     case 'cancelled_by_site':
-      return { isCharged: true };
+      return null;
     case 'rejected':
-      return { isCharged: false, reason: 'never ran: rejected by the system' };
+      return 'never ran: rejected by the system';
     case 'lost':
-      return { isCharged: false, reason: 'lost by the system' };
+      return 'lost by the system';
     case 'node_failed':
-      return { isCharged: false, reason: 'failed by the system: node failure' };
+      return 'failed by the system: node failure';
     case 'preempted':
-      return { isCharged: false, reason: 'stopped by the system: preempted' };
+      return 'stopped by the system: preempted';
     default:
       return assertNever(outcome);
   }

@@ -10,22 +10,22 @@ export interface Shortfall {
   available: number;
 }
 
-/** The error for a job that exceeds its quota, in public units, with the longest runtime (hours) that would fit. */
-export function quotaExceeded(shortfall: Shortfall, longestRuntime: number): BursarError {
+/** The error for a job that exceeds its quota, in public units. */
+export function quotaExceeded(shortfall: Shortfall, longestRuntimeHours: number): BursarError {
   const { resource, account } = shortfall;
   const unit = publicUnits[resource];
   const needed = shortfall.needed / unit.size;
   const available = shortfall.available / unit.size;
   const accountName = account === 'pool' ? "the project's pool" : 'your own quota';
   const advice =
-    resource === 'time' && longestRuntime > 0
-      ? `A runtime of up to ${longestRuntime} hours would fit.`
+    resource === 'time' && longestRuntimeHours > 0
+      ? `A runtime of up to ${longestRuntimeHours} hours would fit.`
       : resource === 'time'
         ? 'Ask for less, or wait until running jobs have ended.'
         : 'Ask for less, or delete the files of finished jobs.';
   return new BursarError(
     'quota_exceeded',
     `The job needs ${needed} ${unit.name} of ${resource}, but ${accountName} has only ${available} available. ${advice}`,
-    { details: { resource, account, unit: unit.name, needed, available, longest_runtime: longestRuntime } },
+    { details: { resource, account, unit: unit.name, needed, available, longest_runtime: longestRuntimeHours } },
   );
 }

@@ -1,9 +1,9 @@
 import type { JobCommand } from './job.ts';
 
 /**
- * The `sbatch` options that callers may use. The Payload and Bursar override nodes, cores, time and name; the others
- * only restrict a job within the system's limits. Every other option (uid, chdir, account, dependency, mail…) could
- * affect resources that are not the caller's. Names must match exactly, because sbatch itself accepts abbreviations.
+ * The `sbatch` options that callers may write. Only `--wrap` has an effect: the Payload sets the resources. Every other
+ * option (uid, chdir, account, dependency, mail…) could affect resources that are not the caller's, and is rejected.
+ * Names must match exactly, because sbatch itself accepts abbreviations.
  */
 const allowedOptions: Record<string, 'value' | 'flag'> = {
   nodes: 'value',

@@ -1,10 +1,10 @@
 import type { FieldError } from '../errors.ts';
 
 /**
- * The fields of a Payload. Numbers may be JSON numbers or strings. Each parser appends to `errors` and returns a
+ * A Payload before validation. Numbers may be JSON numbers or strings. Each parser appends to `errors` and returns a
  * placeholder if its field is invalid, so that the caller can report the errors of all fields together.
  */
-type Fields = Readonly<Record<string, unknown>>;
+export type Payload = Readonly<Record<string, unknown>>;
 
 export interface NumberRule {
   /** The field is required if there is no default. */
@@ -26,8 +26,8 @@ const numberText = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
-export function parseInteger(fields: Fields, field: string, rule: NumberRule, errors: FieldError[]): number {
-  const value = getField(fields, field, rule.default, errors);
+export function parseInteger(payload: Payload, field: string, rule: NumberRule, errors: FieldError[]): number {
+  const value = getField(payload, field, rule.default, errors);
   if (value === undefined) return rule.default ?? 0;
   const number = typeof value === 'string' && integerText.test(value) ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
@@ -37,8 +37,8 @@ export function parseInteger(fields: Fields, field: string, rule: NumberRule, er
   return checkBounds(number, field, rule, errors);
 }
 
-export function parseNumber(fields: Fields, field: string, rule: NumberRule, errors: FieldError[]): number {
-  const value = getField(fields, field, rule.default, errors);
+export function parseNumber(payload: Payload, field: string, rule: NumberRule, errors: FieldError[]): number {
+  const value = getField(payload, field, rule.default, errors);
   if (value === undefined) return rule.default ?? 0;
   const number = typeof value === 'string' && numberText.test(value) ? Number(value) : value;
   if (typeof number !== 'number' || !Number.isFinite(number)) {
@@ -48,23 +48,24 @@ export function parseNumber(fields: Fields, field: string, rule: NumberRule, err
   return checkBounds(number, field, rule, errors);
 }
 
-export function parseText(fields: Fields, field: string, rule: TextRule, errors: FieldError[]): string {
-  const value = getField(fields, field, rule.default, errors);
+export function parseText(payload: Payload, field: string, rule: TextRule, errors: FieldError[]): string {
+  const value = getField(payload, field, rule.default, errors);
   if (value === undefined) return rule.default ?? '';
-  if (typeof value !== 'string') {
-    errors.push({ field, message: 'must be a string' });
-    return '';
-  }
-  if (controlCharacter.test(value)) errors.push({ field, message: 'must not contain control characters' });
-  else if (value.length > rule.maxLength) {
-    errors.push({ field, message: `must be at most ${rule.maxLength} characters long` });
-  } else if (rule.default === undefined && value.trim() === '') errors.push({ field, message: 'must not be empty' });
-  else return value;
+  const message = findTextError(value, rule);
+  if (message === null) return value as string;
+  errors.push({ field, message });
   return '';
 }
 
-function getField(fields: Fields, field: string, fallback: unknown, errors: FieldError[]): unknown {
-  const value = Object.hasOwn(fields, field) ? fields[field] : undefined;
+function findTextError(value: unknown, rule: TextRule): string | null {
+  if (typeof value !== 'string') return 'must be a string';
+  if (controlCharacter.test(value)) return 'must not contain control characters';
+  if (value.length > rule.maxLength) return `must be at most ${rule.maxLength} characters long`;
+  return rule.default === undefined && value.trim() === '' ? 'must not be empty' : null;
+}
+
+function getField(payload: Payload, field: string, fallback: unknown, errors: FieldError[]): unknown {
+  const value = Object.hasOwn(payload, field) ? payload[field] : undefined;
   if (value === undefined && fallback === undefined) errors.push({ field, message: 'is required' });
   return value;
 }

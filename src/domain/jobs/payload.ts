@@ -2,14 +2,14 @@ import { BursarError, type FieldError } from '../errors.ts';
 import type { HpcSystem, Tool } from '../systems/system.ts';
 import { parseBatchCommand } from './batch-command.ts';
 import type { JobRequest } from './job.ts';
-import { parseInteger, parseNumber, parseText } from './payload-fields.ts';
+import { type Payload, parseInteger, parseNumber, parseText } from './payload-fields.ts';
 import { buildToolArgv, parseToolParameters } from './tool-command.ts';
 
 /** Limits the error list, so that the response cannot be much larger than the request. */
 const maxReportedErrors = 20;
 const maxTitleLength = 256;
 const maxCommandLength = 8192;
-const commonFields = ['node_number', 'core_number', 'runtime', 'title'];
+export const commonFields = ['node_number', 'core_number', 'runtime', 'title'];
 
 /**
  * Parses a Payload header and applies the system's limits, defaults and runtime policy.
@@ -38,7 +38,6 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
   return { title, nodes, coresPerNode, runtimeHours, ...program };
 }
 
-type Payload = Readonly<Record<string, unknown>>;
 type Program = Pick<JobRequest, 'command' | 'tool' | 'entry'>;
 /** Stands in for an invalid command until `parsePayload` throws. */
 const invalidProgram: Program = { command: { kind: 'argv', argv: [] }, tool: null, entry: null };

@@ -15,13 +15,13 @@ export type Observation = { jobId: string; ref: string; engineMessage?: string }
 /** The statuses that an observation can lead to. */
 export type ObservedStatus = Extract<JobStatus, { state: 'queued' | 'running' | 'ended' }>;
 
-const order: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2, running: 3, ended: 4, deleted: 5 };
+const rank: Record<JobState, number> = { accepted: 0, submitting: 1, queued: 2, running: 3, ended: 4, deleted: 5 };
 
 const observedState = { queued: 'queued', running: 'running', finished: 'ended' } as const;
 
 /** True if the observation moves a job forward. A job never goes back to an earlier state, whatever the engine reports. */
 export function isStateChange(current: JobState, { kind }: Observation): boolean {
-  return order[observedState[kind]] > order[current] && order[current] < order.ended;
+  return rank[observedState[kind]] > rank[current];
 }
 
 /** Returns the status after an observation, or null if it does not change. `isCancelRequested`: by the job's owner. */

@@ -11,13 +11,13 @@ const slowMs = 5000;
 const minFailuresForDown = 2;
 const minFailingMsForDown = 15_000;
 
-/** `failures` counts the failed polls in a row, the last one included; `failingMs` is the time since the last success. */
+/** `consecutiveFailures` includes this poll; `failingMs` is the time since the last success. */
 export function statusAfterPoll(
   { durationMs, error }: PollResult,
-  { failures, failingMs }: { failures: number; failingMs: number },
+  { consecutiveFailures, failingMs }: { consecutiveFailures: number; failingMs: number },
 ): { status: SystemStatus; detail: string } {
   if (error !== null) {
-    const isDown = failures >= minFailuresForDown && failingMs >= minFailingMsForDown;
+    const isDown = consecutiveFailures >= minFailuresForDown && failingMs >= minFailingMsForDown;
     return { status: isDown ? 'down' : 'degraded', detail: error };
   }
   return durationMs > slowMs

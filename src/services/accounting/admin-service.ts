@@ -9,7 +9,7 @@ import type {
   RefundBody,
   TransferBody,
 } from '../../contract/administration.ts';
-import { toIsoTime } from '../../contract/json-format.ts';
+import { toIsoTime, toIsoTimeOrNull } from '../../contract/json-format.ts';
 import { publicAccount } from '../../contract/ledger.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
 import { bytesPerKb, publicUnits } from '../../domain/units.ts';
@@ -93,7 +93,7 @@ export function createAdminService({ db, systems, now, verifyLedger }: AdminServ
         openPeriodAction(command.actor, await findProject(scope), period, command.body),
       );
       const { id, startsAt: from, endsAt: to } = opened;
-      return { id, starts: toIsoTime(from), ends: to === null ? null : toIsoTime(to) };
+      return { id, starts: toIsoTime(from), ends: toIsoTimeOrNull(to) };
     },
 
     async listProjects({ hpc }: PathScope) {
@@ -145,7 +145,7 @@ function publicProject(project: ProjectRecord) {
     grant_time_seconds: project.grant.timeSeconds,
     grant_space_kb: project.grant.spaceBytes / bytesPerKb,
     created_at: toIsoTime(project.createdAt),
-    closed_at: project.closedAt === null ? null : toIsoTime(project.closedAt),
+    closed_at: toIsoTimeOrNull(project.closedAt),
   };
 }
 

@@ -5,7 +5,7 @@ import { statusAfterPoll } from '../../../src/domain/systems/health.ts';
 describe('statusAfterPoll', () => {
   const success = { durationMs: 20, error: null };
   const failed = { durationMs: 9000, error: 'Unable to contact slurm controller' };
-  const noFailures = { failures: 0, failingMs: 0 };
+  const noFailures = { consecutiveFailures: 0, failingMs: 0 };
 
   test('is up after a successful poll, and degraded after a slow one', () => {
     assert.deepEqual(statusAfterPoll(success, noFailures), { status: 'up', detail: 'the scheduler answers' });
@@ -16,12 +16,12 @@ describe('statusAfterPoll', () => {
   });
 
   test('is degraded after one long failure, and after several failures in a short time', () => {
-    assert.equal(statusAfterPoll(failed, { failures: 1, failingMs: 60_000 }).status, 'degraded');
-    assert.equal(statusAfterPoll(failed, { failures: 5, failingMs: 3000 }).status, 'degraded');
+    assert.equal(statusAfterPoll(failed, { consecutiveFailures: 1, failingMs: 60_000 }).status, 'degraded');
+    assert.equal(statusAfterPoll(failed, { consecutiveFailures: 5, failingMs: 3000 }).status, 'degraded');
   });
 
   test('is down after repeated failures over a longer time, with the last error', () => {
-    assert.deepEqual(statusAfterPoll(failed, { failures: 2, failingMs: 18_000 }), {
+    assert.deepEqual(statusAfterPoll(failed, { consecutiveFailures: 2, failingMs: 18_000 }), {
       status: 'down',
       detail: failed.error,
     });
