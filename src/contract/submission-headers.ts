@@ -57,6 +57,9 @@ function parseHeader(header: string) {
   try {
     return parseDisposition(header);
   } catch (cause) {
-    throw invalidDisposition('The header cannot be parsed; a name with spaces or special characters needs quotes.', cause);
+    throw invalidDisposition(
+      'The header cannot be parsed; a name with spaces or special characters needs quotes.',
+      cause,
+    );
   }
 }
