@@ -13,7 +13,6 @@ export interface OutputOptions {
   file: string;
   /** A path for the named pipe, which is removed as soon as it is open. */
   pipe: string;
-  /** The file never grows beyond this size. */
   maxBytes: number;
   /** Called once, when the job has written more than `maxBytes`. The excess is read and dropped. */
   onExceeded(): void;

@@ -21,9 +21,7 @@ export interface JobRun {
   startedAt: number;
   /** Aborted when the supervisor receives a signal to stop. */
   stop: AbortSignal;
-  /** True if the owner has requested the end of the job. */
   isCancellationRequested(): Promise<boolean>;
-  /** Called as soon as the job has a process. */
   onStarted(leader: ProcessId): Promise<void>;
 }
 
