@@ -2,23 +2,23 @@ import type { LoadGenerator } from './load.ts';
 import type { Size } from './size.ts';
 import type { Summary } from './statistics.ts';
 
-/** The requirement on a figure. An `aim` is reported but never fails the run. */
-export type Bar = { atLeast: number } | { atMost: number } | { equalWithin: number } | { aim: number };
+/** The required value of a figure. An `aim` is reported but never fails the run. */
+export type Threshold = { atLeast: number } | { atMost: number } | { equalWithin: number } | { aim: number };
 
 /** One row of the result table. */
 export interface Row {
   benchmark: string;
-  what: string;
-  yardstick: string;
+  scenario: string;
+  baseline: string;
   /** Unit of `ours` and `theirs`. */
   unit: string;
   ours: Summary;
-  /** The yardstick, measured in the same rounds; null if the yardstick is not measured. */
+  /** The baseline, measured in the same rounds; null if the baseline is not measured. */
   theirs: Summary | null;
-  /** The value that is compared with the bar; the unit `×` is the ratio to the yardstick. */
+  /** The value that is compared with the threshold; the unit `×` is the ratio to the baseline. */
   figure: Summary;
   figureUnit: '×' | 'MB' | 's';
-  bar: Bar;
+  threshold: Threshold;
   met: boolean;
 }
 
@@ -40,10 +40,10 @@ export interface Bench {
   measure(measurement: Measurement): Promise<void>;
 }
 
-interface RowDescription {
-  what: string;
-  yardstick: string;
-  bar: Bar;
+export interface RowDescription {
+  scenario: string;
+  baseline: string;
+  threshold: Threshold;
 }
 
 export interface Comparison extends RowDescription {
@@ -57,20 +57,20 @@ export interface Comparison extends RowDescription {
 export interface Measurement extends RowDescription {
   unit: 'MB' | 's';
   ours(): Promise<number>;
-  /** Computes the value to compare with the bar from the sorted values of all rounds; default: the median. */
-  aggregate?(sorted: readonly number[]): number;
+  /** Computes the value to compare with the threshold, after all rounds; default: the median. */
+  aggregate?(): number;
 }
 
 export interface Benchmark {
   name: string;
-  /** The external servers that it requires, by their names in `scripts/peers.ts`. */
-  peers?: readonly string[];
+  /** Names from `scripts/external-software.ts`. */
+  requires?: readonly string[];
   run(bench: Bench): Promise<void>;
 }
 
-export function meetsBar(value: number, bar: Bar): boolean {
-  if ('atLeast' in bar) return value >= bar.atLeast;
-  if ('atMost' in bar) return value <= bar.atMost;
-  if ('equalWithin' in bar) return Math.abs(value - 1) <= bar.equalWithin;
+export function meetsThreshold(value: number, threshold: Threshold): boolean {
+  if ('atLeast' in threshold) return value >= threshold.atLeast;
+  if ('atMost' in threshold) return value <= threshold.atMost;
+  if ('equalWithin' in threshold) return Math.abs(value - 1) <= threshold.equalWithin;
   return true;
 }

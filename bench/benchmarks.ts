@@ -1,5 +1,5 @@
 import type { Benchmark } from './benchmark.ts';
-import { besideSlurmrestd } from './benchmarks/beside-slurmrestd.ts';
+import { compareSlurmrestd } from './benchmarks/compare-slurmrestd.ts';
 import { footprint } from './benchmarks/footprint.ts';
 import { jobEnd } from './benchmarks/job-end.ts';
 import { largeFiles } from './benchmarks/large-files.ts';
@@ -27,7 +27,7 @@ export const benchmarks: readonly Benchmark[] = [
   manyStored,
   longList,
   largeFiles,
-  besideSlurmrestd,
+  compareSlurmrestd,
   schedulerCommands,
   watcherTick,
   jobEnd,

@@ -22,7 +22,7 @@ export interface BenchServer extends ServerProcess {
   databaseFile: string;
 }
 
-/** Starts a real server with its own data folder, on the same CPU as the yardsticks. It logs to a file. */
+/** Starts a real server with its own data folder, on the same CPU as the baselines. It logs to a file. */
 export async function startBursar(bench: Bench, options: ServerProcessOptions = {}): Promise<BenchServer> {
   const data = options.data ?? mkdtempSync(join(tmpdir(), 'bursar-bench-'));
   const config = { limits, ...(options.config ?? unlimitedConfig()) };
@@ -50,10 +50,7 @@ export function unlimitedConfig() {
   return config;
 }
 
-/**
- * The same, with hpc_one on a Slurm whose commands never end: jobs are never dispatched, so that only their submission
- * is measured.
- */
+/** `unlimitedConfig` with a Slurm whose commands never end: no job is dispatched, so only submission is measured. */
 export function stalledSlurmConfig(bench: Bench) {
   const folder = bench.temporaryFolder('stalled');
   for (const name of ['squeue', 'sbatch', 'scancel', 'scontrol', 'sacct'])

@@ -23,7 +23,7 @@ export interface Load {
 export interface JobChanges {
   /** Path of the SQLite database. */
   database: string;
-  /** Used in round-robin order. There are more callers than connections, so that a job of a caller changes before each of its reads. */
+  /** Used in round-robin order: before each request, a job of the next caller changes. */
   callers: readonly { token: string; owner: string; job: number; json: readonly [string, string] }[];
 }
 

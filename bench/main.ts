@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { isHere } from '../scripts/peers.ts';
+import { isAvailable } from '../scripts/external-software.ts';
 import type { Bench, Benchmark, Row } from './benchmark.ts';
 import { benchmarks } from './benchmarks.ts';
 import { startLoadGenerator } from './load.ts';
@@ -33,7 +33,7 @@ const notRun: Record<string, string> = {};
 const loadGenerator = await startLoadGenerator();
 try {
   for (const benchmark of selected) {
-    const missing = benchmark.peers?.find((peer) => !isHere(peer));
+    const missing = benchmark.requires?.find((software) => !isAvailable(software));
     if (missing === undefined) await run(benchmark);
     else notRun[benchmark.name] = `${missing} is not installed here`;
   }

@@ -1,5 +1,5 @@
 import { availableParallelism, cpus, loadavg } from 'node:os';
-import type { Bar, Row } from './benchmark.ts';
+import type { Row } from './benchmark.ts';
 import type { Summary } from './statistics.ts';
 
 export interface Report {
@@ -18,16 +18,16 @@ export function describeMachine(loadBefore: number): Report['machine'] {
   return { processors: availableParallelism(), model, node: process.version, loadBefore, loadAfter: loadAverage() };
 }
 
-/** Formats the rows as a Markdown table; rows that miss their bar are marked. */
+/** Formats the rows as a Markdown table; rows that miss their threshold are marked. */
 export function formatTable({ rows, judged, notRun }: Report): string {
-  const head = ['what', 'yardstick', 'Bursar', 'yardstick value', 'figure (min to max)', 'bar', ''];
+  const head = ['scenario', 'baseline', 'Bursar', 'baseline value', 'figure (min to max)', 'threshold', ''];
   const lines = rows.map((row) => [
-    row.what,
-    row.yardstick,
+    row.scenario,
+    row.baseline,
     formatWithUnit(row.ours.median, row.unit),
     row.theirs === null ? '' : formatWithUnit(row.theirs.median, row.unit),
     formatSummary(row.figure, row.figureUnit),
-    formatBar(row),
+    formatThreshold(row),
     formatVerdict(row, judged),
   ]);
   const table = [head, ...lines];
@@ -49,14 +49,14 @@ function formatNumber(value: number): string {
   return value.toPrecision(value < 1 ? 2 : 3);
 }
 
-function formatBar({ bar, figureUnit }: Row): string {
-  const [[kind, value] = ['', 0]] = Object.entries(bar) as [keyof Bar | string, number][];
+function formatThreshold({ threshold, figureUnit }: Row): string {
+  const [kind = '', value] = Object.entries(threshold)[0] ?? [];
   const symbols: Record<string, string> = { atLeast: '≥', atMost: '≤', equalWithin: 'equal ±', aim: 'aim <' };
   return `${symbols[kind]} ${value} ${figureUnit}`;
 }
 
-function formatVerdict({ met, bar, figure }: Row, judged: boolean): string {
+function formatVerdict({ met, threshold, figure }: Row, judged: boolean): string {
   if (!judged) return '';
-  if ('aim' in bar) return figure.median < bar.aim ? 'aim met' : 'aim missed';
+  if ('aim' in threshold) return figure.median < threshold.aim ? 'aim met' : 'aim missed';
   return met ? 'met' : '**MISSED**';
 }

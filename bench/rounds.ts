@@ -1,4 +1,4 @@
-import { type Comparison, type Measurement, meetsBar, type Row } from './benchmark.ts';
+import { type Comparison, type Measurement, meetsThreshold, type Row } from './benchmark.ts';
 import { type Summary, summarize } from './statistics.ts';
 
 interface RoundOptions {
@@ -8,15 +8,15 @@ interface RoundOptions {
 }
 
 /** Measures both sides alternately, so that other load on the machine affects both alike; each round gives one ratio. */
-export async function compare({ benchmark, rounds, log: say }: RoundOptions, comparison: Comparison): Promise<Row> {
-  const { what, yardstick, unit, bar } = comparison;
+export async function compare({ benchmark, rounds, log }: RoundOptions, comparison: Comparison): Promise<Row> {
+  const { scenario, baseline, unit, threshold } = comparison;
   const ours: number[] = [];
   const theirs: number[] = [];
   const ratios: number[] = [];
   // Neither side is measured before V8 has compiled its code.
   const warmUpRounds = rounds > 1 ? (comparison.warmUpRounds ?? 1) : 0;
   for (let round = 1; round <= warmUpRounds; round++) {
-    say(`${what}: warm-up ${round} of ${warmUpRounds}`);
+    log(`${scenario}: warm-up ${round} of ${warmUpRounds}`);
     for (const side of [comparison.theirs, comparison.ours]) await side();
   }
   for (let round = 1; round <= rounds; round++) {
@@ -27,25 +27,24 @@ export async function compare({ benchmark, rounds, log: say }: RoundOptions, com
     ours.push(values.ours);
     theirs.push(values.theirs);
     ratios.push(values.ours / values.theirs);
-    say(`${what}: round ${round} of ${rounds}: ${(values.ours / values.theirs).toFixed(2)} × the yardstick`);
+    log(`${scenario}: round ${round} of ${rounds}: ${(values.ours / values.theirs).toFixed(2)} × the baseline`);
   }
   const figure = summarize(ratios);
-  const met = meetsBar(figure.median, bar);
+  const met = meetsThreshold(figure.median, threshold);
   const sides = { ours: summarize(ours), theirs: summarize(theirs) };
-  return { benchmark, what, yardstick, unit, ...sides, figure, figureUnit: '×', bar, met };
+  return { benchmark, scenario, baseline, unit, ...sides, figure, figureUnit: '×', threshold, met };
 }
 
-export async function measure({ benchmark, rounds, log: say }: RoundOptions, measurement: Measurement): Promise<Row> {
-  const { what, yardstick, unit, bar, aggregate: verdictOf } = measurement;
+export async function measure({ benchmark, rounds, log }: RoundOptions, measurement: Measurement): Promise<Row> {
+  const { scenario, baseline, unit, threshold, aggregate } = measurement;
   const values: number[] = [];
   for (let round = 1; round <= rounds; round++) {
     const value = await measurement.ours();
     values.push(value);
-    say(`${what}: round ${round} of ${rounds}: ${value.toFixed(2)} ${unit}`);
+    log(`${scenario}: round ${round} of ${rounds}: ${value.toFixed(2)} ${unit}`);
   }
   const ours = summarize(values);
-  const sorted = [...values].sort((a, b) => a - b);
-  const figure: Summary = verdictOf === undefined ? ours : { ...ours, median: verdictOf(sorted) };
-  const met = meetsBar(figure.median, bar);
-  return { benchmark, what, yardstick, unit, ours, theirs: null, figure, figureUnit: unit, bar, met };
+  const figure: Summary = aggregate === undefined ? ours : { ...ours, median: aggregate() };
+  const met = meetsThreshold(figure.median, threshold);
+  return { benchmark, scenario, baseline, unit, ours, theirs: null, figure, figureUnit: unit, threshold, met };
 }

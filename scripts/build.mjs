@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { buildFolder, buildRoot } from '../bin/build-folder.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** Old builds are kept because a running server may still load files of its own. */
+/** Old builds are kept because a running server may still load files of its build. */
 const maxOldBuilds = 5;
 
 /** Modules that start as a process or a thread. */

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const isQuick = process.argv.includes('--quick');
-// What did not change since the last run is not checked again. A full run trusts nothing from before.
+// A quick run checks only files that changed since the last run. A full run checks all files.
 const incremental = isQuick ? ['--incremental', '--tsBuildInfoFile', 'node_modules/.cache/types.tsbuildinfo'] : [];
 
 const quickChecks = [
@@ -26,7 +26,7 @@ tests.once('close', (code) => {
   process.exitCode = code ?? 1;
 });
 
-/** Prints what the command has printed once it is over. Resolves to whether it succeeded. */
+/** Resolves to whether the command succeeded. Prints its output only if it failed. */
 function runCheck([name, command, ...args]) {
   const startedAt = Date.now();
   const child = spawn(command, args, { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -2,8 +2,8 @@
 //   node scripts/run-tests.ts            every test
 //   node scripts/run-tests.ts --quick    unit tests, the store on SQLite, HTTP with the server in the test's own process
 //   node scripts/run-tests.ts FILE…      these files, with the name of every test
-// Tests of the database and of the interface run twice: on SQLite and, beside everything else, on a PostgreSQL that is
-// started for them. BURSAR_TEST_DATABASE=sqlite or =postgres runs one of the two only.
+// Tests of the database and of the HTTP interface run twice: on SQLite, and on a PostgreSQL that is started for them.
+// BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
 import { build } from './build.mjs';
-import { canRun, importsOf, needsPeer, runnable } from './peers.ts';
+import { filterRunnable, findImports, isAvailableOrReport, needsExternalSoftware } from './external-software.ts';
 
 interface Task {
   file: string;
@@ -23,74 +23,75 @@ interface Result extends Task {
   passed: number;
   failed: number;
   skipped: number;
-  /** Each with its place. */
+  /** Name and location of each failed test. */
   failures: string[];
-  /** What the `spec` reporter says. */
+  /** Output of the `spec` reporter. */
   report: string;
 }
 
-const runsOnBoth =
+const runsOnBothDatabases =
   /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|jobs\/job-list-cache)|webhooks\/delivery)/;
 
-/** Files that take minutes, mostly waiting. They start first, so that nothing is left waiting for them at the end. */
+/** Files that take minutes, mostly waiting. They start first, so that the run does not end by waiting for them. */
 const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|large/.test(file);
 
-/** Fast enough for the inner loop. Tests that spawn servers, run jobs by the dozen or need Slurm, ssh or PostgreSQL are not. */
+/** Folders whose tests are fast. Their tests that spawn a server or need external software are still excluded. */
 const isQuickFolder = (file: string) => /^test\/(config|contract|domain|files|http|store|workers)\//.test(file);
 const spawnsServer = (file: string) =>
-  [...importsOf(file)]
+  [...findImports(file)]
     .filter((path) => !path.startsWith('test/support/'))
     .some((path) => /server-process\.ts'|ownProcess: true/.test(readFileSync(path, 'utf8')));
 const isUnit = (file: string) =>
-  ![...importsOf(file)].some((path) => /support\/(server|server-process|bench)\.ts$/.test(path));
+  ![...findImports(file)].some((path) => /support\/(server|server-process|bench)\.ts$/.test(path));
 const isQuick = (file: string) =>
-  !needsPeer(file) &&
+  !needsExternalSoftware(file) &&
   !spawnsServer(file) &&
   (isQuickFolder(file) || (isUnit(file) && /^test\/(services|shell|webhooks|engines\/slurm)\//.test(file)));
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
-const named = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
-const quick = options.includes('--quick');
-// More than the processors: most tests wait for something most of the time. In the quick ones it is computed.
-const concurrency = availableParallelism() + (quick ? 1 : 2);
+const namedFiles = process.argv.slice(2).filter((argument) => !argument.startsWith('--'));
+const isQuickRun = options.includes('--quick');
+// More than the CPUs, because most tests mostly wait. Quick tests wait less.
+const concurrency = availableParallelism() + (isQuickRun ? 1 : 2);
 
-// The servers that tests spawn run what is built from the sources as they are now.
+// Tests spawn servers from this build.
 await build();
 const files = findFiles();
 const results: Result[] = [];
 const tasks = planTasks(files);
-const onPostgres = tasks.some(({ database }) => database === 'postgres');
-const postgres = onPostgres ? await startPostgres() : undefined;
+const needsPostgres = tasks.some(({ database }) => database === 'postgres');
+const postgres = needsPostgres ? await startPostgres() : undefined;
 try {
   const queue = [...tasks];
-  await Promise.all(Array.from({ length: concurrency }, () => work(queue)));
+  await Promise.all(Array.from({ length: concurrency }, () => runQueue(queue)));
 } finally {
   await postgres?.close();
 }
 summarize();
 
 function findFiles(): string[] {
-  if (named.length > 0) return runnable(named);
+  if (namedFiles.length > 0) return filterRunnable(namedFiles);
   const all = globSync('test/**/*.test.ts').sort();
-  return quick ? all.filter(isQuick) : runnable(all);
+  return isQuickRun ? all.filter(isQuick) : filterRunnable(all);
 }
 
 function planTasks(all: readonly string[]): Task[] {
-  const only = quick ? 'sqlite' : process.env.BURSAR_TEST_DATABASE;
-  const again = only === 'postgres' ? all : all.filter((file) => runsOnBoth.test(file));
-  const hasPostgres = only !== 'sqlite' && again.length > 0 && canRun('PostgreSQL', again.length);
+  const onlyDatabase = isQuickRun ? 'sqlite' : process.env.BURSAR_TEST_DATABASE;
+  const postgresFiles = onlyDatabase === 'postgres' ? all : all.filter((file) => runsOnBothDatabases.test(file));
+  const usesPostgres = onlyDatabase !== 'sqlite' && postgresFiles.length > 0;
+  const hasPostgres = usesPostgres && isAvailableOrReport('PostgreSQL', postgresFiles.length);
   const planned: Task[] = [
-    ...(only === 'postgres' ? [] : all.map((file): Task => ({ file, database: 'sqlite' }))),
-    ...(hasPostgres ? again.map((file): Task => ({ file, database: 'postgres' })) : []),
+    ...(onlyDatabase === 'postgres' ? [] : all.map((file): Task => ({ file, database: 'sqlite' }))),
+    ...(hasPostgres ? postgresFiles.map((file): Task => ({ file, database: 'postgres' })) : []),
   ];
   return [...planned.filter(({ file }) => isLong(file)), ...planned.filter(({ file }) => !isLong(file))];
 }
 
-async function work(queue: Task[]): Promise<void> {
+async function runQueue(queue: Task[]): Promise<void> {
   for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
     const result = await runFile(task);
     results.push(result);
-    if (named.length > 0 || result.failed > 0) console.log(result.report);
+    if (namedFiles.length > 0 || result.failed > 0) console.log(result.report);
     console.log(`${result.failed > 0 ? '✖' : '✔'} ${lineFor(result)}`);
   }
 }
@@ -99,7 +100,7 @@ async function runFile(task: Task): Promise<Result> {
   const startedAt = performance.now();
   const result: Result = { ...task, seconds: 0, passed: 0, failed: 0, skipped: 0, failures: [], report: '' };
   const env = {
-    // Every file reuses the code that another one has compiled: a third of the time that a file takes to start.
+    // The files share compiled code, which saves a third of the startup time of a file.
     NODE_COMPILE_CACHE: join(tmpdir(), 'bursar-tests-compiled'),
     ...process.env,
     BURSAR_TEST_DATABASE: task.database,
@@ -113,7 +114,7 @@ async function runFile(task: Task): Promise<Result> {
     Object.assign(result, { passed, failed: failed + cancelled, skipped: skipped + todo });
   });
   events.on('test:fail', ({ name, file, line, details }) => {
-    // A suite fails with the tests in it.
+    // A suite fails if one of its tests does, which is reported itself.
     if (details.type !== 'suite') result.failures.push(`${name} (${file}:${line}, ${task.database})`);
   });
   for await (const text of events.compose(spec)) result.report += text;

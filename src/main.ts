@@ -17,7 +17,7 @@ export interface Bursar {
   stop(): Promise<void>;
 }
 
-/** The composition root: creates every part once and passes it to the parts that need it. */
+/** The composition root: creates every component once and passes it to the components that need it. */
 export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
   const database = await openInstanceDatabase(config, role);
   try {

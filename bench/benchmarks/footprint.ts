@@ -22,10 +22,10 @@ export const footprint: Benchmark = {
     const { data, auth } = first.bursar;
     let bursar = first.bursar;
     await bench.measure({
-      what: 'start to ready',
-      yardstick: '',
+      scenario: 'start to ready',
+      baseline: '',
       unit: 's',
-      bar: { aim: 0.7 },
+      threshold: { aim: 0.7 },
       async ours() {
         await bursar.stop();
         const restarted = await restart(bench, data);
@@ -34,20 +34,20 @@ export const footprint: Benchmark = {
       },
     });
     await bench.measure({
-      what: 'memory at rest',
-      yardstick: '',
+      scenario: 'memory at rest',
+      baseline: '',
       unit: 'MB',
-      bar: { aim: 90 },
+      threshold: { aim: 90 },
       async ours() {
         if (bench.size.seconds !== null) await sleep(1000);
         return memoryMb(bursar.pid);
       },
     });
     await bench.measure({
-      what: 'memory under load',
-      yardstick: '',
+      scenario: 'memory under load',
+      baseline: '',
       unit: 'MB',
-      bar: { aim: 160 },
+      threshold: { aim: 160 },
       async ours() {
         resetPeakMemory(bursar.pid);
         const paths = ['/jobs/', '/quotas/', ...first.jobs.map(({ path }) => path)];

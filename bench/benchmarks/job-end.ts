@@ -15,11 +15,11 @@ const script = '#!/bin/bash\nsleep 1.$((RANDOM % 1000 + 1000))\ndate +%s%3N > en
 
 export const jobEnd: Benchmark = {
   name: 'job-end',
-  peers: ['Slurm'],
+  requires: ['Slurm'],
   async run(bench) {
     const cluster = await startSlurm(bench, { nodes: 2 });
     const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
-    const me = createCaller(bursar.url, bursar.userToken);
+    const client = createCaller(bursar.url, bursar.userToken);
     const stream = await openEventStream(bursar.url, bursar.userToken);
     bench.defer(stream.disconnect);
     const zip = await createZip({ 'run.sh': script });
@@ -28,15 +28,17 @@ export const jobEnd: Benchmark = {
     const delays: number[] = [];
 
     await bench.measure({
-      what: 'end of a Slurm job to the event at a listener, 95th percentile',
-      yardstick: `the poll interval, ${watchSeconds} s`,
+      scenario: 'end of a Slurm job to the event at a listener, 95th percentile',
+      baseline: `the poll interval, ${watchSeconds} s`,
       unit: 's',
-      bar: { atMost: watchSeconds + 0.5 },
+      threshold: { atMost: watchSeconds + 0.5 },
       async ours() {
         const seenAtMs = new Map<string, number>();
         const submitted = new Set<string>();
         for (let n = 0; n < bench.size.endingJobs; n++)
-          submitted.add((await me.submit('/jobs/hpc_one/', { command: 'bash run.sh', runtime: 0.1 }, zip)).body.job_id);
+          submitted.add(
+            (await client.submit('/jobs/hpc_one/', { command: 'bash run.sh', runtime: 0.1 }, zip)).body.job_id,
+          );
         await until('the ends of all jobs', () => {
           for (const { type, job } of stream.events())
             if (type === 'job.ended' && job && submitted.has(job.job_id) && !seenAtMs.has(job.job_id))

@@ -1,15 +1,15 @@
 import { createReadStream, createWriteStream, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { ZipFile } from 'yazl';
 import { createCaller, type Job } from '../../test/support/api.ts';
+import { startBareHttp } from '../baselines.ts';
 import type { Bench, Benchmark } from '../benchmark.ts';
 import { type BenchServer, startBursar } from '../bursar.ts';
 import { download } from '../download.ts';
 import { memoryMb, peakMemoryMb, resetPeakMemory } from '../processes.ts';
-import { startBareHttp } from '../yardsticks.ts';
 
 const payload = { command: 'true', runtime: 1, title: 'large' };
 
@@ -34,7 +34,7 @@ async function upload({ url, auth }: BenchServer, file: string): Promise<Job> {
     payload: JSON.stringify(payload),
   };
   const outgoing = request(`${url}/jobs/hpc_one/`, { method: 'POST', headers, agent: false });
-  const responded = new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
+  const responded = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.once('response', resolve).once('error', reject);
   });
   await pipeline(createReadStream(file, { highWaterMark: 1_000_000 }), outgoing);
@@ -50,23 +50,24 @@ export const largeFiles: Benchmark = {
     const gb = bench.size.fileMb / 1000;
     const zip = await largeZip(bench);
     const bursar = await startBursar(bench);
-    const me = createCaller(bursar.url, bursar.userToken);
+    const client = createCaller(bursar.url, bursar.userToken);
     let lastJob: Job | undefined;
     const filesPath = (job: Job) => `/files/hpc_one/${job.project_name}/${job.job_id}/`;
 
     await bench.measure({
-      what: `${gb} GB upload`,
-      yardstick: 'memory before',
+      scenario: `${gb} GB upload`,
+      baseline: 'memory before',
       unit: 'MB',
-      bar: { atMost: 64 },
+      threshold: { atMost: 64 },
       async ours() {
         // Saves disk space, and keeps the unpacking of the last job out of the measurement.
-        if (lastJob !== undefined) await me.send('DELETE', `/jobs/hpc_one/${lastJob.project_name}/${lastJob.job_id}/`);
+        if (lastJob !== undefined)
+          await client.send('DELETE', `/jobs/hpc_one/${lastJob.project_name}/${lastJob.job_id}/`);
         const beforeMb = memoryMb(bursar.pid);
         resetPeakMemory(bursar.pid);
         lastJob = await upload(bursar, zip);
         const growthMb = peakMemoryMb(bursar.pid) - beforeMb;
-        await me.waitUntilFinished(lastJob);
+        await client.waitUntilFinished(lastJob);
         return growthMb;
       },
     });
@@ -74,7 +75,7 @@ export const largeFiles: Benchmark = {
 
     const path = `${filesPath(lastJob)}large.dat`;
     const { pid } = bursar;
-    const bare = await startBareHttp(bench, {
+    const bareUrl = await startBareHttp(bench, {
       cat: join(bursar.data, 'workspaces', lastJob.job_id, 'files', 'large.dat'),
     });
     const rate = async (url: string, headers: Record<string, string>) => {
@@ -83,18 +84,18 @@ export const largeFiles: Benchmark = {
       return bytes / 1000 / (performance.now() - startedAt);
     };
     await bench.compare({
-      what: `${gb} GB download`,
-      yardstick: 'cat through a bare node:http',
+      scenario: `${gb} GB download`,
+      baseline: 'cat through a bare node:http',
       unit: 'MB/s',
-      bar: { atLeast: 0.7 },
+      threshold: { atLeast: 0.7 },
       ours: () => rate(bursar.url + path, bursar.auth),
-      theirs: () => rate(bare, {}),
+      theirs: () => rate(bareUrl, {}),
     });
     await bench.measure({
-      what: `${gb} GB download`,
-      yardstick: 'memory before',
+      scenario: `${gb} GB download`,
+      baseline: 'memory before',
       unit: 'MB',
-      bar: { atMost: 64 },
+      threshold: { atMost: 64 },
       async ours() {
         const beforeMb = memoryMb(pid);
         resetPeakMemory(pid);

@@ -8,10 +8,10 @@ export const longList: Benchmark = {
   async run(bench) {
     const { bursar } = await startWithJobs(bench, bench.size.listedJobs);
     await bench.measure({
-      what: `list of ${bench.size.listedJobs.toLocaleString('en')} jobs`,
-      yardstick: 'memory before',
+      scenario: `list of ${bench.size.listedJobs.toLocaleString('en')} jobs`,
+      baseline: 'memory before',
       unit: 'MB',
-      bar: { atMost: 64 },
+      threshold: { atMost: 64 },
       async ours() {
         const beforeMb = memoryMb(bursar.pid);
         resetPeakMemory(bursar.pid);

@@ -5,7 +5,7 @@ import { type StoredJob, seedJobs } from '../seed.ts';
 
 const readerJobCount = 200;
 const maxPageSize = 100;
-const pageSizes = 20;
+const pageSizeCount = 20;
 /** Another user, whose job changes before each read, so that every read goes to the database and not to a cache. */
 const otherOwnerId = '500001';
 
@@ -47,7 +47,7 @@ function pagePaths(jobs: readonly StoredJob[]): string[] {
   return jobs.slice(0, maxPageSize).flatMap(({ id }) => {
     const cursor = Buffer.from(`after:${id - 1}`).toString('base64url');
     return Array.from(
-      { length: pageSizes },
+      { length: pageSizeCount },
       (_, difference) => `/jobs/?limit=${maxPageSize - difference}&cursor=${cursor}`,
     );
   });
@@ -56,11 +56,11 @@ function pagePaths(jobs: readonly StoredJob[]): string[] {
 export const manyStored: Benchmark = {
   name: 'many-stored',
   async run(bench) {
-    const { size, loadGenerator: loader } = bench;
+    const { size, loadGenerator } = bench;
     const many = await startSeeded(bench, size.storedJobs);
     const few = await startSeeded(bench, size.fewStoredJobs);
     const rate = ({ bursar, change }: SeededServer, paths: readonly string[]) =>
-      loader.rate({
+      loadGenerator.rate({
         url: bursar.url,
         paths,
         change,
@@ -70,20 +70,25 @@ export const manyStored: Benchmark = {
         status: 200,
       });
     const stored = `with ${size.storedJobs.toLocaleString('en')} jobs stored`;
-    const yardstick = `the same with ${size.fewStoredJobs.toLocaleString('en')}`;
-    const row = { yardstick, unit: 'requests/s', bar: { atLeast: 0.85 } };
-    const one = (side: SeededServer) =>
+    const baseline = `the same with ${size.fewStoredJobs.toLocaleString('en')}`;
+    const row = { baseline, unit: 'requests/s', threshold: { atLeast: 0.85 } };
+    const rateOneJob = (side: SeededServer) =>
       rate(
         side,
         side.jobs.map(({ path }) => path),
       );
-    const page = (side: SeededServer) => rate(side, pagePaths(side.jobs));
-    await bench.compare({ ...row, what: `GET one job, ${stored}`, ours: () => one(many), theirs: () => one(few) });
+    const ratePages = (side: SeededServer) => rate(side, pagePaths(side.jobs));
     await bench.compare({
       ...row,
-      what: `GET a page of 100, ${stored}`,
-      ours: () => page(many),
-      theirs: () => page(few),
+      scenario: `GET one job, ${stored}`,
+      ours: () => rateOneJob(many),
+      theirs: () => rateOneJob(few),
+    });
+    await bench.compare({
+      ...row,
+      scenario: `GET a page of 100, ${stored}`,
+      ours: () => ratePages(many),
+      theirs: () => ratePages(few),
     });
   },
 };

@@ -1,6 +1,6 @@
+import { compareWithBareHttp } from '../baselines.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { startBursar } from '../bursar.ts';
-import { captureResponse, startBareHttp } from '../yardsticks.ts';
 
 const path = '/quotas/';
 
@@ -8,15 +8,11 @@ export const quotas: Benchmark = {
   name: 'quotas',
   async run(bench) {
     const bursar = await startBursar(bench);
-    const bare = await startBareHttp(bench, await captureResponse(bursar.url + path, bursar.auth));
-    const load = { paths: [path], headers: bursar.auth, connections: 16, seconds: bench.size.seconds, status: 200 };
-    await bench.compare({
-      what: 'GET /quotas/',
-      yardstick: 'bare node:http, same bytes',
-      unit: 'requests/s',
-      bar: { atLeast: 0.65 },
-      ours: () => bench.loadGenerator.rate({ ...load, url: bursar.url }),
-      theirs: () => bench.loadGenerator.rate({ ...load, url: bare }),
+    const load = { paths: [path], headers: bursar.auth, status: 200 };
+    await compareWithBareHttp(bench, bursar.url, load, {
+      scenario: 'GET /quotas/',
+      baseline: 'bare node:http, same bytes',
+      threshold: { atLeast: 0.65 },
     });
   },
 };

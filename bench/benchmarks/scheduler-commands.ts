@@ -9,9 +9,9 @@ const jobCount = 100;
 
 export const schedulerCommands: Benchmark = {
   name: 'scheduler-commands',
-  peers: ['Slurm'],
+  requires: ['Slurm'],
   async run(bench) {
-    const { fewReaders, manyReaders, commandCountSeconds: countingSeconds } = bench.size;
+    const { fewReaders, manyReaders, commandCountSeconds } = bench.size;
     const cluster = await startSlurm(bench);
     const engineJobs = queueJobs(bench, cluster, jobCount);
     const bursar = await startBursar(bench, { config: slurmConfig(cluster, watchSeconds) });
@@ -21,18 +21,18 @@ export const schedulerCommands: Benchmark = {
 
     const readCommandCount = () => readCounter(bursar, 'bursar_scheduler_commands_total');
     const commandsPerMinute = (connections: number) => async () => {
-      const load = { paths, headers: bursar.auth, connections, seconds: countingSeconds, status: 200 };
+      const load = { paths, headers: bursar.auth, connections, seconds: commandCountSeconds, status: 200 };
       const [before, startedAt] = [await readCommandCount(), performance.now()];
       // The load may end a little later than the sleep, so the rate uses the time that has really passed.
-      await Promise.all([bench.loadGenerator.rate({ ...load, url: bursar.url }), sleep(countingSeconds * 1000)]);
+      await Promise.all([bench.loadGenerator.rate({ ...load, url: bursar.url }), sleep(commandCountSeconds * 1000)]);
       const minutes = (performance.now() - startedAt) / 60_000;
       return ((await readCommandCount()) - before) / minutes;
     };
     await bench.compare({
-      what: `scheduler commands a minute with ${manyReaders.toLocaleString('en')} busy readers`,
-      yardstick: `with ${fewReaders}`,
+      scenario: `scheduler commands a minute with ${manyReaders.toLocaleString('en')} busy readers`,
+      baseline: `with ${fewReaders}`,
       unit: 'commands/min',
-      bar: { equalWithin: 0.1 },
+      threshold: { equalWithin: 0.1 },
       ours: commandsPerMinute(manyReaders),
       theirs: commandsPerMinute(fewReaders),
     });

@@ -1,33 +1,33 @@
 import { readFileSync } from 'node:fs';
+import { startRawSubmissions } from '../baselines.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { stalledSlurmConfig, startBursar } from '../bursar.ts';
 import { clientCount, smallZip, submissionLoad, submitOne, warmUpRounds } from '../submissions.ts';
-import { startRawSubmissions } from '../yardsticks.ts';
 
 export const submit: Benchmark = {
   name: 'submit',
   async run(bench) {
     const zip = await smallZip(bench);
     const config = stalledSlurmConfig(bench);
-    // The yardstick inserts the same rows into the database of a stopped server, and writes the zip to a file.
-    const yardstickServer = await startBursar(bench, { config });
-    await submitOne(yardstickServer, readFileSync(zip));
-    await yardstickServer.stop();
+    // The baseline inserts the same rows into the database of a stopped server, and writes the zip to a file.
+    const baselineServer = await startBursar(bench, { config });
+    await submitOne(baselineServer, readFileSync(zip));
+    await baselineServer.stop();
     const folder = bench.temporaryFolder('raw');
     const rawRate = await startRawSubmissions(bench, {
-      database: yardstickServer.databaseFile,
+      database: baselineServer.databaseFile,
       zip: { file: zip, folder },
       concurrency: 1,
     });
     const bursar = await startBursar(bench, { config });
     await bench.compare({
-      what: `POST a job with a 10 kB zip, ${clientCount} clients`,
-      yardstick: 'directly: write and fsync 10 kB, one fsynced SQLite transaction of the same rows',
+      scenario: `POST a job with a 10 kB zip, ${clientCount} clients`,
+      baseline: 'directly: write and fsync 10 kB, one fsynced SQLite transaction of the same rows',
       unit: 'jobs/s',
-      bar: { atLeast: 0.8 },
+      threshold: { atLeast: 0.8 },
       ours: () => bench.loadGenerator.rate(submissionLoad(bench, bursar, zip)),
       theirs: () => rawRate(bench.size.seconds),
-      warmUpRounds: warmUpRounds,
+      warmUpRounds,
     });
   },
 };

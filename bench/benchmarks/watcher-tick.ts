@@ -24,7 +24,7 @@ async function measureNextRound(bursar: BenchServer): Promise<number> {
 
 export const watcherTick: Benchmark = {
   name: 'watcher-tick',
-  peers: ['Slurm'],
+  requires: ['Slurm'],
   async run(bench) {
     const cluster = await startSlurm(bench);
     const engineJobs = queueJobs(bench, cluster, bench.size.activeJobs);
@@ -34,10 +34,10 @@ export const watcherTick: Benchmark = {
     const [program, ...args] = squeueCommand().argv;
     const count = bench.size.activeJobs.toLocaleString('en');
     await bench.compare({
-      what: `watcher tick with ${count} active jobs, none changed`,
-      yardstick: `one squeue of ${count} jobs`,
+      scenario: `watcher tick with ${count} active jobs, none changed`,
+      baseline: `one squeue of ${count} jobs`,
       unit: 's',
-      bar: { atMost: 1.5 },
+      threshold: { atMost: 1.5 },
       ours: () => measureNextRound(bursar),
       async theirs() {
         // Measured right after a round, so that the next one does not overlap.

@@ -72,15 +72,16 @@ async function checkSystem(
   const settings = config.systems[name];
   if (settings === undefined) return [];
   const { check, findings } = createChecklist();
-  // A temporary folder, because a running server may be using its local engine's folder or its ssh connection.
+  // A temporary folder, because a running server may be using its local engine's folder or its ssh connection. Slurm
+  // without ssh needs the data folder, which the compute nodes can see.
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
   const { engine: engineConfig } = settings;
-  const canShareData = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
-  const parts = createSystemBackend(name, settings, canShareData ? resolve(config.data) : folder, {
+  const needsDataFolder = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
+  const backend = createSystemBackend(name, settings, needsDataFolder ? resolve(config.data) : folder, {
     increment: () => undefined,
   });
-  const { shell, workspaces, siteOptions } = parts;
-  const engine = parts.createEngine();
+  const { shell, workspaces, siteOptions } = backend;
+  const engine = backend.createEngine();
   try {
     if (engineConfig.kind === 'slurm' && shell !== null) {
       const sites = new Map(settings.projects.map((project) => [project.name, siteOptions(project.name)]));
@@ -88,7 +89,8 @@ async function checkSystem(
     }
     const site = siteOptions(settings.projects[0]?.name ?? '');
     const target = { engine, workspaces, site, ...createOutputReader(shell) };
-    if (findings[0]?.ok !== false) await checkWorkspace(check, target);
+    const isReachable = findings[0]?.ok ?? true;
+    if (isReachable) await checkWorkspace(check, target);
     if (canary && findings.every(({ ok }) => ok)) {
       await engine.open(AbortSignal.timeout(60_000));
       await runCanaryJob(check, target, timeoutMs);

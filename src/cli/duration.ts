@@ -1,9 +1,9 @@
 import { BursarError } from '../domain/errors.ts';
 import { msPerDay, msPerHour } from '../domain/units.ts';
 
-const unitMs: Record<string, number> = { m: 60_000, h: msPerHour, d: msPerDay, w: 604_800_000, y: 31_536_000_000 };
-
-const maxDurationMs = 100 * 31_536_000_000;
+const msPerYear = 365 * msPerDay;
+const unitMs: Record<string, number> = { m: 60_000, h: msPerHour, d: msPerDay, w: 7 * msPerDay, y: msPerYear };
+const maxDurationMs = 100 * msPerYear;
 
 /** Parses `90m`, `12h`, `30d`, `52w` or `1y` to milliseconds. */
 export function parseDurationMs(text: string): number {

@@ -3,14 +3,13 @@ import type { Config } from '../config/schema.ts';
 interface FirstUsers {
   admin: { userId: string; token: string };
   user: { userId: string; token: string };
-  config: Config;
 }
 
-/** The message that `serve` prints when it is ready; after a first start with tokens and example commands. */
-export function readyMessage(version: string, url: string, firstUsers: FirstUsers | null): string {
+/** The message that `serve` prints when it is ready. A first start adds tokens and example commands. */
+export function readyMessage(version: string, url: string, config: Config, firstUsers: FirstUsers | null): string {
   const ready = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n`;
   if (firstUsers === null) return ready;
-  const { admin, user, config } = firstUsers;
+  const { admin, user } = firstUsers;
   const auth = `-H 'Authorization: Bearer ${user.token}'`;
   return `${ready}
 First start: two users were created. Save their tokens now, they are not shown again.

@@ -19,7 +19,7 @@ export async function serve(config: Config, role: Role, version: string): Promis
     await bursar.stop();
     throw error;
   }
-  process.stdout.write(readyMessage(version, baseUrl(bursar), await createFirstUsers(bursar, config)));
+  process.stdout.write(readyMessage(version, baseUrl(bursar), config, await createFirstUsers(bursar)));
 
   const [signal] = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   log.info({ signal }, 'stopping: finishing open requests; running jobs continue');
@@ -51,7 +51,7 @@ function baseUrl({ app }: Bursar): string {
 }
 
 /** Creates an administrator and an ordinary user if the database has no users; returns null otherwise. */
-async function createFirstUsers({ db }: Bursar, config: Config) {
+async function createFirstUsers({ db }: Bursar) {
   if ((await listUserIds(db)).length > 0) return null;
   const now = Date.now();
   const create = async (userId: string, admin: boolean) => {
@@ -59,5 +59,5 @@ async function createFirstUsers({ db }: Bursar, config: Config) {
     const token = await issueToken(db, { userId, name: 'first start', admin, expiresAt: null }, now);
     return { userId, token };
   };
-  return { admin: await create('300001', true), user: await create('301330', false), config };
+  return { admin: await create('300001', true), user: await create('301330', false) };
 }

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { closeServer } from '../http/server/close-server.ts';
 import { createServer } from '../http/server/server.ts';
-import type { Metrics } from '../metrics/registry.ts';
 import { createAccountingService } from '../services/accounting/accounting-service.ts';
 import { createAdminService } from '../services/accounting/admin-service.ts';
 import { createEventFeed, type EventFeed } from '../services/events/event-feed.ts';
@@ -52,7 +51,7 @@ export async function createApi(
       await updateGauges(db, metrics);
       return metrics.toPrometheusText();
     },
-    onResponse: createResponseCounter(metrics),
+    onResponse: (method, status) => metrics.increment('bursar_http_requests_total', { method, status: String(status) }),
   });
   return {
     app,
@@ -94,10 +93,6 @@ function createServices(deps: Dependencies, feed: EventFeed) {
       publish: userTopic.publish,
     }),
   };
-}
-
-function createResponseCounter(metrics: Metrics): (method: string, status: number) => void {
-  return (method, status) => metrics.increment('bursar_http_requests_total', { method, status: String(status) });
 }
 
 /** Reasons why this instance cannot serve. A system that is down is no reason: jobs can still be submitted to it. */

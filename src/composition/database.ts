@@ -12,7 +12,7 @@ import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { releaseAllLeases } from '../store/systems/leases.ts';
 import { maxTimerMs } from '../workers/loop.ts';
 
-/** `api` serves callers, `worker` runs the background work, `all` does both. */
+/** `api` serves the HTTP API, `worker` runs the background work, `all` does both. */
 export type Role = 'all' | 'api' | 'worker';
 
 /** The database of this instance, and how it is shared with other instances. */
@@ -20,14 +20,14 @@ export interface InstanceDatabase {
   db: Db;
   /** Undefined on SQLite, which only one instance can use. */
   pgNotify: PgNotify | undefined;
-  /** How long the leases of an instance that was killed keep the others from its work. */
+  /** Duration of a lease: other instances take over the work of a killed instance after this time. */
   leaseMs: number;
-  /** At start, an older file of no known job is certainly not in use by another instance. */
+  /** Like `staleMs`, for the cleanup at start. 0 on SQLite: no other instance can be receiving an upload. */
   staleAtStartMs: number;
   close(): Promise<void>;
 }
 
-/** While requests are served, an older file of no known job is certainly not in use. */
+/** A spooled file older than this and without a job is deleted. A younger one may be an upload in progress. */
 export const staleMs = msPerHour;
 
 export async function openInstanceDatabase(config: Config, role: Role): Promise<InstanceDatabase> {

@@ -24,8 +24,7 @@ export function createDependencies(config: Config, database: InstanceDatabase, v
   const systemBackends = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     if (settings === undefined) return [];
-    const backend = createSystemBackend(system.name, settings, dataFolder, metrics);
-    return { ...backend, system, minPollMs: settings.watchSeconds * 1000 };
+    return { system, ...createSystemBackend(system.name, settings, dataFolder, metrics) };
   });
   return {
     config,

@@ -11,7 +11,7 @@ import { createLocalShell } from '../shell/local-shell.ts';
 import type { Shell } from '../shell/shell.ts';
 import { createSshShell } from '../shell/ssh-shell.ts';
 
-/** Engine, files and shell of an HPC system, as its configuration says. */
+/** Engine, files and shell of an HPC system, as configured. */
 export interface SystemBackend {
   /** Called each time the lease of the system is acquired, because an engine caches observations. */
   createEngine(): Engine;
@@ -20,6 +20,7 @@ export interface SystemBackend {
   shell: Shell | null;
   siteOptions(project: string): SiteOptions;
   missingAlarmMs: number;
+  minPollMs: number;
   maxPollMs: number;
 }
 
@@ -30,18 +31,20 @@ export function createSystemBackend(
   metrics: Pick<Metrics, 'increment'>,
 ): SystemBackend {
   const { engine: options } = settings;
-  const folder = join(dataFolder, 'engines', name);
+  const minPollMs = settings.watchSeconds * 1000;
   const workspaceFolder = join(dataFolder, 'workspaces');
   if (options.kind === 'local') {
     const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = options;
+    const directory = join(dataFolder, 'engines', name);
     return {
-      createEngine: () => createLocalEngine({ directory: folder, cores, memoryMb, outputKb, killGraceSeconds }),
+      createEngine: () => createLocalEngine({ directory, cores, memoryMb, outputKb, killGraceSeconds }),
       workspaces: createWorkspaces(workspaceFolder),
       shell: null,
       siteOptions: () => ({}),
       missingAlarmMs: 60_000,
       // Observing local processes is cheap, so an idle system is polled as often as a busy one.
-      maxPollMs: settings.watchSeconds * 1000,
+      minPollMs,
+      maxPollMs: minPollMs,
     };
   }
   const { ssh, environment, accounting } = options;
@@ -67,6 +70,7 @@ export function createSystemBackend(
       ...settings.projects.find((candidate) => candidate.name === project)?.site,
     }),
     missingAlarmMs: options.missingAlarmSeconds * 1000,
+    minPollMs,
     maxPollMs: settings.idleWatchSeconds * 1000,
   };
 }

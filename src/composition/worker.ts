@@ -47,13 +47,13 @@ function periodDeps({ config, db, now, log }: Dependencies, lease: HeldLease): P
 
 function retentionDeps(deps: Dependencies): RetentionWorkerDeps {
   const { config, db, userTopic, now, log } = deps;
-  const note = (jobId: string) => ({ actor: 'bursar', reason: `retention period of the files of ${jobId} is over` });
+  const reasonFor = (jobId: string) => `retention period of the files of ${jobId} is over`;
   return {
     db,
     retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
     noticeDays: config.retention.noticeDays,
     intervalMs: config.retention.everySeconds * 1000,
-    deleteJob: (job) => deleteFiles(deps, job, note(job.jobId)),
+    deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: reasonFor(job.jobId) }),
     publish: userTopic.publish,
     now,
     log,

@@ -3,7 +3,7 @@ import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { JobRequest } from '../domain/jobs/job.ts';
 import { inspectZipAndReadStart } from '../files/zip/unzip.ts';
-import type { ZipLimits } from '../files/zip/zip-directory.ts';
+import type { ZipLimits } from '../files/zip/zip-entries.ts';
 import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
 import { claimDueJobs, findNextDueAt, postponeJob } from '../store/jobs/job-queue.ts';

@@ -26,8 +26,8 @@ test('npm run bench -- --smoke runs every benchmark and reports a figure for eac
   assert.equal(judged, false);
   assert.deepEqual(notRun, {});
   assert.equal(rows.length, 21);
-  for (const { what, figure } of rows) {
-    assert.ok(Number.isFinite(figure.median), `${what}: ${JSON.stringify(figure)}`);
-    assert.ok(output.includes(`| ${what}`), `the table has no row for ${what}`);
+  for (const { scenario, figure } of rows) {
+    assert.ok(Number.isFinite(figure.median), `${scenario}: ${JSON.stringify(figure)}`);
+    assert.ok(output.includes(`| ${scenario}`), `the table has no row for ${scenario}`);
   }
 });

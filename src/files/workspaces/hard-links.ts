@@ -8,7 +8,7 @@ export interface LinkedFile {
  * Returns a function that tells whether all hard links of a file are inside the workspace. A job can create a hard link
  * in its own folder to a file elsewhere. Such a file has more links than the workspace contains.
  *
- * `count` runs at most once, and only if a file with several links is met.
+ * `count` runs at most once, and only when the first file with several links is checked.
  */
 export function createHardLinkCheck(count: () => Promise<ReadonlyMap<string, number>>) {
   let counts: Promise<ReadonlyMap<string, number>> | undefined;

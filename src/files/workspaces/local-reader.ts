@@ -9,8 +9,8 @@ import { type FileName, openFolder, openRegularFile } from './safe-open.ts';
 import { type WalkedEntry, walkFolder } from './walk-folder.ts';
 import { clampTimeMs, fileNotFound, type WorkspaceReader } from './workspace-reader.ts';
 
-/** File timestamps have ticks of milliseconds. After this time every further change gets a different timestamp. */
-const timestampTickMs = 1000;
+/** Two changes within a few milliseconds can get the same timestamp. After this time a change gets a new one. */
+const versionReliableAfterMs = 1000;
 const permissionBits = 0o777n;
 
 type LinkCheck = (stats: BigIntStats) => Promise<boolean>;
@@ -70,7 +70,7 @@ export function createLocalReader(root: string): WorkspaceReader {
         size: Number(stats.size),
         modifiedAt: clampTimeMs(Number(stats.mtimeMs)),
         version: [stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].map((part) => part.toString(36)).join('-'),
-        isVersionReliable: Date.now() - Number(stats.ctimeMs) > timestampTickMs,
+        isVersionReliable: Date.now() - Number(stats.ctimeMs) > versionReliableAfterMs,
         read: async (start, length): Promise<Readable> => {
           isRead = true;
           return streamRange(handle, start, length, true);

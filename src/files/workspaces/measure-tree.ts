@@ -20,7 +20,7 @@ export async function measureTree(path: string): Promise<number> {
       folders.push(...batch.filter((entry) => entry.isFolder).map((entry) => entry.path));
       const files = batch.filter((entry) => !entry.isFolder);
       for (const stats of await Promise.all(files.map((file) => statIfAllowed(file.path)))) {
-        if (stats?.isFile() && isNotYetCounted(stats, countedIds)) total += Number(stats.size);
+        if (stats?.isFile() && addIfNew(stats, countedIds)) total += Number(stats.size);
       }
     }
   }
@@ -48,8 +48,8 @@ function rethrowUnlessSkipped(error: unknown) {
   if (!skippedCodes.has(fileSystemErrorCode(error) ?? '')) throw error;
 }
 
-/** Remembers only files with several hard links, so that a large tree costs no memory. */
-function isNotYetCounted({ dev, ino, nlink }: BigIntStats, countedIds: Set<string>): boolean {
+/** Returns false if the file was counted before. Stores only files with several hard links, to save memory. */
+function addIfNew({ dev, ino, nlink }: BigIntStats, countedIds: Set<string>): boolean {
   if (nlink === 1n) return true;
   const id = `${dev}:${ino}`;
   if (countedIds.has(id)) return false;

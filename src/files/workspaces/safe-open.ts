@@ -3,7 +3,7 @@ import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
-/** A folder in place of a file, a pipe or a socket in place of a folder, a link in place of either… */
+/** Errors of opening a path that does not exist, must not be read, or has another type than expected. */
 const absentCodes = new Set([
   'EACCES',
   'EISDIR',

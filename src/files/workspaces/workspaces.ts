@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
 import { unpackZip } from '../zip/unzip.ts';
-import type { ZipLimits } from '../zip/zip-directory.ts';
+import type { ZipLimits } from '../zip/zip-entries.ts';
 import type { ZipSource } from '../zip/zip-source.ts';
 import { createLocalReader } from './local-reader.ts';
 import { measureTree } from './measure-tree.ts';
@@ -47,16 +47,6 @@ export interface Workspaces extends WorkspaceReader {
 export function createWorkspaces(root: string): Workspaces {
   const workspacePath = (jobId: string) => join(root, requireJobId(jobId));
 
-  async function remove(jobId: string) {
-    const workspace = workspacePath(jobId);
-    const removed = `${workspace}.removed`;
-    await removeTree(removed);
-    // Deleting takes time. The rename ensures that a partly deleted workspace is never taken for a complete one.
-    await renameIfExists(workspace, removed);
-    await removeTree(removed);
-    await removeTree(`${workspace}.partial`);
-  }
-
   return {
     ...createLocalReader(root),
 
@@ -93,12 +83,24 @@ export function createWorkspaces(root: string): Workspaces {
 
     async list() {
       await mkdir(root, { recursive: true, mode: 0o700 });
-      const names = (await readdir(root)).map((name) => name.replace(/\.(partial|removed)$/, ''));
-      return [...new Set(names)].filter(isJobId);
+      return toJobIds(await readdir(root));
     },
 
-    remove,
+    async remove(jobId) {
+      const workspace = workspacePath(jobId);
+      const removed = `${workspace}.removed`;
+      await removeTree(removed);
+      // Deleting takes time. The rename ensures that a partly deleted workspace is never taken for a complete one.
+      await renameIfExists(workspace, removed);
+      await removeTree(removed);
+      await removeTree(`${workspace}.partial`);
+    },
   };
+}
+
+/** Returns the job ids, each once, of names such as `<job id>.partial`. */
+export function toJobIds(names: readonly string[]): string[] {
+  return [...new Set(names.map((name) => name.replace(/\.(partial|removed)$/, '')))].filter(isJobId);
 }
 
 /** A workspace is never empty, so rename(2) itself refuses to replace one. */

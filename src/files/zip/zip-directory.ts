@@ -3,8 +3,6 @@ import { invalidEntry, invalidZip } from './zip-errors.ts';
 import { type OpenZip, withZip } from './zip-reader.ts';
 import type { ZipSource } from './zip-source.ts';
 
-export type { ZipLimits } from './zip-entries.ts';
-
 export interface ZipSummary {
   entries: number;
   unpackedBytes: number;
@@ -19,7 +17,7 @@ export async function inspectZip(source: ZipSource, limits: ZipLimits): Promise<
   return await withZip(source, (zip) => checkCentralDirectory(zip, limits, () => undefined));
 }
 
-/** Does the same for an open zip, and reports every entry. */
+/** Like `inspectZip`, but for an open zip. Calls `onEntry` for every entry. */
 export async function checkCentralDirectory(
   zip: OpenZip,
   limits: ZipLimits,

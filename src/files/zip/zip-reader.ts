@@ -26,7 +26,7 @@ export async function withZip<T>(source: ZipSource, use: (zip: OpenZip) => Promi
   }
 }
 
-/** Position of the next header in the central directory. (The types of yauzl declare this number as a boolean.) */
+/** Position of the next central header, at first the first one. (yauzl's types declare this number as a boolean.) */
 export function nextHeaderOffset(zip: ZipFile): number {
   return Number(zip.readEntryCursor);
 }

@@ -21,8 +21,8 @@ const flags = 0x0808;
 
 /** Precedes the content. */
 export function localHeader({ name, time, isZip64 }: WrittenZipEntry): Buffer {
-  // The zip64 field is empty. Its presence tells a reader that the data descriptor has 64-bit sizes.
-  const extra = isZip64 ? Buffer.concat([extraField(1, [0n, 0n]), timeField(time)]) : timeField(time);
+  // The sizes in the zip64 field are 0. Its presence tells a reader that the data descriptor has 64-bit sizes.
+  const extra = isZip64 ? Buffer.concat([zip64Field([0n, 0n]), timeField(time)]) : timeField(time);
   const header = Buffer.alloc(30);
   header.writeUInt32LE(0x04034b50, 0);
   header.writeUInt16LE(isZip64 ? versions.zip64 : versions.default, 4);
@@ -34,7 +34,7 @@ export function localHeader({ name, time, isZip64 }: WrittenZipEntry): Buffer {
   return Buffer.concat([header, name, extra]);
 }
 
-/** Follows the content. */
+/** Follows the content. The packed and the unpacked size are equal, because nothing is compressed. */
 export function dataDescriptor({ crc, size, isZip64 }: WrittenZipEntry): Buffer {
   const bytes = Buffer.alloc(isZip64 ? 24 : 16);
   bytes.writeUInt32LE(0x08074b50, 0);
@@ -49,7 +49,7 @@ export function dataDescriptor({ crc, size, isZip64 }: WrittenZipEntry): Buffer 
 /** The header of an entry in the central directory. */
 export function centralHeader({ name, mode, time, offset, size, crc, isZip64 }: WrittenZipEntry): Buffer {
   const needsZip64 = isZip64 || offset >= max32;
-  const zip64 = needsZip64 ? [extraField(1, [BigInt(size), BigInt(size), BigInt(offset)])] : [];
+  const zip64 = needsZip64 ? [zip64Field([BigInt(size), BigInt(size), BigInt(offset)])] : [];
   const extra = Buffer.concat([...zip64, timeField(time)]);
   const header = Buffer.alloc(46);
   header.writeUInt32LE(0x02014b50, 0);
@@ -91,9 +91,9 @@ export function endRecords(count: number, length: number, offset: number): Buffe
   return Buffer.concat([zip64, locator, end]);
 }
 
-function extraField(id: number, values: readonly bigint[]): Buffer {
+function zip64Field(values: readonly bigint[]): Buffer {
   const bytes = Buffer.alloc(4 + values.length * 8);
-  bytes.writeUInt16LE(id, 0);
+  bytes.writeUInt16LE(1, 0);
   bytes.writeUInt16LE(values.length * 8, 2);
   for (const [index, value] of values.entries()) bytes.writeBigUInt64LE(value, 4 + index * 8);
   return bytes;
@@ -108,6 +108,6 @@ function timeField(time: Date): Buffer {
 
 function dosTime(time: Date): number {
   const date = ((time.getFullYear() - 1980) << 9) | ((time.getMonth() + 1) << 5) | time.getDate();
-  const seconds = (time.getHours() << 11) | (time.getMinutes() << 5) | (time.getSeconds() >> 1);
-  return ((date << 16) | seconds) >>> 0;
+  const timeOfDay = (time.getHours() << 11) | (time.getMinutes() << 5) | (time.getSeconds() >> 1);
+  return ((date << 16) | timeOfDay) >>> 0;
 }

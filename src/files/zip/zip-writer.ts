@@ -22,13 +22,13 @@ const chunkBytes = 256 * 1024;
 export async function writeZip(entries: AsyncIterable<ArchiveEntry>): Promise<Readable> {
   const iterator = entries[Symbol.asyncIterator]();
   const first = await iterator.next();
-  const chunks = zipChunks(resume(first, iterator));
+  const chunks = zipChunks(prepend(first, iterator));
   const stream = Readable.from(chunks, { objectMode: false, highWaterMark: chunkBytes });
   // A generator that has not started yet runs no `finally` block when the stream is destroyed.
   return stream.once('close', () => void iterator.return?.().catch(() => undefined));
 }
 
-async function* resume<T>(first: IteratorResult<T>, iterator: AsyncIterator<T>): AsyncGenerator<T> {
+async function* prepend<T>(first: IteratorResult<T>, iterator: AsyncIterator<T>): AsyncGenerator<T> {
   for (let next = first; !next.done; next = await iterator.next()) yield next.value;
 }
 
@@ -77,19 +77,21 @@ function portableName(path: string): string {
 function createCentralDirectory() {
   const blocks: Buffer[] = [];
   let headers: Buffer[] = [];
-  let [count, length, openBytes] = [0, 0, 0];
+  let count = 0;
+  let length = 0;
+  let blockBytes = 0;
   const closeBlock = () => {
     blocks.push(Buffer.concat(headers));
     headers = [];
-    openBytes = 0;
+    blockBytes = 0;
   };
   return {
     add(header: Buffer) {
       headers.push(header);
       count += 1;
       length += header.length;
-      openBytes += header.length;
-      if (openBytes >= chunkBytes) closeBlock();
+      blockBytes += header.length;
+      if (blockBytes >= chunkBytes) closeBlock();
     },
     *blocks() {
       closeBlock();

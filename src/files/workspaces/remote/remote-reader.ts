@@ -15,8 +15,8 @@ import { readTarEntries } from './tar-entries.ts';
 const idleTimeoutMs = 120_000;
 const downloadConcurrency = 4;
 const queryConcurrency = 4;
-/** After this every further change gets a different timestamp. The remote time has a resolution of whole seconds. */
-const timestampTickSeconds = 2;
+/** After this time a change gets a new timestamp. `now` of the remote host has a resolution of whole seconds. */
+const versionReliableAfterSeconds = 2;
 
 type RunScript = ReturnType<typeof createScriptRunner>;
 
@@ -103,7 +103,7 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
         modifiedAt: clampTimeMs(Number(modified) * 1000),
         version: [id, size.toString(36), modified, changed].join('-'),
         // Compares with the clock of the remote host, not of this one.
-        isVersionReliable: now - Number(changed) > timestampTickSeconds,
+        isVersionReliable: now - Number(changed) > versionReliableAfterSeconds,
         read: async (start, length) => {
           if (length === 0) return Readable.from([]);
           const download = await openAt(runDownload, fullPath, start, length, signal);

@@ -7,14 +7,14 @@ import { msPerHour } from '../../../domain/units.ts';
 import { createLocalShell } from '../../../shell/local-shell.ts';
 import type { RunResult, Shell } from '../../../shell/shell.ts';
 import { toFileSystemError } from '../../file-system-errors.ts';
-import { isJobId, requireJobId } from '../../safe-paths.ts';
+import { requireJobId } from '../../safe-paths.ts';
 import { unpackZip } from '../../zip/unzip.ts';
-import type { ZipLimits } from '../../zip/zip-directory.ts';
+import type { ZipLimits } from '../../zip/zip-entries.ts';
 import type { ZipSource } from '../../zip/zip-source.ts';
 import { removeTree } from '../remove-tree.ts';
-import type { Workspaces } from '../workspaces.ts';
+import { toJobIds, type Workspaces } from '../workspaces.ts';
 import { createRemoteReader } from './remote-reader.ts';
-import { listScript, measureScript, publishScript, removeScript, unpackScript } from './write-scripts.ts';
+import { commitScript, listScript, measureScript, removeScript, unpackScript } from './write-scripts.ts';
 
 export interface RemoteWorkspacesOptions {
   /** Runs commands on the host that has the workspaces. */
@@ -60,7 +60,7 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
     const attempt = randomBytes(8).toString('hex');
     const kind = tar === undefined ? 'empty' : 'tar';
     await runScript(action, unpackScript, [workspacePath(jobId), attempt, kind], tar);
-    await runScript(action, publishScript, [workspacePath(jobId), attempt]);
+    await runScript(action, commitScript, [workspacePath(jobId), attempt]);
   }
 
   async function unpackLocally(folder: string, zip: ZipSource, limits: ZipLimits) {
@@ -71,11 +71,6 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
     } catch (error) {
       throw toFileSystemError('unpack the files of the job', error);
     }
-  }
-
-  async function remove(jobId: string) {
-    await removeTree(stagingPath(jobId));
-    await runScript('remove the files of a job', removeScript, [workspacePath(jobId)]);
   }
 
   return {
@@ -109,13 +104,13 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
     async list() {
       await mkdir(staging, { recursive: true, mode: 0o700 });
       const remoteNames = (await runScript('list the files of jobs', listScript, [root])).split('\n');
-      const names = [...remoteNames, ...(await readdir(staging))].map((name) =>
-        name.replace(/\.(partial|removed)$/, ''),
-      );
-      return [...new Set(names)].filter(isJobId);
+      return toJobIds([...remoteNames, ...(await readdir(staging))]);
     },
 
-    remove,
+    async remove(jobId) {
+      await removeTree(stagingPath(jobId));
+      await runScript('remove the files of a job', removeScript, [workspacePath(jobId)]);
+    },
   };
 }
 

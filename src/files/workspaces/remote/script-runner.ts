@@ -44,12 +44,12 @@ async function startWithinLimit(
   startStream: () => Promise<Readable>,
 ): Promise<Readable> {
   const slot = requestSlot(limit);
-  const { promise: interrupted, reject } = Promise.withResolvers<never>();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);
   signal.addEventListener('abort', onAbort);
   try {
     signal.throwIfAborted();
-    await Promise.race([slot.taken, interrupted]);
+    await Promise.race([slot.taken, aborted]);
     const stream = await startStream();
     return stream.once('close', slot.free);
   } catch (error) {
@@ -68,7 +68,7 @@ async function readFirstLine(stream: Readable): Promise<string> {
     if (chunk === null) {
       if (stream.errored) throw stream.errored;
       if (stream.readableEnded || stream.destroyed) return '';
-      await readableOrEnded(stream);
+      await waitUntilReadable(stream);
       continue;
     }
     const end = chunk.indexOf('\n');
@@ -79,7 +79,7 @@ async function readFirstLine(stream: Readable): Promise<string> {
   }
 }
 
-async function readableOrEnded(stream: Readable): Promise<void> {
+async function waitUntilReadable(stream: Readable): Promise<void> {
   const events = ['readable', 'end', 'close'] as const;
   await new Promise<void>((resolve, reject) => {
     const settle = (action: () => void) => {

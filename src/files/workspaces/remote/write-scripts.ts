@@ -43,7 +43,7 @@ export const unpackScript = script(
  * Renames the attempt to the workspace. An existing workspace stays, because its job may be running in it. A workspace
  * is never empty, so rename(2) itself refuses to replace one (mv -T).
  */
-export const publishScript = script(
+export const commitScript = script(
   removalFunctions,
   '[ -d "$1" ] || mv -T -- "$1.partial/$2" "$1" || [ -d "$1" ] || exit',
   'erase "$1.partial"',

@@ -4,9 +4,9 @@ import { seedJobs } from '../seed.ts';
 import { queueJobs, slurmConfig } from '../slurm-queue.ts';
 import { startSlurmrestd } from '../slurmrestd.ts';
 
-export const besideSlurmrestd: Benchmark = {
+export const compareSlurmrestd: Benchmark = {
   name: 'slurmrestd',
-  peers: ['Slurm', 'slurmrestd'],
+  requires: ['Slurm', 'slurmrestd'],
   async run(bench) {
     const { seconds, queuedJobs } = bench.size;
     const slurmrestd = await startSlurmrestd(bench);
@@ -25,18 +25,18 @@ export const besideSlurmrestd: Benchmark = {
     const slowLoad = { connections: 1, seconds: seconds === null ? null : seconds * 3 };
     const count = queuedJobs.toLocaleString('en');
     await bench.compare({
-      what: `GET one job, with ${count} in Slurm`,
-      yardstick: 'slurmrestd GET one job',
+      scenario: `GET one job, with ${count} in Slurm`,
+      baseline: 'slurmrestd GET one job',
       unit: 'requests/s',
-      bar: { atLeast: 8 },
+      threshold: { atLeast: 8 },
       ours: ours(jobs.map(({ path }) => path)),
       theirs: theirs(queued.map(({ ref }) => `/slurm/v0.0.38/job/${ref}`)),
     });
     await bench.compare({
-      what: `GET ${count} jobs`,
-      yardstick: 'slurmrestd GET jobs',
+      scenario: `GET ${count} jobs`,
+      baseline: 'slurmrestd GET jobs',
       unit: 'requests/s',
-      bar: { atLeast: 50 },
+      threshold: { atLeast: 50 },
       ours: ours(['/jobs/']),
       theirs: theirs(['/slurm/v0.0.38/jobs'], slowLoad),
     });

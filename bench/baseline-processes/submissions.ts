@@ -76,8 +76,8 @@ async function openSqliteSubmitter({ database: file, zip }: RawSubmissionOptions
   };
 }
 
-async function openPostgresSubmitters({ database, zip, concurrency: atOnce }: RawSubmissionOptions): Promise<Submit[]> {
-  const clients = Array.from({ length: atOnce }, () => new pg.Client({ connectionString: database }));
+async function openPostgresSubmitters({ database, zip, concurrency }: RawSubmissionOptions): Promise<Submit[]> {
+  const clients = Array.from({ length: concurrency }, () => new pg.Client({ connectionString: database }));
   await Promise.all(clients.map((client) => client.connect()));
   const rows = await readRows(async (text) => ((await clients[0]?.query(text))?.rows ?? []) as Row[]);
   const writeZip = zip && createZipWriter(zip);

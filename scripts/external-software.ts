@@ -1,0 +1,130 @@
+// The external software that some tests need. Missing software is installed if possible, once, before any test runs.
+import { execFileSync } from 'node:child_process';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+interface ExternalSoftware {
+  name: string;
+  programs: string[];
+  packages: string[];
+  /** Every test that imports this module, directly or not, needs the software. */
+  testModule?: string;
+  /** Further tests that need the software. */
+  testPaths?: RegExp;
+}
+
+const externalSoftware: ExternalSoftware[] = [
+  {
+    name: 'Slurm',
+    programs: ['munged', 'slurmctld', 'slurmd', 'sbatch', 'setpriv'],
+    packages: ['slurm-wlm', 'munge', 'util-linux'],
+    testModule: 'test/support/slurm-cluster.ts',
+    testPaths: /^test\/bench\//,
+  },
+  {
+    name: "Slurm's accounting",
+    programs: ['slurmdbd', 'mariadbd', 'mariadb-install-db'],
+    packages: ['slurmdbd', 'mariadb-server'],
+    testPaths: /^test\/(engines\/slurm\/slurm-accounting|cli\/doctor-slurm|docs\/slurm)/,
+  },
+  {
+    name: 'slurmrestd',
+    programs: ['slurmrestd'],
+    packages: ['slurmrestd', 'slurm-wlm-jwt-plugin'],
+    testPaths: /^test\/bench\//,
+  },
+  {
+    name: 'OpenSSH',
+    programs: ['sshd', 'ssh', 'ssh-keygen'],
+    packages: ['openssh-server', 'openssh-client'],
+    testModule: 'test/support/sshd.ts',
+  },
+  {
+    name: 'PostgreSQL',
+    programs: ['initdb', 'postgres', 'setpriv', 'openssl'],
+    packages: ['postgresql', 'util-linux', 'openssl'],
+    testModule: 'test/support/postgres.ts',
+    testPaths: /^test\/bench\//,
+  },
+  {
+    name: 'OpenSSL',
+    programs: ['openssl'],
+    packages: ['openssl'],
+    testModule: 'test/support/certificates.ts',
+  },
+];
+
+const searchFolders = () => [
+  ...`${process.env.PATH ?? ''}:/usr/sbin:/usr/bin:/sbin:/bin`.split(':'),
+  // Debian installs the server programs of PostgreSQL outside PATH.
+  ...globSync('/usr/lib/postgresql/*/bin'),
+];
+const isInstalled = (program: string) => searchFolders().some((folder) => existsSync(join(folder, program)));
+const isMissing = ({ programs }: ExternalSoftware) => !programs.every(isInstalled);
+
+/** A test file and everything under test/ that it imports, directly or not. */
+export function findImports(file: string, found: Set<string> = new Set()): Set<string> {
+  if (found.has(file)) return found;
+  found.add(file);
+  for (const [, path = ''] of readFileSync(file, 'utf8').matchAll(/ from '(\.[^']+\.ts)'/g)) {
+    const imported = join(dirname(file), path);
+    if (imported.startsWith('test/')) findImports(imported, found);
+  }
+  return found;
+}
+
+const needs = ({ testModule, testPaths }: ExternalSoftware, file: string) =>
+  testPaths?.test(file) || (testModule !== undefined && findImports(file).has(testModule));
+
+export function needsExternalSoftware(file: string): boolean {
+  return externalSoftware.some((software) => needs(software, file));
+}
+
+/** Returns the test files whose software is installed. Reports the others; with CI=true they are an error. */
+export function filterRunnable(files: readonly string[]): string[] {
+  const needed = externalSoftware.filter((software) => files.some((file) => needs(software, file)));
+  const missing = installMissing(needed);
+  for (const software of missing) reportNotRun(software, files.filter((file) => needs(software, file)).length);
+  return files.filter((file) => !missing.some((software) => needs(software, file)));
+}
+
+/** Like `isAvailable`. If the software is missing, reports that this number of test files does not run. */
+export function isAvailableOrReport(name: string, files: number): boolean {
+  const missing = installMissing(externalSoftware.filter((software) => software.name === name));
+  for (const software of missing) reportNotRun(software, files);
+  return missing.length === 0;
+}
+
+/** Whether the software is installed, or could be installed now. */
+export function isAvailable(name: string): boolean {
+  return installMissing(externalSoftware.filter((software) => software.name === name)).length === 0;
+}
+
+/** Installs missing software. Returns the software that is still missing. */
+function installMissing(needed: ExternalSoftware[]): ExternalSoftware[] {
+  const missing = needed.filter(isMissing);
+  if (missing.length > 0) install(missing.flatMap(({ packages }) => packages));
+  return missing.filter(isMissing);
+}
+
+function reportNotRun({ name, packages }: ExternalSoftware, files: number): void {
+  const advice = `${name} is not installed (apt-get install ${packages.join(' ')})`;
+  if (process.env.CI === 'true') throw new Error(`${advice}, and on CI its tests must run`);
+  console.error(`NOT RUN: ${files} test files, because ${advice}.`);
+}
+
+function install(packages: string[]): void {
+  if (process.getuid?.() !== 0 || !isInstalled('apt-get')) return;
+  console.error(`Installing ${packages.join(', ')} (once)…`);
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  try {
+    execFileSync('apt-get', ['update', '-qq'], { env, stdio: ['ignore', 2, 2], timeout: 300_000 });
+    execFileSync('apt-get', ['install', '-y', '-qq', ...packages], {
+      env,
+      stdio: ['ignore', 'ignore', 2],
+      timeout: 600_000,
+    });
+  } catch (error) {
+    console.error(`The installation failed: ${(error as Error).message}`);
+  }
+}
