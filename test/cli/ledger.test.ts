@@ -278,11 +278,11 @@ test('grants that exceed exact integers are rejected, and the ledger can still b
   let granted = 100;
   for (let i = 0; i < 10; i++) {
     const body = { kind: 'top_up', resource: 'space', amount, reason: 'the maximum of one request' };
-    const answer = await postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/${otherUser}/`, body);
-    if (answer.status === 201) {
+    const response = await postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/${otherUser}/`, body);
+    if (response.status === 201) {
       granted += amount;
-      assert.equal(answer.body.find((account) => account.user === otherUser)?.granted, granted);
-    } else assert.ok(answer.status === 400 || answer.status === 409, answer.text);
+      assert.equal(response.body.find((account) => account.user === otherUser)?.granted, granted);
+    } else assert.ok(response.status === 400 || response.status === 409, response.text);
   }
   assert.equal((await (await fixture.uncheckedUser(adminId)).get('/admin/ledger/proof/')).status, 200);
 });

@@ -8,7 +8,7 @@ import type { ShippedConfig as Config } from './shipped-config.ts';
 import { shippedConfig } from './shipped-config.ts';
 
 interface AccountingFixtureOptions {
-  /** What each member of each project gets when joining. */
+  /** The grant of each member of each project. */
   timeSeconds?: number;
   spaceKb?: number;
   /** Changes the configuration further. */
@@ -17,26 +17,26 @@ interface AccountingFixtureOptions {
   ownProcess?: boolean;
 }
 
-/** A server with small grants, its administrator, and as many users as a test wants. */
+/** A server with configured grants, and callers for its administrator and any number of users. */
 export interface AccountingFixture {
-  /** The one that runs now. */
+  /** The current server. `restart` replaces it. */
   server: TestServer;
   admin: Caller;
-  /** A caller of that number, enrolled where unknown; with the same token each time. */
+  /** Returns a caller for a user, who is created on the first call. All callers of a user share one token. */
   user(id: string): Promise<Caller>;
-  /** The same user, without every answer being held against the OpenAPI document: for what is no JSON. */
+  /** Like `user`, but responses are not checked against the OpenAPI document. For responses that are not JSON. */
   uncheckedUser(id: string): Promise<Caller>;
-  /** The token of that user, for what a caller cannot send. */
+  /** Returns the token of a user, for requests that a caller cannot send. */
   token(id: string): Promise<string>;
-  /** Another administrator. */
+  /** Like `user`, for a further administrator. */
   administrator(id: string): Promise<Caller>;
-  /** What stands in the books, read behind the server's back. */
+  /** Queries the database directly. */
   query<Row>(query: string, ...values: (string | number)[]): Promise<Row[]>;
-  /** Does to the books what nothing but a database client can do. */
+  /** Changes the database directly, in a way that the API does not allow. */
   tamper(statement: string, ...values: (string | number)[]): Promise<void>;
   bursar(...args: string[]): Promise<CommandOutcome>;
   /** Ends the server and starts another one on the same data folder. Earlier callers do not reach it. SIGKILL needs `ownProcess`. */
-  restart(how: 'SIGTERM' | 'SIGKILL', adjust?: (config: Config) => void): Promise<void>;
+  restart(signal: 'SIGTERM' | 'SIGKILL', adjust?: (config: Config) => void): Promise<void>;
   dispose(): Promise<void>;
 }
 
@@ -49,7 +49,7 @@ export async function openAccountingFixture(options: AccountingFixtureOptions = 
   const tokens = new Map<string, Promise<string>>();
   let latest: Promise<unknown> = Promise.resolve();
 
-  /** One after the other: two SQLite connections of one process would block each other. */
+  /** Creates tokens one after the other: two SQLite connections of one process would block each other. */
   function tokenOf(id: string, role: 'user' | 'admin'): Promise<string> {
     const token = tokens.get(id) ?? latest.then(() => server.token(id, { admin: role === 'admin' }));
     tokens.set(id, token);
@@ -73,8 +73,8 @@ export async function openAccountingFixture(options: AccountingFixtureOptions = 
     },
     bursar: (...args) =>
       bursar(args, { BURSAR_DATA: data, BURSAR_CONFIG: `${data}.yaml`, ...databaseEnvironment(data) }),
-    restart: async (how, adjust) => {
-      await (how === 'SIGTERM' ? server.stop() : kill(server));
+    restart: async (signal, adjust) => {
+      await (signal === 'SIGTERM' ? server.stop() : kill(server));
       adjust?.(config);
       server = await start({ data, config });
       contract = await loadOpenApiContract(server);
@@ -83,7 +83,7 @@ export async function openAccountingFixture(options: AccountingFixtureOptions = 
   };
 }
 
-/** Loads the server's modules only for the tests that run it in their own process. */
+/** Imports the server lazily, so that tests with `ownProcess` do not load it. */
 async function startInProcess(options: ServerOptions): Promise<TestServer> {
   const { startServer } = await import('./server.ts');
   return await startServer(options);
@@ -94,12 +94,12 @@ async function kill(server: TestServer): Promise<void> {
   await (server as ServerProcess).kill();
 }
 
-/** Makes a stubborn job a matter of a second more than its limit. */
+/** A job that ignores SIGTERM is then killed one second after its time limit. */
 export function setShortKillGrace(config: Config): void {
   for (const { engine } of Object.values(config.systems)) engine.killGraceSeconds = 1;
 }
 
-/** The administrator of a fresh server. */
+/** The administrator that the first start of a server creates. */
 export const adminId = '300001';
 
 function fixtureConfig({ timeSeconds = 100_000, spaceKb = 100_000, adjust }: AccountingFixtureOptions): Config {
@@ -111,6 +111,6 @@ function fixtureConfig({ timeSeconds = 100_000, spaceKb = 100_000, adjust }: Acc
   return config;
 }
 
-/** The project that most tests are about, and where it is. */
+/** The project that most tests use, and its path in URLs. */
 export const defaultProject = { hpc: 'hpc_one', project: 'proj_hpc_one_01' } as const;
 export const defaultProjectPath = 'hpc_one/proj_hpc_one_01';

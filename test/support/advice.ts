@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 export const advice =
   /\b(send|make|ask|use|see|shorten|try|choose|give|write|close|remove|generate|pack|replace|rename|leave|go in|wait|sign|correct|check|list|lists|get|create|known are|allowed are|must|is required|needs?|takes|starts? from|one of)\b/i;
 
-/** The message says what to do, not only what is wrong. */
+/** Asserts that the message says what to do, not only what is wrong. */
 export function assertGivesAdvice(message: string): void {
   assert.match(message, advice);
 }

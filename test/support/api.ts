@@ -35,19 +35,19 @@ export interface ApiResponse<T = unknown> {
   body: T;
 }
 
-/** A request with its answer, for whoever looks over a caller's shoulder. */
+/** A request and its response, for observers of a caller. */
 export interface Exchange {
   method: string;
   path: string;
   response: ApiResponse;
 }
 
-/** A caller with a token, speaking real HTTP. */
+/** An HTTP client with the token of one user. */
 export interface Caller {
   get<T>(path: string): Promise<ApiResponse<T>>;
   send(method: string, path: string, headers?: Record<string, string>, body?: Body): Promise<ApiResponse>;
   submit(path: string, payload: Record<string, unknown>, zip?: Uint8Array): Promise<ApiResponse<Job>>;
-  /** The job once its stage is final; gives up after five minutes, for it may have to queue. */
+  /** Polls until the stage of the job is terminal. The timeout is five minutes, because jobs may have to queue. */
   waitUntilFinished(job: Job): Promise<Job>;
   quota(hpc: string, project: string): Promise<Quota>;
 }
@@ -60,17 +60,17 @@ export function createCaller(
   const auth: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
 
   async function send(method: string, path: string, headers: Record<string, string> = {}, body?: Body) {
-    const response = await fetch(url + path, {
+    const fetched = await fetch(url + path, {
       method,
       headers: { ...auth, ...headers },
       ...(body === undefined ? {} : { body }),
     });
-    const text = await response.text();
-    const isJson = text !== '' && /json/.test(response.headers.get('content-type') ?? '');
+    const text = await fetched.text();
+    const isJson = text !== '' && /json/.test(fetched.headers.get('content-type') ?? '');
     const json = isJson ? JSON.parse(text) : undefined;
-    const answer = { status: response.status, headers: response.headers, text, body: json };
-    observe({ method, path, response: answer });
-    return answer;
+    const response = { status: fetched.status, headers: fetched.headers, text, body: json };
+    observe({ method, path, response });
+    return response;
   }
 
   const caller: Caller = {
@@ -85,11 +85,11 @@ export function createCaller(
       )) as ApiResponse<Job>,
     waitUntilFinished: async (job) => {
       const path = `/jobs/${job.project_hpc.toLowerCase()}/${job.project_name}/${job.job_id}/`;
-      const look = async () => {
+      const poll = async () => {
         const { body } = await caller.get<Job>(path);
         return body.terminal_stage ? body : undefined;
       };
-      return await until(`the end of ${job.job_id}`, look, 300);
+      return await until(`the end of ${job.job_id}`, poll, 300);
     },
     quota: async (hpc, project) => (await caller.get<Quota>(`/quotas/${hpc}/${project}/`)).body,
   };

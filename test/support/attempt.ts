@@ -1,4 +1,4 @@
-/** For what may fail without anybody minding. */
+/** Runs an action that may fail. An exception counts as false. */
 export function attempt(action: () => boolean): boolean {
   try {
     return action();

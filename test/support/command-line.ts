@@ -13,13 +13,13 @@ export function runBursar(args: string[], env: NodeJS.ProcessEnv): Promise<{ std
 }
 
 export interface CommandOutcome {
-  /** Null when it had to be killed: no command takes a minute. */
+  /** Null if the command was killed after a minute. */
   code: number | null;
   stdout: string;
   stderr: string;
 }
 
-/** Runs the command line to its end, whatever the end, with nothing of the surroundings' own BURSAR_ settings. */
+/** Runs the command line and returns its exit code and output. BURSAR_ variables are not inherited. */
 export async function bursar(args: string[], settings: Record<string, string> = {}): Promise<CommandOutcome> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BURSAR_'));
   const child = spawn(process.execPath, [program, ...args], {

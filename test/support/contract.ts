@@ -3,7 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { type ApiResponse, type Caller, createCaller, type Exchange } from './api.ts';
 import type { TestServer } from './server.ts';
 
-/** The parts of a served OpenAPI document that the tests look at. */
+/** The parts of a served OpenAPI document that the tests use. */
 export interface OpenApi {
   openapi: string;
   security?: unknown;
@@ -29,7 +29,7 @@ export interface Problem {
   errors?: { field: string; message: string }[];
 }
 
-/** Every path of the interface, with placeholders as the interface writes them. */
+/** All paths of the interface description, with its placeholders. */
 export const interfacePaths: readonly (readonly [method: 'GET' | 'POST', path: string])[] = [
   ['GET', '/jobs/'],
   ['GET', '/jobs/{hpc}/'],
@@ -45,33 +45,33 @@ export const interfacePaths: readonly (readonly [method: 'GET' | 'POST', path: s
   ['GET', '/admin/quotas/{user_id}/{hpc}/{project_name}/'],
 ];
 
-/** Callers of whom every answer is held against what the service says of itself, whatever else is tested. */
+/** The served OpenAPI document, and callers that check every response against it. */
 export interface OpenApiContract {
   document: OpenApi;
   callerFor(token: string | null): Caller;
-  /** Which `METHOD path status` have been seen and checked so far. */
+  /** The responses checked so far, as `METHOD path status`. */
   checkedResponses: ReadonlySet<string>;
 }
 
 export async function loadOpenApiContract({ url }: Pick<TestServer, 'url'>): Promise<OpenApiContract> {
   const { body: document } = await createCaller(url, null).get<OpenApi>('/openapi.json');
-  const validatorOf = createValidatorLookup(document);
-  const seen = new Set<string>();
+  const findValidator = createValidatorLookup(document);
+  const checkedResponses = new Set<string>();
 
-  const check = ({ method, path, response: answer }: Exchange) => {
-    checkEnvelope(answer);
+  const check = ({ method, path, response }: Exchange) => {
+    checkEnvelope(response);
     const template = findPathTemplate(document, path);
     const operation = template === undefined ? undefined : document.paths[template]?.[method.toLowerCase()];
-    const validate = validatorOf(template, operation && method.toLowerCase(), answer.status);
-    const about = `${method} ${path} ${answer.status}: ${answer.text.slice(0, 500)}`;
-    assert.ok(validate, `the OpenAPI document does not describe ${about}`);
-    assert.ok(validate(answer.body), `${about}\n${JSON.stringify(validate.errors)}`);
-    seen.add(`${method} ${template ?? path} ${answer.status}`);
+    const validate = findValidator(template, operation && method.toLowerCase(), response.status);
+    const summary = `${method} ${path} ${response.status}: ${response.text.slice(0, 500)}`;
+    assert.ok(validate, `the OpenAPI document does not describe ${summary}`);
+    assert.ok(validate(response.body), `${summary}\n${JSON.stringify(validate.errors)}`);
+    checkedResponses.add(`${method} ${template ?? path} ${response.status}`);
   };
-  return { document, callerFor: (token) => createCaller(url, token, check), checkedResponses: seen };
+  return { document, callerFor: (token) => createCaller(url, token, check), checkedResponses };
 }
 
-/** What holds for every answer on the paths of the interface (1, and the settled form of errors). */
+/** Checks the headers and the format of errors, which are the same for all paths (interface description, 1). */
 function checkEnvelope({ status, headers, text, body }: ApiResponse): void {
   assert.match(headers.get('x-request-id') ?? '', /^[\w.-]{1,64}$/);
   if (status < 400) {
@@ -85,10 +85,10 @@ function checkEnvelope({ status, headers, text, body }: ApiResponse): void {
   assert.equal(problem.status, status);
   assert.equal(problem.request_id, headers.get('x-request-id'));
   assert.notEqual(status, 500, text);
-  assert.doesNotMatch(text, /\bat .*\.(ts|js|mjs):\d+|node_modules|\/src\//, 'a stack trace or a path of the source');
+  assert.doesNotMatch(text, /\bat .*\.(ts|js|mjs):\d+|node_modules|\/src\//, 'no stack trace and no source path');
 }
 
-/** The path of the document that a request's path is an instance of, with or without its last slash. */
+/** Finds the path template of the document that matches the path of a request, with or without its last slash. */
 export function findPathTemplate(document: OpenApi, path: string): string | undefined {
   const [bare = ''] = path.split('?', 1);
   const whole = bare.endsWith('/') ? bare : `${bare}/`;
@@ -102,20 +102,20 @@ export function findPathTemplate(document: OpenApi, path: string): string | unde
   });
 }
 
-/** Finds the schema of an answer; anything on a path that is not described is a problem. */
+/** Finds the schema of a response. On a path that is not described, the only valid response is a problem. */
 function createValidatorLookup(document: OpenApi) {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
   ajv.addSchema(document, 'openapi.json');
-  const at = (...steps: string[]): ValidateFunction | undefined => {
+  const getSchema = (...steps: string[]): ValidateFunction | undefined => {
     const pointer = steps.map((step) => encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')));
     return ajv.getSchema(`openapi.json#/${pointer.join('/')}`);
   };
   return (template: string | undefined, method: string | undefined, status: number): ValidateFunction | undefined => {
-    if (template === undefined || method === undefined) return at('components', 'schemas', 'Problem');
+    if (template === undefined || method === undefined) return getSchema('components', 'schemas', 'Problem');
     const responses = document.paths[template]?.[method]?.responses ?? {};
     const key = [String(status), `${Math.floor(status / 100)}XX`, 'default'].find((name) => responses[name]);
     const [type] = Object.keys((key && responses[key]?.content) ?? {});
     if (key === undefined || type === undefined) return undefined;
-    return at('paths', template, method, 'responses', key, 'content', type, 'schema');
+    return getSchema('paths', template, method, 'responses', key, 'content', type, 'schema');
   };
 }

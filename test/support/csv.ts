@@ -1,4 +1,4 @@
-/** Reads RFC 4180. */
+/** Parses CSV (RFC 4180). */
 export function parseCsv(text: string): string[][] {
   const rows: string[][] = [];
   let row: string[] = [];

@@ -15,11 +15,11 @@ const types: Record<number, string> = { 1: 'A', 28: 'AAAA' };
 /** Starts a real name server. It calls `resolve` for every query; an empty result is answered with NXDOMAIN. */
 export async function startDnsServer(resolve: (name: string, type: string) => string[]): Promise<DnsServer> {
   const socket = createSocket('udp4');
-  const asked: string[] = [];
+  const queries: string[] = [];
   socket.on('message', (query, peer) => {
     const { name, end } = parseName(query);
     const type = types[query.readUInt16BE(end)] ?? '';
-    asked.push(`${type} ${name}`);
+    queries.push(`${type} ${name}`);
     const addresses = resolve(name, type).filter((address) => isIPv6(address) === (type === 'AAAA'));
     socket.send(toResponse(query.subarray(0, end + 4), addresses), peer.port, peer.address);
   });
@@ -28,7 +28,7 @@ export async function startDnsServer(resolve: (name: string, type: string) => st
   });
   return {
     address: `127.0.0.1:${(socket.address() as AddressInfo).port}`,
-    queries: asked,
+    queries,
     close: () =>
       new Promise((closed) => {
         socket.close(() => closed());

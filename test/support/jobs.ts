@@ -37,9 +37,9 @@ export function jobPath(job: Job): string {
 /** Polls a job until it is in the stage, and returns that response. */
 export function waitForStage(caller: Caller, job: Job, stage: string): Promise<ApiResponse<Job>> {
   return until(`${job.job_id} in stage ${stage}`, async () => {
-    const answer = await caller.get<Job>(jobPath(job));
-    if (answer.body.stage === stage) return answer;
-    if (answer.body.terminal_stage) throw new Error(`${job.job_id} ended as ${answer.body.stage}`);
+    const response = await caller.get<Job>(jobPath(job));
+    if (response.body.stage === stage) return response;
+    if (response.body.terminal_stage) throw new Error(`${job.job_id} ended as ${response.body.stage}`);
     return undefined;
   });
 }
@@ -71,7 +71,7 @@ export interface JobHistory {
 }
 
 export async function runExampleJob(
-  place: ServerData,
+  server: ServerData,
   caller: Caller,
   hpc: Hpc,
   payload: Record<string, unknown> = exampleRequest,
@@ -82,7 +82,7 @@ export async function runExampleJob(
   if (submitted.status !== 201) throw new Error(`not accepted: ${submitted.text}`);
   const running = await waitForStage(caller, submitted.body, 'RUNNING');
   const during = await caller.quota(hpc, project);
-  releaseJob(place, submitted.body);
+  releaseJob(server, submitted.body);
   await caller.waitUntilFinished(submitted.body);
   const finished = await caller.get<Job>(jobPath(submitted.body));
   return { before, submitted, running, during, finished, after: await caller.quota(hpc, project) };
@@ -90,13 +90,13 @@ export async function runExampleJob(
 
 /** Runs a job that is observed in every stage. A job that ends at once may never be observed as running. */
 export async function runThroughAllStages(
-  place: ServerData,
+  server: ServerData,
   caller: Caller,
   line = 'true',
   { path = '/jobs/hpc_one/', payload = {} }: { path?: string; payload?: Record<string, unknown> } = {},
 ): Promise<Job> {
   const { body: job } = await submitShellLine(caller, path, `${waitForGoScript}; ${line}`, payload);
   await waitForStage(caller, job, 'RUNNING');
-  releaseJob(place, job);
+  releaseJob(server, job);
   return await caller.waitUntilFinished(job);
 }

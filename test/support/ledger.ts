@@ -91,9 +91,9 @@ export async function postAsAdmin<T = Account[]>(
 
 /** Posts as an administrator, and asserts the status 201. */
 export async function postCreated<T = Account[]>(admin: Caller, path: string, body: unknown, key?: string): Promise<T> {
-  const answer = await postAsAdmin<T>(admin, path, body, key);
-  assert.equal(answer.status, 201, answer.text);
-  return answer.body;
+  const response = await postAsAdmin<T>(admin, path, body, key);
+  assert.equal(response.status, 201, response.text);
+  return response.body;
 }
 
 interface Change {
@@ -150,8 +150,8 @@ export async function setMember(
 ): Promise<ApiResponse<{ user: string; status: string; reason: string; since: string }>> {
   const body = JSON.stringify({ status, reason });
   const path = `/admin/projects/${project}/members/${user}/`;
-  const answer = await admin.send('PUT', path, { 'content-type': 'application/json' }, body);
-  return answer as ApiResponse<{ user: string; status: string; reason: string; since: string }>;
+  const response = await admin.send('PUT', path, { 'content-type': 'application/json' }, body);
+  return response as ApiResponse<{ user: string; status: string; reason: string; since: string }>;
 }
 
 /** Submits a job, and asserts that it is accepted. */
@@ -245,8 +245,9 @@ export async function assertLedgerBalances(admin: Caller): Promise<LedgerVerific
 }
 
 /** Asserts a `quota_exceeded` problem with these members. */
-export function assertQuotaExceeded(answer: ApiResponse, members: Record<string, unknown>): ProblemBody {
-  const problem = assertProblem(answer, { status: 403, code: 'quota_exceeded' });
-  for (const [name, value] of Object.entries(members)) assert.equal(problem[name], value, `${name} in ${answer.text}`);
+export function assertQuotaExceeded(response: ApiResponse, members: Record<string, unknown>): ProblemBody {
+  const problem = assertProblem(response, { status: 403, code: 'quota_exceeded' });
+  for (const [name, value] of Object.entries(members))
+    assert.equal(problem[name], value, `${name} in ${response.text}`);
   return problem;
 }

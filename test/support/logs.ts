@@ -11,9 +11,9 @@ export interface LogLine extends Record<string, unknown> {
   reqId?: string;
 }
 
-const error = 50;
+const errorLevel = 50;
 
-/** What the server has logged, every line of it JSON, up to and including what it does now. */
+/** Reads the log of the server up to now, and asserts that every line is JSON. */
 export async function readLogLines(server: TestServer): Promise<LogLine[]> {
   const marker = randomUUID();
   await sendRawRequest(server.url, { path: '/livez', headers: [['x-request-id', marker]] });
@@ -31,28 +31,28 @@ export async function readLogLines(server: TestServer): Promise<LogLine[]> {
 }
 
 /**
- * The log after whatever was done to the server: structured, every line about a request carries its identifier, no
- * failure of our own, and no token, in whatever form a logger could have written it.
+ * Asserts that the log is structured, that every line about a request has its request id, that there are no errors of the
+ * server, and that no token is in the log, in any form that a logger could write.
  */
 export async function assertCleanLog(server: TestServer, tokens: readonly string[]): Promise<void> {
   const lines = await readLogLines(server);
   for (const line of lines) {
     if (!('method' in line) && !/^(request|connection) /.test(line.msg)) continue;
-    assert.ok(!String(line.path ?? '').includes('?'), `a query is in the log: ${line.path}`);
+    assert.ok(!String(line.path ?? '').includes('?'), `the log contains a query: ${line.path}`);
     assert.match(line.reqId ?? '', /^[\w.-]{1,64}$/, JSON.stringify(line).slice(0, 300));
   }
-  const failures = lines.filter((line) => line.level >= error);
-  assert.deepEqual(failures, [], 'nothing failed through a fault of the server');
+  const errors = lines.filter((line) => line.level >= errorLevel);
+  assert.deepEqual(errors, [], 'no errors of the server');
   const text = server.log();
   for (const token of tokens) {
     const secret = token.replace(/^bursar_/, '');
-    assert.ok(secret.length >= 16, 'a token that could be found');
+    assert.ok(secret.length >= 16, 'the token is long enough to search for');
     const bytes = Buffer.from(secret);
-    const spellings = { text: secret, 'a list of bytes': bytes.join(','), hexadecimal: bytes.toString('hex') };
-    for (const [spelling, written] of Object.entries(spellings)) {
-      const at = text.indexOf(written);
-      const message = at === -1 ? '' : `${text.slice(text.lastIndexOf('\n', at) + 1).slice(0, 150)}…`;
-      assert.equal(at, -1, `a token is in the log as ${spelling}: ${message}`);
+    const encodings = { text: secret, 'a list of bytes': bytes.join(','), hexadecimal: bytes.toString('hex') };
+    for (const [encoding, encoded] of Object.entries(encodings)) {
+      const index = text.indexOf(encoded);
+      const line = index === -1 ? '' : `${text.slice(text.lastIndexOf('\n', index) + 1).slice(0, 150)}…`;
+      assert.equal(index, -1, `the log contains a token as ${encoding}: ${line}`);
     }
   }
 }

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
-/** Below the range that the system takes ports from by itself, so that nobody is given one of them meanwhile. */
+/** Finds free ports below the ephemeral range, so that the system does not assign them to others meanwhile. */
 export async function freePorts(count: number): Promise<number[]> {
   const ports = new Set<number>();
   while (ports.size < count) {

@@ -3,20 +3,21 @@ import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * What happens to the next COMMIT: it is lost on its way, or its answer is, or it arrives late while its sender already
- * hears nothing more, or its answer is lost and nobody gets through any more.
+ * The fault of the next COMMIT:
+ * `lost`: it does not reach PostgreSQL. `unanswered`: its response is lost. `late`: it reaches PostgreSQL two seconds after
+ * the client has lost its connection. `away`: its response is lost, and no further connection is possible.
  */
 export type Fault = 'lost' | 'unanswered' | 'late' | 'away';
 
-/** Stands between Bursar and PostgreSQL, and breaks connections at the one moment that matters. */
+/** A proxy between Bursar and PostgreSQL that breaks a connection during a COMMIT. */
 export interface PostgresProxy {
   port: number;
   breakNextCommit(fault: Fault): void;
-  /** Resolves once it has happened. */
+  /** Resolves when the fault has happened. */
   waitForFault(): Promise<void>;
-  /** How often something was asked and waited for, on all connections so far. */
+  /** The number of round trips on all connections so far. */
   roundTrips(): number;
-  /** Lets connections through again. */
+  /** Ends the fault `away`. */
   acceptConnections(): void;
   close(): Promise<void>;
 }
@@ -24,12 +25,12 @@ export interface PostgresProxy {
 export async function startProxy(port: number): Promise<PostgresProxy> {
   const sockets = new Set<Socket>();
   let fault: Fault | null = null;
-  let away = false;
-  let happened = Promise.withResolvers<void>();
-  let asked = 0;
+  let isAway = false;
+  let faultHappened = Promise.withResolvers<void>();
+  let roundTripCount = 0;
 
   const server = createServer((client) => {
-    if (away) return void client.destroy();
+    if (isAway) return void client.destroy();
     const upstream = connect(port, '127.0.0.1');
     for (const [socket, other] of [
       [client, upstream],
@@ -43,45 +44,45 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
       });
     }
     upstream.on('data', (data) => client.write(data));
-    const questions = countQuestions();
+    const countIn = createRoundTripCounter();
     client.on('data', (data) => {
-      asked += questions(data);
+      roundTripCount += countIn(data);
       if (fault === null || !/commit\0/i.test(data.toString('latin1'))) return void upstream.write(data);
-      const what = fault;
+      const currentFault = fault;
       fault = null;
-      void breakOff(what, client, upstream, data).then(happened.resolve);
+      void breakConnection(currentFault, client, upstream, data).then(faultHappened.resolve);
     });
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
 
-  async function breakOff(what: Fault, client: Socket, upstream: Socket, data: Buffer): Promise<void> {
+  async function breakConnection(currentFault: Fault, client: Socket, upstream: Socket, data: Buffer): Promise<void> {
     client.removeAllListeners('data');
     client.removeAllListeners('close');
     upstream.removeAllListeners('data');
     upstream.resume();
-    if (what === 'away') away = true;
-    if (what === 'lost') {
+    if (currentFault === 'away') isAway = true;
+    if (currentFault === 'lost') {
       upstream.destroy();
       client.destroy();
       return;
     }
     client.destroy();
-    if (what === 'late') await sleep(2000);
+    if (currentFault === 'late') await sleep(2000);
     upstream.write(data);
     await once(upstream, 'data');
     upstream.destroy();
-    if (what === 'away') for (const socket of sockets) socket.destroy();
+    if (currentFault === 'away') for (const socket of sockets) socket.destroy();
   }
   return {
     port: (server.address() as { port: number }).port,
-    breakNextCommit: (what) => {
-      fault = what;
-      happened = Promise.withResolvers();
+    breakNextCommit: (nextFault) => {
+      fault = nextFault;
+      faultHappened = Promise.withResolvers();
     },
-    waitForFault: () => happened.promise,
-    roundTrips: () => asked,
+    waitForFault: () => faultHappened.promise,
+    roundTrips: () => roundTripCount,
     acceptConnections: () => {
-      away = false;
+      isAway = false;
     },
     close: async () => {
       for (const socket of sockets) socket.destroy();
@@ -92,10 +93,10 @@ export async function startProxy(port: number): Promise<PostgresProxy> {
 }
 
 /**
- * Counts what a client waits for an answer to: a simple query, or the Sync after which the server answers all that came
- * before it. The very first message has no type.
+ * Counts the messages that PostgreSQL answers: Query, and Sync, which ends a series of other messages. The first message
+ * of a connection has no type.
  */
-function countQuestions(): (data: Buffer) => number {
+function createRoundTripCounter(): (data: Buffer) => number {
   let rest = Buffer.alloc(0);
   let isFirst = true;
   return (data) => {

@@ -10,29 +10,29 @@ import pg from 'pg';
 const user = 'bursar';
 const password = 'a pass:word/';
 
-/** A real PostgreSQL on a loopback port and a folder of its own. */
+/** A real PostgreSQL server on a loopback port, with its own folder. */
 export interface TestPostgres {
   folder: string;
   port: number;
-  /** The address of a database on it, created where there is none. */
+  /** Creates the database if it does not exist, and returns its URL. */
   database(name: string): Promise<string>;
   url(name: string): string;
   query<Row>(name: string, text: string, values?: unknown[]): Promise<Row[]>;
   process(): ChildProcess;
-  /** Ends it as an operator does; connections are cut. */
-  stop(how?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
-  /** The same books at the same port. */
+  /** Stops the server as an operator does. All connections are closed. */
+  stop(signal?: 'SIGINT' | 'SIGQUIT'): Promise<void>;
+  /** Starts the server again, with the same databases and port. */
   start(): Promise<void>;
-  /** Stops it, and removes its folder. */
+  /** Stops the server and removes its folder. */
   close(): Promise<void>;
 }
 
 export interface PostgresOptions {
-  /** Whether a commit survives the power; without it everything is faster. */
+  /** Whether commits survive a power failure. Default: no, which is faster. */
   durable?: boolean;
   /** Lines for postgresql.conf. */
   settings?: string[];
-  /** Files to put into its folder, readable for it alone. */
+  /** Files to create in the server's folder, readable only for the server. */
   files?: Record<string, string>;
 }
 
@@ -86,11 +86,11 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
       await sleep(50);
     }
   }
-  async function stop(how: 'SIGINT' | 'SIGQUIT' = 'SIGINT'): Promise<void> {
+  async function stop(signal: 'SIGINT' | 'SIGQUIT' = 'SIGINT'): Promise<void> {
     if (server === undefined || server.exitCode !== null || server.signalCode !== null) return;
     const ended = once(server, 'exit');
-    // To itself, not to whoever changed the user for it: both are one process.
-    server.kill(how);
+    // setpriv has replaced itself with PostgreSQL, so this is the process id of PostgreSQL.
+    server.kill(signal);
     await ended;
   }
   await start();
@@ -103,8 +103,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
     stop,
     process: () => server as ChildProcess,
     async database(name) {
-      const [known] = await query('postgres', 'select 1 from pg_database where datname = $1', [name]);
-      if (known === undefined) await query('postgres', `create database "${name}"`);
+      const [existing] = await query('postgres', 'select 1 from pg_database where datname = $1', [name]);
+      if (existing === undefined) await query('postgres', `create database "${name}"`);
       return url(name);
     },
     async close() {
@@ -114,7 +114,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
   };
 }
 
-/** It refuses to run as root, and is then given to the user that its package made for it. */
+/** PostgreSQL does not run as root. As root, runs it as the user postgres, which its package has created. */
 function asUser(program: string, args: string[]): [string, ...string[]] {
   const path = join(programFolder(), program);
   if (process.getuid?.() !== 0) return [path, ...args];
@@ -132,7 +132,7 @@ function chownToPostgres(path: string): void {
   chownSync(path, id('-u'), id('-g'));
 }
 
-/** Debian keeps the programs of a server in a folder for each version, outside the path. */
+/** On Debian, each version has its own folder, which is not in PATH. */
 function programFolder(): string {
   const root = '/usr/lib/postgresql';
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : [];

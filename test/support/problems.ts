@@ -7,35 +7,35 @@ import type { Problem } from './contract.ts';
 import type { TestServer } from './server.ts';
 import { until } from './until.ts';
 
-/** A problem document, with whatever facts its code brings. */
+/** A problem document with the additional fields of its code. */
 export type ProblemBody = Problem & Record<string, unknown>;
 
 interface Expected {
   status: number;
   code: string;
-  /** What the detail has to say about this very case. */
+  /** Must match the detail. */
   message?: RegExp;
 }
 
-/** The answer is the documented refusal: stable code, problem details, advice, and nothing of our insides. */
-export function assertProblem(answer: ApiResponse, { status, code, message: says }: Expected): ProblemBody {
-  assert.equal(`${answer.status} ${codeOf(answer)}`, `${status} ${code}`, answer.text);
-  assert.equal(answer.headers.get('content-type'), 'application/problem+json');
-  const problem = answer.body as ProblemBody;
+/** Asserts that the response is this problem, with all documented fields and without internal details. */
+export function assertProblem(response: ApiResponse, { status, code, message }: Expected): ProblemBody {
+  assert.equal(`${response.status} ${codeOf(response)}`, `${status} ${code}`, response.text);
+  assert.equal(response.headers.get('content-type'), 'application/problem+json');
+  const problem = response.body as ProblemBody;
   assert.equal(problem.status, status);
   assert.equal(problem.type, `/docs/errors#${code}`);
   assert.match(problem.title, /\w/);
-  assert.equal(problem.request_id, answer.headers.get('x-request-id'), 'the request can be found in the logs');
-  assert.doesNotMatch(answer.text, /\bat [^"]*:\d+:\d+|node_modules|node:internal|\.ts\b|\/src\//, 'no stack trace');
-  if (says !== undefined) assert.match(problem.detail, says);
+  assert.equal(problem.request_id, response.headers.get('x-request-id'), 'the request id of the log');
+  assert.doesNotMatch(response.text, /\bat [^"]*:\d+:\d+|node_modules|node:internal|\.ts\b|\/src\//, 'no stack trace');
+  if (message !== undefined) assert.match(problem.detail, message);
   if (!advice.test(problem.detail)) withoutAdvice.add(`${code}: ${problem.detail}`);
   return problem;
 }
 
-/** Details seen so far in this process that say what is wrong and not what to do. */
+/** Details received in this process that do not say what to do. */
 const withoutAdvice = new Set<string>();
 
-/** Every refusal so far has told its reader what to do. Asked once at the end, so that all are listed at once. */
+/** Asserts that all problems so far said what to do. Call it once at the end, so that a failure lists all of them. */
 export function assertAllProblemsGaveAdvice(): void {
   assert.deepEqual([...withoutAdvice], [], 'details that do not say what to do');
 }
@@ -44,7 +44,7 @@ function codeOf({ body }: ApiResponse): unknown {
   return typeof body === 'object' && body !== null && 'code' in body ? body.code : undefined;
 }
 
-/** Everything that a refused request could have left behind. */
+/** Everything that a rejected request could change. */
 interface ServerState {
   jobs: Record<string, number[]>;
   quotas: Record<string, Quota[]>;
@@ -53,58 +53,58 @@ interface ServerState {
 }
 
 export interface StateSnapshot {
-  /** What there is now is what there was; waits for files of requests that broke off to be swept away. */
+  /** Asserts that nothing has changed. Waits first until files of interrupted requests are removed. */
   assertUnchanged(): Promise<void>;
-  /** Takes what there is as the new normal, once every job has ended. For tests that are meant to leave something. */
+  /** Takes a new snapshot when all jobs have ended. For tests that change the state on purpose. */
   update(): Promise<void>;
 }
 
 export async function takeStateSnapshot(server: TestServer, tokens: readonly string[]): Promise<StateSnapshot> {
   const callers = tokens.map((token) => createCaller(server.url, token));
 
-  async function look(): Promise<ServerState> {
-    const traces: ServerState = { jobs: {}, quotas: {}, spool: listFilesUnder(server, 'spool'), workspaces: [] };
+  async function readState(): Promise<ServerState> {
+    const state: ServerState = { jobs: {}, quotas: {}, spool: listFilesUnder(server, 'spool'), workspaces: [] };
     for (const [index, caller] of callers.entries()) {
       const { body: jobs } = await caller.get<Job[]>('/jobs/');
-      traces.jobs[index] = jobs.map((job) => job.id);
-      traces.quotas[index] = (await caller.get<Quota[]>('/quotas/')).body;
+      state.jobs[index] = jobs.map((job) => job.id);
+      state.quotas[index] = (await caller.get<Quota[]>('/quotas/')).body;
     }
-    traces.workspaces = listFilesUnder(server, 'workspaces');
-    return traces;
+    state.workspaces = listFilesUnder(server, 'workspaces');
+    return state;
   }
 
-  async function accept(patienceSeconds = 300) {
-    const isQuiet = async () => {
+  async function update(timeoutSeconds = 300) {
+    const isIdle = async () => {
       const lists = await Promise.all(callers.map((caller) => caller.get<Job[]>('/jobs/')));
       const hasEnded = lists.every(({ body }) => body.every((job) => job.terminal_stage));
       return hasEnded && !listFilesUnder(server, 'spool').some((file) => file.endsWith('.zip')) ? true : undefined;
     };
-    await until('every job has ended', isQuiet, patienceSeconds);
-    before = await look();
+    await until('every job has ended', isIdle, timeoutSeconds);
+    before = await readState();
   }
 
-  let before = await look();
+  let before = await readState();
   return {
     assertUnchanged: async () => {
-      const isSwept = () => {
+      const isCleanedUp = () => {
         const files = [listFilesUnder(server, 'spool'), listFilesUnder(server, 'workspaces')];
         return String(files) === String([before.spool, before.workspaces]) ? true : undefined;
       };
-      const swept = await until('files are swept away', isSwept, 30).catch(() => false);
-      const [now, then] = [await look(), before];
-      // So that a test which leaves something behind is the only one that fails.
-      if (!swept || JSON.stringify(now) !== JSON.stringify(then)) {
-        await accept(20).catch(async () => {
-          before = await look();
+      const cleanedUp = await until('files are removed', isCleanedUp, 30).catch(() => false);
+      const [current, expected] = [await readState(), before];
+      // After a failure, later tests start from a new snapshot, so that only this test fails.
+      if (!cleanedUp || JSON.stringify(current) !== JSON.stringify(expected)) {
+        await update(20).catch(async () => {
+          before = await readState();
         });
       }
-      assert.deepEqual(now, then, 'nothing is left behind');
+      assert.deepEqual(current, expected, 'the state has not changed');
     },
-    update: () => accept(),
+    update: () => update(),
   };
 }
 
-/** The files under a folder of the data folder, by path. */
+/** Lists the files under a folder of the data folder, by path. */
 export function listFilesUnder({ data }: { data: string }, folder: string): string[] {
   const root = join(data, folder);
   if (!existsSync(root)) return [];

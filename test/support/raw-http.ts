@@ -11,17 +11,17 @@ export interface RawRequest {
   body?: string | Uint8Array;
 }
 
-/** A connection on which exactly what is written is sent, well-formed or not. */
+/** A TCP connection that sends exactly the given bytes, valid HTTP or not. */
 export interface RawConnection {
-  /** Resolves when all of it has been sent, or cannot be. Nothing is read before answers are asked for. */
+  /** Resolves when everything was sent or has failed. Nothing is read before `readResponses` or `readUntilClosed`. */
   write(...parts: (string | Uint8Array)[]): Promise<void>;
-  /** Says that nothing more will come, and still listens. */
+  /** Half-closes the connection: responses can still be read. */
   end(): void;
-  /** Breaks off. */
+  /** Closes the connection at once. */
   destroy(): void;
-  /** So many whole answers, or fewer when the server closes the connection before; then it is closed here too. */
+  /** Reads this many complete responses, or fewer if the server closes the connection. Then closes the connection. */
   readResponses(count: number): Promise<ApiResponse[]>;
-  /** All the answers until the server closes the connection. */
+  /** Reads all responses until the server closes the connection. */
   readUntilClosed(): Promise<ApiResponse[]>;
 }
 
@@ -30,29 +30,29 @@ export async function openRawConnection(url: string): Promise<RawConnection> {
   const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
   await once(socket, 'connect');
   let received = '';
-  // A server may reset a connection that it has answered; what counts is what it said before.
+  // The server may reset the connection after its response.
   socket.on('error', () => undefined);
   const closed = new Promise<void>((resolve) => {
     for (const event of ['end', 'close']) socket.once(event, () => resolve());
   });
   socket.setEncoding('latin1');
 
-  async function answers(count: number) {
+  async function readResponses(count: number) {
     socket.on('data', (text: string) => {
       received += text;
     });
     const enough = new Promise<void>((resolve) => {
-      const look = () => {
-        if (parseResponses(received).whole.length >= count) resolve();
+      const checkCount = () => {
+        if (parseResponses(received).responses.length >= count) resolve();
       };
-      socket.on('data', look);
-      look();
+      socket.on('data', checkCount);
+      checkCount();
     });
     await Promise.race([enough, closed]);
     socket.destroy();
-    const { whole, rest } = parseResponses(received);
-    if (rest !== '') throw new Error(`this is not a whole HTTP answer: ${JSON.stringify(rest.slice(0, 200))}`);
-    return whole;
+    const { responses, rest } = parseResponses(received);
+    if (rest !== '') throw new Error(`not a complete HTTP response: ${JSON.stringify(rest.slice(0, 200))}`);
+    return responses;
   }
 
   return {
@@ -66,53 +66,53 @@ export async function openRawConnection(url: string): Promise<RawConnection> {
     destroy: () => {
       socket.destroy();
     },
-    readResponses: answers,
-    readUntilClosed: () => answers(Number.POSITIVE_INFINITY),
+    readResponses,
+    readUntilClosed: () => readResponses(Number.POSITIVE_INFINITY),
   };
 }
 
-/** The head of a request, up to the empty line. Values are sent as they are, in UTF-8. */
+/** Formats the head of a request, up to the empty line. Values are not escaped; they are sent in UTF-8. */
 export function formatRequestHead({ method = 'GET', path, headers = [] }: Omit<RawRequest, 'body'>): Buffer {
   const lines = [`${method} ${path} HTTP/1.1`, 'host: bursar', ...headers.map(([name, value]) => `${name}: ${value}`)];
   return Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
 }
 
-/** One request, other than HEAD, on a connection of its own; path and headers go out as they are written here. */
+/** Sends a request, other than HEAD, on a new connection. Path and headers are not escaped. */
 export async function sendRawRequest(url: string, request: RawRequest): Promise<ApiResponse> {
   const { method = 'GET', path, headers = [], body = '' } = request;
   const bytes = Buffer.from(body);
-  const said = (name: string) => headers.some(([given]) => given.toLowerCase() === name);
-  const needsLength = bytes.length > 0 && !said('content-length') && !said('transfer-encoding');
+  const hasHeader = (name: string) => headers.some(([header]) => header.toLowerCase() === name);
+  const needsLength = bytes.length > 0 && !hasHeader('content-length') && !hasHeader('transfer-encoding');
   const length: HeaderLine[] = needsLength ? [['content-length', String(bytes.length)]] : [];
-  const wire = await openRawConnection(url);
-  wire.write(formatRequestHead({ method, path, headers: [...headers, ...length] }), bytes);
-  const [answer] = await wire.readResponses(1);
-  if (answer === undefined) throw new Error(`no answer to ${method} ${path.slice(0, 80)}`);
-  return answer;
+  const connection = await openRawConnection(url);
+  connection.write(formatRequestHead({ method, path, headers: [...headers, ...length] }), bytes);
+  const [response] = await connection.readResponses(1);
+  if (response === undefined) throw new Error(`no response to ${method} ${path.slice(0, 80)}`);
+  return response;
 }
 
-/** The answers in what a connection said, and what is left when the last one is not whole or not HTTP. */
-function parseResponses(received: string): { whole: ApiResponse[]; rest: string } {
-  const whole: ApiResponse[] = [];
+/** Parses the complete responses. `rest` is not empty if the last one is incomplete or not HTTP. */
+function parseResponses(received: string): { responses: ApiResponse[]; rest: string } {
+  const responses: ApiResponse[] = [];
   let rest = received;
   for (;;) {
     const [head, status, lines = ''] = /^HTTP\/1\.1 (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n/.exec(rest) ?? [];
-    if (head === undefined) return { whole, rest };
+    if (head === undefined) return { responses, rest };
     const headers = new Headers();
     for (const line of lines.split('\r\n').filter(Boolean)) {
       const colon = line.indexOf(':');
       headers.append(line.slice(0, colon), line.slice(colon + 1).trim());
     }
     const content = parseContent(rest.slice(head.length), headers);
-    if (content === undefined) return { whole, rest };
+    if (content === undefined) return { responses, rest };
     const text = Buffer.from(content.data, 'latin1').toString('utf8');
     const isJson = text !== '' && /json/.test(headers.get('content-type') ?? '');
-    whole.push({ status: Number(status), headers, text, body: isJson ? JSON.parse(text) : undefined });
+    responses.push({ status: Number(status), headers, text, body: isJson ? JSON.parse(text) : undefined });
     rest = rest.slice(head.length + content.length);
   }
 }
 
-/** The content at the beginning of what follows a head, and how long it is on the wire; undefined until it is whole. */
+/** Parses the content after a head. Returns it with its encoded length, or undefined if it is incomplete. */
 function parseContent(rest: string, headers: Headers): { data: string; length: number } | undefined {
   if (headers.get('transfer-encoding') !== 'chunked') {
     const length = Number(headers.get('content-length') ?? '0');
@@ -132,7 +132,7 @@ function parseContent(rest: string, headers: Headers): { data: string; length: n
   }
 }
 
-/** The header that carries a token. */
+/** The Authorization header for a token. */
 export function bearerHeader(token: string): HeaderLine {
   return ['authorization', `Bearer ${token}`];
 }

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 
 export const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8');
 
-/** The fenced block of a language that contains a text, with the address of the test server put in. */
+/** Finds the fenced block of a language that contains a text, and inserts the URL of the test server. */
 export function findExample(language: string, containing: string, url: string, page = readme): string {
   const blocks = [...page.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))];
   const block = blocks.map(([, text = '']) => text).find((text) => text.includes(containing));

@@ -8,7 +8,7 @@ export type ShippedConfig = Omit<Config, 'systems'> & {
   systems: Record<string, Omit<SystemConfig, 'engine'> & { engine: LocalEngineConfig }>;
 };
 
-/** The configuration that Bursar is shipped with, as it stands in its file, to be changed for a test. */
+/** Reads the shipped configuration file. Tests may change the result. */
 export function shippedConfig(): ShippedConfig {
   return parse(readFileSync(new URL('../../config/bursar.yaml', import.meta.url), 'utf8')) as ShippedConfig;
 }

@@ -1,16 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Asks again and again until there is an answer, and gives up with what was waited for in its message. */
+/** Polls until the result is not undefined. After the timeout, throws an error that names the expected condition. */
 export async function until<T>(
-  what: string,
+  condition: string,
   probe: () => Promise<T | undefined> | T | undefined,
-  patienceSeconds = 60,
+  timeoutSeconds = 60,
 ): Promise<T> {
-  const deadline = performance.now() + patienceSeconds * 1000;
+  const deadline = performance.now() + timeoutSeconds * 1000;
   for (;;) {
-    const answer = await probe();
-    if (answer !== undefined) return answer;
-    if (performance.now() > deadline) throw new Error(`waited ${patienceSeconds} s in vain: ${what}`);
+    const result = await probe();
+    if (result !== undefined) return result;
+    if (performance.now() > deadline) throw new Error(`timeout after ${timeoutSeconds} s: ${condition}`);
     await sleep(25);
   }
 }

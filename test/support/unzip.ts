@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
 import { fromBufferPromise } from 'yauzl';
 
-/** The contents of a zip by their paths; folders are empty, and end in a slash. Throws unless all of it is sound. */
+/** Returns the contents of a zip by path. Folders end in a slash and are empty. Throws if the zip is invalid. */
 export async function readZip(zip: Buffer): Promise<Map<string, Buffer>> {
   const contents = new Map<string, Buffer>();
   const file = await fromBufferPromise(zip);

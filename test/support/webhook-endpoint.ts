@@ -46,10 +46,10 @@ export async function startEndpoint({
     if (body === null) return;
     const received = { method: request.method ?? '', path: request.url ?? '', headers: request.headers, body };
     requests.push(received);
-    const answer = respond(received, requests.length);
-    if (answer === null) return;
-    response.writeHead(answer.status, answer.location === undefined ? {} : { location: answer.location });
-    response.end(answer.body);
+    const reply = respond(received, requests.length);
+    if (reply === null) return;
+    response.writeHead(reply.status, reply.location === undefined ? {} : { location: reply.location });
+    response.end(reply.body);
   };
   const server = tls ? createTlsServer(tls, listener) : createServer(listener);
   await new Promise<void>((resolve) => {

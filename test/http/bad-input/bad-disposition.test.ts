@@ -11,15 +11,15 @@ import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw
 import { startServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
-let traces: StateSnapshot;
+let state: StateSnapshot;
 before(async () => {
   server = await startServer();
-  traces = await takeStateSnapshot(server, [server.userToken]);
+  state = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
-afterEach(() => traces.assertUnchanged());
+afterEach(() => state.assertUnchanged());
 
-/** A submission in which nothing but the Content-Disposition can be wrong. */
+/** Sends a submission that is valid except for its Content-Disposition. */
 function submit(...dispositions: string[]) {
   const headers: HeaderLine[] = [
     bearerHeader(server.userToken),
@@ -33,7 +33,7 @@ const example = 'Send "Content-Disposition: attachment; filename=job.zip".';
 const [noAttachment, noName, pathParts, noZip] = [/"attachment"/, /names no file/, /path parts/, /end in \.zip/];
 
 /** One value for each rule. The table is in test/http/request/content-disposition.test.ts. */
-const refused: [string, string, RegExp][] = [
+const rejected: [string, string, RegExp][] = [
   ['empty', '', noAttachment],
   ['inline', 'inline; filename=job.zip', noAttachment],
   ['without a file name', 'attachment', noName],
@@ -43,48 +43,56 @@ const refused: [string, string, RegExp][] = [
   ['of 10 kB', `attachment; filename=${'x'.repeat(10_000)}`, noZip],
 ];
 
-describe('a Content-Disposition that is refused', () => {
-  test('is missing', async () => {
-    const answer = await submit();
-    const { detail } = assertProblem(answer, { status: 400, code: 'invalid_content_disposition', message: /missing/ });
+describe('rejects a Content-Disposition', () => {
+  test('that is missing', async () => {
+    const response = await submit();
+    const { detail } = assertProblem(response, {
+      status: 400,
+      code: 'invalid_content_disposition',
+      message: /missing/,
+    });
     assert.ok(detail.includes(example), detail);
   });
 
-  for (const [name, value, says] of refused) {
-    test(`is ${name}`, async () => {
-      const answer = await submit(value);
-      const { detail } = assertProblem(answer, { status: 400, code: 'invalid_content_disposition', message: says });
+  for (const [name, value, message] of rejected) {
+    test(`that is ${name}`, async () => {
+      const response = await submit(value);
+      const { detail } = assertProblem(response, {
+        status: 400,
+        code: 'invalid_content_disposition',
+        message,
+      });
       assert.ok(detail.includes(example), detail);
     });
   }
 
-  test('was sent twice', async () => {
-    const answer = await submit('attachment; filename=a.zip', 'attachment; filename=b.zip');
-    assertProblem(answer, { status: 400, code: 'invalid_content_disposition' });
+  test('that is sent twice', async () => {
+    const response = await submit('attachment; filename=a.zip', 'attachment; filename=b.zip');
+    assertProblem(response, { status: 400, code: 'invalid_content_disposition' });
   });
 
-  test('has a name with control characters', async () => {
+  test('or ignores one whose file name has control characters', async () => {
     for (const value of ["attachment; filename*=UTF-8''a%0Ab.zip", "attachment; filename*=UTF-8''%1b[2Ja.zip"]) {
-      const answer = await submit(value);
-      // The name is not used for anything: it may be refused, and it may be passed over.
-      if (answer.status !== 201) assertProblem(answer, { status: 400, code: 'invalid_content_disposition' });
+      const response = await submit(value);
+      // The name is not used for anything: it may be rejected or ignored.
+      if (response.status !== 201) assertProblem(response, { status: 400, code: 'invalid_content_disposition' });
     }
-    await traces.update();
+    await state.update();
   });
 });
 
-describe('a Content-Disposition that is accepted', () => {
+describe('accepts the Content-Disposition', () => {
   for (const value of ['attachment; filename="my job (2).zip"', "attachment; filename*=UTF-8''na%C3%AFve.zip"]) {
     test(value, async () => {
-      const answer = await submit(value);
-      assert.equal(answer.status, 201, answer.text);
-      await traces.update();
+      const response = await submit(value);
+      assert.equal(response.status, 201, response.text);
+      await state.update();
     });
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
+test('all problems of this file say what to do', () => assertAllProblemsGaveAdvice());
 
-test('the log is structured, names every request, and has no token', async () => {
+test('the log is structured, and contains request ids and no tokens', async () => {
   await assertCleanLog(server, [server.userToken]);
 });

@@ -8,66 +8,67 @@ import {
 } from '../../support/problems.ts';
 import { formatRequestHead, type HeaderLine, openRawConnection } from '../../support/raw-http.ts';
 import type { TestServer } from '../../support/server.ts';
-import { goodZip } from './good-zip.ts';
-import { form, formType } from './multipart.ts';
-import { bodySender, codeIn, endings, path, startSmallServer } from './send-body.ts';
+import { formatForm, formType } from './multipart.ts';
+import { createBodySender, earlyEnds, getCode, path, startSmallServer } from './send-body.ts';
+import { createValidZip } from './valid-zip.ts';
 
-// A body that says that it is a form, and is not one with a zip in it.
+// Bodies with the Content-Type of a form that are not a form with one zip.
 
 let server: TestServer;
-let traces: StateSnapshot;
+let state: StateSnapshot;
 let zip: Buffer;
 before(async () => {
-  zip = await goodZip();
+  zip = await createValidZip();
   server = await startSmallServer();
-  traces = await takeStateSnapshot(server, [server.userToken]);
+  state = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
-afterEach(() => traces.assertUnchanged());
+afterEach(() => state.assertUnchanged());
 
-const { headers, submit, sendHalf } = bodySender(() => server);
+const { headers, submit, sendHalf } = createBodySender(() => server);
 
-describe('a multipart form', () => {
+describe('rejects a multipart form', () => {
   // One form for each rule. The table is in test/http/request/multipart.test.ts.
   const cases: [string, () => string | Uint8Array, RegExp][] = [
-    ['without a file', () => form(), /no file|malformed/],
-    ['with a field before the file', () => form(['title', null, 'x'], ['file', 'job.zip', zip]), /field "title"/],
-    ['with a field after the file', () => form(['file', 'job.zip', zip], ['title', null, 'x']), /field "title"/],
-    ['with two files', () => form(['file', 'job.zip', zip], ['file', 'job.zip', zip]), /more than one file/],
-    ['that is cut off in its file', () => form(['file', 'job.zip', zip]).subarray(0, 200), /malformed or incomplete/],
+    ['without a file', () => formatForm(), /no file|malformed/],
+    ['with a field before the file', () => formatForm(['title', null, 'x'], ['file', 'job.zip', zip]), /field "title"/],
+    ['with a field after the file', () => formatForm(['file', 'job.zip', zip], ['title', null, 'x']), /field "title"/],
+    ['with two files', () => formatForm(['file', 'job.zip', zip], ['file', 'job.zip', zip]), /more than one file/],
+    ['that is cut off in its file', () => formatForm(['file', 'job.zip', zip]).subarray(0, 200), /malformed or incomplete/],
     ['that is text', () => 'hello', /form/],
     ['that is empty', () => '', /form/],
   ];
-  for (const [name, body, says] of cases) {
-    test(`${name} is refused`, async () => {
-      assertProblem(await submit(body(), formType), { status: 400, code: 'invalid_body', message: says });
+  for (const [name, body, message] of cases) {
+    test(name, async () => {
+      assertProblem(await submit(body(), formType), { status: 400, code: 'invalid_body', message });
     });
   }
 
-  test('whose file is no zip is refused', async () => {
-    const answer = await submit(form(['file', 'job.zip', 'hello']), formType);
-    assertProblem(answer, { status: 400, code: 'invalid_zip', message: /not a zip/ });
+  test('whose file is not a zip', async () => {
+    const response = await submit(formatForm(['file', 'job.zip', 'hello']), formType);
+    assertProblem(response, { status: 400, code: 'invalid_zip', message: /not a zip/ });
   });
 
-  test('without a boundary in its type is refused', async () => {
-    const answer = await submit(form(['file', 'job.zip', zip]), ['content-type', 'multipart/form-data']);
-    assertProblem(answer, { status: 400, code: 'invalid_body', message: /boundary/ });
+  test('without a boundary in its Content-Type', async () => {
+    const response = await submit(formatForm(['file', 'job.zip', zip]), ['content-type', 'multipart/form-data']);
+    assertProblem(response, { status: 400, code: 'invalid_body', message: /boundary/ });
   });
 
-  for (const [name, ending, bodyOf] of endings) {
-    test(`that ${name} half-way is refused`, async () => {
-      const bytes = form(['file', 'job.zip', await bodyOf()]);
-      const wire = await openRawConnection(server.url);
+  for (const [name, ending, createBody] of earlyEnds) {
+    test(`that ${name} half-way`, async () => {
+      const bytes = formatForm(['file', 'job.zip', await createBody()]);
+      const connection = await openRawConnection(server.url);
       const more: HeaderLine[] = [formType, ['content-length', String(bytes.length)]];
-      await sendHalf(wire, formatRequestHead({ method: 'POST', path, headers: headers(...more) }), bytes);
-      wire[ending]();
-      for (const answer of await wire.readUntilClosed()) assertProblem(answer, { status: 400, code: codeIn(answer) });
+      await sendHalf(connection, formatRequestHead({ method: 'POST', path, headers: headers(...more) }), bytes);
+      connection[ending]();
+      for (const response of await connection.readUntilClosed())
+        assertProblem(response, { status: 400, code: getCode(response) });
     });
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
+test('all problems of this file say what to do', () => assertAllProblemsGaveAdvice());
 
-test('the log is structured, names every request, and has no token', async () => {
+test('the log is structured, and contains request ids and no tokens', async () => {
   await assertCleanLog(server, [server.userToken]);
 });

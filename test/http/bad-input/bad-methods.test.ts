@@ -12,13 +12,13 @@ import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw
 import { startServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
-let traces: StateSnapshot;
+let state: StateSnapshot;
 before(async () => {
   server = await startServer();
-  traces = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
+  state = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
 });
 after(() => server.dispose());
-afterEach(() => traces.assertUnchanged());
+afterEach(() => state.assertUnchanged());
 
 const readOnly = ['GET', 'HEAD'];
 const paths: [string, string[]][] = [
@@ -62,14 +62,14 @@ describe('a method that a path does not support', () => {
     headers: HeaderLine[],
     body: string,
   ) {
-    const answer = await sendRawRequest(server.url, {
+    const response = await sendRawRequest(server.url, {
       method,
       path,
       headers: [bearerHeader(server.adminToken), ...headers],
       body,
     });
-    assertProblem(answer, { status: 405, code: 'method_not_allowed', message: new RegExp(`^${method} .*Use GET`) });
-    assert.deepEqual(answer.headers.get('allow')?.split(', ').sort(), [...supported].sort());
+    assertProblem(response, { status: 405, code: 'method_not_allowed', message: new RegExp(`^${method} .*Use GET`) });
+    assert.deepEqual(response.headers.get('allow')?.split(', ').sort(), [...supported].sort());
   }
 
   for (const [path, supported] of paths) {
@@ -92,9 +92,9 @@ describe('a method that is supported', () => {
   for (const [path, supported] of paths) {
     test(`${supported.join(', ')} ${path}`, async () => {
       for (const method of supported) {
-        const answer = await createCaller(server.url, server.adminToken).send(method, path);
-        assert.notEqual(answer.status, 405);
-        assert.ok(answer.status < 500, answer.text);
+        const response = await createCaller(server.url, server.adminToken).send(method, path);
+        assert.notEqual(response.status, 405);
+        assert.ok(response.status < 500, response.text);
       }
     });
   }
@@ -102,52 +102,52 @@ describe('a method that is supported', () => {
   for (const [name, headers, body] of bodies) {
     test(`GET is served ${name}`, async () => {
       for (const path of ['/jobs/', '/quotas/']) {
-        const answer = await sendRawRequest(server.url, {
+        const response = await sendRawRequest(server.url, {
           path,
           headers: [bearerHeader(server.userToken), ...headers],
           body,
         });
-        if (name === 'with a body of a malformed type') assert.ok(answer.status < 500, answer.text);
-        else assert.equal(answer.status, 200, answer.text);
+        if (name === 'with a body of a malformed type') assert.ok(response.status < 500, response.text);
+        else assert.equal(response.status, 200, response.text);
       }
     });
   }
 });
 
-describe('a method that nobody supports', () => {
+describe('a method that no path supports', () => {
   for (const method of ['TRACE', 'PROPFIND', 'LOCK', 'PURGE', 'QUERY', 'LINK']) {
     test(method, async () => {
-      const answer = await sendRawRequest(server.url, {
+      const response = await sendRawRequest(server.url, {
         method,
         path: '/jobs/',
         headers: [bearerHeader(server.userToken)],
       });
-      assert.ok([400, 404, 405, 501].includes(answer.status), answer.text);
-      assert.equal(answer.headers.get('content-type'), 'application/problem+json');
+      assert.ok([400, 404, 405, 501].includes(response.status), response.text);
+      assert.equal(response.headers.get('content-type'), 'application/problem+json');
     });
   }
 
   for (const method of ['HELLO', 'get', 'Post', 'GETGET', 'X'.repeat(1000)]) {
-    test(`${method.slice(0, 20)} is not even HTTP`, async () => {
-      const answer = await sendRawRequest(server.url, {
+    test(`${method.slice(0, 20)} is not a method of HTTP`, async () => {
+      const response = await sendRawRequest(server.url, {
         method,
         path: '/jobs/',
         headers: [bearerHeader(server.userToken)],
       });
-      assertProblem(answer, { status: 400, code: 'bad_request', message: /well-formed/ });
+      assertProblem(response, { status: 400, code: 'bad_request', message: /well-formed/ });
     });
   }
 });
 
-test('a method that is not supported does not get past the token', async () => {
+test('a method that is not supported is rejected with 401 if the token is missing', async () => {
   for (const [path] of paths) {
-    const answer = await sendRawRequest(server.url, { method: 'PUT', path, body: 'hello' });
-    assertProblem(answer, { status: 401, code: 'token_missing' });
+    const response = await sendRawRequest(server.url, { method: 'PUT', path, body: 'hello' });
+    assertProblem(response, { status: 401, code: 'token_missing' });
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
+test('all problems of this file say what to do', () => assertAllProblemsGaveAdvice());
 
-test('the log is structured, names every request, and has no token', async () => {
+test('the log is structured, and contains request ids and no tokens', async () => {
   await assertCleanLog(server, [server.userToken, server.adminToken]);
 });

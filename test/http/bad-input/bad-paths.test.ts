@@ -13,7 +13,7 @@ import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw
 import { startServer, type TestServer } from '../../support/server.ts';
 
 let server: TestServer;
-let traces: StateSnapshot;
+let state: StateSnapshot;
 let othersJob: Job;
 let ownJob: Job;
 
@@ -21,15 +21,15 @@ before(async () => {
   server = await startServer();
   othersJob = (await createCaller(server.url, server.adminToken).submit('/jobs/hpc_one/', { command: 'true' })).body;
   ownJob = (await createCaller(server.url, server.userToken).submit('/jobs/hpc_one/', { command: 'true' })).body;
-  traces = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
-  await traces.update();
+  state = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
+  await state.update();
 });
 after(() => server.dispose());
-afterEach(() => traces.assertUnchanged());
+afterEach(() => state.assertUnchanged());
 
 const read = (path: string) => sendRawRequest(server.url, { path, headers: [bearerHeader(server.userToken)] });
 
-/** A submission in which nothing but the path is wrong. */
+/** Sends a submission that is valid except for its path. */
 function post(path: string) {
   const command: HeaderLine = ['payload', '{"command": "echo hello"}'];
   const disposition: HeaderLine = ['content-disposition', 'attachment; filename=job.zip'];
@@ -40,13 +40,13 @@ function post(path: string) {
   });
 }
 
-/** Every path is given below /jobs/ and /quotas/, where the same names are looked up by the same rules. */
+/** Used below /jobs/ and /quotas/, which look up names by the same rules. */
 const unknownSystems: [string, string][] = [
   ['an unknown system', 'hpc_six'],
   ['a system in upper case', 'HPC_ONE'],
   ['a system in mixed case', 'Hpc_one'],
   ['the beginning of a system', 'hpc_on'],
-  ['a system with a letter more', 'hpc_onee'],
+  ['a system with an extra letter', 'hpc_onee'],
   ['an empty system', ''],
   ['a system and an encoded slash', 'hpc_one%2F'],
   ['a system and a project with an encoded slash', 'hpc_one%2Fproj_hpc_one_01'],
@@ -62,9 +62,9 @@ const unknownSystems: [string, string][] = [
   ['a system with a carriage return and a header', 'hpc_one%0D%0ASet-Cookie:%20a=b'],
   ['a system with a space at its end', 'hpc_one%20'],
   ['a system with a parameter', 'hpc_one;version=1'],
-  ['a name of the language', '__proto__'],
-  ['another name of the language', 'constructor'],
-  ['a piece of SQL', encodeURIComponent("hpc_one' or '1'='1")],
+  ['the property __proto__', '__proto__'],
+  ['the property constructor', 'constructor'],
+  ['SQL', encodeURIComponent("hpc_one' or '1'='1")],
   ['a wildcard', '%25'],
   ['an asterisk', '*'],
   ['a system in fullwidth letters', encodeURIComponent('\uff48\uff50\uff43_one')],
@@ -79,10 +79,10 @@ const unknownProjects: [string, string][] = [
   ['a project of two dots', '%2e%2e'],
   ['a project with a NUL at its end', 'proj_hpc_one_01%00'],
   ['a project with a space in front', '%20proj_hpc_one_01'],
-  ['a project that is a name of the language', '__proto__'],
-  ['a project that is a piece of SQL', encodeURIComponent("x' or '1'='1")],
+  ['a project named __proto__', '__proto__'],
+  ['a project of SQL', encodeURIComponent("x' or '1'='1")],
   ['a project that is a wildcard', 'proj%25'],
-  ['a project that is its number', '1'],
+  ['the number of a project', '1'],
 ];
 
 describe('systems', () => {
@@ -96,27 +96,27 @@ describe('systems', () => {
   });
 
   for (const [name, segment] of unknownSystems) {
-    test(`${name} is unknown, and takes no jobs`, async () => {
-      const refusal = { status: 404, code: 'system_unknown', message: /hpc_one, hpc_two/ };
-      assertProblem(await read(`/quotas/${segment}/`), refusal);
-      assertProblem(await post(`/jobs/${segment}/`), refusal);
+    test(`${name} is unknown, and accepts no jobs`, async () => {
+      const expected = { status: 404, code: 'system_unknown', message: /hpc_one, hpc_two/ };
+      assertProblem(await read(`/quotas/${segment}/`), expected);
+      assertProblem(await post(`/jobs/${segment}/`), expected);
     });
   }
 });
 
 describe('projects', () => {
   test('an unknown project is unknown on every path', async () => {
-    const refusal = { status: 404, code: 'project_unknown' };
+    const expected = { status: 404, code: 'project_unknown' };
     for (const path of ['/jobs/hpc_one/none/', '/quotas/hpc_one/none/', `/jobs/hpc_one/none/${ownJob.job_id}/`]) {
-      assertProblem(await read(path), refusal);
+      assertProblem(await read(path), expected);
     }
   });
 
   for (const [name, segment] of unknownProjects) {
-    test(`${name} is unknown, and takes no jobs`, async () => {
-      const refusal = { status: 404, code: 'project_unknown' };
-      assertProblem(await read(`/jobs/hpc_one/${segment}/`), { ...refusal, message: /GET \/quotas\/hpc_one\// });
-      assertProblem(await post(`/jobs/hpc_one/${segment}/`), refusal);
+    test(`${name} is unknown, and accepts no jobs`, async () => {
+      const expected = { status: 404, code: 'project_unknown' };
+      assertProblem(await read(`/jobs/hpc_one/${segment}/`), { ...expected, message: /GET \/quotas\/hpc_one\// });
+      assertProblem(await post(`/jobs/hpc_one/${segment}/`), expected);
     });
   }
 });
@@ -125,21 +125,21 @@ describe('jobs', () => {
   const unknownJobs: [string, () => string][] = [
     ['an unknown identifier', () => '00000000-0000-4000-8000-000000000000'],
     ['an identifier of the other form', () => `BURSAR-JOB-BASH-${'A'.repeat(32)}`],
-    ["somebody else's job", () => othersJob.job_id],
+    ["another user's job", () => othersJob.job_id],
     ['an identifier in lower case', () => ownJob.job_id.toLowerCase()],
     ['the record number', () => String(ownJob.id)],
     ['an identifier without hyphens', () => ownJob.job_id.replaceAll('-', '')],
     ['the beginning of an identifier', () => ownJob.job_id.slice(0, -1)],
-    ['an identifier with a letter more', () => `${ownJob.job_id}A`],
+    ['an identifier with an extra letter', () => `${ownJob.job_id}A`],
     ['an identifier with a NUL at its end', () => `${ownJob.job_id}%00`],
     ['an identifier with a space at its end', () => `${ownJob.job_id}%20`],
     ['an identifier and an encoded slash', () => `${ownJob.job_id}%2F`],
     ['an empty identifier', () => ''],
     ['two encoded dots', () => '%2e%2e'],
-    ['a way out of the workspaces', () => `..%2F..%2Fworkspaces%2F${ownJob.job_id}`],
+    ['a path out of the workspaces', () => `..%2F..%2Fworkspaces%2F${ownJob.job_id}`],
     ['a wildcard', () => '%25'],
-    ['a piece of SQL', () => encodeURIComponent("' or '1'='1")],
-    ['a name of the language', () => '__proto__'],
+    ['SQL', () => encodeURIComponent("' or '1'='1")],
+    ['the property __proto__', () => '__proto__'],
     ['an identifier in another script', () => encodeURIComponent('\u30b8\u30e7\u30d6')],
     ['an identifier of 200 characters', () => 'A'.repeat(200)],
     ['an identifier of 201 characters', () => 'A'.repeat(201)],
@@ -147,21 +147,21 @@ describe('jobs', () => {
     ['an identifier of 8 kB', () => 'A'.repeat(8000)],
   ];
   for (const [name, jobId] of unknownJobs) {
-    test(`${name} is no job of the caller`, async () => {
-      const answer = await read(`/jobs/hpc_one/proj_hpc_one_01/${jobId()}/`);
-      assertProblem(answer, { status: 404, code: 'job_unknown', message: /no job with this identifier/ });
+    test(`${name} is not a job of the caller`, async () => {
+      const response = await read(`/jobs/hpc_one/proj_hpc_one_01/${jobId()}/`);
+      assertProblem(response, { status: 404, code: 'job_unknown', message: /no job with this identifier/ });
     });
   }
 
-  test('a job is found neither on another system nor in another project', async () => {
+  test('a job is not found on another system or in another project', async () => {
     assert.equal((await read(jobPath(ownJob))).status, 200);
-    for (const place of ['hpc_two/proj_hpc_two_01', 'hpc_two/proj_hpc_two_02']) {
-      const answer = await read(`/jobs/${place}/${ownJob.job_id}/`);
-      assertProblem(answer, { status: 404, code: 'job_unknown' });
+    for (const project of ['hpc_two/proj_hpc_two_01', 'hpc_two/proj_hpc_two_02']) {
+      const response = await read(`/jobs/${project}/${ownJob.job_id}/`);
+      assertProblem(response, { status: 404, code: 'job_unknown' });
     }
   });
 
-  test("somebody else's job is not told apart from one that does not exist, not even for administrators", async () => {
+  test("another user's job gets the same response as a job that does not exist, even for administrators", async () => {
     const unknown = assertProblem(await read('/jobs/hpc_one/proj_hpc_one_01/NONE/'), {
       status: 404,
       code: 'job_unknown',
@@ -176,7 +176,7 @@ describe('jobs', () => {
   });
 });
 
-describe('paths that lead nowhere', () => {
+describe('unknown paths', () => {
   for (const path of [
     '/',
     '//',
@@ -202,7 +202,7 @@ describe('paths that lead nowhere', () => {
     `/${'a/'.repeat(4000)}`,
     `/jobs${'/'.repeat(8000)}`,
   ]) {
-    test(`${path.slice(0, 60)} (${path.length} characters) is not there`, async () => {
+    test(`${path.slice(0, 60)} (${path.length} characters) is not found`, async () => {
       assertProblem(await read(path), { status: 404, code: 'not_found', message: /nothing at this path/ });
       assertProblem(await post(path), { status: 404, code: 'not_found' });
     });
@@ -220,7 +220,7 @@ describe('paths that are too long', () => {
     });
   }
 
-  test('a path of 20 kB is more than the headers may have', async () => {
+  test('a path of 20 kB exceeds the limit of the headers', async () => {
     for (const path of [`/jobs/${'a'.repeat(20_000)}/`, `/jobs/?title=${'a'.repeat(20_000)}`]) {
       assertProblem(await read(path), { status: 431, code: 'headers_too_large', message: /16 KiB/ });
       assertProblem(await post(path), { status: 431, code: 'headers_too_large', message: /[Ss]horten/ });
@@ -229,27 +229,27 @@ describe('paths that are too long', () => {
 });
 
 describe('paths that are malformed', () => {
-  const refusal = { status: 404, code: 'not_found', message: /path is not well-formed/ };
+  const expected = { status: 404, code: 'not_found', message: /path is not well-formed/ };
 
   for (const segment of ['%', '%z', '%zz', '%1', '%E0%A4', '%ff', '%C0%AF', '%ED%A0%80', '%u0041', 'hpc_one%']) {
-    test(`${segment} is no percent-encoding`, async () => {
+    test(`${segment} is not a valid percent-encoding`, async () => {
       for (const path of [`/jobs/${segment}/`, `/jobs/hpc_one/${segment}/`, `/quotas/${segment}/`]) {
-        assertProblem(await read(path), refusal);
+        assertProblem(await read(path), expected);
       }
-      assertProblem(await read(`/jobs/hpc_one/proj_hpc_one_01/${segment}/`), refusal);
-      assertProblem(await post(`/jobs/${segment}/`), refusal);
+      assertProblem(await read(`/jobs/hpc_one/proj_hpc_one_01/${segment}/`), expected);
+      assertProblem(await post(`/jobs/${segment}/`), expected);
     });
   }
 
-  test('a malformed path is in the log under the identifier that the refusal names', async () => {
-    const { request_id: reqId } = assertProblem(await read('/jobs/%zz/'), refusal);
+  test('a malformed path is logged with the request id of its response', async () => {
+    const { request_id: reqId } = assertProblem(await read('/jobs/%zz/'), expected);
     const line = (await readLogLines(server)).find((entry) => entry.reqId === reqId);
     assert.equal(line?.status, 404);
   });
 });
 
-test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
+test('all problems of this file say what to do', () => assertAllProblemsGaveAdvice());
 
-test('the log is structured, names every request, and has no token', async () => {
+test('the log is structured, and contains request ids and no tokens', async () => {
   await assertCleanLog(server, [server.userToken, server.adminToken]);
 });

@@ -11,55 +11,55 @@ import {
 } from '../../support/problems.ts';
 import { bearerHeader, sendRawRequest } from '../../support/raw-http.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
-import { payloadSender, runs } from './send-payload.ts';
+import { createPayloadSender, valid } from './send-payload.ts';
 
 let server: TestServer;
-let traces: StateSnapshot;
+let state: StateSnapshot;
 before(async () => {
   server = await startServer();
-  traces = await takeStateSnapshot(server, [server.userToken]);
+  state = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
-afterEach(() => traces.assertUnchanged());
+afterEach(() => state.assertUnchanged());
 
-const { submit, assertFieldRefused } = payloadSender(() => server);
+const { submit, assertFieldRejected } = createPayloadSender(() => server);
 
-describe('a Payload as a whole', () => {
+describe('rejects a Payload', () => {
   test('that is missing', async () => {
     assertProblem(await submit('hpc_one'), { status: 400, code: 'invalid_payload', message: /missing.*Send it/ });
   });
 
   test('that was sent twice', async () => {
-    const payload = JSON.stringify(runs.hpc_one);
-    const answer = await submit('hpc_one', payload, payload);
-    assertProblem(answer, { status: 400, code: 'invalid_payload', message: /2 times/ });
+    const payload = JSON.stringify(valid.hpc_one);
+    const response = await submit('hpc_one', payload, payload);
+    assertProblem(response, { status: 400, code: 'invalid_payload', message: /2 times/ });
   });
 
   test('that was sent twenty times', async () => {
-    const answer = await submit('hpc_one', ...Array<string>(20).fill(JSON.stringify(runs.hpc_one)));
-    assertProblem(answer, { status: 400, code: 'invalid_payload', message: /20 times/ });
+    const response = await submit('hpc_one', ...Array<string>(20).fill(JSON.stringify(valid.hpc_one)));
+    assertProblem(response, { status: 400, code: 'invalid_payload', message: /20 times/ });
   });
 
   test('of 70 kB', async () => {
-    const answer = await submit('hpc_one', JSON.stringify({ ...runs.hpc_one, title: 'x'.repeat(70_000) }));
-    assertProblem(answer, { status: 431, code: 'headers_too_large', message: /16 KiB.*Shorten/ });
+    const response = await submit('hpc_one', JSON.stringify({ ...valid.hpc_one, title: 'x'.repeat(70_000) }));
+    assertProblem(response, { status: 431, code: 'headers_too_large', message: /16 KiB.*Shorten/ });
   });
 
   test('of 1 MB', async () => {
-    const answer = await submit('hpc_one', JSON.stringify({ ...runs.hpc_one, title: 'x'.repeat(1_000_000) }));
-    assertProblem(answer, { status: 431, code: 'headers_too_large', message: /16 KiB.*Shorten/ });
+    const response = await submit('hpc_one', JSON.stringify({ ...valid.hpc_one, title: 'x'.repeat(1_000_000) }));
+    assertProblem(response, { status: 431, code: 'headers_too_large', message: /16 KiB.*Shorten/ });
   });
 
-  test('of 15 kB is read, and refused for what it says', async () => {
-    await assertFieldRefused(
+  test('of 15 kB because of its title, not its size', async () => {
+    await assertFieldRejected(
       'hpc_one',
-      JSON.stringify({ ...runs.hpc_one, title: 'x'.repeat(15_000) }),
+      JSON.stringify({ ...valid.hpc_one, title: 'x'.repeat(15_000) }),
       'title',
       /256 characters/,
     );
   });
 
-  test('with everything wrong names every field at once', async () => {
+  test('with many invalid fields, and names all of them', async () => {
     const payload = { node_number: 0, core_number: 'many', runtime: -1, title: 7, tool: 'BASH', colour: 'blue' };
     const problem = assertProblem(await submit('hpc_one', JSON.stringify(payload)), {
       status: 400,
@@ -76,16 +76,16 @@ describe('a Payload as a whole', () => {
     ]);
   });
 
-  test('with a thousand unknown fields is refused in few words', async () => {
+  test('with a thousand unknown fields, with a short response', async () => {
     const fields = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`f${i}`, '']));
-    const answer = await submit('hpc_one', JSON.stringify({ ...runs.hpc_one, ...fields }));
-    assertProblem(answer, { status: 400, code: 'invalid_payload', message: /not a known field/ });
-    assert.ok(answer.text.length < 64_000, `the refusal has ${answer.text.length} characters`);
+    const response = await submit('hpc_one', JSON.stringify({ ...valid.hpc_one, ...fields }));
+    assertProblem(response, { status: 400, code: 'invalid_payload', message: /not a known field/ });
+    assert.ok(response.text.length < 64_000, `the response has ${response.text.length} characters`);
   });
 });
 
-describe('a field that does not belong', () => {
-  test('a field without a name is refused', async () => {
+describe('unknown fields', () => {
+  test('a field without a name is rejected', async () => {
     const problem = assertProblem(await submit('hpc_one', '{"command": "true", "": "x"}'), {
       status: 400,
       code: 'invalid_payload',
@@ -96,9 +96,9 @@ describe('a field that does not belong', () => {
     );
   });
 
-  test('a field with a name of 10 kB is refused by the beginning of it', async () => {
+  test('a field with a name of 10 kB is rejected, and its name is shortened', async () => {
     const problem = assertProblem(
-      await submit('hpc_one', JSON.stringify({ ...runs.hpc_one, ['f'.repeat(10_000)]: 1 })),
+      await submit('hpc_one', JSON.stringify({ ...valid.hpc_one, ['f'.repeat(10_000)]: 1 })),
       {
         status: 400,
         code: 'invalid_payload',
@@ -110,14 +110,14 @@ describe('a field that does not belong', () => {
     );
   });
 
-  test('both a command and a tool are refused on either system', async () => {
-    const payload = JSON.stringify({ ...runs.hpc_one, ...runs.hpc_two });
-    await assertFieldRefused('hpc_one', payload, 'tool', /is not supported by hpc_one/);
-    await assertFieldRefused('hpc_two', payload, 'command', /is not supported by hpc_two/);
+  test('command and tool together are rejected on both systems', async () => {
+    const payload = JSON.stringify({ ...valid.hpc_one, ...valid.hpc_two });
+    await assertFieldRejected('hpc_one', payload, 'tool', /is not supported by hpc_one/);
+    await assertFieldRejected('hpc_two', payload, 'command', /is not supported by hpc_two/);
   });
 
-  test('a tool in place of the command is refused, and the command asked for', async () => {
-    const problem = assertProblem(await submit('hpc_one', JSON.stringify(runs.hpc_two)), {
+  test('a tool instead of a command is rejected, and the command is reported as missing', async () => {
+    const problem = assertProblem(await submit('hpc_one', JSON.stringify(valid.hpc_two)), {
       status: 400,
       code: 'invalid_payload',
     });
@@ -131,20 +131,20 @@ describe('the rules of a Payload', () => {
     ['that is not JSON', '{"command": "echo hello"', /not JSON.*JSON object/],
     ['that is not an object', '[{"command": "echo hello"}]', /must be a JSON object/],
   ];
-  for (const [name, payload, says] of wholeRules) {
+  for (const [name, payload, message] of wholeRules) {
     test(`rejects a Payload ${name}`, async () => {
       for (const hpc of ['hpc_one', 'hpc_two'] as const) {
-        assertProblem(await submit(hpc, payload), { status: 400, code: 'invalid_payload', message: says });
+        assertProblem(await submit(hpc, payload), { status: 400, code: 'invalid_payload', message });
       }
     });
   }
 
   const fieldRules: [string, Hpc, Record<string, unknown>, string, RegExp][] = [
-    ['an unknown field', 'hpc_one', { ...runs.hpc_one, colour: 'blue' }, 'colour', /not a known field.*command/],
-    ['an unknown field', 'hpc_two', { ...runs.hpc_two, colour: 'blue' }, 'colour', /not a known field.*tool/],
-    ['a field of an object prototype', 'hpc_one', { ...runs.hpc_one, constructor: 'x' }, 'constructor', /not a known/],
-    ['a command on a tool system', 'hpc_two', { ...runs.hpc_two, command: 'true' }, 'command', /use tool/],
-    ['a tool on a batch system', 'hpc_one', { ...runs.hpc_one, tool: 'BASH' }, 'tool', /use command/],
+    ['an unknown field', 'hpc_one', { ...valid.hpc_one, colour: 'blue' }, 'colour', /not a known field.*command/],
+    ['an unknown field', 'hpc_two', { ...valid.hpc_two, colour: 'blue' }, 'colour', /not a known field.*tool/],
+    ['a field of an object prototype', 'hpc_one', { ...valid.hpc_one, constructor: 'x' }, 'constructor', /not a known/],
+    ['a command on a tool system', 'hpc_two', { ...valid.hpc_two, command: 'true' }, 'command', /use tool/],
+    ['a tool on a batch system', 'hpc_one', { ...valid.hpc_one, tool: 'BASH' }, 'tool', /use command/],
     ['a missing command', 'hpc_one', {}, 'command', /required/],
     ['an empty command', 'hpc_one', { command: ' ' }, 'command', /empty/],
     ['a command that is not text', 'hpc_one', { command: ['echo'] }, 'command', /must be a string/],
@@ -153,27 +153,33 @@ describe('the rules of a Payload', () => {
     ['a missing tool', 'hpc_two', {}, 'tool', /required/],
     ['an unknown tool', 'hpc_two', { tool: 'FORTRAN' }, 'tool', /BASH, PYTHON3, NODE/],
     ['a tool of 65 characters', 'hpc_two', { tool: 'X'.repeat(65) }, 'tool', /64 characters/],
-    ['no nodes', 'hpc_one', { ...runs.hpc_one, node_number: '0' }, 'node_number', /at least 1/],
-    ['a fraction of a node', 'hpc_two', { ...runs.hpc_two, node_number: '1.5' }, 'node_number', /whole number/],
-    ['more nodes than the limit', 'hpc_one', { ...runs.hpc_one, node_number: '65' }, 'node_number', /at most 64/],
-    ['no cores', 'hpc_two', { ...runs.hpc_two, core_number: 0 }, 'core_number', /at least 1/],
-    ['cores that are no number', 'hpc_one', { ...runs.hpc_one, core_number: 'one' }, 'core_number', /whole number/],
-    ['more cores than the limit', 'hpc_two', { ...runs.hpc_two, core_number: 129 }, 'core_number', /at most 128/],
-    ['no runtime', 'hpc_one', { ...runs.hpc_one, runtime: '0' }, 'runtime', /greater than 0/],
-    ['a runtime that is no number', 'hpc_two', { ...runs.hpc_two, runtime: '1e999' }, 'runtime', /must be a number/],
-    ['a runtime over the limit', 'hpc_one', { ...runs.hpc_one, runtime: '48.1' }, 'runtime', /48 hours on hpc_one/],
-    ['a title that is not text', 'hpc_two', { ...runs.hpc_two, title: 7 }, 'title', /must be a string/],
+    ['no nodes', 'hpc_one', { ...valid.hpc_one, node_number: '0' }, 'node_number', /at least 1/],
+    ['a fraction of a node', 'hpc_two', { ...valid.hpc_two, node_number: '1.5' }, 'node_number', /whole number/],
+    ['more nodes than the limit', 'hpc_one', { ...valid.hpc_one, node_number: '65' }, 'node_number', /at most 64/],
+    ['no cores', 'hpc_two', { ...valid.hpc_two, core_number: 0 }, 'core_number', /at least 1/],
+    ['cores that are not a number', 'hpc_one', { ...valid.hpc_one, core_number: 'one' }, 'core_number', /whole number/],
+    ['more cores than the limit', 'hpc_two', { ...valid.hpc_two, core_number: 129 }, 'core_number', /at most 128/],
+    ['no runtime', 'hpc_one', { ...valid.hpc_one, runtime: '0' }, 'runtime', /greater than 0/],
+    [
+      'a runtime that is not a number',
+      'hpc_two',
+      { ...valid.hpc_two, runtime: '1e999' },
+      'runtime',
+      /must be a number/,
+    ],
+    ['a runtime above the limit', 'hpc_one', { ...valid.hpc_one, runtime: '48.1' }, 'runtime', /48 hours on hpc_one/],
+    ['a title that is not text', 'hpc_two', { ...valid.hpc_two, title: 7 }, 'title', /must be a string/],
     [
       'a title with control characters',
       'hpc_one',
-      { ...runs.hpc_one, title: 'a\u2028b' },
+      { ...valid.hpc_one, title: 'a\u2028b' },
       'title',
       /control characters/,
     ],
     [
       'a title of 257 characters',
       'hpc_two',
-      { ...runs.hpc_two, title: '\u00e9'.repeat(257) },
+      { ...valid.hpc_two, title: '\u00e9'.repeat(257) },
       'title',
       /256 characters/,
     ],
@@ -184,22 +190,22 @@ describe('the rules of a Payload', () => {
     ['a script and --wrap', 'hpc_one', { command: 'sbatch --wrap="true" run.sh' }, 'command', /not both/],
     ['an empty --wrap', 'hpc_one', { command: 'sbatch --wrap=""' }, 'command', /wrap|empty/],
   ];
-  for (const [name, hpc, payload, field, says] of fieldRules) {
-    test(`rejects ${name} on ${hpc}`, () => assertFieldRefused(hpc, JSON.stringify(payload), field, says));
+  for (const [name, hpc, payload, field, message] of fieldRules) {
+    test(`rejects ${name} on ${hpc}`, () => assertFieldRejected(hpc, JSON.stringify(payload), field, message));
   }
 });
 
 describe('an accepted Payload', () => {
-  test('a runtime over the limit of a system that clamps is cut down', async () => {
+  test('a runtime above the limit is reduced to it on a system that is configured so', async () => {
     for (const runtime of ['48.1', '2.0', 0.51, '1e300']) {
-      const answer = await submit('hpc_two', JSON.stringify({ ...runs.hpc_two, runtime }));
-      assert.equal(answer.status, 201, answer.text);
-      assert.equal((answer.body as Job).runtime, 0.5);
+      const response = await submit('hpc_two', JSON.stringify({ ...valid.hpc_two, runtime }));
+      assert.equal(response.status, 201, response.text);
+      assert.equal((response.body as Job).runtime, 0.5);
     }
-    await traces.update();
+    await state.update();
   });
 
-  test('a title is kept as it was written, quotes and markup and all', async () => {
+  test('a title is returned unchanged, with quotes and markup', async () => {
     const titles = [
       'x'.repeat(256),
       'na\u00efve \u30b8\u30e7\u30d6 \ud83d\ude80',
@@ -207,9 +213,9 @@ describe('an accepted Payload', () => {
       '\ud800',
     ];
     for (const title of titles) {
-      const answer = await submit('hpc_one', JSON.stringify({ command: 'true', title }));
-      assert.equal(answer.status, 201, answer.text);
-      assert.equal((answer.body as Job).title, title);
+      const response = await submit('hpc_one', JSON.stringify({ command: 'true', title }));
+      assert.equal(response.status, 201, response.text);
+      assert.equal((response.body as Job).title, title);
     }
     const { body } = await sendRawRequest(server.url, {
       path: '/jobs/hpc_one/',
@@ -219,12 +225,12 @@ describe('an accepted Payload', () => {
       (body as Job[]).map((job) => job.title),
       titles,
     );
-    await traces.update();
+    await state.update();
   });
 });
 
-test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
+test('all problems of this file say what to do', () => assertAllProblemsGaveAdvice());
 
-test('the log is structured, names every request, and has no token', async () => {
+test('the log is structured, and contains request ids and no tokens', async () => {
   await assertCleanLog(server, [server.userToken]);
 });

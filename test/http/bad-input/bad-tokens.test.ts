@@ -18,7 +18,7 @@ const submission: HeaderLine[] = [
 const unknownToken = 'bursar_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA';
 
 let server: TestServer;
-let traces: StateSnapshot;
+let state: StateSnapshot;
 const tokens = { expired: '', revoked: '', unprivileged: '' };
 
 before(async () => {
@@ -30,10 +30,10 @@ before(async () => {
   const { stdout } = await server.bursar('token', 'list', '--json');
   const listed = JSON.parse(stdout) as { id: number; name: string }[];
   await server.bursar('token', 'revoke', String(listed.find((token) => token.name === 'to revoke')?.id));
-  traces = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
+  state = await takeStateSnapshot(server, [server.userToken, server.adminToken]);
 });
 after(() => server.dispose());
-afterEach(() => traces.assertUnchanged());
+afterEach(() => state.assertUnchanged());
 
 /** Moves the expiry of a token into the past. */
 async function expireToken(name: string) {
@@ -54,56 +54,56 @@ const missing: [string, HeaderLine[]][] = [
 const malformed: [string, () => string][] = [
   ['a wrong scheme', () => `Basic ${Buffer.from(`x:${server.userToken}`).toString('base64')}`],
   ['another wrong scheme', () => `Token ${server.userToken}`],
-  ['the scheme alone', () => 'Bearer'],
+  ['only the scheme', () => 'Bearer'],
   ['an empty bearer', () => 'Bearer '],
-  ['the token alone', () => server.userToken],
+  ['only the token', () => server.userToken],
   ['two tokens', () => `Bearer ${server.userToken} ${server.userToken}`],
   ['a token in quotes', () => `Bearer "${server.userToken}"`],
   ['two schemes', () => `Bearer Bearer ${server.userToken}`],
-  ['a piece of SQL', () => "Bearer ' or 1=1 --"],
+  ['SQL', () => "Bearer ' or 1=1 --"],
   ['a list of credentials', () => `Bearer ${server.userToken}, Bearer ${server.userToken}`],
 ];
 
-const refused: [string, () => string, RegExp][] = [
+const rejected: [string, () => string, RegExp][] = [
   ['an unknown token', () => unknownToken, /not known/],
   ['a token of one character', () => 'x', /not known/],
   ['a token of 10 kB', () => 'x'.repeat(10_000), /not known/],
   ['a token in another case', () => server.userToken.toUpperCase(), /not known/],
-  ['a token with a letter more', () => `${server.userToken}A`, /not known/],
-  ['a token with a letter less', () => server.userToken.slice(0, -1), /not known/],
+  ['a token with an extra letter', () => `${server.userToken}A`, /not known/],
+  ['a token with a missing letter', () => server.userToken.slice(0, -1), /not known/],
   ['an expired token', () => tokens.expired, /expired/],
   ['a revoked token', () => tokens.revoked, /revoked/],
 ];
 
 describe('without a token', () => {
   for (const [name, headers] of missing) {
-    test(`${name} is refused on every path`, async () => {
+    test(`${name} is rejected on every path`, async () => {
       for (const path of paths) {
-        const answer = await sendRawRequest(server.url, { path, headers });
-        assertProblem(answer, { status: 401, code: 'token_missing', message: /Authorization: Bearer/ });
-        assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
+        const response = await sendRawRequest(server.url, { path, headers });
+        assertProblem(response, { status: 401, code: 'token_missing', message: /Authorization: Bearer/ });
+        assert.match(response.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
       }
     });
 
-    test(`${name} submits nothing`, async () => {
-      const answer = await sendRawRequest(server.url, {
+    test(`${name} submits no job`, async () => {
+      const response = await sendRawRequest(server.url, {
         method: 'POST',
         path: '/jobs/hpc_one/',
         headers: [...headers, ...submission],
         body: 'PK',
       });
-      assertProblem(answer, { status: 401, code: 'token_missing' });
+      assertProblem(response, { status: 401, code: 'token_missing' });
     });
   }
 });
 
-describe('with a header of another form', () => {
+describe('with a malformed Authorization header', () => {
   for (const [name, value] of malformed) {
-    test(`${name} is refused`, async () => {
+    test(`${name} is rejected`, async () => {
       const headers: HeaderLine[] = [['authorization', value()]];
-      const answer = await sendRawRequest(server.url, { path: '/jobs/', headers });
-      assertProblem(answer, { status: 401, code: 'token_invalid', message: /form "Bearer/ });
-      assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
+      const response = await sendRawRequest(server.url, { path: '/jobs/', headers });
+      assertProblem(response, { status: 401, code: 'token_invalid', message: /form "Bearer/ });
+      assert.match(response.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
       const posted = await sendRawRequest(server.url, {
         method: 'POST',
         path: '/jobs/hpc_one/',
@@ -115,48 +115,48 @@ describe('with a header of another form', () => {
 });
 
 describe('with a token that is not valid', () => {
-  for (const [name, token, says] of refused) {
-    test(`${name} is refused on every path`, async () => {
+  for (const [name, token, message] of rejected) {
+    test(`${name} is rejected on every path`, async () => {
       for (const path of paths) {
-        const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(token())] });
-        assertProblem(answer, { status: 401, code: 'token_invalid', message: says });
-        assert.match(answer.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
+        const response = await sendRawRequest(server.url, { path, headers: [bearerHeader(token())] });
+        assertProblem(response, { status: 401, code: 'token_invalid', message });
+        assert.match(response.headers.get('www-authenticate') ?? '', /^Bearer realm=/);
       }
     });
 
-    test(`${name} submits nothing`, async () => {
+    test(`${name} submits no job`, async () => {
       const headers = [bearerHeader(token()), ...submission];
-      const answer = await sendRawRequest(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
-      assertProblem(answer, { status: 401, code: 'token_invalid', message: says });
+      const response = await sendRawRequest(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
+      assertProblem(response, { status: 401, code: 'token_invalid', message });
     });
   }
 
-  test('a token in the query is not looked at', async () => {
+  test('a token in the query is ignored', async () => {
     for (const name of ['access_token', 'token', 'authorization']) {
-      const answer = await sendRawRequest(server.url, { path: `/jobs/?${name}=${server.userToken}` });
-      assertProblem(answer, { status: 401, code: 'token_missing' });
+      const response = await sendRawRequest(server.url, { path: `/jobs/?${name}=${server.userToken}` });
+      assertProblem(response, { status: 401, code: 'token_missing' });
     }
   });
 });
 
-describe('the administrative path', () => {
+describe('/admin/quotas/', () => {
   const administrative = ['', 'hpc_one/', 'hpc_one/proj_hpc_one_01/'];
 
-  test('is not for an ordinary user, not even for their own quotas', async () => {
+  test('is forbidden for an ordinary user, even for their own quotas', async () => {
     for (const user of ['301330', '300001', '999999']) {
       for (const rest of administrative) {
         const path = `/admin/quotas/${user}/${rest}`;
-        const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.userToken)] });
-        assertProblem(answer, { status: 403, code: 'forbidden', message: /administrators/ });
+        const response = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.userToken)] });
+        assertProblem(response, { status: 403, code: 'forbidden', message: /administrators/ });
       }
     }
   });
 
-  test('is not for an administrator with a token for other purposes', async () => {
+  test('is forbidden for an administrator with a token without admin rights', async () => {
     for (const rest of administrative) {
       const path = `/admin/quotas/301330/${rest}`;
-      const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(tokens.unprivileged)] });
-      assertProblem(answer, { status: 403, code: 'forbidden', message: /administrators/ });
+      const response = await sendRawRequest(server.url, { path, headers: [bearerHeader(tokens.unprivileged)] });
+      assertProblem(response, { status: 403, code: 'forbidden', message: /administrators/ });
       const allowed = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
       assert.equal(allowed.status, 200, 'the other token of the same administrator still works');
     }
@@ -167,11 +167,11 @@ describe('the administrative path', () => {
     ['a user of twenty-one digits', '1'.repeat(21)],
     ['a user with a zero in front', '0301330'],
   ] as const) {
-    test(`knows no ${name.replace(/^an? /, '')}`, async () => {
+    test(`responds with user_unknown to ${name}`, async () => {
       for (const rest of administrative) {
         const path = `/admin/quotas/${user}/${rest}`;
-        const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
-        assertProblem(answer, { status: 404, code: 'user_unknown', message: /no user/ });
+        const response = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
+        assertProblem(response, { status: 404, code: 'user_unknown', message: /no user/ });
       }
     });
   }
@@ -189,18 +189,18 @@ describe('the administrative path', () => {
     ['a wildcard', '%25'],
     ['a number in other digits', encodeURIComponent('\u0663\u0660\u0661\u0663\u0663\u0660')],
   ] as const) {
-    test(`takes ${name} for no user`, async () => {
+    test(`responds with 404 to ${name} as user id`, async () => {
       for (const rest of administrative) {
         const path = `/admin/quotas/${user}/${rest}`;
-        const answer = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
-        const { code } = answer.body as { code: string };
-        assertProblem(answer, { status: 404, code });
+        const response = await sendRawRequest(server.url, { path, headers: [bearerHeader(server.adminToken)] });
+        const { code } = response.body as { code: string };
+        assertProblem(response, { status: 404, code });
         assert.ok(['user_unknown', 'system_unknown', 'project_unknown', 'not_found'].includes(code), code);
       }
     });
   }
 
-  test('knows no unknown system and project of a known user', async () => {
+  test('responds with 404 to an unknown system or project of a known user', async () => {
     const headers = [bearerHeader(server.adminToken)];
     const system = await sendRawRequest(server.url, { path: '/admin/quotas/301330/hpc_six/', headers });
     assertProblem(system, { status: 404, code: 'system_unknown' });
@@ -212,10 +212,10 @@ describe('the administrative path', () => {
   });
 });
 
-test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
+test('all problems of this file say what to do', () => assertAllProblemsGaveAdvice());
 
 describe('the log', () => {
-  test('has no token that was put into a path or a query', async () => {
+  test('contains no token that was sent in a path or a query', async () => {
     const marker = 'token-in-a-path';
     const headers: HeaderLine[] = [bearerHeader(server.userToken), ['x-request-id', marker]];
     for (const path of [
@@ -234,7 +234,7 @@ describe('the log', () => {
     await assertCleanLog(server, [server.userToken]);
   });
 
-  test('has no token of an OpenID provider that was put into a path', async () => {
+  test('contains no token of an OpenID provider that was sent in a path', async () => {
     const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
     const signature = 'c2lnbmF0dXJlLW9mLWEtdG9rZW4tb2YtYW4tT3BlbklELXByb3ZpZGVy';
     const token = [part({ alg: 'ES256' }), part({ sub: '1', exp: 4_000_000_000 }), signature].join('.');
@@ -244,7 +244,7 @@ describe('the log', () => {
     await assertCleanLog(server, [signature]);
   });
 
-  test('has no token that was put into another header', async () => {
+  test('contains no token that was sent in another header', async () => {
     const headers: HeaderLine[] = [
       bearerHeader(server.userToken),
       ['cookie', `token=${server.userToken}`],
@@ -253,12 +253,12 @@ describe('the log', () => {
       ['content-disposition', `attachment; filename=${server.userToken}`],
       ['payload', JSON.stringify({ [server.userToken]: server.userToken })],
     ];
-    const answer = await sendRawRequest(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
-    assertProblem(answer, { status: 400, code: 'invalid_content_disposition' });
+    const response = await sendRawRequest(server.url, { method: 'POST', path: '/jobs/hpc_one/', headers });
+    assertProblem(response, { status: 400, code: 'invalid_content_disposition' });
     await assertCleanLog(server, [server.userToken]);
   });
 
-  test('is structured, names every request, and has no token after all this', async () => {
+  test('is structured, and contains request ids and no tokens', async () => {
     await assertCleanLog(server, [server.userToken, server.adminToken, unknownToken, ...Object.values(tokens)]);
   });
 });

@@ -22,7 +22,7 @@ const parameters = {
 };
 
 let server: TestServer;
-let traces: StateSnapshot;
+let state: StateSnapshot;
 before(async () => {
   const config: { systems: Record<string, { tools: Record<string, object> }> } = { ...shippedConfig() };
   const system = config.systems.hpc_two;
@@ -32,33 +32,33 @@ before(async () => {
     MY_TOOL: { command: ['true'] },
   };
   server = await startServer({ config });
-  traces = await takeStateSnapshot(server, [server.userToken]);
+  state = await takeStateSnapshot(server, [server.userToken]);
 });
 after(() => server.dispose());
-afterEach(() => traces.assertUnchanged());
+afterEach(() => state.assertUnchanged());
 
 const submit = (payload: Record<string, unknown>, zip?: Uint8Array) =>
   createCaller(server.url, server.userToken).submit('/jobs/hpc_two/', payload, zip);
 
-describe('the parameters of a tool', () => {
+describe('parameters of a tool', () => {
   // One value for each rule. The table is in test/domain/jobs/invalid-payload.test.ts.
   const wrong: [string, string, unknown, RegExp][] = [
     ['a required parameter that is missing', 'steps', undefined, /required/],
-    ['a number under its minimum', 'steps', 0, /at least 1/],
-    ['a number over its maximum', 'ratio', '1.01', /at most 1/],
+    ['a number below its minimum', 'steps', 0, /at least 1/],
+    ['a number above its maximum', 'ratio', '1.01', /at most 1/],
     ['a number that is not whole', 'steps', 1.5, /whole number/],
     ['a number with a command after it', 'steps', '1; id', /whole number/],
     ['a value that is not on the list', 'mode', 'medium', /one of fast, slow/],
-    ['a text that matches its pattern in part', 'label', 'abc1', /must match/],
+    ['a text that matches its pattern only in part', 'label', 'abc1', /must match/],
     ['a text with control characters', 'label', 'abc\n', /control characters/],
     ['a text that is an object', 'label', { a: 1 }, /must be a string/],
     ['a text of 2 kB', 'label', 'x'.repeat(2000), /1024 characters/],
     ['a parameter that the tool does not have', 'colour', 'blue', /not a known field.*steps, ratio, mode, label/],
   ];
-  for (const [name, field, value, says] of wrong) {
+  for (const [name, field, value, message] of wrong) {
     test(`${name} is rejected`, async () => {
-      const answer = await submit({ tool: 'SOLVER', steps: 1, [field]: value });
-      const problem = assertProblem(answer, { status: 400, code: 'invalid_payload', message: says });
+      const response = await submit({ tool: 'SOLVER', steps: 1, [field]: value });
+      const problem = assertProblem(response, { status: 400, code: 'invalid_payload', message });
       assert.deepEqual(
         problem.errors?.map((error) => error.field),
         [field],
@@ -66,7 +66,7 @@ describe('the parameters of a tool', () => {
     });
   }
 
-  test('of another tool are refused', async () => {
+  test('of another tool are rejected', async () => {
     const problem = assertProblem(await submit({ tool: 'MY_TOOL', steps: 1 }), {
       status: 400,
       code: 'invalid_payload',
@@ -77,37 +77,37 @@ describe('the parameters of a tool', () => {
     );
   });
 
-  test('that are right arrive as they were written, each in its own argument', async () => {
+  test('are passed to the command unchanged, each as a separate argument', async () => {
     const { status, body, text } = await submit({ tool: 'SOLVER', steps: '7', ratio: '0.50', label: 'abc' });
     assert.equal(status, 201, text);
     const job = await createCaller(server.url, server.userToken).waitUntilFinished(body);
     assert.equal(job.stage, 'COMPLETED');
     assert.equal(readOutput(server, job), '7|0.5|fast|label=abc|');
-    await traces.update();
+    await state.update();
   });
 });
 
-describe('a tool with a name that the configuration allows', () => {
+describe('a tool with an underscore in its name', () => {
   for (const [name, files] of [
     ['without files', undefined],
     ['with files', { 'data.txt': 'hello' }],
   ] as const) {
-    test(`takes jobs ${name}, and runs them`, async () => {
+    test(`runs jobs ${name}`, async () => {
       const { status, body, text } = await submit({ tool: 'MY_TOOL' }, files && (await makeZip(files)));
       assert.equal(status, 201, text);
-      const look = async () => (await createCaller(server.url, server.userToken).get<Job>(jobPath(body))).body;
-      const job = await until('its end', async () => {
-        const now = await look();
-        return now.terminal_stage ? now : undefined;
+      const getJob = async () => (await createCaller(server.url, server.userToken).get<Job>(jobPath(body))).body;
+      const job = await until('the end of the job', async () => {
+        const current = await getJob();
+        return current.terminal_stage ? current : undefined;
       });
       assert.equal(job.stage, 'COMPLETED');
-      await traces.update();
+      await state.update();
     });
   }
 });
 
-test('every one of these refusals says what to do', () => assertAllProblemsGaveAdvice());
+test('all problems of this file say what to do', () => assertAllProblemsGaveAdvice());
 
-test('the log is structured, names every request, and has no token', async () => {
+test('the log is structured, and contains request ids and no tokens', async () => {
   await assertCleanLog(server, [server.userToken]);
 });

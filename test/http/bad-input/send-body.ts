@@ -7,7 +7,7 @@ import { bearerHeader, type HeaderLine, type RawConnection, sendRawRequest } fro
 import { startServer, type TestServer } from '../../support/server.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
-import { goodZip, largeZip } from './good-zip.ts';
+import { createLargeZip, createValidZip } from './valid-zip.ts';
 
 const maxBodyKb = 200;
 export const maxBytes = maxBodyKb * 1000;
@@ -23,46 +23,47 @@ export function startSmallServer(): Promise<TestServer> {
 export const path = '/jobs/hpc_one/';
 
 interface BodySender {
-  /** The headers of a submission in which nothing but the body can be wrong. */
+  /** The headers of a submission that is valid except for the body. */
   headers(...more: HeaderLine[]): HeaderLine[];
   submit(body: string | Uint8Array, ...more: HeaderLine[]): Promise<ApiResponse>;
-  /** Sends the beginning of a body, and waits until some is on the server's disk; what is held in memory leaves no trace. */
-  sendBeginning(wire: RawConnection, head: Buffer, beginning: Uint8Array): Promise<void>;
-  sendHalf(wire: RawConnection, head: Buffer, body: Uint8Array): Promise<void>;
+  /** Sends the beginning of a body. Waits until the server has written to its spool; small bodies stay in memory. */
+  sendBeginning(connection: RawConnection, head: Buffer, beginning: Uint8Array): Promise<void>;
+  sendHalf(connection: RawConnection, head: Buffer, body: Uint8Array): Promise<void>;
 }
 
-/** Sends to the server that is there by then: tests start it after they have asked for this. */
-export function bodySender(serverOf: () => TestServer): BodySender {
+/** Takes a function because tests start the server later, in `before`. */
+export function createBodySender(getServer: () => TestServer): BodySender {
   const headers = (...more: HeaderLine[]): HeaderLine[] => [
-    bearerHeader(serverOf().userToken),
+    bearerHeader(getServer().userToken),
     ['content-disposition', 'attachment; filename=job.zip'],
     ['payload', '{"command": "true"}'],
     ...more,
   ];
-  const sendBeginning = async (wire: RawConnection, head: Buffer, beginning: Uint8Array) => {
-    const server = serverOf();
+  const sendBeginning = async (connection: RawConnection, head: Buffer, beginning: Uint8Array) => {
+    const server = getServer();
     const before = listFilesUnder(server, 'spool').length;
-    wire.write(head, beginning);
+    connection.write(head, beginning);
     if (beginning.length <= maxInMemoryBytes) await sleep(200);
-    else await until('it has arrived', () => (listFilesUnder(server, 'spool').length > before ? true : undefined));
+    else
+      await until('a spool file appears', () => (listFilesUnder(server, 'spool').length > before ? true : undefined));
   };
   return {
     headers,
     submit: (body, ...more) =>
-      sendRawRequest(serverOf().url, { method: 'POST', path, headers: headers(...more), body }),
+      sendRawRequest(getServer().url, { method: 'POST', path, headers: headers(...more), body }),
     sendBeginning,
-    sendHalf: (wire, head, body) => sendBeginning(wire, head, body.subarray(0, body.length / 2)),
+    sendHalf: (connection, head, body) => sendBeginning(connection, head, body.subarray(0, body.length / 2)),
   };
 }
 
 type Ending = [name: string, ending: 'destroy' | 'end', body: () => Promise<Buffer>];
 
-/** How bodies end before their time, small ones and large ones. */
-export const endings: Ending[] = [
-  ['breaks off', 'destroy', goodZip],
-  ['ends', 'end', goodZip],
-  ['is large and breaks off', 'destroy', largeZip],
-  ['is large and ends', 'end', largeZip],
+/** The ways in which a small or large body ends too early. */
+export const earlyEnds: Ending[] = [
+  ['loses its connection', 'destroy', createValidZip],
+  ['ends', 'end', createValidZip],
+  ['is large and breaks off', 'destroy', createLargeZip],
+  ['is large and ends', 'end', createLargeZip],
 ];
 
 export function chunk(bytes: string | Uint8Array): Buffer {
@@ -71,6 +72,6 @@ export function chunk(bytes: string | Uint8Array): Buffer {
 }
 export const lastChunk = '0\r\n\r\n';
 
-export function codeIn({ body }: ApiResponse): string {
+export function getCode({ body }: ApiResponse): string {
   return String((body as { code?: string } | undefined)?.code);
 }

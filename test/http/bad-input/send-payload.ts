@@ -5,20 +5,20 @@ import { assertProblem } from '../../support/problems.ts';
 import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw-http.ts';
 import type { TestServer } from '../../support/server.ts';
 
-/** What runs on either system, and is all that a Payload needs. */
-export const runs = { hpc_one: { command: 'echo hello' }, hpc_two: { tool: 'BASH' } };
+/** The smallest valid Payload of each system. */
+export const valid = { hpc_one: { command: 'echo hello' }, hpc_two: { tool: 'BASH' } };
 
 interface PayloadSender {
-  /** A submission in which nothing but the Payload can be wrong. */
+  /** Sends a submission that is valid except for the Payload. */
   submit(hpc: Hpc, ...payloads: string[]): Promise<ApiResponse>;
-  /** The refusal of a Payload that names this field, and no other, as the one at fault. */
-  assertFieldRefused(hpc: Hpc, payload: string, field: string, says: RegExp): Promise<void>;
+  /** Asserts that the Payload is rejected because of this field only. */
+  assertFieldRejected(hpc: Hpc, payload: string, field: string, message: RegExp): Promise<void>;
 }
 
-/** Sends to the server that is there by then: tests start it after they have asked for this. */
-export function payloadSender(serverOf: () => TestServer): PayloadSender {
+/** Takes a function because tests start the server later, in `before`. */
+export function createPayloadSender(getServer: () => TestServer): PayloadSender {
   function submit(hpc: Hpc, ...payloads: string[]) {
-    const { url, userToken } = serverOf();
+    const { url, userToken } = getServer();
     const headers: HeaderLine[] = [
       bearerHeader(userToken),
       ['content-disposition', 'attachment; filename=job.zip'],
@@ -27,11 +27,15 @@ export function payloadSender(serverOf: () => TestServer): PayloadSender {
     return sendRawRequest(url, { method: 'POST', path: `/jobs/${hpc}/`, headers });
   }
 
-  async function assertFieldRefused(hpc: Hpc, payload: string, field: string, says: RegExp) {
-    const problem = assertProblem(await submit(hpc, payload), { status: 400, code: 'invalid_payload', message: says });
+  async function assertFieldRejected(hpc: Hpc, payload: string, field: string, message: RegExp) {
+    const problem = assertProblem(await submit(hpc, payload), {
+      status: 400,
+      code: 'invalid_payload',
+      message,
+    });
     assert.deepEqual([...new Set(problem.errors?.map((error) => error.field))], [field]);
-    assert.ok(problem.errors?.some((error) => says.test(error.message)));
+    assert.ok(problem.errors?.some((error) => message.test(error.message)));
     assert.match(problem.detail, new RegExp(`\\b${field}: `));
   }
-  return { submit, assertFieldRefused };
+  return { submit, assertFieldRejected };
 }

@@ -88,8 +88,8 @@ for (const [method, template] of interfacePaths) {
 
 test('5 a request without a valid token leaves nothing behind, whatever it sends', async () => {
   const kept = listStoredFiles(server);
-  const answer = await contract.callerFor('wrong').send('POST', '/jobs/hpc_one/', submission, Buffer.alloc(200_000));
-  assert.equal(answer.status, 401);
+  const response = await contract.callerFor('wrong').send('POST', '/jobs/hpc_one/', submission, Buffer.alloc(200_000));
+  assert.equal(response.status, 401);
   assert.deepEqual(listStoredFiles(server), kept);
 });
 

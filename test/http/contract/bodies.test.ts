@@ -33,9 +33,9 @@ function post(payload: Record<string, unknown>, headers: Record<string, string>,
 
 /** The job at its end, with what it printed. */
 async function run(payload: Record<string, unknown>, files?: Record<string, string | Uint8Array>) {
-  const answer = await post(payload, {}, files && (await createZip(files)));
-  assert.equal(answer.status, 201, answer.text);
-  const job = await me.waitUntilFinished(answer.body);
+  const response = await post(payload, {}, files && (await createZip(files)));
+  assert.equal(response.status, 201, response.text);
+  const job = await me.waitUntilFinished(response.body);
   return { job, print: (stream: 'stdout' | 'stderr') => readOutput(server, job, stream) };
 }
 
@@ -60,9 +60,9 @@ const contentTypes: [what: string, headers: Record<string, string>][] = [
 for (const [what, headers] of contentTypes) {
   test(`4.2 body: the raw bytes of the zip, ${what}`, async () => {
     const zip = await createZip({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
-    const answer = await post({ tool: 'BASH' }, headers, zip);
-    assert.equal(answer.status, 201, answer.text);
-    const job = await me.waitUntilFinished(answer.body);
+    const response = await post({ tool: 'BASH' }, headers, zip);
+    assert.equal(response.status, 201, response.text);
+    const job = await me.waitUntilFinished(response.body);
     assertEnds(job, 'COMPLETED');
     assert.equal(readOutput(server, job), proof);
   });
@@ -109,9 +109,9 @@ function formOf(...parts: [name: string, content: Blob | string][]): FormData {
 test('4.2 body: multipart/form-data with one file is understood too, whatever the name of its field', async () => {
   const zip = new Blob([await createZip({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof })]);
   for (const field of ['file', 'anything']) {
-    const answer = await post({ tool: 'BASH' }, {}, formOf([field, zip]));
-    assert.equal(answer.status, 201, answer.text);
-    assert.equal(readOutput(server, await me.waitUntilFinished(answer.body)), proof);
+    const response = await post({ tool: 'BASH' }, {}, formOf([field, zip]));
+    assert.equal(response.status, 201, response.text);
+    assert.equal(readOutput(server, await me.waitUntilFinished(response.body)), proof);
   }
 });
 
@@ -158,8 +158,8 @@ test('4.2 body: one that is no zip is 400, and nothing is kept', async () => {
     Buffer.alloc(1),
     Buffer.alloc(100_000),
   ]) {
-    const answer = await post({ tool: 'BASH' }, { 'content-type': 'application/zip' }, body);
-    assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_zip']);
+    const response = await post({ tool: 'BASH' }, { 'content-type': 'application/zip' }, body);
+    assert.deepEqual([response.status, response.body.code], [400, 'invalid_zip']);
   }
   assert.deepEqual(await kept(), before);
 });

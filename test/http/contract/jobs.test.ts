@@ -270,8 +270,8 @@ test('4.1 an administrator too sees only their own jobs on /jobs/', async () => 
 test("7 the job of somebody else is 404, and its answer does not tell it from one that isn't there", async () => {
   const mine = jobPath(lives.hpc_one.submitted.body);
   const nobodys = mine.replace(/[^/]+\/$/, '00000000-0000-4000-8000-000000000000/');
-  const answers = await Promise.all([mine, nobodys].map((path) => somebodyElse.get<Problem>(path)));
-  const [real, imagined] = answers.map(({ status, body }) => ({ ...body, status, request_id: '' }));
+  const responses = await Promise.all([mine, nobodys].map((path) => somebodyElse.get<Problem>(path)));
+  const [real, imagined] = responses.map(({ status, body }) => ({ ...body, status, request_id: '' }));
   assert.equal(real?.status, 404);
   assert.deepEqual(real, imagined);
 });

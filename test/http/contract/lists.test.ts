@@ -27,11 +27,11 @@ before(async () => {
 });
 after(() => server.dispose());
 
-const idsOf = (answer: ApiResponse<Job[]>) => answer.body.map((job) => job.id);
+const idsOf = (response: ApiResponse<Job[]>) => response.body.map((job) => job.id);
 
 /** The target of the `Link` to the next page; undefined on the last one. */
-function nextOf(answer: ApiResponse): string | undefined {
-  const link = answer.headers.get('link');
+function nextOf(response: ApiResponse): string | undefined {
+  const link = response.headers.get('link');
   if (link === null) return undefined;
   const [, target] = /^<([^>]+)>; rel="next"$/.exec(link) ?? [];
   assert.ok(target, link);
@@ -53,12 +53,12 @@ async function allPages(caller: Caller, path: string): Promise<{ ids: number[]; 
 
 describe('pages', () => {
   test('the bare list is the whole array, without a Link, however long it is', async () => {
-    const answer = await me.get<Job[]>('/jobs/');
-    assert.equal(answer.body.length, 1225);
-    assert.equal(answer.headers.get('link'), null);
+    const response = await me.get<Job[]>('/jobs/');
+    assert.equal(response.body.length, 1225);
+    assert.equal(response.headers.get('link'), null);
     assert.deepEqual(
-      idsOf(answer),
-      idsOf(answer).toSorted((a, b) => a - b),
+      idsOf(response),
+      idsOf(response).toSorted((a, b) => a - b),
     );
   });
 
@@ -174,32 +174,32 @@ describe('a query that cannot be', () => {
     ['since=0', 'since', /2026-01-31/],
     ['title=a&title=b', 'title', /once/],
   ];
-  for (const [query, field, says] of faults) {
+  for (const [query, field, message] of faults) {
     test(`?${query} is 400 and says what to do`, async () => {
       for (const [caller, path] of [
         [me, '/jobs/'],
         [admin, '/admin/jobs/'],
       ] as const) {
-        const answer = await caller.get<Problem>(`${path}?${query}`);
-        assert.equal(answer.status, 400);
-        assert.equal(answer.body.code, 'bad_request');
+        const response = await caller.get<Problem>(`${path}?${query}`);
+        assert.equal(response.status, 400);
+        assert.equal(response.body.code, 'bad_request');
         assert.deepEqual(
-          answer.body.errors?.map((error) => error.field),
+          response.body.errors?.map((error) => error.field),
           [field],
         );
-        assert.match(answer.body.detail, says);
+        assert.match(response.body.detail, message);
       }
     });
   }
 
   test('a stage of another system is 400 on this one', async () => {
-    const answer = await me.get<Problem>('/jobs/hpc_one/?stage=QUEUE');
-    assert.equal(answer.status, 400);
-    assert.doesNotMatch(answer.body.detail, /COMPLETED/);
+    const response = await me.get<Problem>('/jobs/hpc_one/?stage=QUEUE');
+    assert.equal(response.status, 400);
+    assert.doesNotMatch(response.body.detail, /COMPLETED/);
   });
 
   test('several faults are told at once', async () => {
-    const answer = await me.get<Problem>('/jobs/?limit=x&failed=x&since=x');
-    assert.equal(answer.body.errors?.length, 3);
+    const response = await me.get<Problem>('/jobs/?limit=x&failed=x&since=x');
+    assert.equal(response.body.errors?.length, 3);
   });
 });

@@ -308,9 +308,9 @@ test('time_left can be used to the last second, and not beyond', async () => {
   const { status, body: job, text } = await caller.submit('/jobs/hpc_one/', all);
   assert.equal(status, 201, text);
   assert.equal((await caller.quota('hpc_one', 'proj_hpc_one_01')).time_left, 0);
-  const refused = await caller.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.0001 });
-  const { code, needed, available } = refused.body as unknown as Problem & { needed: number; available: number };
-  assert.deepEqual([refused.status, code, needed, available], [403, 'quota_exceeded', 1, 0]);
+  const rejected = await caller.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.0001 });
+  const { code, needed, available } = rejected.body as unknown as Problem & { needed: number; available: number };
+  assert.deepEqual([rejected.status, code, needed, available], [403, 'quota_exceeded', 1, 0]);
   await waitForStage(caller, job, 'RUNNING');
   releaseJob(server, job);
   await caller.waitUntilFinished(job);

@@ -39,10 +39,10 @@ function post(
 }
 
 /** What is left of a submission that was taken: its job is over. */
-async function accepted(answer: ApiResponse<Job>): Promise<Job> {
-  assert.equal(answer.status, 201, answer.text);
-  await me.waitUntilFinished(answer.body);
-  return answer.body;
+async function accepted(response: ApiResponse<Job>): Promise<Job> {
+  assert.equal(response.status, 201, response.text);
+  await me.waitUntilFinished(response.body);
+  return response.body;
 }
 
 /** Everything that a refused submission must leave as it was, once nothing else changes it. */
@@ -129,8 +129,8 @@ test('4.2 Content-Disposition has the form attachment; filename=<file.zip>, in a
     'Attachment; FileName="FILE.ZIP"',
     "attachment; filename*=UTF-8''na%C3%AFve.zip",
   ]) {
-    const answer = await post('/jobs/hpc_two/', { 'content-disposition': value, payload: '{"tool": "BASH"}' });
-    assert.equal(answer.status, 201, value);
+    const response = await post('/jobs/hpc_two/', { 'content-disposition': value, payload: '{"tool": "BASH"}' });
+    assert.equal(response.status, 201, value);
   }
 });
 
@@ -338,7 +338,7 @@ test('4.2 what a system has at the most is granted, and runtime over it is clamp
 
 test('4.2 a refused Payload is refused before the body: a good zip does not save it, a bad one is not looked at', async () => {
   for (const body of [await createZip({ 'main.sh': 'true\n' }), Buffer.from('no zip')]) {
-    const answer = await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload: '{}' }, body);
-    assert.deepEqual([answer.status, answer.body.code], [400, 'invalid_payload']);
+    const response = await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload: '{}' }, body);
+    assert.deepEqual([response.status, response.body.code], [400, 'invalid_payload']);
   }
 });

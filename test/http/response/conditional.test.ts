@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => server.dispose());
 
-const tagOf = (answer: ApiResponse) => answer.headers.get('etag') ?? '';
+const tagOf = (response: ApiResponse) => response.headers.get('etag') ?? '';
 const ask = (caller: Caller, path: string, ifNoneMatch: string, method = 'GET') =>
   caller.send(method, path, { 'if-none-match': ifNoneMatch });
 
@@ -58,8 +58,8 @@ describe('a tag', () => {
     for (const [path, caller] of places()) {
       const tag = tagOf(await caller.get(path));
       for (const header of [tag, `W/${tag}`, `"other", ${tag}`, `"a,b" ,W/${tag}, "c"`, '*']) {
-        const answer = await ask(caller, path, header);
-        assert.deepEqual([answer.status, answer.text, tagOf(answer)], [304, '', tag], `${path} ${header}`);
+        const response = await ask(caller, path, header);
+        assert.deepEqual([response.status, response.text, tagOf(response)], [304, '', tag], `${path} ${header}`);
       }
       for (const header of ['"other"', tag.slice(1, -1), '', '"', 'W/']) {
         assert.equal((await ask(caller, path, header)).status, 200, `${path} ${header}`);
@@ -79,8 +79,8 @@ describe('a tag', () => {
   test('is of no use to somebody else: theirs is another one', async () => {
     const other = createCaller(server.url, await server.token('4242'));
     for (const path of ['/jobs/', '/quotas/']) {
-      const answer = await ask(other, path, tagOf(await me.get(path)));
-      assert.equal(answer.status, 200);
+      const response = await ask(other, path, tagOf(await me.get(path)));
+      assert.equal(response.status, 200);
     }
     assert.equal((await ask(other, jobPath(job), '*')).status, 404);
     assert.equal((await ask(other, '/admin/jobs/', '*')).status, 403);
@@ -97,12 +97,12 @@ describe('a tag', () => {
     }
     await queryDatabase(server.data, 'update users set jobs_version = 1000 where id in (?, ?)', ids);
     for (const path of ['/jobs/', '/jobs/hpc_one/']) {
-      const answers: ApiResponse<Job[]>[] = [await first.get<Job[]>(path), await second.get<Job[]>(path)];
+      const responses: ApiResponse<Job[]>[] = [await first.get<Job[]>(path), await second.get<Job[]>(path)];
       assert.deepEqual(
-        answers.map(({ body }) => body.map((listed) => listed.owner)),
+        responses.map(({ body }) => body.map((listed) => listed.owner)),
         ids.map((id) => [id]),
       );
-      assert.equal(new Set(answers.map(tagOf)).size, 2);
+      assert.equal(new Set(responses.map(tagOf)).size, 2);
     }
   });
 
@@ -120,8 +120,8 @@ async function changedBy(act: () => Promise<unknown>, paths: [string, Caller][])
   const changes = { tags: [] as string[], bodies: [] as string[] };
   for (const [index, [path, caller]] of paths.entries()) {
     const then = before[index] as ApiResponse;
-    const answer = await ask(caller, path, tagOf(then));
-    if (answer.status === 200) changes.tags.push(path);
+    const response = await ask(caller, path, tagOf(then));
+    if (response.status === 200) changes.tags.push(path);
     if ((await caller.get(path)).text !== then.text) changes.bodies.push(path);
   }
   return changes;

@@ -46,16 +46,20 @@ describe('a repeated read', () => {
         method,
         headers: { authorization: `Bearer ${token}`, ...headers },
       });
-      sent.once('error', reject).once('response', async (answer) => {
+      sent.once('error', reject).once('response', async (response) => {
         let text = '';
-        for await (const chunk of answer.setEncoding('utf8')) text += chunk;
-        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text });
+        for await (const chunk of response.setEncoding('utf8')) text += chunk;
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
       });
       sent.end();
     });
   const repeat = async (path: string, token: string, headers?: Record<string, string>) => {
-    const answers = [await get(path, token, headers), await get(path, token, headers), await get(path, token, headers)];
-    return answers as [Response, Response, Response];
+    const responses = [
+      await get(path, token, headers),
+      await get(path, token, headers),
+      await get(path, token, headers),
+    ];
+    return responses as [Response, Response, Response];
   };
   const tokenIdOf = async (user: string) => {
     const { stdout } = await server.bursar('token', 'list', '--user', user, '--json');
@@ -85,9 +89,9 @@ describe('a repeated read', () => {
     const count = async () =>
       Number(/requests_total\{method="GET",status="200"\} (\d+)/.exec((await me.get('/metrics')).text)?.[1]);
     const before = await count();
-    const answers = await repeat('/jobs/', server.userToken, { 'x-request-id': 'again-and-again' });
+    const responses = await repeat('/jobs/', server.userToken, { 'x-request-id': 'again-and-again' });
     assert.deepEqual(
-      answers.map(({ headers }) => headers['x-request-id']),
+      responses.map(({ headers }) => headers['x-request-id']),
       Array(3).fill('again-and-again'),
     );
     assert.ok((await count()) >= before + 3);

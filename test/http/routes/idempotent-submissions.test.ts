@@ -70,13 +70,13 @@ describe('a submission that is repeated under its key', () => {
     assert.equal((await submit(key)).status, 201);
     const before = await jobs();
     const other = await createZip({ 'run.sh': 'echo twice\n' });
-    for (const answer of [
+    for (const response of [
       await submit(key, zip, JSON.stringify({ ...payload, title: 'another' })),
       await submit(key, other),
       await submit(key, new Uint8Array()),
       await submit(key, zip, undefined, me, '/jobs/hpc_one/proj_hpc_one_01/'),
     ]) {
-      assertProblem(answer, { status: 422, code: 'idempotency_key_reused' });
+      assertProblem(response, { status: 422, code: 'idempotency_key_reused' });
     }
     assert.equal((await jobs()).length, before.length);
   });
@@ -106,12 +106,12 @@ describe('a submission that is repeated under its key', () => {
   test('makes one job when fifty of them come at once', async () => {
     const key = randomUUID();
     const before = await jobs();
-    const answers = await Promise.all(Array.from({ length: 50 }, () => submit(key)));
-    const taken = answers.filter((answer) => answer.status === 201);
+    const responses = await Promise.all(Array.from({ length: 50 }, () => submit(key)));
+    const taken = responses.filter((response) => response.status === 201);
     assert.ok(taken.length > 0);
-    assert.equal(new Set(taken.map((answer) => answer.text)).size, 1);
-    for (const answer of answers.filter((other) => other.status !== 201)) {
-      assertProblem(answer, { status: 409, code: 'idempotency_key_in_use' });
+    assert.equal(new Set(taken.map((response) => response.text)).size, 1);
+    for (const response of responses.filter((other) => other.status !== 201)) {
+      assertProblem(response, { status: 409, code: 'idempotency_key_in_use' });
     }
     assert.equal((await jobs()).length, before.length + 1);
   });
@@ -119,25 +119,25 @@ describe('a submission that is repeated under its key', () => {
 
 describe('a submission whose key is still being worked on', () => {
   const beginOf = async (key: string) => {
-    const wire = await openRawConnection(fixture.server.url);
+    const connection = await openRawConnection(fixture.server.url);
     const lines = Object.entries({ ...headers(key), 'content-length': String(zip.length) });
     const token = await fixture.token('7');
-    await wire.write(
+    await connection.write(
       formatRequestHead({ method: 'POST', path, headers: [...lines, bearerHeader(token)] }),
       zip.subarray(0, 20),
     );
     await until('the key is claimed', async () => ((await keyRow(key)).length > 0 ? true : undefined));
-    return wire;
+    return connection;
   };
 
   test('is 409 with Retry-After, and then gets the answer', async () => {
     const key = randomUUID();
-    const wire = await beginOf(key);
+    const connection = await beginOf(key);
     const early = await submit(key);
     assertProblem(early, { status: 409, code: 'idempotency_key_in_use', message: /same key/ });
     assert.match(early.headers.get('retry-after') ?? '', /^\d+$/);
-    await wire.write(zip.subarray(20));
-    const [first] = await wire.readResponses(1);
+    await connection.write(zip.subarray(20));
+    const [first] = await connection.readResponses(1);
     assert.equal(first?.status, 201);
     assert.equal((await submit(key)).text, first?.text);
   });
@@ -145,8 +145,8 @@ describe('a submission whose key is still being worked on', () => {
   test('is taken when the first one breaks off', async () => {
     const key = randomUUID();
     const before = await jobs();
-    const wire = await beginOf(key);
-    wire.destroy();
+    const connection = await beginOf(key);
+    connection.destroy();
     await until('the key is free', async () => ((await keyRow(key)).length === 0 ? true : undefined));
     assert.equal((await submit(key)).status, 201);
     assert.equal((await jobs()).length, before.length + 1);
@@ -155,12 +155,12 @@ describe('a submission whose key is still being worked on', () => {
   test('is taken once whoever held the key has let its time run out, and that one comes to nothing', async () => {
     const key = randomUUID();
     const before = await jobs();
-    const wire = await beginOf(key);
+    const connection = await beginOf(key);
     await fixture.tamper('update idempotency set claimed_until = 1 where key = ?', key);
     const second = await submit(key);
     assert.equal(second.status, 201);
-    await wire.write(zip.subarray(20));
-    const [late] = await wire.readResponses(1);
+    await connection.write(zip.subarray(20));
+    const [late] = await connection.readResponses(1);
     assertProblem(late as ApiResponse, { status: 409, code: 'idempotency_key_in_use' });
     assert.equal((await jobs()).length, before.length + 1);
     assert.equal((await submit(key)).text, second.text);
@@ -188,9 +188,9 @@ describe('a key', () => {
       '"8e03978e-40d5-43dd-bc93-6894a57f9324"',
       "'; drop table jobs; --".replaceAll(' ', ''),
     ]) {
-      const answer = await submit(key);
-      assert.equal(answer.status, 201, key);
-      assert.equal((await submit(key)).text, answer.text);
+      const response = await submit(key);
+      assert.equal(response.status, 201, key);
+      assert.equal((await submit(key)).text, response.text);
     }
     assert.equal((await jobs()).length, before.length + 3);
   });

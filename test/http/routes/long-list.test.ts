@@ -33,12 +33,12 @@ async function memory(): Promise<number> {
 async function read(pauseMs: number, method = 'GET') {
   const authorization = `Bearer ${server.userToken}`;
   const sent = request(`${server.url}/jobs/`, { method, headers: { authorization } }).end();
-  const [answer] = (await once(sent)) as [import('node:http').IncomingMessage];
+  const [response] = (await once(sent)) as [import('node:http').IncomingMessage];
   let bytes = 0;
   let most = await memory();
   let chunks = 0;
   let end = '';
-  for await (const chunk of answer as AsyncIterable<Buffer>) {
+  for await (const chunk of response as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     end = chunk.toString().slice(-1);
     chunks += 1;
@@ -47,11 +47,11 @@ async function read(pauseMs: number, method = 'GET') {
       if (pauseMs > 0) await sleep(pauseMs);
     }
   }
-  return { bytes, end, most: Math.max(most, await memory()), status: answer.statusCode };
+  return { bytes, end, most: Math.max(most, await memory()), status: response.statusCode };
 }
 
 const once = (sent: ReturnType<typeof request>) =>
-  new Promise((resolve, reject) => sent.once('response', (answer) => resolve([answer])).once('error', reject));
+  new Promise((resolve, reject) => sent.once('response', (response) => resolve([response])).once('error', reject));
 
 test('a list of 100,000 jobs costs the server no more than 64 MB, however fast or slowly it is read', async () => {
   const before = await memory();
@@ -84,14 +84,14 @@ test('a list that fails on the way breaks off, and is never taken for a whole on
   const rename = (from: string, to: string) => queryDatabase(server.data, `alter table ${from} rename to ${to}`, []);
   const authorization = `Bearer ${server.userToken}`;
   const sent = request(`${server.url}/jobs/?failed=false`, { headers: { authorization } }).end();
-  const [answer] = (await once(sent)) as [import('node:http').IncomingMessage];
-  assert.equal(answer.statusCode, 200);
+  const [response] = (await once(sent)) as [import('node:http').IncomingMessage];
+  assert.equal(response.statusCode, 200);
   try {
     // Nothing is read yet, so the server waits with most of the list still to come.
     await rename('jobs', 'gone');
     let bytes = 0;
     const reading = async () => {
-      for await (const chunk of answer as AsyncIterable<Buffer>) bytes += chunk.length;
+      for await (const chunk of response as AsyncIterable<Buffer>) bytes += chunk.length;
     };
     await assert.rejects(reading, /aborted|ECONNRESET|terminated/);
     assert.ok(bytes < jobs * 200);

@@ -26,13 +26,13 @@ async function newUser(tokens = 1): Promise<Caller[]> {
 }
 
 async function times(count: number, act: () => Promise<ApiResponse>): Promise<ApiResponse[]> {
-  const answers: ApiResponse[] = [];
-  for (let index = 0; index < count; index++) answers.push(await act());
-  return answers;
+  const responses: ApiResponse[] = [];
+  for (let index = 0; index < count; index++) responses.push(await act());
+  return responses;
 }
 
-const passed = (answers: ApiResponse[]) => answers.filter((answer) => answer.status !== 429);
-const remaining = (answer: ApiResponse) => Number(/;r=(\d+)/.exec(answer.headers.get('ratelimit') ?? '')?.[1]);
+const passed = (responses: ApiResponse[]) => responses.filter((response) => response.status !== 429);
+const remaining = (response: ApiResponse) => Number(/;r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
 
 /** What can come back of a quota in the meantime, beside what there was. */
 function most(quota: number, startedMs: number): number {
@@ -57,57 +57,57 @@ describe('too many requests', () => {
   test('with one token are 429 with Retry-After, and leave the other tokens of the user alone', async () => {
     const [loop, other] = (await newUser(2)) as [Caller, Caller];
     const started = performance.now();
-    const answers = await times(70, () => loop.get('/jobs/'));
-    assert.ok(passed(answers).length >= limits.tokenRequests);
-    assert.ok(passed(answers).length <= most(limits.tokenRequests, started));
-    const refused = answers.find((answer) => answer.status === 429);
-    assert.ok(refused);
-    assertProblem(refused, { status: 429, code: 'too_many_requests', message: /Retry-After/ });
-    assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
-    assert.match(refused.headers.get('ratelimit') ?? '', /^"token";r=0;t=\d+$/);
+    const responses = await times(70, () => loop.get('/jobs/'));
+    assert.ok(passed(responses).length >= limits.tokenRequests);
+    assert.ok(passed(responses).length <= most(limits.tokenRequests, started));
+    const rejected = responses.find((response) => response.status === 429);
+    assert.ok(rejected);
+    assertProblem(rejected, { status: 429, code: 'too_many_requests', message: /Retry-After/ });
+    assert.match(rejected.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+    assert.match(rejected.headers.get('ratelimit') ?? '', /^"token";r=0;t=\d+$/);
     assert.equal((await other.get('/jobs/')).status, 200);
   });
 
   test('of one user are 429, however many tokens they are spread over', async () => {
     const tokens = await newUser(3);
     const started = performance.now();
-    const answers = (await Promise.all(tokens.map((caller) => times(40, () => caller.get('/jobs/'))))).flat();
-    assert.ok(passed(answers).length >= limits.userRequests);
-    assert.ok(passed(answers).length <= most(limits.userRequests, started));
-    assert.ok(answers.some((answer) => /^"user";r=0/.test(answer.headers.get('ratelimit') ?? '')));
+    const responses = (await Promise.all(tokens.map((caller) => times(40, () => caller.get('/jobs/'))))).flat();
+    assert.ok(passed(responses).length >= limits.userRequests);
+    assert.ok(passed(responses).length <= most(limits.userRequests, started));
+    assert.ok(responses.some((response) => /^"user";r=0/.test(response.headers.get('ratelimit') ?? '')));
   });
 
   test('of one user do not keep another one from anything', async () => {
     const [[loop], [other]] = (await Promise.all([newUser(), newUser()])) as [[Caller], [Caller]];
     let over = false;
     const looping = (async () => {
-      const answers: ApiResponse[] = [];
-      while (!over) answers.push(...(await Promise.all(Array.from({ length: 10 }, () => loop.get('/jobs/')))));
-      return answers;
+      const responses: ApiResponse[] = [];
+      while (!over) responses.push(...(await Promise.all(Array.from({ length: 10 }, () => loop.get('/jobs/')))));
+      return responses;
     })();
     const mine = await times(limits.tokenRequests - 5, () => other.get('/quotas/'));
     const job = await other.submit('/jobs/hpc_one/', { command: 'true' });
     over = true;
-    assert.deepEqual([...new Set(mine.map((answer) => answer.status)), job.status], [200, 201]);
-    assert.ok((await looping).some((answer) => answer.status === 429));
+    assert.deepEqual([...new Set(mine.map((response) => response.status)), job.status], [200, 201]);
+    assert.ok((await looping).some((response) => response.status === 429));
   });
 
   test('pass again once Retry-After is over', async () => {
     const [me] = (await newUser()) as [Caller];
-    const answers = await times(70, () => me.get('/jobs/'));
-    assert.ok(answers.some((answer) => answer.status === 429));
+    const responses = await times(70, () => me.get('/jobs/'));
+    assert.ok(responses.some((response) => response.status === 429));
     await until('the limit lets go', async () => ((await me.get('/jobs/')).status === 200 ? true : undefined));
   });
 
   test('without a valid token are 429 by address, and leave those with one alone', async () => {
     const [me] = (await newUser()) as [Caller];
     for (const stranger of [createCaller(server.url, null), createCaller(server.url, 'bursar_wrong')]) {
-      const answers = await times(60, () => stranger.get('/jobs/'));
-      const statuses = new Set(answers.map((answer) => answer.status));
+      const responses = await times(60, () => stranger.get('/jobs/'));
+      const statuses = new Set(responses.map((response) => response.status));
       assert.ok(statuses.has(429));
       assert.ok([...statuses].every((status) => status === 401 || status === 429));
-      const refused = answers.find((answer) => answer.status === 429);
-      assertProblem(refused as ApiResponse, { status: 429, code: 'too_many_requests' });
+      const rejected = responses.find((response) => response.status === 429);
+      assertProblem(rejected as ApiResponse, { status: 429, code: 'too_many_requests' });
     }
     assert.equal((await me.get('/jobs/')).status, 200);
     assert.equal((await createCaller(server.url, null).get('/livez')).status, 200);
@@ -122,29 +122,32 @@ describe('submissions that arrive at the same time', () => {
   });
   after(() => roomy.dispose());
   const slow = async (token: string) => {
-    const wire = await openRawConnection(roomy.url);
+    const connection = await openRawConnection(roomy.url);
     const headers: [string, string][] = [
       ['content-disposition', 'attachment; filename=job.zip'],
       ['payload', '{"command": "true"}'],
       ['content-length', '1000'],
     ];
-    await wire.write(formatRequestHead({ method: 'POST', path, headers: [...headers, bearerHeader(token)] }), 'PK');
-    return wire;
+    await connection.write(
+      formatRequestHead({ method: 'POST', path, headers: [...headers, bearerHeader(token)] }),
+      'PK',
+    );
+    return connection;
   };
 
   test('are limited for each user, and free their places when they are over', async () => {
     const token = await roomy.token('900');
     const [me, other] = [createCaller(roomy.url, token), createCaller(roomy.url, await roomy.token('901'))];
-    const wires = await Promise.all(Array.from({ length: uploads }, () => slow(token)));
-    const refused = await until('all are arriving', async () => {
-      const answer = await me.submit(path, { command: 'true' });
-      return answer.status === 429 ? answer : undefined;
+    const connections = await Promise.all(Array.from({ length: uploads }, () => slow(token)));
+    const rejected = await until('all are arriving', async () => {
+      const response = await me.submit(path, { command: 'true' });
+      return response.status === 429 ? response : undefined;
     });
-    assertProblem(refused, { status: 429, code: 'too_many_requests', message: /Wait/ });
-    assert.match(refused.headers.get('retry-after') ?? '', /^\d+$/);
+    assertProblem(rejected, { status: 429, code: 'too_many_requests', message: /Wait/ });
+    assert.match(rejected.headers.get('retry-after') ?? '', /^\d+$/);
     assert.equal((await me.get<Job[]>('/jobs/')).status, 200);
     assert.equal((await other.submit(path, { command: 'true' })).status, 201);
-    for (const wire of wires) wire.destroy();
+    for (const connection of connections) connection.destroy();
     await until('their places are free', async () =>
       (await me.submit(path, { command: 'true' })).status === 201 ? true : undefined,
     );
