@@ -34,7 +34,11 @@ describe('rejects a multipart form', () => {
     ['with a field before the file', () => formatForm(['title', null, 'x'], ['file', 'job.zip', zip]), /field "title"/],
     ['with a field after the file', () => formatForm(['file', 'job.zip', zip], ['title', null, 'x']), /field "title"/],
     ['with two files', () => formatForm(['file', 'job.zip', zip], ['file', 'job.zip', zip]), /more than one file/],
-    ['that is cut off in its file', () => formatForm(['file', 'job.zip', zip]).subarray(0, 200), /malformed or incomplete/],
+    [
+      'that is cut off in its file',
+      () => formatForm(['file', 'job.zip', zip]).subarray(0, 200),
+      /malformed or incomplete/,
+    ],
     ['that is text', () => 'hello', /form/],
     ['that is empty', () => '', /form/],
   ];

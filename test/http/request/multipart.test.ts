@@ -55,7 +55,11 @@ describe('multipartFile', () => {
       /form/,
     ],
     ['with a boundary that is cut short', () => formatForm(['file', 'job.zip', zip]).subarray(5), /form/],
-    ['that is cut off in its file', () => formatForm(['file', 'job.zip', zip]).subarray(0, 200), /malformed or incomplete/],
+    [
+      'that is cut off in its file',
+      () => formatForm(['file', 'job.zip', zip]).subarray(0, 200),
+      /malformed or incomplete/,
+    ],
     ['that is cut off in its headers', () => formatForm(['file', 'job.zip', zip]).subarray(0, 50), /form/],
     ['that lacks its end', () => formatPart(['file', 'job.zip', zip]), /malformed or incomplete/],
     ['that is the zip itself', () => zip, /form/],
@@ -91,7 +95,8 @@ describe('multipartFile', () => {
     'multipart/form-data; boundary=""',
     'Multipart/Form-Data; charset=utf-8',
   ]) {
-    test(`rejects the type ${type}`, () => assertRejected(formatForm(['file', 'job.zip', zip]), /boundary|malformed/, type));
+    test(`rejects the type ${type}`, () =>
+      assertRejected(formatForm(['file', 'job.zip', zip]), /boundary|malformed/, type));
   }
 
   test('rejects a boundary of 10 kB', async () => {
