@@ -18,22 +18,22 @@ const submitIntervalMs = 60;
 
 describe('idempotent submissions to a server that is killed at random times', () => {
   const data = join(mkdtempSync(join(tmpdir(), 'bursar-once-')), 'data');
-  const answers = new Map<string, ApiResponse<Job>>();
+  const responses = new Map<string, ApiResponse<Job>>();
   let attempts = 0;
   let server: ServerProcess;
   let isOver = false;
   let jobs: Job[] = [];
 
-  /** Submits jobs one after the other, each with its own key, and repeats each until it is answered. */
+  /** Submits jobs one after the other, each with its own key, and repeats each until it is accepted. */
   async function runClient(name: string, token: string, zip: Uint8Array): Promise<void> {
     for (let number = 0; !isOver; number++) {
       const key = `${name}-${number}`;
-      for (let isAnswered = false; !isAnswered; ) {
+      for (let isAccepted = false; !isAccepted; ) {
         attempts += 1;
-        const answer = await submit(key, token, zip).catch(() => null);
-        isAnswered = answer?.status === 201;
-        if (isAnswered) answers.set(key, answer as ApiResponse<Job>);
-        else if (answer !== null) assert.ok([409, 503].includes(answer.status), answer.text);
+        const response = await submit(key, token, zip).catch(() => null);
+        isAccepted = response?.status === 201;
+        if (isAccepted) responses.set(key, response as ApiResponse<Job>);
+        else if (response !== null) assert.ok([409, 503].includes(response.status), response.text);
         await sleep(submitIntervalMs);
       }
     }
@@ -64,8 +64,8 @@ describe('idempotent submissions to a server that is killed at random times', ()
     isOver = true;
     await Promise.all(running);
     const me = createCaller(server.url, userToken);
-    // A late repetition gets the same answer.
-    const [[key, first] = []] = answers;
+    // A late repetition gets the same response.
+    const [[key, first] = []] = responses;
     assert.ok(key && first);
     assert.equal((await submit(key, userToken, zip)).text, first.text);
     jobs = (await me.get<Job[]>('/jobs/')).body;
@@ -76,18 +76,18 @@ describe('idempotent submissions to a server that is killed at random times', ()
     rmSync(join(data, '..'), { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
   });
 
-  test('are all answered, some after repetitions', () => {
-    assert.ok(answers.size > 0);
-    assert.ok(attempts > answers.size);
+  test('are all accepted, some after repetitions', () => {
+    assert.ok(responses.size > 0);
+    assert.ok(attempts > responses.size);
   });
 
   test('create exactly one job for each key', () => {
-    assert.deepEqual(jobs.map((job) => job.title).sort(), [...answers.keys()].sort());
+    assert.deepEqual(jobs.map((job) => job.title).sort(), [...responses.keys()].sort());
   });
 
-  test('are answered with the stored job', () => {
+  test('return the stored job', () => {
     const ids = new Map(jobs.map((job) => [job.title, job.job_id]));
-    for (const [key, { body }] of answers) assert.equal(body.job_id, ids.get(key));
+    for (const [key, { body }] of responses) assert.equal(body.job_id, ids.get(key));
   });
 
   test('leave no key in progress, and a ledger that balances', async () => {

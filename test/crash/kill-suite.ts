@@ -40,12 +40,12 @@ async function submitUntilKilled(
       : `echo ran >> ${runsFolder}/${title}; sleep 0.0${i % 5}`;
     const payload = { command, title, runtime: '0.1' };
     const zip = withZip ? zips[(i / 2) % zips.length] : undefined;
-    const answer = await me.submit('/jobs/hpc_one/', payload, zip).catch(() => null);
-    if (answer === null) return accepted;
-    if (answer.status === 201) {
+    const response = await me.submit('/jobs/hpc_one/', payload, zip).catch(() => null);
+    if (response === null) return accepted;
+    if (response.status === 201) {
       accepted.push(title);
       onAccepted();
-    } else assert.equal(answer.status, 503, answer.text);
+    } else assert.equal(response.status, 503, response.text);
     await sleep(intervalMs);
   }
 }
@@ -134,7 +134,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
       assert.ok(accepted.length >= Math.floor(rounds / 2), `only ${accepted.length} jobs in ${rounds} rounds`);
     });
 
-    test('lost no job that it answered with 201', () => {
+    test('lost no job that it accepted with 201', () => {
       const titles = new Set(jobs.map((job) => job.title));
       assert.deepEqual(
         accepted.filter((title) => !titles.has(title)),

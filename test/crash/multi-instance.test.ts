@@ -36,7 +36,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
   const data = join(folder, 'data');
   const runsFolder = join(folder, 'runs');
   const accepted: string[] = [];
-  const unexpectedAnswers: string[] = [];
+  const unexpectedResponses: string[] = [];
   const servers: ServerProcess[] = [];
   let postgres: TestPostgres;
   let cluster: SlurmCluster;
@@ -47,7 +47,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
     return await spawnServer({ data, config, env: { BURSAR_DATABASE_URL: postgres.url('bursar') } });
   };
 
-  /** Submits to the instances in turn. Records every answer that is neither a job nor a 503 with Retry-After. */
+  /** Submits to the instances in turn. Records every response that is neither a job nor a 503 with Retry-After. */
   async function submitUntil(
     signal: AbortSignal,
     token: string,
@@ -64,10 +64,10 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
         { command, title, runtime: 0.1 },
         n % 2 === 0 ? zips[(n / 2) % zips.length] : undefined,
       );
-      const answer = await submission.catch(() => null);
-      if (answer?.status === 201) accepted.push(title);
-      else if (answer !== null && !(answer.status === 503 && answer.headers.has('retry-after'))) {
-        unexpectedAnswers.push(answer.text);
+      const response = await submission.catch(() => null);
+      if (response?.status === 201) accepted.push(title);
+      else if (response !== null && !(response.status === 503 && response.headers.has('retry-after'))) {
+        unexpectedResponses.push(response.text);
       }
       await sleep(500);
     }
@@ -129,12 +129,12 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
     rmSync(folder, { recursive: true, force: true, maxRetries: 50, retryDelay: 100 });
   });
 
-  test('every answer was a job or a 503 with Retry-After', () => {
-    assert.deepEqual(unexpectedAnswers, []);
+  test('every response was a job or a 503 with Retry-After', () => {
+    assert.deepEqual(unexpectedResponses, []);
     assert.ok(accepted.length >= rounds / 2, `only ${accepted.length} jobs`);
   });
 
-  test('lost no job that was answered with 201', () => {
+  test('lost no job that was accepted with 201', () => {
     const titles = new Set(jobs.map((job) => job.title));
     assert.deepEqual(
       accepted.filter((title) => !titles.has(title)),

@@ -79,7 +79,7 @@ describe('server restart', () => {
     assert.ok(after.time_left < before.time_left && after.time_left > before.time_left - 3600);
   });
 
-  test('after SIGTERM an upload in progress finishes and is answered', async () => {
+  test('after SIGTERM an upload in progress finishes and gets its response', async () => {
     // So large that its first half is written to the spool, where the test can see it.
     const zip = await makeZip({ 'run.sh': '#!/bin/sh\necho hello\n', 'data.bin': randomBytes(200_000) });
     const upload = request(`${server.url}/jobs/hpc_one/`, {
@@ -91,7 +91,7 @@ describe('server restart', () => {
         'content-length': zip.length,
       },
     });
-    const answered = new Promise<number | undefined>((resolve, reject) => {
+    const responseStatus = new Promise<number | undefined>((resolve, reject) => {
       upload.on('response', (response) => resolve(response.resume().statusCode));
       upload.on('error', reject);
     });
@@ -100,7 +100,7 @@ describe('server restart', () => {
     const stopped = server.stop();
     await until('the server is stopping', () => server.log().includes('stopping'));
     upload.end(zip.subarray(100_000));
-    assert.equal(await answered, 201);
+    assert.equal(await responseStatus, 201);
     assert.equal(await stopped, 0);
 
     server = await spawnServer({ data });

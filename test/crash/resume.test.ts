@@ -28,7 +28,7 @@ describe('resuming after the server was killed and restarted', () => {
     return (await createCaller(server.url, token).submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip)).body;
   };
 
-  /** Reads a response to its end. With `killAfterBytesBytes`, kills and restarts the server after this many bytes. */
+  /** Reads a response to its end. With `killAfterBytes`, kills and restarts the server after this many bytes. */
   async function read(response: Response, onChunk: (chunk: Buffer) => void, killAfterBytes = Number.POSITIVE_INFINITY) {
     let bytes = 0;
     let kill: Promise<void> | undefined;

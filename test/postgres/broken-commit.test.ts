@@ -13,7 +13,7 @@ import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
 import { createZip } from '../support/zip.ts';
 
-// The connection breaks in the very moment of a submission's COMMIT.
+// The connection to PostgreSQL breaks during the COMMIT of a submission.
 
 let postgres: TestPostgres;
 let proxy: PostgresProxy;
@@ -33,12 +33,12 @@ after(async () => {
   await postgres.close();
 });
 
-const titles = async () => (await me.get<Job[]>('/jobs/')).body.map(({ title }) => title);
-// Too large to be kept with its job: it is a file of the spool.
-const zip = () =>
+const listTitles = async () => (await me.get<Job[]>('/jobs/')).body.map(({ title }) => title);
+// Too large for the database, so it is stored in the spool.
+const makeZip = () =>
   createZip({ 'run.sh': '#!/bin/sh\ncat data\n', data: 'as it was sent\n', more: randomBytes(maxInMemoryBytes) });
 const submit = async (title: string) =>
-  me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh', title, runtime: 0.1 }, await zip());
+  me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh', title, runtime: 0.1 }, await makeZip());
 
 async function assertRan(job: Job): Promise<void> {
   const { stage } = await me.waitUntilFinished(job);
@@ -46,55 +46,55 @@ async function assertRan(job: Job): Promise<void> {
   assert.equal(readOutput(server, job), 'as it was sent\n');
 }
 
-async function assertBooks(): Promise<void> {
+async function assertLedgerBalanced(): Promise<void> {
   const { body } = await createCaller(server.url, server.adminToken).get<{ balanced: boolean }>('/admin/ledger/proof/');
   assert.equal(body.balanced, true);
 }
 
-test('a COMMIT that never arrives: 503, nothing is stored, held or left', async () => {
+test('returns 503 if the COMMIT does not arrive, and stores, holds and leaves nothing', async () => {
   const before = await me.quota('hpc_one', 'proj_hpc_one_01');
   proxy.breakNextCommit('lost');
-  const answer = await submit('lost');
-  assertProblem(answer, { status: 503, code: 'database_unavailable' });
-  assert.match(answer.headers.get('retry-after') ?? '', /^\d+$/);
-  assert.deepEqual(await titles(), []);
+  const response = await submit('lost');
+  assertProblem(response, { status: 503, code: 'database_unavailable' });
+  assert.match(response.headers.get('retry-after') ?? '', /^\d+$/);
+  assert.deepEqual(await listTitles(), []);
   assert.deepEqual(listFilesUnder(server, 'spool'), []);
   assert.deepEqual(await me.quota('hpc_one', 'proj_hpc_one_01'), before);
-  await assertBooks();
+  await assertLedgerBalanced();
 });
 
-test('a COMMIT whose answer is lost: 201 all the same, and the job runs with its files', async () => {
+test('returns 201 if the response to the COMMIT is lost, and the job runs with its files', async () => {
   proxy.breakNextCommit('unanswered');
-  const answer = await submit('unanswered');
-  assert.equal(answer.status, 201, answer.text);
-  assert.deepEqual(await titles(), ['unanswered']);
-  await assertRan(answer.body);
-  await assertBooks();
+  const response = await submit('unanswered');
+  assert.equal(response.status, 201, response.text);
+  assert.deepEqual(await listTitles(), ['unanswered']);
+  await assertRan(response.body);
+  await assertLedgerBalanced();
 });
 
-test('a COMMIT that arrives late: it is waited for, and 201', async () => {
+test('waits for a COMMIT that arrives late, and returns 201', async () => {
   proxy.breakNextCommit('late');
-  const answer = await submit('late');
-  assert.equal(answer.status, 201, answer.text);
-  await assertRan(answer.body);
-  await assertBooks();
+  const response = await submit('late');
+  assert.equal(response.status, 201, response.text);
+  await assertRan(response.body);
+  await assertLedgerBalanced();
 });
 
-test('a COMMIT after which the database stays away: 503 that says so, the zip stays, and the job runs later', async () => {
+test('returns 503 if the database stays unreachable after the COMMIT, keeps the zip, and runs the job later', async () => {
   proxy.breakNextCommit('away');
-  const answer = await submit('away');
-  assertProblem(answer, {
+  const response = await submit('away');
+  assertProblem(response, {
     status: 503,
     code: 'database_unavailable',
     message: /unknown whether the job exists.*Check the list of your jobs/,
   });
   assert.equal(listFilesUnder(server, 'spool').length, 1);
   proxy.acceptConnections();
-  const job = await until('the job in the list', async () => {
+  const job = await until('the job is in the list', async () => {
     const { status, body } = await me.get<Job[]>('/jobs/');
     return status === 200 ? body.find(({ title }) => title === 'away') : undefined;
   });
   await assertRan(job);
   assert.equal(existsSync(join(server.data, 'spool', `${job.job_id}.zip`)), false);
-  await assertBooks();
+  await assertLedgerBalanced();
 });

@@ -12,12 +12,12 @@ import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { readAllRows } from '../support/tables.ts';
 
-// `bursar db backup` and `restore`: one kind of file for both databases, taken while the service works.
+// `bursar db backup` and `restore`: one file format for both databases; backups are taken while the server runs.
 
 let postgres: TestPostgres;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-backup-'));
 const limits = { connections: 2, connectTimeoutSeconds: 10, statementTimeoutSeconds: 30 };
-let number = 0;
+let databaseCount = 0;
 
 before(async () => {
   postgres = await startPostgres({ durable: true });
@@ -27,33 +27,33 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A new database of either kind, for a server that has not started yet. */
+/** Returns the URL of a new, empty database. */
 async function newDatabase(kind: Kind): Promise<string> {
-  const name = `books_${number++}`;
+  const name = `test_${databaseCount++}`;
   return kind === 'postgres' ? await postgres.database(name) : `sqlite:${join(folder, name, 'bursar.db')}`;
 }
 const db = (url: string, ...args: string[]) =>
   bursar(['db', ...args], { BURSAR_DATA: folder, BURSAR_DATABASE_URL: url });
-async function rowsOf(url: string) {
-  const books = connectDatabase({ ...limits, url }, folder);
-  return await readAllRows(books).finally(() => books.destroy());
+async function readRows(url: string) {
+  const connection = connectDatabase({ ...limits, url }, folder);
+  return await readAllRows(connection).finally(() => connection.destroy());
 }
 
 type Kind = 'sqlite' | 'postgres';
-const ways: [Kind, Kind][] = [
+const combinations: [Kind, Kind][] = [
   ['sqlite', 'sqlite'],
   ['sqlite', 'postgres'],
   ['postgres', 'sqlite'],
   ['postgres', 'postgres'],
 ];
 
-for (const [from, to] of ways) {
+for (const [from, to] of combinations) {
   describe(`a backup of ${from}, restored to ${to}`, () => {
     const file = join(folder, `${from}-${to}.backup`);
     let source: string;
     let target: string;
     let server: ServerProcess;
-    const before201: string[] = [];
+    const acceptedBefore: string[] = [];
 
     before(async () => {
       source = await newDatabase(from);
@@ -62,40 +62,40 @@ for (const [from, to] of ways) {
     });
     after(() => server.dispose());
 
-    test('is taken while jobs are submitted, and has all that was accepted before it', async () => {
+    test('is taken while jobs are submitted', async () => {
       const me = createCaller(server.url, server.userToken);
       let stop = false;
       const submit = async () => {
         while (!stop) {
           const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.01 });
           assert.equal(status, 201);
-          if (!existsSync(`${file}.partial`)) before201.push(body.job_id);
+          if (!existsSync(`${file}.partial`)) acceptedBefore.push(body.job_id);
         }
       };
       const submitting = [submit(), submit()];
-      while (before201.length < 10) await new Promise((resolve) => setTimeout(resolve, 20));
-      const known = [...before201];
+      while (acceptedBefore.length < 10) await new Promise((resolve) => setTimeout(resolve, 20));
+      const beforeBackup = [...acceptedBefore];
       const { code, stdout, stderr } = await db(source, 'backup', file);
       stop = true;
       await Promise.all(submitting);
       assert.deepEqual([code, stderr], [0, ''], stdout);
       assert.match(stdout, /^Backed up to .*: \d+ rows\.\nThe ledger balances: \d+ accounts, \d+ entries\.\n$/);
-      before201.splice(0, before201.length, ...known);
+      acceptedBefore.splice(0, acceptedBefore.length, ...beforeBackup);
     });
 
-    test('restores to books that balance and serve', async () => {
+    test('has all jobs accepted before it, and a server runs with the restored database', async () => {
       const { code, stdout, stderr } = await db(target, 'restore', file);
       assert.deepEqual([code, stderr], [0, ''], stdout);
       assert.match(stdout, /^Restored from .*: \d+ rows\.\nThe ledger balances: /);
-      assert.deepEqual(await rowsOf(target), await rowsOf(`sqlite:${file}`));
+      assert.deepEqual(await readRows(target), await readRows(`sqlite:${file}`));
       const token = server.userToken;
       await server.stop();
       const restored = await spawnServer({ env: { BURSAR_DATABASE_URL: target } });
       try {
         const { body } = await createCaller(restored.url, token).get<Job[]>('/jobs/');
-        const there = new Set(body.map(({ job_id }) => job_id));
+        const restoredIds = new Set(body.map(({ job_id }) => job_id));
         assert.deepEqual(
-          before201.filter((jobId) => !there.has(jobId)),
+          acceptedBefore.filter((jobId) => !restoredIds.has(jobId)),
           [],
         );
       } finally {
@@ -105,7 +105,7 @@ for (const [from, to] of ways) {
   });
 }
 
-describe('what backup and restore refuse', () => {
+describe('bursar db backup and restore', () => {
   let source: string;
   const file = join(folder, 'good.backup');
 
@@ -116,54 +116,54 @@ describe('what backup and restore refuse', () => {
     assert.equal((await db(source, 'backup', file)).code, 0);
   });
 
-  test('a backup to a file that is there', async () => {
-    const text = readFileSync(file);
+  test('refuse to overwrite an existing backup file', async () => {
+    const content = readFileSync(file);
     const { code, stderr } = await db(source, 'backup', file);
     assert.equal(code, 1);
     assert.match(stderr, /already exists\. Choose another file name/);
-    assert.deepEqual(readFileSync(file), text);
+    assert.deepEqual(readFileSync(file), content);
   });
 
   for (const kind of ['sqlite', 'postgres'] as const) {
-    test(`a restore to a ${kind} database that is not empty`, async () => {
+    test(`refuse to restore to a ${kind} database that is not empty`, async () => {
       const target = await newDatabase(kind);
       assert.equal((await db(target, 'restore', file)).code, 0);
-      const rows = await rowsOf(target);
+      const rows = await readRows(target);
       const { code, stderr } = await db(target, 'restore', file);
       assert.equal(code, 1);
       assert.match(stderr, /The target is not empty/);
-      assert.deepEqual(await rowsOf(target), rows);
+      assert.deepEqual(await readRows(target), rows);
     });
   }
 
-  test('a restore from what is no backup, which leaves the target empty', async () => {
+  test('refuse to restore from a file that is not a backup or does not exist, and leave the target empty', async () => {
     const target = await newDatabase('postgres');
-    const text = join(folder, 'text.backup');
-    writeFileSync(text, 'no backup'.repeat(1000));
-    for (const [wrong, code] of [
-      [text, 2],
+    const textFile = join(folder, 'text.backup');
+    writeFileSync(textFile, 'no backup'.repeat(1000));
+    for (const [invalidFile, code] of [
+      [textFile, 2],
       [join(folder, 'nowhere'), 4],
     ] as const) {
-      const result = await db(target, 'restore', wrong);
+      const result = await db(target, 'restore', invalidFile);
       assert.equal(result.code, code, result.stderr);
     }
     assert.equal((await db(target, 'restore', file)).code, 0, 'the target is still empty');
     assert.deepEqual(
       readdirSync(folder).filter((name) => /partial|restoring/.test(name)),
       [],
-      'nothing is left behind',
+      'no temporary files are left',
     );
   });
 
-  test('a backup of an older Bursar is brought up to date on the way', async () => {
+  test('migrate a backup of an older version to the current schema', async () => {
     const old = join(folder, 'old.backup');
-    const books = connectDatabase({ ...limits, url: `sqlite:${old}` }, folder);
-    const migrations = { '0001-ground': initialSchema(books.backend.dialect) };
-    await new Migrator({ db: books, provider: { getMigrations: async () => migrations } }).migrateToLatest();
-    await books.executeQuery(
+    const connection = connectDatabase({ ...limits, url: `sqlite:${old}` }, folder);
+    const migrations = { '0001-ground': initialSchema(connection.backend.dialect) };
+    await new Migrator({ db: connection, provider: { getMigrations: async () => migrations } }).migrateToLatest();
+    await connection.executeQuery(
       (await import('kysely')).CompiledQuery.raw("insert into users (id, role, created_at) values ('7', 'user', 1)"),
     );
-    await books.destroy();
+    await connection.destroy();
     const target = await newDatabase('postgres');
     const { code, stdout, stderr } = await db(target, 'restore', old);
     assert.deepEqual([code, stderr], [0, ''], stdout);
@@ -174,7 +174,7 @@ describe('what backup and restore refuse', () => {
 
 describe('bursar db status and migrate', () => {
   for (const kind of ['sqlite', 'postgres'] as const) {
-    test(`say where a ${kind} database stands, and bring it up to date`, async () => {
+    test(`show the schema status of a ${kind} database, and migrate it`, async () => {
       const url = await newDatabase(kind);
       const before = await db(url, 'status');
       assert.equal(before.code, 0, before.stderr);

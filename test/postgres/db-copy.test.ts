@@ -13,7 +13,7 @@ import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { readAllRows } from '../support/tables.ts';
 
-// `bursar db copy`: a small lab that has grown moves from SQLite to PostgreSQL, and could move back.
+// `bursar db copy` from SQLite to PostgreSQL and back.
 
 let postgres: TestPostgres;
 let server: ServerProcess;
@@ -27,14 +27,14 @@ const settings = (address: string): DatabaseSettings => ({
   connectTimeoutSeconds: 10,
   statementTimeoutSeconds: 30,
 });
-async function rowsOf(address: string, data: string) {
+async function readRows(address: string, data: string) {
   const db = connectDatabase(settings(address), data);
   return await readAllRows(db).finally(() => db.destroy());
 }
 const db = (...args: string[]) => bursar(['db', ...args], { BURSAR_DATA: server.data });
-const answers = async ({ url: at }: ServerProcess, token: string) => {
-  const texts = await Promise.all(paths.map(async (path) => (await createCaller(at, token).get(path)).text));
-  // A statement tells until when it was made.
+const readResponses = async ({ url: serverUrl }: ServerProcess, token: string) => {
+  const texts = await Promise.all(paths.map(async (path) => (await createCaller(serverUrl, token).get(path)).text));
+  // A statement contains its end time, and rates computed from it.
   return texts.map((text) => text.replace(/"to":"[^"]*"|"burn_rate_per_day":[^,]*|"runs_out_at":[^,}]*/g, ''));
 };
 
@@ -57,14 +57,14 @@ before(async () => {
     const { body } = await me.submit('/jobs/hpc_one/', { command, runtime: 0.1, title: `Título ${command}` });
     await me.waitUntilFinished(body);
   }
-  const { body: gone } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.1 });
-  await me.waitUntilFinished(gone);
-  await me.send('DELETE', `/jobs/${defaultProjectPath}/${gone.job_id}/`);
-  // As that of a job that waits for its engine.
-  const books = connectDatabase(settings('sqlite:bursar.db'), server.data);
+  const { body: deleted } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.1 });
+  await me.waitUntilFinished(deleted);
+  await me.send('DELETE', `/jobs/${defaultProjectPath}/${deleted.job_id}/`);
+  // An input, as of a job that waits for its engine.
+  const sqlite = connectDatabase(settings('sqlite:bursar.db'), server.data);
   const content = randomBytes(50_000);
-  await books.insertInto('inputs').values({ job: gone.id, content }).execute();
-  await books.destroy();
+  await sqlite.insertInto('inputs').values({ job: deleted.id, content }).execute();
+  await sqlite.destroy();
 });
 after(async () => {
   await server.dispose();
@@ -73,43 +73,43 @@ after(async () => {
 });
 
 describe('bursar db copy', () => {
-  test('refuses while the source is being served, with exit code 5', async () => {
+  test('fails with exit code 5 while a server uses the source', async () => {
     const { code, stderr } = await db('copy', '--from', 'sqlite:bursar.db', '--to', url);
     assert.equal(code, 5, stderr);
     assert.match(stderr, /Another Bursar is serving/);
   });
 
-  test('moves every row, and the books balance', async () => {
+  test('copies every row, and the ledger balances', async () => {
     await server.stop();
     const { code, stdout, stderr } = await db('copy', '--from', 'sqlite:bursar.db', '--to', url);
     assert.deepEqual([code, stderr], [0, '']);
     assert.match(stdout, /^Copied to postgres:\/\/bursar:\*+@.*: \d+ rows\.\nThe ledger balances: /);
-    assert.deepEqual(await rowsOf(url, server.data), await rowsOf('sqlite:bursar.db', server.data));
+    assert.deepEqual(await readRows(url, server.data), await readRows('sqlite:bursar.db', server.data));
     assert.deepEqual(
       readdirSync(server.data).filter((name) => name.startsWith('copy-')),
       [],
     );
   });
 
-  test('refuses a target that is not empty', async () => {
+  test('rejects a target that is not empty', async () => {
     const { code, stderr } = await db('copy', '--from', 'sqlite:bursar.db', '--to', url);
     assert.equal(code, 1);
     assert.match(stderr, /The target is not empty: its table \w+ has \d+ rows\. Use a new database\./);
   });
 
-  test('refuses a source that is not there, and makes none', async () => {
+  test('rejects a source that does not exist, and does not create it', async () => {
     const { code, stderr } = await db('copy', '--from', 'sqlite:nowhere.db', '--to', url);
     assert.equal(code, 4, stderr);
     assert.ok(!readdirSync(server.data).includes('nowhere.db'));
   });
 
-  test('what is served from it afterwards is the same to the letter, and goes on where it stopped', async () => {
+  test('a server on the copy returns identical responses, and continues the numbering of jobs', async () => {
     const { data, userToken, adminToken } = server;
-    const onFile = await spawnServer({ data });
-    const expected = await answers(onFile, userToken);
-    await onFile.stop();
+    const sqliteServer = await spawnServer({ data });
+    const expected = await readResponses(sqliteServer, userToken);
+    await sqliteServer.stop();
     server = await spawnServer({ data, env: { BURSAR_DATABASE_URL: url } });
-    assert.deepEqual(await answers(server, userToken), expected);
+    assert.deepEqual(await readResponses(server, userToken), expected);
     const me = createCaller(server.url, userToken);
     const { body: jobs } = await me.get<Job[]>('/jobs/');
     const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.1 });
@@ -119,15 +119,15 @@ describe('bursar db copy', () => {
     await assertLedgerBalances(createCaller(server.url, adminToken));
   });
 
-  test('and back again: record numbers that were given stay given', async () => {
+  test('copies back to SQLite, and keeps the sequences', async () => {
     const { data } = server;
     await server.stop();
-    const back = `sqlite:${join(folder, 'back.db')}`;
-    const { code, stdout, stderr } = await db('copy', '--from', url, '--to', back);
+    const backUrl = `sqlite:${join(folder, 'back.db')}`;
+    const { code, stdout, stderr } = await db('copy', '--from', url, '--to', backUrl);
     assert.deepEqual([code, stderr], [0, ''], stdout);
-    assert.deepEqual(await rowsOf(back, data), await rowsOf(url, data));
+    assert.deepEqual(await readRows(backUrl, data), await readRows(url, data));
     const sequences = await postgres.query<{ n: number }>('bursar', 'select last_value::int as n from entries_id_seq');
-    const file = connectDatabase(settings(back), data);
+    const file = connectDatabase(settings(backUrl), data);
     const { rows } = await file.executeQuery<{ seq: number }>(
       (await import('kysely')).CompiledQuery.raw("select seq from sqlite_sequence where name = 'entries'"),
     );

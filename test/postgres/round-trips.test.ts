@@ -21,7 +21,7 @@ describe('round trips to PostgreSQL', () => {
     postgres = await startPostgres();
     proxy = await startProxy(postgres.port);
     const url = (await postgres.database('bursar')).replace(/:\d+\//, `:${proxy.port}/`);
-    // One that serves callers and does nothing else.
+    // An instance with role `api` only, so that background workers add no round trips.
     const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
     await first.stop();
     server = await spawnServer({ data: first.data, role: 'api', env: { BURSAR_DATABASE_URL: url } });
@@ -35,13 +35,13 @@ describe('round trips to PostgreSQL', () => {
   });
 
   const submit = async () => {
-    const answer = await me.submit(
+    const response = await me.submit(
       '/jobs/hpc_one/',
       { command: 'true', runtime: 0.01 },
       await createZip({ data: 'x' }),
     );
-    assert.equal(answer.status, 201, answer.text);
-    return answer;
+    assert.equal(response.status, 201, response.text);
+    return response;
   };
 
   /** Round trips for `repeats` calls, after one that is not counted. */
@@ -52,7 +52,7 @@ describe('round trips to PostgreSQL', () => {
     return proxy.roundTrips() - before;
   }
 
-  const reads: [what: string, path: () => string][] = [
+  const reads: [description: string, path: () => string][] = [
     ['one job', () => jobPath(job)],
     ['all jobs', () => '/jobs/'],
     ['a page of the jobs in a project', () => '/jobs/hpc_one/proj_hpc_one_01/?limit=1'],
@@ -60,36 +60,36 @@ describe('round trips to PostgreSQL', () => {
     ['all quotas', () => '/quotas/'],
     ['one quota', () => '/quotas/hpc_one/proj_hpc_one_01/'],
   ];
-  for (const [what, path] of reads) {
-    test(`${what}: one for the token and one for the data, also for a 304`, async () => {
+  for (const [description, path] of reads) {
+    test(`reading ${description} takes one for the token and one for the data, also for a 304`, async () => {
       // A submission notifies the other instances a few milliseconds later.
       await sleep(50);
       const { headers } = await me.get(path());
-      const known = { 'if-none-match': headers.get('etag') ?? '' };
+      const conditional = { 'if-none-match': headers.get('etag') ?? '' };
       const read = async () => assert.equal((await me.get(path())).status, 200);
       assert.equal(await countRoundTrips(read), 2 * repeats);
-      const unchanged = async () => assert.equal((await me.send('GET', path(), known)).status, 304);
+      const unchanged = async () => assert.equal((await me.send('GET', path(), conditional)).status, 304);
       assert.equal(await countRoundTrips(unchanged), 2 * repeats);
     });
   }
 
-  test('all jobs, one changed before each read: one for the token and one for the data', async () => {
+  test('reading all jobs after one has changed takes one for the token and one for the data', async () => {
     const change = `
       with raised as (update users set jobs_version = jobs_version + 1 where id = $1 returning jobs_version)
       update jobs set version = raised.jobs_version, public_json = replace(public_json, '"title":"', '"title":"x')
       from raised where job_id = $2`;
     let title = job.title;
-    const changedAndRead = async () => {
+    const changeAndRead = async () => {
       title = `x${title}`;
-      // Past the proxy that counts, like another instance.
+      // Does not go through the counting proxy, like a change by another instance.
       await postgres.query('bursar', change, [job.owner, job.job_id]);
       const { body } = await me.get<Job[]>('/jobs/');
       assert.equal(body.find(({ id }) => id === job.id)?.title, title);
     };
-    assert.equal(await countRoundTrips(changedAndRead), 2 * repeats);
+    assert.equal(await countRoundTrips(changeAndRead), 2 * repeats);
   });
 
-  test('a submission: twelve at most, seven of them in its transaction', async () => {
+  test('a submission takes at most twelve, seven of them in its transaction', async () => {
     // Token, eligibility, accounts; begin, five statements, commit; and one or two notifications.
     assert.ok((await countRoundTrips(submit)) <= 12 * repeats);
   });

@@ -7,7 +7,7 @@ import { bursar } from '../support/command-line.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { spawnServer } from '../support/server-process.ts';
 
-// What `bursar serve` says when it cannot have its database.
+// `bursar serve` when it cannot use its database: exit code and message.
 
 let postgres: TestPostgres;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-start-'));
@@ -20,20 +20,20 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function assertRefused(url: string, exitCode: number, says: RegExp): Promise<void> {
+async function assertRefused(url: string, exitCode: number, message: RegExp): Promise<void> {
   const settings = { BURSAR_DATA: folder, BURSAR_PORT: '0', BURSAR_DATABASE_URL: url };
   const { code, stdout, stderr } = await bursar(['serve'], settings);
   assert.deepEqual([code, stdout], [exitCode, ''], stderr);
-  assert.match(stderr, says);
+  assert.match(stderr, message);
   assert.doesNotMatch(stderr, /^\s+at |word%2F|word\//m, 'no stack trace, no password');
 }
 
-test('a server that is not there: where it was looked for, exit code 1', async () => {
+test('a PostgreSQL server that does not run: exit code 1, with host and port', async () => {
   const url = postgres.url('bursar').replace(/:\d+\//, ':9/');
   await assertRefused(url, 1, /^Cannot connect to PostgreSQL at 127\.0\.0\.1 port 9 .*ECONNREFUSED.*\. Start it/m);
 });
 
-test('a socket that is not there', async () => {
+test('a socket that does not exist: exit code 1, with its folder', async () => {
   await assertRefused(
     'postgres:///bursar?host=/nowhere',
     1,
@@ -41,16 +41,16 @@ test('a socket that is not there', async () => {
   );
 });
 
-test('a wrong password: whose it is, exit code 3', async () => {
+test('a wrong password: exit code 3, with the user name', async () => {
   const url = postgres.url('postgres').replace(/:[^:@]*@/, ':wrong@');
   await assertRefused(url, 3, /rejects the user bursar .*Correct the user and password/);
 });
 
-test('a database that does not exist: how it is made', async () => {
+test('a database that does not exist: exit code 3, with the command that creates it', async () => {
   await assertRefused(postgres.url('nowhere'), 3, /has no database nowhere\. Create it: createdb nowhere/);
 });
 
-test('a user who may not create tables', async () => {
+test('a user without the permission to create tables: exit code 3', async () => {
   const url = await postgres.database('others');
   await postgres.query('others', "create role guest login password 'guest'");
   await assertRefused(
@@ -60,9 +60,9 @@ test('a user who may not create tables', async () => {
   );
 });
 
-test('a server that is too old: the version that is needed', async () => {
+test('a PostgreSQL server that is too old: exit code 1, with the required version', async () => {
   const url = await postgres.database('old');
-  // There is one version here only, which is made to tell another one.
+  // Only one version is installed, so this makes it report another one.
   await postgres.query('old', 'alter database old set search_path = public, pg_catalog');
   await postgres.query(
     'old',
@@ -71,7 +71,7 @@ test('a server that is too old: the version that is needed', async () => {
   await assertRefused(url, 1, /is version 13\. Bursar needs version 14 or newer/);
 });
 
-test('a schema of a newer Bursar', async () => {
+test('a schema of a newer version of Bursar: exit code 1', async () => {
   const url = await postgres.database('newer');
   const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   await first.dispose();
@@ -79,7 +79,7 @@ test('a schema of a newer Bursar', async () => {
   await assertRefused(url, 1, /has migrations that this version of Bursar does not know .*Use a newer version/);
 });
 
-test('a second server on the same database, from a folder of its own, is refused with exit code 3', async () => {
+test('a second server on the same database with another data folder: exit code 3', async () => {
   const url = await postgres.database('shared');
   const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   try {
@@ -89,12 +89,12 @@ test('a second server on the same database, from a folder of its own, is refused
   }
 });
 
-test('after a SIGKILL the next start has the database at once', async () => {
+test('a server starts at once after the previous one was killed', async () => {
   const url = await postgres.database('killed');
   const first = await spawnServer({ env: { BURSAR_DATABASE_URL: url } });
   await first.kill();
   const second = await spawnServer({ data: first.data, env: { BURSAR_DATABASE_URL: url } });
-  assert.equal(second.adminToken, '', 'it is no first start');
+  assert.equal(second.adminToken, '', 'not a first start');
   await second.dispose();
 });
 

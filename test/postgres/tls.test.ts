@@ -9,22 +9,22 @@ import { openDatabase } from '../../src/store/database/database.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-tls-'));
-const at = (name: string) => join(folder, name);
+const filePath = (name: string) => join(folder, name);
 let postgres: TestPostgres;
 
-/** A certificate that vouches for itself. */
-function certify(name: string, subject: string): void {
-  const files = ['-keyout', at(`${name}.key`), '-out', at(`${name}.crt`)];
+/** Creates a self-signed certificate. */
+function createCertificate(name: string, subject: string): void {
+  const files = ['-keyout', filePath(`${name}.key`), '-out', filePath(`${name}.crt`)];
   const options = ['-subj', `/CN=${subject}`, '-addext', `subjectAltName=DNS:${subject}`, '-days', '2'];
   execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', ...files, ...options], { stdio: 'ignore' });
 }
 
 before(async () => {
-  certify('server', 'localhost');
-  certify('stranger', 'localhost');
+  createCertificate('server', 'localhost');
+  createCertificate('untrusted', 'localhost');
   const files = {
-    'server.key': readFileSync(at('server.key'), 'utf8'),
-    'server.crt': readFileSync(at('server.crt'), 'utf8'),
+    'server.key': readFileSync(filePath('server.key'), 'utf8'),
+    'server.crt': readFileSync(filePath('server.crt'), 'utf8'),
   };
   const settings = ['ssl = on', "ssl_cert_file = '../server.crt'", "ssl_key_file = '../server.key'"];
   postgres = await startPostgres({ files, settings });
@@ -34,8 +34,8 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Whether a connection by this address is encrypted. */
-async function connect(host: string, parameters: string): Promise<boolean> {
+/** Connects, and returns whether the connection is encrypted. */
+async function isEncrypted(host: string, parameters: string): Promise<boolean> {
   const url = `${postgres.url('postgres').replace('127.0.0.1', host)}?${parameters}`;
   const db = await openDatabase(
     { url, connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 30 },
@@ -49,34 +49,34 @@ async function connect(host: string, parameters: string): Promise<boolean> {
   }
 }
 
-test('on loopback nothing is encrypted unless asked for', async () => {
-  assert.equal(await connect('localhost', ''), false);
+test('does not encrypt on loopback by default', async () => {
+  assert.equal(await isEncrypted('localhost', ''), false);
 });
 
-test('verify-full with the right authority and name is encrypted', async () => {
-  assert.equal(await connect('localhost', `sslmode=verify-full&sslrootcert=${at('server.crt')}`), true);
+test('sslmode=verify-full encrypts if authority and host name match', async () => {
+  assert.equal(await isEncrypted('localhost', `sslmode=verify-full&sslrootcert=${filePath('server.crt')}`), true);
 });
 
-test('verify-full refuses a server of another name, and says what to do', async () => {
-  const refused = connect('127.0.0.1', `sslmode=verify-full&sslrootcert=${at('server.crt')}`);
-  await assert.rejects(refused, { code: 'invalid_config', message: /Cannot open a TLS connection .*sslmode/s });
+test('sslmode=verify-full rejects a certificate for another host name, and names the option to change', async () => {
+  const connecting = isEncrypted('127.0.0.1', `sslmode=verify-full&sslrootcert=${filePath('server.crt')}`);
+  await assert.rejects(connecting, { code: 'invalid_config', message: /Cannot open a TLS connection .*sslmode/s });
 });
 
-test('verify-ca takes a server of another name, but not one of another authority', async () => {
-  assert.equal(await connect('127.0.0.1', `sslmode=verify-ca&sslrootcert=${at('server.crt')}`), true);
-  const refused = connect('localhost', `sslmode=verify-ca&sslrootcert=${at('stranger.crt')}`);
-  await assert.rejects(refused, { code: 'invalid_config', message: /Cannot open a TLS connection/ });
+test('sslmode=verify-ca accepts a certificate for another host name, but not of another authority', async () => {
+  assert.equal(await isEncrypted('127.0.0.1', `sslmode=verify-ca&sslrootcert=${filePath('server.crt')}`), true);
+  const connecting = isEncrypted('localhost', `sslmode=verify-ca&sslrootcert=${filePath('untrusted.crt')}`);
+  await assert.rejects(connecting, { code: 'invalid_config', message: /Cannot open a TLS connection/ });
 });
 
-test('without an authority of its own, a certificate that nobody vouches for is refused', async () => {
-  await assert.rejects(connect('localhost', 'sslmode=verify-full'), { code: 'invalid_config' });
+test('rejects a self-signed certificate without sslrootcert', async () => {
+  await assert.rejects(isEncrypted('localhost', 'sslmode=verify-full'), { code: 'invalid_config' });
 });
 
-test('require encrypts, and asks no questions', async () => {
-  assert.equal(await connect('localhost', 'sslmode=require'), true);
+test('sslmode=require encrypts without verification', async () => {
+  assert.equal(await isEncrypted('localhost', 'sslmode=require'), true);
 });
 
-test('a file of certificates that is not there is named', async () => {
-  const refused = connect('localhost', 'sslmode=verify-full&sslrootcert=/nowhere.pem');
-  await assert.rejects(refused, { code: 'invalid_config', message: /sslrootcert .*nowhere\.pem/ });
+test('rejects a missing sslrootcert file, and names it', async () => {
+  const connecting = isEncrypted('localhost', 'sslmode=verify-full&sslrootcert=/nowhere.pem');
+  await assert.rejects(connecting, { code: 'invalid_config', message: /sslrootcert .*nowhere\.pem/ });
 });

@@ -78,9 +78,9 @@ describe('webhook', () => {
     assert.equal((await third.get<Webhook[]>('/webhooks/')).body.length, 1);
     for (const action of ['secret', 'test']) {
       const path = `/webhooks/${first.body.id}/${action}/`;
-      const firstAnswer = await postWithKey(path, action, undefined);
-      assert.equal((await postWithKey(path, action, undefined)).text, firstAnswer.text);
-      if (action === 'secret') secrets.push(firstAnswer.body.secret.replace('whsec_', ''));
+      const firstResponse = await postWithKey(path, action, undefined);
+      assert.equal((await postWithKey(path, action, undefined)).text, firstResponse.text);
+      if (action === 'secret') secrets.push(firstResponse.body.secret.replace('whsec_', ''));
     }
     assert.equal((await listDeliveries(third, first.body)).length, 1);
     await third.send('DELETE', `/webhooks/${first.body.id}/`);
@@ -114,8 +114,8 @@ describe('webhook', () => {
       { url, events: ['*'], secret: 'whsec_mine' },
       { url, events: ['*'], description: 'x'.repeat(201) },
     ]) {
-      const answer = await sendJson<Problem>(me, 'POST', '/webhooks/', body);
-      assert.equal(answer.status, 400, JSON.stringify(body));
+      const response = await sendJson<Problem>(me, 'POST', '/webhooks/', body);
+      assert.equal(response.status, 400, JSON.stringify(body));
     }
     for (const body of [{}, { active: false }, { secret: 'x' }, { events: [] }]) {
       assert.equal((await sendJson(me, 'PATCH', `/webhooks/${webhook.id}/`, body)).status, 400, JSON.stringify(body));
@@ -149,8 +149,8 @@ describe('webhook', () => {
     ];
     for (const caller of [other, admin]) {
       for (const [method, requestPath, body] of requests) {
-        const answer = await sendJson<Problem>(caller, method, requestPath, body);
-        assert.deepEqual([answer.status, answer.body.code], [404, 'webhook_unknown'], `${method} ${requestPath}`);
+        const response = await sendJson<Problem>(caller, method, requestPath, body);
+        assert.deepEqual([response.status, response.body.code], [404, 'webhook_unknown'], `${method} ${requestPath}`);
       }
     }
     for (const invalidId of ['x', '0', '-1', '1.5', '9'.repeat(30), '%20']) {

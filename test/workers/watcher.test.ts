@@ -152,7 +152,7 @@ describe('watcher', () => {
     assert.equal(await storedState(), 'running');
     reported = [finished('7')];
     await until('the end is stored', async () => (await storedState()) === 'ended' || undefined);
-    await until('the engine is told to forget the job', () => engineCalls[0]);
+    await until('the engine forgets the job', () => engineCalls[0]);
     assert.equal(engineCalls[0], 'forget 1');
   });
 
@@ -210,6 +210,6 @@ describe('watcher', () => {
     await changeJob('ended', '9');
     engineCalls = [];
     reported = [finished('9')];
-    await until('the engine is told to forget it', () => engineCalls.includes('forget 1') || undefined);
+    await until('the engine forgets the job', () => engineCalls.includes('forget 1') || undefined);
   });
 });

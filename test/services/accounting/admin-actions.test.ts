@@ -14,7 +14,7 @@ import {
 import { assertProblem } from '../../support/problems.ts';
 import { grantedProjects } from './granted-projects.ts';
 
-// What holds for whatever administrators do by POST /admin/grants/…: a reason, a key, and once for each key.
+// Rules for every action by POST /admin/grants/…: a reason, an idempotency key, and one execution for each key.
 
 const reason = 'because of a test';
 let fixture: AccountingFixture;
@@ -29,9 +29,9 @@ after(async () => {
   await fixture.dispose();
 });
 
-const { projectOf, leftOf } = grantedProjects(() => fixture);
+const { createProjectFor, getMemberQuota } = grantedProjects(() => fixture);
 
-const acts: [what: string, path: string, body: Record<string, unknown>][] = [
+const actions: [name: string, path: string, body: Record<string, unknown>][] = [
   ['a cap', '/302121/', { kind: 'top_up', resource: 'time', amount: 1, reason }],
   ['the reserve', '/', { kind: 'top_up', resource: 'time', amount: 1, reason }],
   ['a transfer', '/transfers/', { from: '302121', to: '302122', resource: 'time', amount: 1, reason }],
@@ -39,12 +39,12 @@ const acts: [what: string, path: string, body: Record<string, unknown>][] = [
   ['a period', '/periods/', { starts: '2100-01-01T00:00:00Z', member_seconds: 1, reason }],
 ];
 
-describe('every act', () => {
+describe('actions of administrators', () => {
   let project: string;
   let job: Job;
 
   before(async () => {
-    project = await projectOf('302121', '302122');
+    project = await createProjectFor('302121', '302122');
     job = await runJob(
       await fixture.user('302121'),
       { command: 'true', core_number: 50, runtime: 0.01 },
@@ -52,20 +52,20 @@ describe('every act', () => {
       project,
     );
   });
-  const bodyOf = (body: Record<string, unknown>) => ('job_id' in body ? { ...body, job_id: job.job_id } : body);
-  const movements = async () => (await fixture.query('select id from entries')).length;
+  const withJobId = (body: Record<string, unknown>) => ('job_id' in body ? { ...body, job_id: job.job_id } : body);
+  const countEntries = async () => (await fixture.query('select id from entries')).length;
 
-  for (const [what, suffix, body] of acts) {
-    test(`${what}: without a reason, or with one that says nothing, is 400 and names it`, async () => {
-      const before = await movements();
-      const { reason: _reason, ...silent } = bodyOf(body);
-      for (const wrong of [
-        silent,
-        { ...silent, reason: '' },
-        { ...silent, reason: 'x' },
-        { ...silent, reason: null },
+  for (const [name, suffix, body] of actions) {
+    test(`${name} without a reason, or with a too short one, is rejected with 400 and the name of the field`, async () => {
+      const before = await countEntries();
+      const { reason: _reason, ...withoutReason } = withJobId(body);
+      for (const invalid of [
+        withoutReason,
+        { ...withoutReason, reason: '' },
+        { ...withoutReason, reason: 'x' },
+        { ...withoutReason, reason: null },
       ]) {
-        const problem = assertProblem(await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, wrong), {
+        const problem = assertProblem(await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, invalid), {
           status: 400,
           code: 'invalid_body',
         });
@@ -74,99 +74,99 @@ describe('every act', () => {
           ['reason'],
         );
       }
-      assert.equal(await movements(), before);
+      assert.equal(await countEntries(), before);
     });
 
-    test(`${what}: without an Idempotency-Key, or with a bad one, is 400`, async () => {
-      const before = await movements();
-      const text = JSON.stringify(bodyOf(body));
+    test(`${name} without an Idempotency-Key, or with an invalid one, is rejected with 400`, async () => {
+      const before = await countEntries();
+      const text = JSON.stringify(withJobId(body));
       const headers = { 'content-type': 'application/json' };
       const path = `/admin/grants/${project}${suffix}`;
-      const bare = await admin.send('POST', path, headers, text);
-      assertProblem(bare, { status: 400, code: 'idempotency_key_missing', message: /Idempotency-Key/ });
+      const withoutKey = await admin.send('POST', path, headers, text);
+      assertProblem(withoutKey, { status: 400, code: 'idempotency_key_missing', message: /Idempotency-Key/ });
       for (const key of ['', 'two words', 'x'.repeat(201)]) {
-        const answer = await admin.send('POST', path, { ...headers, 'idempotency-key': key }, text);
-        assertProblem(answer, { status: 400, code: 'idempotency_key_invalid' });
+        const response = await admin.send('POST', path, { ...headers, 'idempotency-key': key }, text);
+        assertProblem(response, { status: 400, code: 'idempotency_key_invalid' });
       }
-      assert.equal(await movements(), before);
+      assert.equal(await countEntries(), before);
     });
 
-    test(`${what}: repeated under the same key is answered the same, and done once`, async () => {
-      const key = `once-${what.replace(' ', '-')}`;
+    test(`${name} repeated with the same key returns the same response, and is executed once`, async () => {
+      const key = `once-${name.replace(' ', '-')}`;
       const path = `/admin/grants/${project}${suffix}`;
-      const first = await postAsAdmin(admin, path, bodyOf(body), key);
+      const first = await postAsAdmin(admin, path, withJobId(body), key);
       assert.equal(first.status, 201, first.text);
-      const after = await movements();
-      const again = await postAsAdmin(admin, path, bodyOf(body), key);
-      assert.deepEqual([again.status, again.text], [201, first.text]);
-      assert.equal(await movements(), after);
-      // The restart comes below: what was answered is kept for it.
-      answered.set(what, { path, body: bodyOf(body), key, text: first.text });
+      const after = await countEntries();
+      const repeated = await postAsAdmin(admin, path, withJobId(body), key);
+      assert.deepEqual([repeated.status, repeated.text], [201, first.text]);
+      assert.equal(await countEntries(), after);
+      // The test with the restart below repeats these requests.
+      firstResponses.set(name, { path, body: withJobId(body), key, text: first.text });
     });
 
-    test(`${what}: another body under the same key is 422, and not done`, async () => {
-      const before = await movements();
-      const key = `once-${what.replace(' ', '-')}`;
+    test(`${name} with another body and the same key is rejected with 422`, async () => {
+      const before = await countEntries();
+      const key = `once-${name.replace(' ', '-')}`;
       const path = `/admin/grants/${project}${suffix}`;
-      const answer = await postAsAdmin(admin, path, { ...bodyOf(body), reason: 'another reason' }, key);
-      assertProblem(answer, { status: 422, code: 'idempotency_key_reused' });
-      assert.equal(await movements(), before);
+      const response = await postAsAdmin(admin, path, { ...withJobId(body), reason: 'another reason' }, key);
+      assertProblem(response, { status: 422, code: 'idempotency_key_reused' });
+      assert.equal(await countEntries(), before);
     });
 
-    test(`${what}: an unknown field, or a wrong one, is 400 and named`, async () => {
-      const { amount: _amount, member_seconds: _seconds, ...rest } = bodyOf(body);
+    test(`${name} with an unknown or invalid field is rejected with 400 and the name of the field`, async () => {
+      const { amount: _amount, member_seconds: _seconds, ...rest } = withJobId(body);
       const number = 'amount' in body ? 'amount' : 'member_seconds';
-      for (const [wrong, field] of [
-        [{ ...bodyOf(body), colour: 'red' }, 'colour'],
+      for (const [invalid, field] of [
+        [{ ...withJobId(body), colour: 'red' }, 'colour'],
         [rest, number],
         [{ ...rest, [number]: -1 }, number],
         [{ ...rest, [number]: 1.5 }, number],
         [{ ...rest, [number]: 'many' }, number],
       ] as const) {
-        const answer = await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, wrong);
-        const problem = assertProblem(answer, { status: 400, code: 'invalid_body' });
-        assert.deepEqual([...new Set(problem.errors?.map((error) => error.field))], [field], answer.text);
+        const response = await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, invalid);
+        const problem = assertProblem(response, { status: 400, code: 'invalid_body' });
+        assert.deepEqual([...new Set(problem.errors?.map((error) => error.field))], [field], response.text);
       }
     });
   }
 
-  test('with a reason of blanks is 400: that says nothing either', async () => {
-    const taken: string[] = [];
-    const other = await projectOf('302121', '302122');
+  test('with a blank reason are rejected with 400', async () => {
+    const accepted: string[] = [];
+    const other = await createProjectFor('302121', '302122');
     const done = await runJob(await fixture.user('302121'), { command: 'true' }, undefined, other);
-    for (const [what, suffix, body] of acts) {
+    for (const [name, suffix, body] of actions) {
       const blank = { ...body, ...('job_id' in body ? { job_id: done.job_id } : {}), reason: '    ' };
-      const answer = await postAsAdmin(admin, `/admin/grants/${other}${suffix}`, blank);
-      if (answer.status !== 400) taken.push(`${what}: ${answer.status}`);
+      const response = await postAsAdmin(admin, `/admin/grants/${other}${suffix}`, blank);
+      if (response.status !== 400) accepted.push(`${name}: ${response.status}`);
     }
-    assert.deepEqual(taken, []);
+    assert.deepEqual(accepted, []);
   });
 
-  const answered = new Map<string, { path: string; body: unknown; key: string; text: string }>();
+  const firstResponses = new Map<string, { path: string; body: unknown; key: string; text: string }>();
 
-  test('another administrator has keys of their own', async () => {
+  test('with the same key of two administrators are both executed', async () => {
     const other = await fixture.administrator('302129');
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
-    const before = (await leftOf('302121', project)).time_left;
+    const before = (await getMemberQuota('302121', project)).time_left;
     for (const caller of [admin, other]) {
       await postCreated(caller, `/admin/grants/${project}/302121/`, body, 'everybody-likes-this-key');
     }
-    assert.equal((await leftOf('302121', project)).time_left, before + 2);
+    assert.equal((await getMemberQuota('302121', project)).time_left, before + 2);
     const actors = (await getStatement(await fixture.user('302121'), project)).time.movements.map(({ actor }) => actor);
     assert.deepEqual(actors.slice(-2), [adminId, '302129']);
   });
 
-  test('an act that failed has used no key up', async () => {
+  test('that failed can be repeated with the same key', async () => {
     const path = `/admin/grants/${project}/302122/`;
-    const { time_left } = await leftOf('302122', project);
+    const { time_left } = await getMemberQuota('302122', project);
     const body = { kind: 'withdraw', resource: 'time', amount: time_left + 5, reason };
     assert.equal((await postAsAdmin(admin, path, body, 'try-again')).status, 409);
     await topUp(admin, '302122', 5, { project });
     assert.equal((await postAsAdmin(admin, path, body, 'try-again')).status, 201);
-    assert.equal((await leftOf('302122', project)).time_left, 0);
+    assert.equal((await getMemberQuota('302122', project)).time_left, 0);
   });
 
-  test('is 404 for what does not exist: system, project, user, member', async () => {
+  test('return 404 for an unknown system, project, user or member', async () => {
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
     await fixture.user('302128');
     for (const [path, code] of [
@@ -179,33 +179,33 @@ describe('every act', () => {
       assertProblem(await postAsAdmin(admin, path, body), { status: 404, code });
     }
     const transfer = { from: '302121', to: '302128', resource: 'time', amount: 1, reason };
-    const answer = await postAsAdmin(admin, `/admin/grants/${project}/transfers/`, transfer);
-    assertProblem(answer, { status: 404, code: 'quota_unknown' });
+    const response = await postAsAdmin(admin, `/admin/grants/${project}/transfers/`, transfer);
+    assertProblem(response, { status: 404, code: 'quota_unknown' });
   });
 
-  test('whatever is sent, and in whatever order, the caps never promise more than the pool', async () => {
+  test('in random order never make the caps exceed the pool', async () => {
     const users = ['302126', '302127'];
-    const shared = await projectOf(...users);
+    const shared = await createProjectFor(...users);
     let seed = 7;
-    // A small generator, so that a failure can be repeated.
-    const draw = (below: number) => {
+    // A pseudo-random generator with a fixed seed, so that a failure can be reproduced.
+    const randomBelow = (below: number) => {
       seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648;
       return Math.floor((seed / 2_147_483_648) * below);
     };
     const statuses = new Set<number>();
     for (let i = 0; i < 60; i++) {
-      const resource = draw(2) === 0 ? 'time' : 'space';
-      const amount = 1 + draw(resource === 'time' ? 9000 : 90);
-      const [one = '', other = ''] = draw(2) === 0 ? users : users.toReversed();
-      const kind = draw(2) === 0 ? 'top_up' : 'withdraw';
-      const source = draw(2) === 0 ? 'new' : 'pool';
+      const resource = randomBelow(2) === 0 ? 'time' : 'space';
+      const amount = 1 + randomBelow(resource === 'time' ? 9000 : 90);
+      const [user = '', otherUser = ''] = randomBelow(2) === 0 ? users : users.toReversed();
+      const kind = randomBelow(2) === 0 ? 'top_up' : 'withdraw';
+      const source = randomBelow(2) === 0 ? 'new' : 'pool';
       const [suffix, body] = (
         [
           ['/', { kind, resource, amount, reason }],
-          [`/${one}/`, { kind, resource, amount, source, reason }],
-          ['/transfers/', { from: one, to: other, resource, amount, reason }],
+          [`/${user}/`, { kind, resource, amount, source, reason }],
+          ['/transfers/', { from: user, to: otherUser, resource, amount, reason }],
         ] as const
-      )[draw(3)] ?? ['/', {}];
+      )[randomBelow(3)] ?? ['/', {}];
       const { status, text } = await postAsAdmin(admin, `/admin/grants/${shared}${suffix}`, body);
       assert.ok(status === 201 || status === 409, text);
       statuses.add(status);
@@ -216,18 +216,18 @@ describe('every act', () => {
     for (const user of users) await assertStatementAddsUp(await fixture.user(user), shared);
   });
 
-  test('repeated under the same key after a restart is answered the same, and not done again', async () => {
+  test('repeated with the same key after a restart return the same response, and are not executed again', async () => {
     await fixture.restart('SIGKILL');
     admin = fixture.admin;
-    const before = await movements();
-    assert.equal(answered.size, acts.length);
+    const before = await countEntries();
+    assert.equal(firstResponses.size, actions.length);
     const different: string[] = [];
-    for (const [what, { path, body, key, text }] of answered) {
-      const again = await postAsAdmin(admin, path, body, key);
-      assert.equal(again.status, 201, again.text);
-      if (again.text !== text) different.push(`${what}: ${again.text} instead of ${text}`);
+    for (const [name, { path, body, key, text }] of firstResponses) {
+      const repeated = await postAsAdmin(admin, path, body, key);
+      assert.equal(repeated.status, 201, repeated.text);
+      if (repeated.text !== text) different.push(`${name}: ${repeated.text} instead of ${text}`);
     }
     assert.deepEqual(different, []);
-    assert.equal(await movements(), before);
+    assert.equal(await countEntries(), before);
   });
 });

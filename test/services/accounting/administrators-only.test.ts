@@ -11,7 +11,7 @@ import type { OpenApi } from '../../support/contract.ts';
 import { assertLedgerBalances } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/problems.ts';
 
-// What administrators see and do, nobody else does.
+// Access control of the paths under /admin/.
 
 const reason = 'because of a test';
 let fixture: AccountingFixture;
@@ -27,7 +27,7 @@ after(async () => {
   await fixture.dispose();
 });
 
-describe('all of it is for administrators alone', () => {
+describe('paths under /admin/', () => {
   const values: Record<string, string> = {
     hpc: 'hpc_one',
     project_name: 'proj_hpc_one_01',
@@ -46,7 +46,7 @@ describe('all of it is for administrators alone', () => {
       }));
   });
 
-  test('every path under /admin/ is described, and there are many', () => {
+  test('are all in the OpenAPI document', () => {
     assert.ok(paths.length >= 25, String(paths.length));
     for (const family of ['quotas', 'jobs', 'grants', 'projects', 'users', 'usage', 'audit', 'ledger']) {
       assert.ok(
@@ -56,48 +56,48 @@ describe('all of it is for administrators alone', () => {
     }
   });
 
-  test('an ordinary user gets 403 on every path and method, and nothing happens', async () => {
-    const plain = await fixture.uncheckedUser('302401');
+  test('return 403 to other users for every method, and change nothing', async () => {
+    const user = await fixture.uncheckedUser('302401');
     const before = (await fixture.query('select id from entries')).length;
-    const members = (await admin.get(`/admin/projects/${defaultProjectPath}/members/`)).text;
+    const membersBefore = (await admin.get(`/admin/projects/${defaultProjectPath}/members/`)).text;
     const body = JSON.stringify({ kind: 'top_up', resource: 'time', amount: 1, reason, status: 'banned' });
     for (const { path, documented } of paths) {
       for (const method of methods) {
         const headers = { 'content-type': 'application/json', 'idempotency-key': `${method}-${path}` };
-        const answer = await plain.send(method, path, headers, method === 'GET' ? undefined : body);
-        const { code } = answer.body as { code: string };
+        const response = await user.send(method, path, headers, method === 'GET' ? undefined : body);
+        const { code } = response.body as { code: string };
         if (documented.includes(method))
-          assert.deepEqual([answer.status, code], [403, 'forbidden'], `${method} ${path}`);
-        else assert.ok(answer.status === 403 || answer.status === 405, `${method} ${path} ${answer.text}`);
+          assert.deepEqual([response.status, code], [403, 'forbidden'], `${method} ${path}`);
+        else assert.ok(response.status === 403 || response.status === 405, `${method} ${path} ${response.text}`);
       }
     }
     assert.equal((await fixture.query('select id from entries')).length, before);
-    assert.equal((await admin.get(`/admin/projects/${defaultProjectPath}/members/`)).text, members);
+    assert.equal((await admin.get(`/admin/projects/${defaultProjectPath}/members/`)).text, membersBefore);
   });
 
-  test('a token of an administrator that was not made for it gets 403 as well', async () => {
+  test('return 403 to an administrator whose token was created without --admin', async () => {
     const { code, stdout } = await fixture.bursar('token', 'create', '--user', adminId);
     assert.equal(code, 0);
-    const answer = await createCaller(fixture.server.url, stdout.trim()).get('/admin/users/');
-    assertProblem(answer, { status: 403, code: 'forbidden' });
+    const response = await createCaller(fixture.server.url, stdout.trim()).get('/admin/users/');
+    assertProblem(response, { status: 403, code: 'forbidden' });
   });
 
-  test('without a token it is 401 on every path and method', async () => {
-    const nobody = createCaller(fixture.server.url, null);
+  test('return 401 without a token for every method', async () => {
+    const anonymous = createCaller(fixture.server.url, null);
     for (const { path, documented } of paths) {
       for (const method of documented) {
-        assertProblem(await nobody.send(method, path), { status: 401, code: 'token_missing' });
+        assertProblem(await anonymous.send(method, path), { status: 401, code: 'token_missing' });
       }
     }
   });
 
-  test('for an administrator no path answers with a fault of the server, whatever is sent', async () => {
-    const plain = await fixture.uncheckedUser(adminId);
+  test('return 4xx, never 5xx, to an administrator who sends an invalid body', async () => {
+    const user = await fixture.uncheckedUser(adminId);
     for (const { path, documented } of paths) {
       for (const method of documented.filter((name) => name !== 'GET')) {
         for (const body of ['', '{', '[]', '"x"', 'null', '{"reason":{"a":1}}']) {
           const headers = { 'content-type': 'application/json', 'idempotency-key': 'x' };
-          const { status, text } = await plain.send(method, path, headers, body);
+          const { status, text } = await administrator.send(method, path, headers, body);
           assert.ok(status >= 400 && status < 500, `${method} ${path} ${body}: ${status} ${text}`);
         }
       }

@@ -10,7 +10,7 @@ import type { Caller, Job } from '../../support/api.ts';
 import { assertLedgerBalances, postAsAdmin, postCreated, runJob, setMember, topUp } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/problems.ts';
 
-// Who did what, to what and why: every act of an administrator is kept, and stays as it is.
+// The append-only record of the actions of administrators.
 
 interface AuditRecord {
   id: number;
@@ -29,9 +29,9 @@ let job: Job;
 before(async () => {
   fixture = await openAccountingFixture({ timeSeconds: 50_000, spaceKb: 100 });
   admin = fixture.admin;
-  const [one] = await Promise.all(['302401', '302402', '302403'].map((user) => fixture.user(user)));
-  assert.ok(one);
-  job = await runJob(one, { command: 'true' });
+  const [user] = await Promise.all(['302401', '302402', '302403'].map((id) => fixture.user(id)));
+  assert.ok(user);
+  job = await runJob(user, { command: 'true' });
   // So that the trail is not empty when the tests begin to add to it.
   await topUp(admin, '302403', 1);
 });
@@ -41,10 +41,10 @@ after(async () => {
 });
 
 describe('the audit trail', () => {
-  const trail = async (query = '') => (await admin.get<AuditRecord[]>(`/admin/audit/${query}`)).body;
+  const readTrail = async (query = '') => (await admin.get<AuditRecord[]>(`/admin/audit/${query}`)).body;
 
-  /** Each act of an administrator with its name in the trail, and what it is about. */
-  const acts: [act: string, subject: string, carryOut: () => Promise<{ status: number; text: string }>][] = [
+  /** Each action with its name and subject in the audit trail. */
+  const actions: [name: string, subject: string, execute: () => Promise<{ status: number; text: string }>][] = [
     [
       'project.create',
       'hpc_one/audited',
@@ -86,17 +86,17 @@ describe('the audit trail', () => {
   const grant = (suffix: string, body: object) =>
     postAsAdmin(admin, `/admin/grants/hpc_one/audited${suffix}`, { ...body, reason });
 
-  test('has every act, the newest first, with who did it and to what', async () => {
-    const before = await trail('?limit=1000');
-    for (const [, , carryOut] of acts) {
-      const { status, text } = await carryOut();
+  test('lists every action with actor and subject, newest first', async () => {
+    const before = await readTrail('?limit=1000');
+    for (const [, , execute] of actions) {
+      const { status, text } = await execute();
       assert.ok(status === 200 || status === 201, text);
     }
-    const after = await trail('?limit=1000');
+    const after = await readTrail('?limit=1000');
     const written = after.slice(0, after.length - before.length).toReversed();
     assert.deepEqual(
       written.map(({ act: name, subject }) => [name, subject]),
-      acts.map(([name, subject]) => [name, subject]),
+      actions.map(([name, subject]) => [name, subject]),
     );
     for (const { actor, at } of written) {
       assert.equal(actor, adminId);
@@ -105,51 +105,53 @@ describe('the audit trail', () => {
     assert.deepEqual(after.slice(after.length - before.length), before);
   });
 
-  test('has the reason of every act', async () => {
-    const silent = (await trail('?limit=1000')).filter(({ details }) => typeof details.reason !== 'string');
-    assert.deepEqual([...new Set(silent.map(({ act: name }) => name))], []);
+  test('contains the reason of every action', async () => {
+    const withoutReason = (await readTrail('?limit=1000')).filter(({ details }) => typeof details.reason !== 'string');
+    assert.deepEqual([...new Set(withoutReason.map(({ act: name }) => name))], []);
   });
 
-  test('tells for whom and how much', async () => {
-    const topped = (await trail()).find(
+  test('contains users and amounts', async () => {
+    const topped = (await readTrail()).find(
       ({ act: name, details }) => name === 'grant.top_up' && details.user === '302401',
     );
     assert.deepEqual([topped?.details.amount, topped?.details.resource, topped?.details.reason], [9, 'time', reason]);
-    const moved = (await trail()).find(({ act: name }) => name === 'grant.transfer');
+    const moved = (await readTrail()).find(({ act: name }) => name === 'grant.transfer');
     assert.deepEqual([moved?.details.from, moved?.details.to, moved?.details.amount], ['302401', '302402', 2]);
   });
 
-  test('tells amounts in the unit in which they were sent', async () => {
-    const topped = (await trail()).find(({ act: name, details }) => name === 'grant.top_up' && details.user === null);
+  test('shows amounts in the unit of the request', async () => {
+    const topped = (await readTrail()).find(
+      ({ act: name, details }) => name === 'grant.top_up' && details.user === null,
+    );
     assert.deepEqual([topped?.details.resource, topped?.details.amount], ['space', 9]);
   });
 
-  test('names the administrator who acted, whoever it was, the command line included', async () => {
+  test('contains the administrator who acted, also for the command line', async () => {
     await topUp(await fixture.administrator('302409'), '302401', 1);
     const options = ['--user', '302401', '--time', '1', '--reason', reason, '--actor', 'night-shift'];
     const { code, stderr } = await fixture.bursar('grant', defaultProjectPath, ...options);
     assert.equal(code, 0, stderr);
-    const [second, first] = await trail('?limit=2');
+    const [second, first] = await readTrail('?limit=2');
     assert.deepEqual([first?.actor, second?.actor], ['302409', 'night-shift']);
     assert.deepEqual([second?.act, second?.subject], ['grant.top_up', 'hpc_one/proj_hpc_one_01']);
   });
 
-  test('has nothing of what was refused, or repeated under the same key', async () => {
-    const before = await trail('?limit=1000');
+  test('does not contain rejected requests, or repetitions with the same idempotency key', async () => {
+    const before = await readTrail('?limit=1000');
     const body = { kind: 'withdraw', resource: 'time', amount: 1e9, reason };
     assert.equal((await postAsAdmin(admin, `/admin/grants/${defaultProjectPath}/302403/`, body)).status, 409);
     const good = { ...body, amount: 1 };
     for (let i = 0; i < 3; i++)
       await postCreated(admin, `/admin/grants/${defaultProjectPath}/302403/`, good, 'audited-once');
-    assert.equal((await trail('?limit=1000')).length, before.length + 1);
+    assert.equal((await readTrail('?limit=1000')).length, before.length + 1);
   });
 
-  test('is read in pages', async () => {
-    const all = await trail('?limit=1000');
+  test('can be read in pages', async () => {
+    const all = await readTrail('?limit=1000');
     const pages: AuditRecord[] = [];
     for (;;) {
       const before = pages.at(-1)?.id;
-      const page = await trail(`?limit=5${before === undefined ? '' : `&before=${before}`}`);
+      const page = await readTrail(`?limit=5${before === undefined ? '' : `&before=${before}`}`);
       assert.ok(page.length <= 5);
       if (page.length === 0) break;
       pages.push(...page);
@@ -160,12 +162,12 @@ describe('the audit trail', () => {
     }
   });
 
-  test('cannot be changed: not by any method, and the database itself refuses', async () => {
+  test('cannot be changed by HTTP, and the database rejects updates and deletes', async () => {
     const { text } = await admin.get('/admin/audit/?limit=1000');
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
-      const answer = await admin.send(method, '/admin/audit/');
-      assertProblem(answer, { status: 405, code: 'method_not_allowed' });
-      assert.equal(answer.headers.get('allow'), 'GET, HEAD');
+      const response = await admin.send(method, '/admin/audit/');
+      assertProblem(response, { status: 405, code: 'method_not_allowed' });
+      assert.equal(response.headers.get('allow'), 'GET, HEAD');
     }
     await assert.rejects(fixture.tamper("update audit set actor = 'nobody'"), /append-only/);
     await assert.rejects(fixture.tamper('delete from audit'), /append-only/);

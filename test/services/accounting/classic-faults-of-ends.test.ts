@@ -27,7 +27,7 @@ import { until } from '../../support/until.ts';
 import { createZip } from '../../support/zip.ts';
 import { granted, openFaultFixture } from './classic-faults.ts';
 
-// What accounting in front of batch systems has got wrong before, each as a test of its own, through real HTTP.
+// Known accounting faults of other front ends of batch systems, each with its own test through real HTTP.
 
 let fixture: AccountingFixture;
 
@@ -36,15 +36,15 @@ before(async () => {
 });
 after(() => fixture.dispose());
 
-describe('the eight classic faults, 6 to 8: ends, refusals and their history', () => {
+describe('the eight classic faults, 6 to 8: ends, rejections and history', () => {
   describe('6. cancel that refunds twice', () => {
-    test('a running job that is cancelled by many requests at once, and again, gives back once', async () => {
+    test('a running job that is cancelled by concurrent and repeated requests is settled once', async () => {
       const me = await fixture.user('301440');
       const job = await submitJob(me, { command: markBegunScript, core_number: 2 });
       await waitUntilBegun(fixture, job);
       await waitForStage(me, job, 'RUNNING');
-      const answers = await Promise.all(Array.from({ length: 10 }, () => me.send('DELETE', jobPath(job))));
-      for (const { status, text } of answers) assert.ok(status === 200 || status === 202, text);
+      const responses = await Promise.all(Array.from({ length: 10 }, () => me.send('DELETE', jobPath(job))));
+      for (const { status, text } of responses) assert.ok(status === 200 || status === 202, text);
       await me.waitUntilFinished(job);
       for (let i = 0; i < 3; i++) assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
 
@@ -56,11 +56,11 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
       await assertStatementAddsUp(me);
     });
 
-    test('a job that is cancelled before it starts gives back all, once', async () => {
+    test('a job that is cancelled before it starts releases its whole hold once', async () => {
       const me = await fixture.user('301441');
       const other = await fixture.user('301442');
-      const inTheWay = await submitJob(other, { command: waitForGoScript, core_number: 4 });
-      await waitForStage(other, inTheWay, 'RUNNING');
+      const blockingJob = await submitJob(other, { command: waitForGoScript, core_number: 4 });
+      await waitForStage(other, blockingJob, 'RUNNING');
       const job = await submitJob(me, { command: 'true', core_number: 4 });
       await Promise.all(Array.from({ length: 5 }, () => me.send('DELETE', jobPath(job))));
       assert.equal((await me.waitUntilFinished(job)).failed, false);
@@ -73,16 +73,16 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
         ],
       );
       assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted);
-      await other.send('DELETE', jobPath(inTheWay));
+      await other.send('DELETE', jobPath(blockingJob));
     });
   });
 
   describe('7. a failed submission that keeps its hold', () => {
-    test('what is refused by its headers, its zip or its size leaves no movement at all', async () => {
+    test('a submission that is rejected for its headers, zip or size leaves no movement', async () => {
       const me = await fixture.user('301450');
       await withdrawDownTo(fixture.admin, '301450', { space: 4 });
       const before = (await me.get('/quotas/')).text;
-      const refusals = [
+      const rejections = [
         await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true', runtime: 'long' }),
         await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true' }, Buffer.from('this is no zip')),
         await me.submit(
@@ -99,7 +99,7 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
         await me.send('POST', `/jobs/${defaultProjectPath}/`, { payload: '{"command":"true"}' }),
       ];
       assert.deepEqual(
-        refusals.map(({ status, body }) => [status, (body as unknown as { code: string }).code]),
+        rejections.map(({ status, body }) => [status, (body as unknown as { code: string }).code]),
         [
           [400, 'invalid_payload'],
           [400, 'invalid_zip'],
@@ -110,36 +110,38 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
       );
       assert.equal((await me.get('/quotas/')).text, before);
       const { time, space } = await getStatement(me);
-      assert.deepEqual([time.movements.length, space.movements.length], [1, 2], 'what was granted and taken, no more');
+      assert.deepEqual([time.movements.length, space.movements.length], [1, 2], 'only the grant and the withdrawal');
       assert.deepEqual((await me.get('/jobs/')).body, []);
     });
 
-    test('an upload that breaks off holds nothing, before and after', async () => {
+    test('an aborted upload holds nothing, before and after the abort', async () => {
       const me = await fixture.user('301451');
       const { text } = await me.get('/quotas/');
-      const wire = await openRawConnection(fixture.server.url);
+      const connection = await openRawConnection(fixture.server.url);
       const headers = [
         bearerHeader(await fixture.token('301451')),
         ['content-disposition', 'attachment; filename=job.zip'],
         ['payload', '{"command":"true"}'],
         ['content-length', '200000'],
       ] as const;
-      // More than is held in memory.
-      wire.write(
+      // Larger than the memory buffer, so that the upload is written to the spool.
+      connection.write(
         formatRequestHead({ method: 'POST', path: `/jobs/${defaultProjectPath}/`, headers }),
         'PK'.repeat(50_000),
       );
-      await until('it arrives', () => (listFilesUnder(fixture.server, 'spool').length > 0 ? true : undefined));
-      assert.equal((await me.get('/quotas/')).text, text, 'nothing is held while it arrives');
-      wire.destroy();
-      await until('nothing of it is kept', () =>
+      await until('the upload has started', () =>
+        listFilesUnder(fixture.server, 'spool').length > 0 ? true : undefined,
+      );
+      assert.equal((await me.get('/quotas/')).text, text, 'nothing is held during the upload');
+      connection.destroy();
+      await until('the partial upload is deleted', () =>
         listFilesUnder(fixture.server, 'spool').length === 0 ? true : undefined,
       );
-      assert.equal((await me.get('/quotas/')).text, text, 'nor afterwards');
+      assert.equal((await me.get('/quotas/')).text, text, 'nothing is held after the abort');
       assert.deepEqual((await me.get('/jobs/')).body, []);
     });
 
-    test('a job that the system rejects after it was accepted gives everything back', async () => {
+    test('a job that the system rejects after its acceptance releases its whole hold', async () => {
       const me = await fixture.user('301452');
       const { text } = await me.get(`/quotas/${defaultProjectPath}/`);
       const zip = await createZip({ 'other.sh': 'x'.repeat(5000) });
@@ -152,14 +154,14 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
           ['release', 7200],
         ],
       );
-      // The files that it brought are there, and take space, until they are deleted.
+      // Its uploaded files take space until they are deleted.
       await me.send('DELETE', jobPath(job));
       assert.equal((await me.get(`/quotas/${defaultProjectPath}/`)).text, text);
     });
   });
 
   describe('8. history that cannot explain a balance', () => {
-    test('after all that can happen to an account, its statement adds up to what is left', async () => {
+    test('after every kind of movement, the statement adds up to the remaining quota', async () => {
       const me = await fixture.user('301460');
       await fixture.user('301461');
       const { admin } = fixture;
@@ -202,8 +204,8 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
         assert.ok(kinds(space.movements).includes(kind), kind);
       }
       for (const { kind, actor, job_id } of time.movements) {
-        const ofJob = ['reserve', 'charge', 'release', 'refund'].includes(kind);
-        assert.equal(job_id !== null, ofJob, kind);
+        const belongsToJob = ['reserve', 'charge', 'release', 'refund'].includes(kind);
+        assert.equal(job_id !== null, belongsToJob, kind);
         if (['top_up', 'withdraw', 'transfer', 'refund'].includes(kind)) assert.equal(actor, adminId, kind);
         if (kind === 'reserve') assert.equal(actor, '301460');
       }
@@ -213,13 +215,13 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
       await assertStatementAddsUp(me);
     });
 
-    test('a member whom nothing has happened to yet has one line: the grant', async () => {
+    test('the statement of a new member has one movement, the grant', async () => {
       const { time, space } = await assertStatementAddsUp(await fixture.user('301462'));
       assert.deepEqual([time.closing_balance, space.closing_balance], [granted, 100_000]);
       assert.deepEqual([time.movements.length, space.movements.length], [1, 1]);
     });
 
-    test('the database itself refuses to change or remove what is written', async () => {
+    test('the database rejects updates and deletes of ledger entries', async () => {
       for (const table of ['entries', 'resolutions']) {
         await assert.rejects(fixture.tamper(`update ${table} set at = at + 1`), /append-only/);
         await assert.rejects(fixture.tamper(`delete from ${table}`), /append-only/);
@@ -227,7 +229,7 @@ describe('the eight classic faults, 6 to 8: ends, refusals and their history', (
     });
   });
 
-  test('and after all of it the books balance', async () => {
+  test('the ledger balances after all tests', async () => {
     await assertLedgerBalances(fixture.admin);
   });
 });

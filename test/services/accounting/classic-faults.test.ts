@@ -17,7 +17,7 @@ import {
 import { createZip } from '../../support/zip.ts';
 import { granted, openFaultFixture } from './classic-faults.ts';
 
-// What accounting in front of batch systems has got wrong before, each as a test of its own, through real HTTP.
+// Known accounting faults of other front ends of batch systems, each with its own test through real HTTP.
 
 let fixture: AccountingFixture;
 
@@ -28,7 +28,7 @@ after(() => fixture.dispose());
 
 describe('the eight classic faults, 1 to 5: amounts', () => {
   describe('1. a quota of exactly zero refilling itself', () => {
-    const left = async (user: string) => {
+    const getLeft = async (user: string) => {
       const { time_left, space_left } = await (await fixture.user(user)).quota(
         defaultProject.hpc,
         defaultProject.project,
@@ -37,25 +37,25 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     };
     const nothing = { time_left: 0, space_left: 0 };
 
-    test('what an administrator has taken away to the last second stays away, whatever is asked', async () => {
+    test('a quota that was withdrawn completely stays zero after any number of requests', async () => {
       const me = await fixture.user('301401');
       await withdrawDownTo(fixture.admin, '301401', { time: 0, space: 0 });
-      for (let i = 0; i < 20; i++) assert.deepEqual(await left('301401'), nothing);
+      for (let i = 0; i < 20; i++) assert.deepEqual(await getLeft('301401'), nothing);
       assertQuotaExceeded(await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true', runtime: '0.0001' }), {
         needed: 1,
         available: 0,
         account: 'cap',
       });
-      assert.deepEqual(await left('301401'), nothing);
+      assert.deepEqual(await getLeft('301401'), nothing);
     });
 
-    test('and after another token, a restart and a change of the configuration it is zero still', async () => {
+    test('it is still zero after a new token, a restart and a change of the configuration', async () => {
       const { code, stderr } = await fixture.bursar('token', 'create', '--user', '301401');
       assert.equal(code, 0, stderr);
       await fixture.restart('SIGTERM', ({ systems }) => {
         for (const project of systems.hpc_one?.projects ?? []) project.grant.spaceKb += 1;
       });
-      assert.deepEqual(await left('301401'), nothing);
+      assert.deepEqual(await getLeft('301401'), nothing);
       const { movements } = (await getStatement(await fixture.user('301401'))).time;
       assert.deepEqual(
         movements.map(({ kind, balance }) => [kind, balance]),
@@ -66,18 +66,18 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       );
     });
 
-    test('a quota that was used to the last second is zero, and stays so', async () => {
+    test('a quota that was used completely stays zero', async () => {
       const me = await fixture.user('301402');
       await withdrawDownTo(fixture.admin, '301402', { time: 1 });
-      // A job is charged one second at the least.
+      // A job is charged at least one second.
       await runJob(me, { command: 'true', runtime: 1 / 3600 });
-      for (let i = 0; i < 5; i++) assert.equal((await left('301402')).time_left, 0);
+      for (let i = 0; i < 5; i++) assert.equal((await getLeft('301402')).time_left, 0);
       assertQuotaExceeded(await me.submit(`/jobs/${defaultProjectPath}/`, { command: 'true', runtime: 1 / 3600 }), {
         available: 0,
       });
     });
 
-    test('a project whose members are granted nothing has members with nothing', async () => {
+    test('members of a project without a grant have a quota of zero', async () => {
       const me = await fixture.user('301403');
       for (let i = 0; i < 3; i++) {
         const { time_left, space_left } = await me.quota('hpc_two', 'proj_hpc_two_02');
@@ -87,7 +87,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
   });
 
   describe('2. refund of used instead of unused time', () => {
-    test('the end of a job gives back what it held and did not use, and nothing else', async () => {
+    test('the end of a job releases the unused part of its hold', async () => {
       const me = await fixture.user('301410');
       const job = await submitJob(me, { command: waitForGoScript, node_number: 2, core_number: 4, runtime: 0.5 });
       const held = 2 * 4 * 1800;
@@ -100,7 +100,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       assert.deepEqual(more, []);
       assert.deepEqual([reserved?.kind, reserved?.change, reserved?.used], ['reserve', -held, 0]);
       const used = charged?.used ?? Number.NaN;
-      // It ran for moments out of half an hour: whoever mixed the two up would leave next to nothing.
+      // The job ran for about a second of half an hour: mixing up used and unused time would leave almost nothing.
       assert.ok(used > 0 && used < held / 2, String(used));
       assert.deepEqual([charged?.kind, charged?.change], ['charge', held - used]);
       assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted - used);
@@ -132,7 +132,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       });
     }
 
-    test('time that administrators move is in seconds, and space in KB', async () => {
+    test('administrators grant time in seconds and space in KB', async () => {
       const me = await fixture.user('301412');
       const before = await me.quota(defaultProject.hpc, defaultProject.project);
       await topUp(fixture.admin, '301412', 3600);
@@ -144,11 +144,11 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
   });
 
   describe('4. double settlement on repeated reads', () => {
-    test('however often and by whomever an ended job is read, it was settled once', async () => {
+    test('a job is settled once, however often and by whomever it is read', async () => {
       const me = await fixture.user('301420');
       const { admin } = fixture;
       const job = await submitJob(me, { command: 'true', core_number: 3 });
-      // Readers are there all the time, while it runs, ends and is settled.
+      // Reads the job all the time while it runs, ends and is settled.
       const readers = Array.from({ length: 20 }, async () => {
         for (;;) {
           const { body } = await me.get<Job>(jobPath(job));
@@ -167,14 +167,14 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
         `/quotas/${defaultProjectPath}/statement/`,
         '/usage/',
       ];
-      const ofAdmins = [
+      const adminPaths = [
         '/admin/jobs/',
         '/admin/jobs/301420/',
         `/admin/quotas/301420/${defaultProjectPath}/`,
         '/admin/usage/',
       ];
       for (let i = 0; i < 5; i++) {
-        await Promise.all([...paths.map((path) => me.get(path)), ...ofAdmins.map((path) => admin.get(path))]);
+        await Promise.all([...paths.map((path) => me.get(path)), ...adminPaths.map((path) => admin.get(path))]);
       }
       assert.equal((await me.get(`/quotas/${defaultProjectPath}/`)).text, text);
       assert.deepEqual(
@@ -183,7 +183,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       );
     });
 
-    test('and a restart, which looks at all that is there, does not settle it again', async () => {
+    test('a restart, which reads all jobs again, does not settle it again', async () => {
       const before = (await (await fixture.user('301420')).get('/quotas/')).text;
       await fixture.restart('SIGKILL');
       assert.equal((await (await fixture.user('301420')).get('/quotas/')).text, before);
@@ -202,7 +202,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       [2, 5],
       [7, 4],
     ] as const) {
-      test(`${nodes} nodes of ${cores} cores hold and pay ${nodes * cores} seconds a second`, async () => {
+      test(`${nodes} nodes of ${cores} cores are held and charged as ${nodes * cores} seconds per second`, async () => {
         const me = await fixture.user('301430');
         const job = await runJob(me, { command: 'true', node_number: nodes, core_number: cores, runtime: '0.5' });
         const [reserved, charged] = await listJobMovements(me, job);
@@ -212,7 +212,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       });
     }
 
-    test('a system that charges for nodes counts the nodes, and not their cores', async () => {
+    test('a system that charges for nodes does not count cores', async () => {
       const me = await fixture.user('301431');
       const zip = await createZip({ 'main.sh': 'true\n' });
       const payload = { tool: 'BASH', node_number: 3, core_number: 16, runtime: '0.25' };
@@ -224,7 +224,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
     });
   });
 
-  test('and after all of it the books balance', async () => {
+  test('the ledger balances after all tests', async () => {
     await assertLedgerBalances(fixture.admin);
   });
 });

@@ -1,9 +1,9 @@
 import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
 
-/** What each member has of time. */
+/** Time grant of each member, in seconds. */
 export const granted = 200_000;
 
-/** A server for the classic faults: one system that charges for cores, one for nodes, and a project that grants nothing. */
+/** Starts a server with a system that charges for cores, one that charges for nodes, and a project without a grant. */
 export function openFaultFixture(): Promise<AccountingFixture> {
   return openAccountingFixture({
     ownProcess: true,

@@ -16,7 +16,7 @@ import {
 import { assertProblem } from '../../support/problems.ts';
 import { grantedProjects } from './granted-projects.ts';
 
-// What administrators move, by POST /admin/grants/…: within what there is.
+// Top-ups, withdrawals and transfers by POST /admin/grants/….
 
 const reason = 'because of a test';
 let fixture: AccountingFixture;
@@ -31,13 +31,13 @@ after(async () => {
   await fixture.dispose();
 });
 
-const { projectOf, leftOf } = grantedProjects(() => fixture);
+const { createProjectFor, getMemberQuota } = grantedProjects(() => fixture);
 
-/** The pool as it is, found by an act that changes next to nothing. */
-async function poolOf(project: string, resource: 'time' | 'space' = 'time'): Promise<Account> {
-  const one = { resource, amount: 1, reason };
-  await postCreated(fixture.admin, `/admin/grants/${project}/`, { kind: 'top_up', ...one });
-  const [pool] = await postCreated(fixture.admin, `/admin/grants/${project}/`, { kind: 'withdraw', ...one });
+/** Returns the pool, from the responses to a top-up and a withdrawal of the same amount. */
+async function getPool(project: string, resource: 'time' | 'space' = 'time'): Promise<Account> {
+  const change = { resource, amount: 1, reason };
+  await postCreated(fixture.admin, `/admin/grants/${project}/`, { kind: 'top_up', ...change });
+  const [pool] = await postCreated(fixture.admin, `/admin/grants/${project}/`, { kind: 'withdraw', ...change });
   assert.ok(pool);
   return pool;
 }
@@ -45,62 +45,67 @@ async function poolOf(project: string, resource: 'time' | 'space' = 'time'): Pro
 const units = { time: ['seconds', 10_000], space: ['KB', 100] } as const;
 
 for (const resource of ['time', 'space'] as const) {
-  const [unit, each] = units[resource];
-  const seen = (quota: Quota) => (resource === 'time' ? quota.time_left : quota.space_left);
+  const [unit, grantedEach] = units[resource];
+  const leftOf = (quota: Quota) => (resource === 'time' ? quota.time_left : quota.space_left);
 
   describe(`a member's quota of ${resource}`, () => {
-    test('grows with the pool, and shrinks with it (source new)', async () => {
-      const project = await projectOf('302101', '302102');
+    test('grows and shrinks together with the pool (source new)', async () => {
+      const project = await createProjectFor('302101', '302102');
       const [pool, cap] = await topUp(admin, '302101', 30, { project, resource });
       const account = { resource, unit, held: 0, used: 0 };
-      assert.deepEqual(pool, { ...account, user: null, granted: 2 * each + 30, available: 2 * each + 30 });
-      assert.deepEqual(cap, { ...account, user: '302101', granted: each + 30, available: each + 30 });
-      assert.equal(seen(await leftOf('302101', project)), each + 30);
-      assert.equal(seen(await leftOf('302102', project)), each, 'nobody else is touched');
+      assert.deepEqual(pool, {
+        ...account,
+        user: null,
+        granted: 2 * grantedEach + 30,
+        available: 2 * grantedEach + 30,
+      });
+      assert.deepEqual(cap, { ...account, user: '302101', granted: grantedEach + 30, available: grantedEach + 30 });
+      assert.equal(leftOf(await getMemberQuota('302101', project)), grantedEach + 30);
+      assert.equal(leftOf(await getMemberQuota('302102', project)), grantedEach, 'other members are not affected');
 
-      const [smaller, less] = await withdraw(admin, '302101', 40, { project, resource });
-      assert.deepEqual([smaller?.granted, less?.granted], [2 * each - 10, each - 10]);
-      assert.equal(seen(await leftOf('302101', project)), each - 10);
+      const [poolAfter, capAfter] = await withdraw(admin, '302101', 40, { project, resource });
+      assert.deepEqual([poolAfter?.granted, capAfter?.granted], [2 * grantedEach - 10, grantedEach - 10]);
+      assert.equal(leftOf(await getMemberQuota('302101', project)), grantedEach - 10);
     });
 
-    test('grows out of the reserve, and shrinks back into it (source pool)', async () => {
-      const project = await projectOf('302101', '302102');
+    test('grows from the reserve, and shrinks into it (source pool)', async () => {
+      const project = await createProjectFor('302101', '302102');
       const fromReserve = { kind: 'top_up', resource, amount: 25, reason, source: 'pool' };
       const path = `/admin/grants/${project}/302101/`;
       assertProblem(await postAsAdmin(admin, path, fromReserve), { status: 409, code: 'conflict', message: /: 0\.$/ });
       await postCreated(admin, `/admin/grants/${project}/`, { kind: 'top_up', resource, amount: 25, reason });
       const [pool, cap] = await postCreated(admin, path, fromReserve);
-      assert.deepEqual([pool?.granted, cap?.granted], [2 * each + 25, each + 25]);
+      assert.deepEqual([pool?.granted, cap?.granted], [2 * grantedEach + 25, grantedEach + 25]);
       assertProblem(await postAsAdmin(admin, path, { ...fromReserve, amount: 1 }), { status: 409, code: 'conflict' });
 
-      const [same, back] = await withdraw(admin, '302101', 60, { project, resource, source: 'pool' });
-      assert.deepEqual([same?.granted, back?.granted], [2 * each + 25, each - 35]);
+      const [poolAfter, capAfter] = await withdraw(admin, '302101', 60, { project, resource, source: 'pool' });
+      assert.deepEqual([poolAfter?.granted, capAfter?.granted], [2 * grantedEach + 25, grantedEach - 35]);
       await topUp(admin, '302102', 60, { project, resource, source: 'pool' });
-      assert.equal(seen(await leftOf('302102', project)), each + 60);
+      assert.equal(leftOf(await getMemberQuota('302102', project)), grantedEach + 60);
     });
 
-    test('shrinks by no more than is available, and says how much that is', async () => {
-      const project = await projectOf('302101', '302102');
+    test('shrinks by at most the available amount', async () => {
+      const project = await createProjectFor('302101', '302102');
       for (const source of ['new', 'pool'] as const) {
-        const body = { kind: 'withdraw', resource, amount: each + 1, reason, source };
-        const answer = await postAsAdmin(admin, `/admin/grants/${project}/302101/`, body);
-        assertProblem(answer, { status: 409, code: 'conflict', message: /302101/ });
+        const body = { kind: 'withdraw', resource, amount: grantedEach + 1, reason, source };
+        const response = await postAsAdmin(admin, `/admin/grants/${project}/302101/`, body);
+        assertProblem(response, { status: 409, code: 'conflict', message: /302101/ });
       }
-      assert.equal(seen(await leftOf('302101', project)), each);
-      await withdraw(admin, '302101', each, { project, resource });
-      assert.equal(seen(await leftOf('302101', project)), 0);
+      assert.equal(leftOf(await getMemberQuota('302101', project)), grantedEach);
+      await withdraw(admin, '302101', grantedEach, { project, resource });
+      assert.equal(leftOf(await getMemberQuota('302101', project)), 0);
     });
 
-    test('moves between members, and the pool stays as it is', async () => {
-      const project = await projectOf('302101', '302102');
+    test('can be transferred between members without a change of the pool', async () => {
+      const project = await createProjectFor('302101', '302102');
       const path = `/admin/grants/${project}/transfers/`;
-      const body = { from: '302101', to: '302102', resource, amount: each - 1, reason };
+      const body = { from: '302101', to: '302102', resource, amount: grantedEach - 1, reason };
       const accounts = await postCreated(admin, path, body);
       assert.deepEqual(
         accounts.map(({ user, granted }) => [user, granted]),
         [
           ['302101', 1],
-          ['302102', 2 * each - 1],
+          ['302102', 2 * grantedEach - 1],
         ],
       );
       assertProblem(await postAsAdmin(admin, path, { ...body, amount: 2 }), {
@@ -108,61 +113,61 @@ for (const resource of ['time', 'space'] as const) {
         code: 'conflict',
         message: /302101/,
       });
-      assert.equal((await poolOf(project, resource)).granted, 2 * each);
+      assert.equal((await getPool(project, resource)).granted, 2 * grantedEach);
       assertProblem(await postAsAdmin(admin, path, { ...body, to: '302101' }), { status: 409, code: 'conflict' });
       for (const user of ['302101', '302102']) await assertStatementAddsUp(await fixture.user(user), project);
     });
   });
 
   describe(`the reserve of ${resource} of a project`, () => {
-    test('grows and shrinks without anybody seeing more or less', async () => {
-      const project = await projectOf('302101');
+    test('grows and shrinks without a change of member quotas', async () => {
+      const project = await createProjectFor('302101');
       const path = `/admin/grants/${project}/`;
       const [grown] = await postCreated(admin, path, { kind: 'top_up', resource, amount: 50, reason });
-      assert.deepEqual([grown?.user, grown?.unit, grown?.granted], [null, unit, each + 50]);
-      assert.equal(seen(await leftOf('302101', project)), each);
+      assert.deepEqual([grown?.user, grown?.unit, grown?.granted], [null, unit, grantedEach + 50]);
+      assert.equal(leftOf(await getMemberQuota('302101', project)), grantedEach);
       const [shrunk] = await postCreated(admin, path, { kind: 'withdraw', resource, amount: 50, reason });
-      assert.equal(shrunk?.granted, each);
+      assert.equal(shrunk?.granted, grantedEach);
     });
 
     test('shrinks by at most the amount that is not allocated to any member', async () => {
-      const project = await projectOf('302101');
+      const project = await createProjectFor('302101');
       const path = `/admin/grants/${project}/`;
       await postCreated(admin, path, { kind: 'top_up', resource, amount: 5, reason });
-      const answer = await postAsAdmin(admin, path, { kind: 'withdraw', resource, amount: 6, reason });
-      assertProblem(answer, { status: 409, code: 'conflict', message: /not allocated to any member/ });
-      assert.equal(seen(await leftOf('302101', project)), each);
+      const response = await postAsAdmin(admin, path, { kind: 'withdraw', resource, amount: 6, reason });
+      assertProblem(response, { status: 409, code: 'conflict', message: /not allocated to any member/ });
+      assert.equal(leftOf(await getMemberQuota('302101', project)), grantedEach);
     });
   });
 }
 
-for (const [resource, each] of [
+for (const [resource, grantedEach] of [
   ['time', 10_000],
   ['space', 100],
 ] as const) {
-  test(`a refusal tells amounts of ${resource} in the unit in which they were sent`, async () => {
-    const project = await projectOf('302104', '302105');
-    const amount = each + 1;
+  test(`a rejection shows amounts of ${resource} in the unit of the request`, async () => {
+    const project = await createProjectFor('302104', '302105');
+    const amount = grantedEach + 1;
     for (const [suffix, body, free] of [
       ['/', { kind: 'withdraw' }, 0],
-      ['/302104/', { kind: 'withdraw' }, each],
+      ['/302104/', { kind: 'withdraw' }, grantedEach],
       ['/302104/', { kind: 'top_up', source: 'pool' }, 0],
-      ['/transfers/', { from: '302104', to: '302105' }, each],
+      ['/transfers/', { from: '302104', to: '302105' }, grantedEach],
     ] as const) {
-      const answer = await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, {
+      const response = await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, {
         ...body,
         resource,
         amount,
         reason,
       });
-      const { detail } = assertProblem(answer, { status: 409, code: 'conflict' });
+      const { detail } = assertProblem(response, { status: 409, code: 'conflict' });
       assert.deepEqual([/^\d+/.exec(detail)?.[0], /(\d+)\.$/.exec(detail)?.[1]], [`${amount}`, `${free}`], detail);
     }
   });
 }
 
-test('what a job holds cannot be taken away', async () => {
-  const project = await projectOf('302103');
+test('rejects a withdrawal of time that a job holds', async () => {
+  const project = await createProjectFor('302103');
   const me = await fixture.user('302103');
   const job = await submitJob(me, { command: waitForGoScript, runtime: 1 }, undefined, project);
   const body = { kind: 'withdraw', resource: 'time', amount: 6401, reason };

@@ -19,7 +19,7 @@ import {
 import { assertProblem } from '../../support/problems.ts';
 import { until } from '../../support/until.ts';
 
-// Grants with a start and an end: POST /admin/grants/{hpc}/{project}/periods/.
+// Grants with a start and an end (POST /admin/grants/{hpc}/{project}/periods/).
 
 interface Period {
   id: number;
@@ -44,87 +44,91 @@ after(async () => {
   await fixture.dispose();
 });
 
-let projects = 0;
-async function projectOf(...members: string[]): Promise<string> {
+let projectCount = 0;
+async function createProjectFor(...members: string[]): Promise<string> {
   for (const member of members) await fixture.user(member);
-  projects += 1;
-  return await createProject(admin, `periods_${projects}`, members, { timeSeconds: 10_000 });
+  projectCount += 1;
+  return await createProject(admin, `periods_${projectCount}`, members, { timeSeconds: 10_000 });
 }
 
 const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString();
 
-async function openPeriod(project: string, body: Record<string, unknown>, key?: string): Promise<ApiResponse<Period>> {
+async function postPeriod(project: string, body: Record<string, unknown>, key?: string): Promise<ApiResponse<Period>> {
   return await postAsAdmin<Period>(admin, `/admin/grants/${project}/periods/`, { reason, ...body }, key);
 }
 
-/** One that is under way when this returns: its start is let to pass. It lasts so long, or for ever. */
-async function openedNow(project: string, body: Record<string, unknown>, lastsSeconds?: number): Promise<Period> {
-  // On a busy machine a start that is near can be past before it is looked at.
-  for (const soon of [0.3, 1, 3, 10]) {
-    const ends = lastsSeconds === undefined ? {} : { ends: inSeconds(soon + lastsSeconds) };
-    const answer = await openPeriod(project, { starts: inSeconds(soon), ...ends, ...body });
-    if (answer.status === 409 && answer.text.includes('in the past')) continue;
-    assert.equal(answer.status, 201, answer.text);
-    const starts = Date.parse(answer.body.starts);
-    await until('the period begins', () => (Date.now() >= starts ? true : undefined));
-    return answer.body;
+/** Creates a period and waits until it has started. Without `lastsSeconds` it has no end. */
+async function createStartedPeriod(
+  project: string,
+  body: Record<string, unknown>,
+  lastsSeconds?: number,
+): Promise<Period> {
+  // On a busy machine a near start can be in the past when the server handles the request.
+  for (const delaySeconds of [0.3, 1, 3, 10]) {
+    const ends = lastsSeconds === undefined ? {} : { ends: inSeconds(delaySeconds + lastsSeconds) };
+    const response = await postPeriod(project, { starts: inSeconds(delaySeconds), ...ends, ...body });
+    if (response.status === 409 && response.text.includes('in the past')) continue;
+    assert.equal(response.status, 201, response.text);
+    const starts = Date.parse(response.body.starts);
+    await until('the period starts', () => (Date.now() >= starts ? true : undefined));
+    return response.body;
   }
   throw new Error('every start was in the past');
 }
 
-async function opened(project: string, body: Record<string, unknown>): Promise<Period> {
-  const answer = await openPeriod(project, body);
-  assert.equal(answer.status, 201, answer.text);
-  return answer.body;
+async function createPeriod(project: string, body: Record<string, unknown>): Promise<Period> {
+  const response = await postPeriod(project, body);
+  assert.equal(response.status, 201, response.text);
+  return response.body;
 }
 
-const leftOf = async (user: string, project: string) => {
+const getTimeLeft = async (user: string, project: string) => {
   const [hpc = '', name = ''] = project.split('/');
   return (await (await fixture.user(user)).quota(hpc, name)).time_left;
 };
 
 describe('a new period', () => {
-  test('without a start starts now, every time', async () => {
-    const project = await projectOf('302201');
-    const answers: ApiResponse<Period>[] = [];
-    // Each one takes over from the one before it.
-    for (let i = 0; i < 25; i++) answers.push(await openPeriod(project, { member_seconds: i }));
+  test('without a start begins now, also many times in a row', async () => {
+    const project = await createProjectFor('302201');
+    const responses: ApiResponse<Period>[] = [];
+    // Each period ends the one before it.
+    for (let i = 0; i < 25; i++) responses.push(await postPeriod(project, { member_seconds: i }));
     assert.deepEqual(
-      answers.filter(({ status }) => status !== 201).map(({ status, text }) => `${status} ${text}`),
+      responses.filter(({ status }) => status !== 201).map(({ status, text }) => `${status} ${text}`),
       [],
     );
-    assert.equal(await leftOf('302201', project), 24);
+    assert.equal(await getTimeLeft('302201', project), 24);
   });
 
-  test('without a start, repeated under the same key, is answered the same', async () => {
-    const project = await projectOf('302201');
+  test('without a start returns the same response for the same idempotency key', async () => {
+    const project = await createProjectFor('302201');
     const key = 'a-period-from-now-on';
-    const first = await until('a period is opened', async () => {
-      const answer = await openPeriod(project, { member_seconds: 5 }, key);
-      return answer.status === 201 ? answer : undefined;
+    const first = await until('the period is created', async () => {
+      const response = await postPeriod(project, { member_seconds: 5 }, key);
+      return response.status === 201 ? response : undefined;
     });
     await until('the clock has moved on', () => (Date.now() > Date.parse(first.body.starts) + 5 ? true : undefined));
-    assert.equal((await openPeriod(project, { member_seconds: 5 }, key)).text, first.text);
+    assert.equal((await postPeriod(project, { member_seconds: 5 }, key)).text, first.text);
   });
 
-  test('takes over where the one without end is under way: every member has what it grants', async () => {
-    const project = await projectOf('302202', '302203');
+  test('replaces a current period without an end, and grants its time to every member', async () => {
+    const project = await createProjectFor('302202', '302203');
     await setMember(admin, project, '302203', 'removed', 'left');
-    const period = await openedNow(project, { member_seconds: 777, reserve_seconds: 50 });
+    const period = await createStartedPeriod(project, { member_seconds: 777, reserve_seconds: 50 });
     assert.deepEqual([period.ends, typeof period.id], [null, 'number']);
-    assert.equal(await leftOf('302202', project), 777);
-    assert.equal(await leftOf('302203', project), 0, 'who was removed gets nothing of it');
+    assert.equal(await getTimeLeft('302202', project), 777);
+    assert.equal(await getTimeLeft('302203', project), 0, 'a removed member gets nothing');
     const fromReserve = { kind: 'top_up', resource: 'time', source: 'pool', reason };
     const path = `/admin/grants/${project}/302202/`;
     assertProblem(await postAsAdmin(admin, path, { ...fromReserve, amount: 51 }), { status: 409, code: 'conflict' });
     await postCreated(admin, path, { ...fromReserve, amount: 50 });
-    assert.equal(await leftOf('302202', project), 827);
+    assert.equal(await getTimeLeft('302202', project), 827);
   });
 
-  test('lets what was free of the old one expire, and the statement says so', async () => {
-    const project = await projectOf('302204');
+  test('lets the unused time of the old period expire, which the statement shows', async () => {
+    const project = await createProjectFor('302204');
     const me = await fixture.user('302204');
-    await openedNow(project, { member_seconds: 300 });
+    await createStartedPeriod(project, { member_seconds: 300 });
     const statement = await until('the old grant has expired', async () => {
       const { time } = await getStatement(me, project);
       return time.movements.some(({ kind }) => kind === 'expire') ? time : undefined;
@@ -132,27 +136,27 @@ describe('a new period', () => {
     const expired = statement.movements.find(({ kind }) => kind === 'expire');
     assert.deepEqual([expired?.change, expired?.actor], [-10_000, 'bursar']);
     assert.match(expired?.reason ?? '', /^expired with its period at \d{4}-/);
-    assert.equal(await leftOf('302204', project), 300);
+    assert.equal(await getTimeLeft('302204', project), 300);
     await assertStatementAddsUp(me, project);
     const [row] = await fixture.query<{ n: number }>(
       `select count(*) as n from entries e join accounts a on a.id = e.account_id join projects p on p.id = a.project_id
        where e.kind = 'expire' and p.name = ?`,
       project.replace('hpc_one/', ''),
     );
-    assert.equal(row?.n, 2, 'pool and cap, once each');
+    assert.equal(row?.n, 2, 'one entry each for pool and cap');
   });
 
-  test('leaves what is held to the one that held it, and what that frees expires as well', async () => {
-    const project = await projectOf('302205');
+  test('does not touch time held in the old period, which expires when the hold is settled', async () => {
+    const project = await createProjectFor('302205');
     const me = await fixture.user('302205');
     const job = await submitJob(me, { command: waitForGoScript, runtime: 2 }, undefined, project);
     await waitForStage(me, job, 'RUNNING');
-    await openedNow(project, { member_seconds: 3600 });
-    await until('what was free has expired', async () => {
+    await createStartedPeriod(project, { member_seconds: 3600 });
+    await until('the free time has expired', async () => {
       const { movements } = (await getStatement(me, project)).time;
       return movements.some(({ kind, change }) => kind === 'expire' && change === -2800) ? true : undefined;
     });
-    assert.equal(await leftOf('302205', project), 3600, 'the job takes nothing of the new grant');
+    assert.equal(await getTimeLeft('302205', project), 3600, 'the job does not use the new grant');
     await assertLedgerBalances(admin);
 
     releaseJob(fixture.server, job);
@@ -160,8 +164,8 @@ describe('a new period', () => {
     const [, charged] = await listJobMovements(me, job, 'time', project);
     const used = charged?.used ?? Number.NaN;
     assert.ok(used > 0);
-    assert.equal(await leftOf('302205', project), 3600);
-    await until('what the job did not use has expired', async () => {
+    assert.equal(await getTimeLeft('302205', project), 3600);
+    await until('the unused time of the job has expired', async () => {
       const { movements } = (await getStatement(me, project)).time;
       return movements.some(({ kind, change }) => kind === 'expire' && change === used - 7200) ? true : undefined;
     });
@@ -169,42 +173,42 @@ describe('a new period', () => {
     await assertLedgerBalances(admin);
   });
 
-  test('that starts later leaves the old one in force until then', async () => {
-    const project = await projectOf('302206');
-    await opened(project, { starts: inSeconds(86_400), member_seconds: 1 });
-    assert.equal(await leftOf('302206', project), 10_000);
+  test('that starts later leaves the current one valid until then', async () => {
+    const project = await createProjectFor('302206');
+    await createPeriod(project, { starts: inSeconds(86_400), member_seconds: 1 });
+    assert.equal(await getTimeLeft('302206', project), 10_000);
     await runJob(await fixture.user('302206'), { command: 'true' }, undefined, project);
   });
 
-  test('that starts later is not counted as a balance of today', async () => {
-    const project = await projectOf('302207');
-    await opened(project, { starts: inSeconds(86_400), member_seconds: 5000 });
+  test('that starts later is not part of the current balance', async () => {
+    const project = await createProjectFor('302207');
+    await createPeriod(project, { starts: inSeconds(86_400), member_seconds: 5000 });
     const { time } = await getStatement(await fixture.user('302207'), project);
-    assert.equal(time.closing_balance, await leftOf('302207', project), 'the balance is what is left');
+    assert.equal(time.closing_balance, await getTimeLeft('302207', project), 'the balance equals the remaining quota');
   });
 
-  test('is there for members who join while it is under way, or before it begins', async () => {
-    const project = await projectOf('302208');
-    await openedNow(project, { member_seconds: 9 });
+  test('gives members who join during it the grant of the project', async () => {
+    const project = await createProjectFor('302208');
+    await createStartedPeriod(project, { member_seconds: 9 });
     await fixture.user('302209');
     await setMember(admin, project, '302209', 'active', 'joins late');
-    assert.equal(await leftOf('302209', project), 10_000, 'the grant of the project for those who join');
+    assert.equal(await getTimeLeft('302209', project), 10_000, 'the grant of the project for new members');
     await runJob(await fixture.user('302209'), { command: 'true' }, undefined, project);
   });
 
-  test('leaves space as it is', async () => {
-    const project = await projectOf('302210');
+  test('does not change the space quota', async () => {
+    const project = await createProjectFor('302210');
     const me = await fixture.user('302210');
     await runJob(me, { command: 'printf 12345' }, undefined, project);
-    await openedNow(project, { member_seconds: 9 });
+    await createStartedPeriod(project, { member_seconds: 9 });
     assert.match((await me.get(`/quotas/${project}/`)).text, /"space_left":999\.995,/);
   });
 });
 
-describe('a period that does not fit', () => {
-  test('overlaps with another one, the one under way among them, which ends where the next begins: 409', async () => {
-    const project = await projectOf('302211');
-    await opened(project, { starts: '2100-01-01T00:00:00Z', ends: '2101-01-01T00:00:00Z', member_seconds: 1 });
+describe('an invalid period', () => {
+  test('that overlaps with another one is rejected with 409', async () => {
+    const project = await createProjectFor('302211');
+    await createPeriod(project, { starts: '2100-01-01T00:00:00Z', ends: '2101-01-01T00:00:00Z', member_seconds: 1 });
     for (const [starts, ends] of [
       ['2100-01-01T00:00:00Z', '2101-01-01T00:00:00Z'],
       ['2100-06-01T00:00:00Z', '2100-07-01T00:00:00Z'],
@@ -213,14 +217,18 @@ describe('a period that does not fit', () => {
       ['2099-06-01T00:00:00Z', undefined],
       ['2099-06-01T00:00:00Z', '2102-01-01T00:00:00Z'],
     ] as const) {
-      const answer = await openPeriod(project, { starts, ...(ends === undefined ? {} : { ends }), member_seconds: 1 });
-      assertProblem(answer, { status: 409, code: 'conflict', message: /overlaps with the one from 2\d{3}-/ });
+      const response = await postPeriod(project, {
+        starts,
+        ...(ends === undefined ? {} : { ends }),
+        member_seconds: 1,
+      });
+      assertProblem(response, { status: 409, code: 'conflict', message: /overlaps with the one from 2\d{3}-/ });
     }
     for (const [starts, ends] of [
       ['2101-01-01T00:00:00Z', '2102-01-01T00:00:00Z'],
       ['2102-01-01T00:00:00Z', undefined],
     ] as const) {
-      await opened(project, { starts, ...(ends === undefined ? {} : { ends }), member_seconds: 1 });
+      await createPeriod(project, { starts, ...(ends === undefined ? {} : { ends }), member_seconds: 1 });
     }
     const rows = await fixture.query<{ starts_at: number; ends_at: number | null }>(
       `select starts_at, ends_at from periods join projects on projects.id = project_id
@@ -231,37 +239,37 @@ describe('a period that does not fit', () => {
       const next = rows[index + 1];
       if (next !== undefined) assert.ok(ends_at !== null && ends_at <= next.starts_at, JSON.stringify(rows));
     }
-    assert.equal(await leftOf('302211', project), 10_000, 'what was refused has not ended what is there');
+    assert.equal(await getTimeLeft('302211', project), 10_000, 'the rejected periods have not ended the current one');
   });
 
-  test('begins in the past, or ends before it begins: 409', async () => {
-    const project = await projectOf('302212');
-    const past = await openPeriod(project, { starts: '2001-01-01T00:00:00Z', member_seconds: 1 });
+  test('that starts in the past or ends before its start is rejected with 409', async () => {
+    const project = await createProjectFor('302212');
+    const past = await postPeriod(project, { starts: '2001-01-01T00:00:00Z', member_seconds: 1 });
     assertProblem(past, { status: 409, code: 'conflict', message: /past/ });
     const backwards = { starts: '2100-01-02T00:00:00Z', ends: '2100-01-01T00:00:00Z', member_seconds: 1 };
-    assertProblem(await openPeriod(project, backwards), {
+    assertProblem(await postPeriod(project, backwards), {
       status: 409,
       code: 'conflict',
       message: /end after its start/,
     });
   });
 
-  test('has no moment where one is due: 400 and the field is named', async () => {
-    const project = await projectOf('302213');
+  test('with an invalid time is rejected with 400 and the name of the field', async () => {
+    const project = await createProjectFor('302213');
     for (const [field, value] of [
       ['starts', 'soon'],
       ['ends', '2100-13-01T00:00:00Z'],
       ['ends', 7],
       ['starts', '2100-01-01'],
     ] as const) {
-      const answer = await openPeriod(project, { [field]: value, member_seconds: 1 });
-      const { errors } = assertProblem(answer, { status: 400, code: 'invalid_body' });
+      const response = await postPeriod(project, { [field]: value, member_seconds: 1 });
+      const { errors } = assertProblem(response, { status: 400, code: 'invalid_body' });
       assert.deepEqual([...new Set(errors?.map((error) => error.field))], [field]);
     }
   });
 });
 
-describe('a project without a period for now', () => {
+describe('a project without a current period', () => {
   const user = '302221';
   let project: string;
   let me: Caller;
@@ -270,28 +278,28 @@ describe('a project without a period for now', () => {
 
   before(async () => {
     me = await fixture.user(user);
-    project = await projectOf(user);
+    project = await createProjectFor(user);
     const job = await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
     jobId = job.job_id;
     charged = (await listJobMovements(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
-    await openedNow(project, { member_seconds: 500 }, 0.2);
+    await createStartedPeriod(project, { member_seconds: 500 }, 0.2);
     await until('the period has ended', async () => {
       const { status } = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
       return status === 403 ? true : undefined;
     });
   });
 
-  test('takes no job: 403 no_grant', async () => {
-    const answer = await me.submit(`/jobs/${project}/`, { command: 'true', runtime: 0.01 });
-    assertProblem(answer, { status: 403, code: 'no_grant', message: new RegExp(project.replace('hpc_one/', '')) });
+  test('rejects jobs and quotes: 403 no_grant', async () => {
+    const response = await me.submit(`/jobs/${project}/`, { command: 'true', runtime: 0.01 });
+    assertProblem(response, { status: 403, code: 'no_grant', message: new RegExp(project.replace('hpc_one/', '')) });
     const quoted = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
     assertProblem(quoted, { status: 403, code: 'no_grant' });
   });
 
-  test('goes on being read: nothing is left, and the statement says where it went', async () => {
-    assert.equal(await leftOf(user, project), 0);
+  test('can still be read: the quota is zero, and the statement shows what expired', async () => {
+    assert.equal(await getTimeLeft(user, project), 0);
     assert.equal((await me.get(`/jobs/${project}/`)).status, 200);
-    const { time } = await until('it has expired', async () => {
+    const { time } = await until('the grant has expired', async () => {
       const statement = await getStatement(me, project);
       return statement.time.closing_balance === 0 ? statement : undefined;
     });
@@ -302,38 +310,38 @@ describe('a project without a period for now', () => {
     await assertStatementAddsUp(me, project);
   });
 
-  test('has no quota to move: 409 for its reserve, and no server error for the rest', async () => {
+  test('rejects grants: 409 for the reserve, 404 or 409 for a member', async () => {
     const change = { kind: 'top_up', resource: 'time', amount: 1, reason };
     assertProblem(await postAsAdmin(admin, `/admin/grants/${project}/`, change), { status: 409, code: 'conflict' });
     const { status } = await postAsAdmin(admin, `/admin/grants/${project}/${user}/`, change);
     assert.ok(status === 404 || status === 409, String(status));
   });
 
-  test('can still be refunded for a job of its last period', async () => {
+  test('accepts a refund for a job of its last period', async () => {
     const body = { job_id: jobId, amount: charged, reason: 'the node was broken' };
-    const answer = await postAsAdmin(admin, `/admin/grants/${project}/refunds/`, body);
-    assert.equal(answer.status, 201, answer.text);
+    const response = await postAsAdmin(admin, `/admin/grants/${project}/refunds/`, body);
+    assert.equal(response.status, 201, response.text);
     await assertStatementAddsUp(me, project);
     await assertLedgerBalances(admin);
   });
 
-  test('takes jobs again with the next period', async () => {
-    await openedNow(project, { member_seconds: 40 });
-    assert.equal(await leftOf(user, project), 40);
+  test('accepts jobs again in the next period', async () => {
+    await createStartedPeriod(project, { member_seconds: 40 });
+    assert.equal(await getTimeLeft(user, project), 40);
     assertQuotaExceeded(await me.submit(`/jobs/${project}/`, { command: 'true' }), { available: 40 });
     await runJob(me, { command: 'true', runtime: 40 / 3600 }, undefined, project);
   });
 });
 
-test('a refund for a job of an old period answers with the accounts that it moved', async () => {
-  const project = await projectOf('302231');
+test('a refund for a job of an old period returns the accounts of that period', async () => {
+  const project = await createProjectFor('302231');
   const me = await fixture.user('302231');
   const job = await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
   const charged = (await listJobMovements(me, job, 'time', project)).at(-1)?.used ?? Number.NaN;
-  await openedNow(project, { member_seconds: 123 });
+  await createStartedPeriod(project, { member_seconds: 123 });
   const body = { job_id: job.job_id, amount: charged, reason: 'the node was broken' };
   const [pool, cap] = await postCreated(admin, `/admin/grants/${project}/refunds/`, body);
-  assert.equal(await leftOf('302231', project), 123, 'nothing of it comes into the new period');
-  const isOfTheNewOne = pool?.granted === 123 && cap?.granted === 123;
-  assert.ok(!isOfTheNewOne, `the accounts shown are those of another period: ${JSON.stringify([pool, cap])}`);
+  assert.equal(await getTimeLeft('302231', project), 123, 'the refund is not added to the new period');
+  const isNewPeriod = pool?.granted === 123 && cap?.granted === 123;
+  assert.ok(!isNewPeriod, `the returned accounts are those of another period: ${JSON.stringify([pool, cap])}`);
 });

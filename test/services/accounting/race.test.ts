@@ -24,7 +24,7 @@ import {
 } from '../../support/ledger.ts';
 import { createZip } from '../../support/zip.ts';
 
-// Many requests at the same time, through real HTTP, where there is enough for one.
+// Concurrent requests through real HTTP that exceed the quota together.
 
 const granted = 3600;
 let fixture: AccountingFixture;
@@ -34,48 +34,54 @@ before(async () => {
 });
 after(() => fixture.dispose());
 
-const times = <T>(count: number, one: (index: number) => Promise<T>) =>
-  Promise.all(Array.from({ length: count }, (_, index) => one(index)));
+const runConcurrently = <T>(count: number, action: (index: number) => Promise<T>) =>
+  Promise.all(Array.from({ length: count }, (_, index) => action(index)));
 
-function countStatuses(answers: ApiResponse[]): Record<number, number> {
+function countStatuses(responses: ApiResponse[]): Record<number, number> {
   const counts: Record<number, number> = {};
-  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+  for (const { status } of responses) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-async function assertBooks(): Promise<void> {
+async function assertBalancedEverywhere(): Promise<void> {
   await assertLedgerBalances(fixture.admin);
   const { code, stdout, stderr } = await fixture.bursar('ledger', 'verify');
   assert.equal(code, 0, stdout + stderr);
   assert.match(stdout, /^The ledger balances: \d+ accounts, \d+ entries\.\n$/);
 }
 
-describe('a hundred submissions at the same time, with quota for exactly one', () => {
+describe('a hundred concurrent submissions, with quota for exactly one', () => {
   let me: Caller;
-  let answers: ApiResponse<Job>[];
+  let responses: ApiResponse<Job>[];
 
   before(async () => {
     me = await fixture.user('301501');
-    answers = await times(100, () =>
+    responses = await runConcurrently(100, () =>
       me.submit(`/jobs/${defaultProjectPath}/`, { command: waitForGoScript, runtime: 1 }),
     );
   });
 
-  test('one is accepted, and ninety-nine are refused for lack of quota', () => {
-    assert.deepEqual(countStatuses(answers), { 201: 1, 403: 99 });
-    for (const answer of answers.filter(({ status }) => status === 403)) {
-      assertQuotaExceeded(answer, { resource: 'time', unit: 'seconds', account: 'cap', needed: granted, available: 0 });
+  test('one is accepted, and 99 are rejected with quota_exceeded', () => {
+    assert.deepEqual(countStatuses(responses), { 201: 1, 403: 99 });
+    for (const response of responses.filter(({ status }) => status === 403)) {
+      assertQuotaExceeded(response, {
+        resource: 'time',
+        unit: 'seconds',
+        account: 'cap',
+        needed: granted,
+        available: 0,
+      });
     }
   });
 
-  test('each refusal tells the longest runtime that fits beside what it says is available: none', () => {
-    for (const answer of answers.filter(({ status }) => status === 403)) {
-      const problem = assertQuotaExceeded(answer, { available: 0, longest_runtime: 0 });
+  test('each rejection shows a longest runtime of zero, in line with the available time of zero', () => {
+    for (const response of responses.filter(({ status }) => status === 403)) {
+      const problem = assertQuotaExceeded(response, { available: 0, longest_runtime: 0 });
       assert.doesNotMatch(problem.detail, /would fit/);
     }
   });
 
-  test('one job is there, and everything is held by it', async () => {
+  test('one job exists and holds the whole quota', async () => {
     const { body: jobs } = await me.get<Job[]>('/jobs/');
     assert.equal(jobs.length, 1);
     assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, 0);
@@ -89,9 +95,9 @@ describe('a hundred submissions at the same time, with quota for exactly one', (
     );
   });
 
-  test('the books balance, by the path and by the command line', assertBooks);
+  test('the ledger balances, by HTTP and by the command line', assertBalancedEverywhere);
 
-  test('and when it has ended, all that it did not use is there again', async () => {
+  test('the unused time is available again when the job has ended', async () => {
     const [job] = (await me.get<Job[]>('/jobs/')).body;
     assert.ok(job);
     await waitForStage(me, job, 'RUNNING');
@@ -106,36 +112,36 @@ describe('a hundred submissions at the same time, with quota for exactly one', (
   });
 });
 
-test('submissions at the same time by members whose pool has enough for one only: one is accepted', async () => {
+test('accepts one of many concurrent submissions by members whose pool is enough for one', async () => {
   const members = ['301511', '301512', '301513', '301514', '301515'];
   const callers = await Promise.all(members.map((member) => fixture.user(member)));
-  const spender = await fixture.user('301510');
+  const overrunner = await fixture.user('301510');
   const project = await createProject(fixture.admin, 'shared', ['301510', ...members], { timeSeconds: 600 });
-  // What one member overruns is missing in the pool: two seconds of it are more than all have together.
+  // An overrun of one member is missing in the pool: two seconds of it are more than all other members have.
   const overrun = { command: ignoresTermScript, node_number: 64, core_number: 128, runtime: 1 / 3600 };
   await topUp(fixture.admin, '301510', 64 * 128 - 600, { project });
-  await runJob(spender, overrun, undefined, project);
-  const grow = (amount: number) => ({ kind: 'top_up', resource: 'time', amount, reason: 'for one job' });
-  const [pool] = await postCreated(fixture.admin, `/admin/grants/${project}/`, grow(1));
+  await runJob(overrunner, overrun, undefined, project);
+  const reserveTopUp = (amount: number) => ({ kind: 'top_up', resource: 'time', amount, reason: 'for one job' });
+  const [pool] = await postCreated(fixture.admin, `/admin/grants/${project}/`, reserveTopUp(1));
   assert.ok(pool && pool.available < 0, JSON.stringify(pool));
-  await postCreated(fixture.admin, `/admin/grants/${project}/`, grow(600 - pool.available));
+  await postCreated(fixture.admin, `/admin/grants/${project}/`, reserveTopUp(600 - pool.available));
 
-  const answers = await times(50, async (index) => {
+  const responses = await runConcurrently(50, async (index) => {
     const caller = callers[index % callers.length];
     assert.ok(caller);
     return await caller.submit(`/jobs/${project}/`, { command: waitForGoScript, runtime: 600 / 3600 });
   });
-  assert.deepEqual(countStatuses(answers), { 201: 1, 403: 49 });
-  const accepted = answers.find(({ status }) => status === 201);
+  assert.deepEqual(countStatuses(responses), { 201: 1, 403: 49 });
+  const accepted = responses.find(({ status }) => status === 201);
   assert.ok(accepted);
-  for (const answer of answers.filter(({ status }) => status === 403)) {
-    assertQuotaExceeded(answer, { needed: 600, available: 0 });
+  for (const response of responses.filter(({ status }) => status === 403)) {
+    assertQuotaExceeded(response, { needed: 600, available: 0 });
   }
   for (const [index, caller] of callers.entries()) {
     assert.equal((await caller.quota('hpc_one', 'shared')).time_left, 0);
-    const refused = await caller.submit(`/jobs/${project}/`, { command: 'true', runtime: 1 / 3600 });
-    // For the owner of the job the own cap is empty as well.
-    assertQuotaExceeded(refused, { account: members[index] === accepted.body.owner ? 'cap' : 'pool', available: 0 });
+    const rejected = await caller.submit(`/jobs/${project}/`, { command: 'true', runtime: 1 / 3600 });
+    // The cap of the owner of the job is empty as well.
+    assertQuotaExceeded(rejected, { account: members[index] === accepted.body.owner ? 'cap' : 'pool', available: 0 });
   }
   const caller = await fixture.user(accepted.body.owner);
   await caller.send('DELETE', jobPath(accepted.body));
@@ -143,16 +149,16 @@ test('submissions at the same time by members whose pool has enough for one only
   await assertLedgerBalances(fixture.admin);
 });
 
-test('submissions at the same time with space for one zip only: one is accepted, and no zip is left of the rest', async () => {
+test('accepts one of many concurrent submissions if the space is enough for one zip', async () => {
   const me = await fixture.user('301520');
   await topUp(fixture.admin, '301520', 1_000_000);
   const zip = await createZip({ 'data.bin': 'x'.repeat(6000) });
-  const answers = await times(30, () =>
+  const responses = await runConcurrently(30, () =>
     me.submit(`/jobs/${defaultProjectPath}/`, { command: waitForGoScript, runtime: 0.1 }, zip),
   );
-  assert.deepEqual(countStatuses(answers), { 201: 1, 403: 29 });
-  for (const answer of answers.filter(({ status }) => status === 403)) {
-    assertQuotaExceeded(answer, { resource: 'space', unit: 'KB', account: 'cap', needed: 6, available: 4 });
+  assert.deepEqual(countStatuses(responses), { 201: 1, 403: 29 });
+  for (const response of responses.filter(({ status }) => status === 403)) {
+    assertQuotaExceeded(response, { resource: 'space', unit: 'KB', account: 'cap', needed: 6, available: 4 });
   }
   const [job] = (await me.get<Job[]>('/jobs/')).body;
   assert.ok(job);
@@ -163,32 +169,32 @@ test('submissions at the same time with space for one zip only: one is accepted,
   await assertLedgerBalances(fixture.admin);
 });
 
-test('top-ups at the same time under one key are one top-up, and all get its answer', async () => {
+test('concurrent top-ups with one idempotency key are one top-up with one response', async () => {
   const me = await fixture.user('301530');
-  const body = { kind: 'top_up', resource: 'time', amount: 7, reason: 'asked for twice' };
-  const answers = await times(30, () =>
+  const body = { kind: 'top_up', resource: 'time', amount: 7, reason: 'sent repeatedly' };
+  const responses = await runConcurrently(30, () =>
     postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/301530/`, body, 'one-and-the-same'),
   );
-  assert.deepEqual(countStatuses(answers), { 201: 30 });
-  assert.equal(new Set(answers.map(({ text }) => text)).size, 1);
+  assert.deepEqual(countStatuses(responses), { 201: 30 });
+  assert.equal(new Set(responses.map(({ text }) => text)).size, 1);
   assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted + 7);
 });
 
-test('withdrawals at the same time take no more than there is', async () => {
+test('concurrent withdrawals take no more than is available', async () => {
   const me = await fixture.user('301531');
   await withdrawDownTo(fixture.admin, '301531', { time: 100 });
   const body = { kind: 'withdraw', resource: 'time', amount: 30, reason: 'taken back' };
-  const answers = await times(20, () =>
+  const responses = await runConcurrently(20, () =>
     postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/301531/`, body),
   );
-  assert.deepEqual(countStatuses(answers), { 201: 3, 409: 17 });
+  assert.deepEqual(countStatuses(responses), { 201: 3, 409: 17 });
   assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, 10);
   await assertStatementAddsUp(me);
 });
 
-test('submissions and the command line at the same time: nobody is told that the books are locked', async () => {
+test('concurrent submissions and command-line grants never fail because the database is locked', async () => {
   const me = await fixture.user('301532');
-  const submissions = times(16, async (index) => {
+  const submissions = runConcurrently(16, async (index) => {
     const caller = index % 2 === 0 ? me : fixture.admin;
     return await caller.submit(`/jobs/${defaultProjectPath}/`, {
       command: 'true',
@@ -196,7 +202,7 @@ test('submissions and the command line at the same time: nobody is told that the
       title: `job ${index}`,
     });
   });
-  const grants = times(3, (index) =>
+  const grants = runConcurrently(3, (index) =>
     fixture.bursar(
       'grant',
       defaultProjectPath,
@@ -205,7 +211,7 @@ test('submissions and the command line at the same time: nobody is told that the
       '--time',
       String(index + 1),
       '--reason',
-      'beside a server',
+      'while a server runs',
     ),
   );
   for (const { code, stderr } of await grants) assert.equal(code, 0, stderr);
@@ -213,5 +219,5 @@ test('submissions and the command line at the same time: nobody is told that the
   for (const job of (await me.get<Job[]>('/jobs/')).body) await me.waitUntilFinished(job);
   for (const job of (await fixture.admin.get<Job[]>('/jobs/')).body) await fixture.admin.waitUntilFinished(job);
   await assertStatementAddsUp(me);
-  await assertBooks();
+  await assertBalancedEverywhere();
 });

@@ -21,7 +21,7 @@ import {
 import { assertProblem } from '../../support/problems.ts';
 import { grantedProjects } from './granted-projects.ts';
 
-// What administrators give back for a job, by POST /admin/grants/…/refunds/: never more than it was charged.
+// Refunds for jobs by POST /admin/grants/…/refunds/.
 
 const reason = 'because of a test';
 let fixture: AccountingFixture;
@@ -36,7 +36,7 @@ after(async () => {
   await fixture.dispose();
 });
 
-const { projectOf, leftOf } = grantedProjects(() => fixture);
+const { createProjectFor, getMemberQuota } = grantedProjects(() => fixture);
 
 describe('a refund', () => {
   const path = `/admin/grants/${defaultProjectPath}/refunds/`;
@@ -50,7 +50,7 @@ describe('a refund', () => {
     charged = (await listJobMovements(me, job)).at(-1)?.used ?? Number.NaN;
   });
 
-  test('gives back, in several steps, never more than the job was charged', async () => {
+  test('is limited to the charge of the job, also in several parts', async () => {
     assert.ok(charged >= 100);
     const refund = (amount: number) => postAsAdmin(admin, path, { job_id: job.job_id, amount, reason });
     assertProblem(await refund(charged + 1), { status: 409, code: 'conflict', message: new RegExp(`${charged}\\.$`) });
@@ -59,24 +59,24 @@ describe('a refund', () => {
     assertProblem(await refund(21), { status: 409, code: 'conflict', message: /: 20\.$/ });
     assert.equal((await refund(20)).status, 201);
     assertProblem(await refund(1), { status: 409, code: 'conflict', message: /: 0\.$/ });
-    assert.equal((await leftOf('302111', defaultProjectPath)).time_left, 10_000);
+    assert.equal((await getMemberQuota('302111', defaultProjectPath)).time_left, 10_000);
     const refunds = (await listJobMovements(me, job)).filter(({ kind }) => kind === 'refund');
     assert.equal(
       refunds.reduce((sum, { used }) => sum - used, 0),
       charged,
     );
-    for (const { actor, reason: why } of refunds) assert.deepEqual([actor, why], [adminId, reason]);
+    for (const { actor, reason: refundReason } of refunds) assert.deepEqual([actor, refundReason], [adminId, reason]);
     await assertStatementAddsUp(me);
   });
 
-  test('answers with the pool and the cap as they are after it', async () => {
+  test('returns the pool and the cap after the refund', async () => {
     const other = await runJob(me, { command: 'true', core_number: 10, runtime: 0.01 });
     const used = (await listJobMovements(me, other)).at(-1)?.used ?? Number.NaN;
     const [pool, cap] = await postCreated(admin, path, { job_id: other.job_id, amount: used, reason });
     assert.deepEqual([pool?.user, cap?.user, cap?.used, cap?.available], [null, '302111', 0, 10_000]);
   });
 
-  test('is refused for a job that was charged nothing: because it never ran, or has not ended', async () => {
+  test('is rejected for a job without a charge, which never ran or has not ended', async () => {
     const rejected = await runJob(me, { command: 'sbatch missing.sh' });
     const running = await submitJob(me, { command: waitForGoScript });
     for (const { job_id } of [rejected, running]) {
@@ -86,10 +86,10 @@ describe('a refund', () => {
     await me.waitUntilFinished(running);
   });
 
-  test('is 404 for a job that is not in that project', async () => {
-    const elsewhere = await projectOf('302111');
+  test('returns 404 for a job that is not in the project', async () => {
+    const otherProject = await createProjectFor('302111');
     const body = { job_id: job.job_id, amount: 1, reason };
-    assertProblem(await postAsAdmin(admin, `/admin/grants/${elsewhere}/refunds/`, body), {
+    assertProblem(await postAsAdmin(admin, `/admin/grants/${otherProject}/refunds/`, body), {
       status: 404,
       code: 'job_unknown',
     });
@@ -97,13 +97,13 @@ describe('a refund', () => {
     assertProblem(await postAsAdmin(admin, path, unknown), { status: 404, code: 'job_unknown' });
   });
 
-  test('of a job whose files are deleted, and whose owner is banned, is possible', async () => {
+  test('is accepted for a job whose files are deleted and whose owner is banned', async () => {
     const owner = await fixture.user('302112');
     const done = await runJob(owner, { command: 'true' });
     const used = (await listJobMovements(owner, done)).at(-1)?.used ?? Number.NaN;
     await owner.send('DELETE', jobPath(done));
     await setMember(admin, defaultProjectPath, '302112', 'banned', 'for a test');
     await postCreated(admin, path, { job_id: done.job_id, amount: used, reason });
-    assert.equal((await leftOf('302112', defaultProjectPath)).time_left, 10_000);
+    assert.equal((await getMemberQuota('302112', defaultProjectPath)).time_left, 10_000);
   });
 });

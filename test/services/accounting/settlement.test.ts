@@ -31,7 +31,7 @@ import {
 } from '../../support/ledger.ts';
 import { createZip } from '../../support/zip.ts';
 
-// Who pays, and how much: what each way of ending does to the time of an account, through real HTTP and real processes.
+// What each outcome of a job charges to the time account, through real HTTP and real processes.
 
 const granted = 100_000;
 let fixture: AccountingFixture;
@@ -57,10 +57,10 @@ after(async () => {
 async function assertReleased(caller: Caller, job: Job, rule: RegExp, project = defaultProjectPath): Promise<void> {
   const { held, settled } = await getSettlement(caller, job, project);
   assert.deepEqual([settled.kind, settled.change, settled.used], ['release', held, 0]);
-  assert.match(settled.reason, rule, 'the rule is named in the entry');
+  assert.match(settled.reason, rule, 'the entry names the rule');
 }
 
-async function assertPaid(caller: Caller, job: Job, rule: string, units = 1): Promise<number> {
+async function assertCharged(caller: Caller, job: Job, rule: string, units = 1): Promise<number> {
   const { held, settled } = await getSettlement(caller, job);
   assert.deepEqual([settled.kind, settled.reason], ['charge', rule]);
   assert.ok(settled.used >= units && settled.used % units === 0, JSON.stringify(settled));
@@ -68,8 +68,8 @@ async function assertPaid(caller: Caller, job: Job, rule: string, units = 1): Pr
   return settled.used;
 }
 
-describe('released in full', () => {
-  test('a batch job whose script is not there never ran', async () => {
+describe('the hold is released in full for', () => {
+  test('a batch job whose script does not exist', async () => {
     const me = await fixture.user('301601');
     const job = await runJob(me, { command: 'sbatch missing.sh', core_number: 2 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
@@ -77,7 +77,7 @@ describe('released in full', () => {
     assert.equal((await getQuota(me)).time_left, granted);
   });
 
-  test('a tool whose entry is not in the zip never ran, and takes no space', async () => {
+  test('a tool whose entry file is not in the zip, which takes no space either', async () => {
     const me = await fixture.user('301602');
     const project = 'hpc_two/proj_hpc_two_01';
     const before = (await me.get(`/quotas/${project}/`)).text;
@@ -90,22 +90,22 @@ describe('released in full', () => {
 
   test('a job that is cancelled before it starts', async () => {
     const me = await fixture.user('301603');
-    const inTheWay = await submitJob(me, { command: waitForGoScript, core_number: 4 });
-    await waitForStage(me, inTheWay, 'RUNNING');
+    const blockingJob = await submitJob(me, { command: waitForGoScript, core_number: 4 });
+    await waitForStage(me, blockingJob, 'RUNNING');
     const job = await submitJob(me, { command: 'true', core_number: 4 });
     const { body } = await me.send('DELETE', jobPath(job));
     const { stage, failed } = body as Job;
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     await assertReleased(me, job, /^never ran: cancelled$/);
-    releaseJob(fixture.server, inTheWay);
-    await me.waitUntilFinished(inTheWay);
+    releaseJob(fixture.server, blockingJob);
+    await me.waitUntilFinished(blockingJob);
   });
 
-  for (const [signal, what, rule] of [
+  for (const [signal, condition, rule] of [
     ['SIGKILL', 'that the system lost', /lost by the system/],
     ['SIGTERM', 'whose node failed', /node failure/],
   ] as const) {
-    test(`a job ${what}, though it was running`, async () => {
+    test(`a running job ${condition}`, async () => {
       const me = await fixture.user('301604');
       const before = (await getQuota(me)).time_left;
       const job = await submitJob(me, { command: waitForGoScript });
@@ -120,8 +120,8 @@ describe('released in full', () => {
   }
 });
 
-describe('pays for what it used', () => {
-  test('a job that is cancelled while it runs', async () => {
+describe('the used time is charged for', () => {
+  test('a job that is cancelled while running', async () => {
     const me = await fixture.user('301611');
     const job = await submitJob(me, { command: markBegunScript, core_number: 3 });
     await waitUntilBegun(fixture, job);
@@ -129,41 +129,41 @@ describe('pays for what it used', () => {
     await me.send('DELETE', jobPath(job));
     const { stage, failed } = await me.waitUntilFinished(job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
-    const used = await assertPaid(me, job, 'used: cancelled', 3);
+    const used = await assertCharged(me, job, 'used: cancelled', 3);
     assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
-  test('a job that fails by itself', async () => {
+  test('a job that fails', async () => {
     const me = await fixture.user('301612');
     const job = await runJob(me, { command: 'exit 7', node_number: 2 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
-    const used = await assertPaid(me, job, 'used: failed', 2);
+    const used = await assertCharged(me, job, 'used: failed', 2);
     assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
-  test('a job that writes more than it may', async () => {
+  test('a job that exceeds its output limit', async () => {
     const me = await fixture.user('301613');
     const job = await runJob(me, { command: 'head -c 20000 /dev/zero' });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
-    await assertPaid(me, job, 'used: output_exceeded');
+    await assertCharged(me, job, 'used: output_exceeded');
   });
 
-  test('a job that reaches its time limit: that long, for each core', async () => {
+  test('a job that reaches its time limit, for each core', async () => {
     const me = await fixture.user('301614');
     const job = await runJob(me, { command: 'sleep 600', core_number: 2, runtime: 1 / 3600 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
-    const used = await assertPaid(me, job, 'used: timed_out', 2);
+    const used = await assertCharged(me, job, 'used: timed_out', 2);
     assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
-  test('a charge has the elapsed time that the engine measured', async () => {
+  test('a job that succeeds, with the elapsed time that the engine measured', async () => {
     const me = await fixture.user('301615');
     const job = await runJob(me, { command: 'true', core_number: 4 });
     const [row] = await fixture.query<{ elapsed_seconds: number }>(
       'select elapsed_seconds from jobs where job_id = ?',
       job.job_id,
     );
-    assert.equal(await assertPaid(me, job, 'used: succeeded', 4), 4 * (row?.elapsed_seconds ?? Number.NaN));
+    assert.equal(await assertCharged(me, job, 'used: succeeded', 4), 4 * (row?.elapsed_seconds ?? Number.NaN));
   });
 });
 
@@ -179,7 +179,7 @@ describe('an overrun', () => {
     job = await runJob(me, { command: ignoresTermScript, runtime: 1 / 3600 });
   });
 
-  test('is recorded: the job is charged what it used, beyond its hold and beyond the quota', async () => {
+  test('is charged in full, beyond the hold and the quota', async () => {
     assert.equal(job.stage, 'FAILED');
     const { held, settled } = await getSettlement(me, job);
     assert.equal(held, 1);
@@ -190,12 +190,12 @@ describe('an overrun', () => {
     assert.equal(time.closing_balance, -overrun);
   });
 
-  test('shows as nothing left, never as less than nothing', async () => {
+  test('shows a quota of zero, never a negative one', async () => {
     assert.equal((await getQuota(me)).time_left, 0);
     await assertStatementAddsUp(me);
   });
 
-  test('blocks new jobs, and says so in quotes too', async () => {
+  test('blocks new jobs, in submissions and in quotes', async () => {
     const payload = { command: 'true', runtime: 1 / 3600 };
     assertQuotaExceeded(await me.submit(`/jobs/${defaultProjectPath}/`, payload), {
       needed: 1,
@@ -207,7 +207,7 @@ describe('an overrun', () => {
     assert.deepEqual([quote.accepted, quote.time_left, quote.longest_runtime], [false, 0, 0]);
   });
 
-  test('blocks until a top-up covers it, to the second', async () => {
+  test('blocks new jobs until a top-up covers it, to the second', async () => {
     const payload = { command: 'true', runtime: 1 / 3600 };
     const [, cap] = await topUp(fixture.admin, user, overrun);
     assert.equal(cap?.available, 0);
@@ -218,7 +218,7 @@ describe('an overrun', () => {
     await assertStatementAddsUp(me);
   });
 
-  test('can be covered by a refund of the job itself as well', async () => {
+  test('can be covered by a refund of the job', async () => {
     const { settled } = await getSettlement(me, job);
     const reason = 'the node was slow';
     const refund = { job_id: job.job_id, amount: settled.used, reason };
@@ -231,42 +231,42 @@ describe('an overrun', () => {
 
 describe('an overrun that empties the pool', () => {
   let project: string;
-  let careful: Caller;
+  let otherMember: Caller;
   let poolLeft: number;
 
   before(async () => {
-    const spender = await fixture.user('301631');
-    careful = await fixture.user('301632');
+    const overrunner = await fixture.user('301631');
+    otherMember = await fixture.user('301632');
     project = await createProject(fixture.admin, 'narrow', ['301631', '301632'], { timeSeconds: 10 });
-    await runJob(spender, { command: ignoresTermScript, core_number: 10, runtime: 1 / 3600 }, undefined, project);
-    const shrink = { kind: 'top_up', resource: 'time', amount: 5, reason: 'a little more for all' };
-    const [pool] = await postCreated<Account[]>(fixture.admin, `/admin/grants/${project}/`, shrink);
+    await runJob(overrunner, { command: ignoresTermScript, core_number: 10, runtime: 1 / 3600 }, undefined, project);
+    const topUpReserve = { kind: 'top_up', resource: 'time', amount: 5, reason: 'more reserve' };
+    const [pool] = await postCreated<Account[]>(fixture.admin, `/admin/grants/${project}/`, topUpReserve);
     poolLeft = pool?.available ?? Number.NaN;
   });
 
-  test('leaves the others no more than the pool has', async () => {
+  test('limits the other members to what is left in the pool', async () => {
     assert.ok(poolLeft < 10, String(poolLeft));
-    assert.equal((await careful.quota('hpc_one', 'narrow')).time_left, Math.max(0, poolLeft));
+    assert.equal((await otherMember.quota('hpc_one', 'narrow')).time_left, Math.max(0, poolLeft));
   });
 
-  test('makes the pool the account that binds, in the quote and in the refusal', async () => {
+  test('is reported as a shortfall of the pool, in the quote and in the rejected submission', async () => {
     const payload = { command: 'true', runtime: 10 / 3600 };
-    const answer = await careful.send('POST', `/quotes/${project}/`, { payload: JSON.stringify(payload) });
-    const quote = answer.body as Quote;
+    const response = await otherMember.send('POST', `/quotes/${project}/`, { payload: JSON.stringify(payload) });
+    const quote = response.body as Quote;
     assert.deepEqual([quote.accepted, quote.binding_account], [false, 'pool']);
     assert.match(quote.reason ?? '', /the project's pool/);
-    assertQuotaExceeded(await careful.submit(`/jobs/${project}/`, payload), {
+    assertQuotaExceeded(await otherMember.submit(`/jobs/${project}/`, payload), {
       account: 'pool',
       needed: 10,
       available: Math.max(0, poolLeft),
     });
   });
 
-  test('ends when the reserve of the project grows', async () => {
-    const grow = { kind: 'top_up', resource: 'time', amount: 10 - poolLeft, reason: 'covers it' };
-    await postCreated<Account[]>(fixture.admin, `/admin/grants/${project}/`, grow);
-    assert.equal((await careful.quota('hpc_one', 'narrow')).time_left, 10);
-    await runJob(careful, { command: 'true', runtime: 10 / 3600 }, undefined, project);
+  test('is covered by a top-up of the reserve', async () => {
+    const topUpReserve = { kind: 'top_up', resource: 'time', amount: 10 - poolLeft, reason: 'covers it' };
+    await postCreated<Account[]>(fixture.admin, `/admin/grants/${project}/`, topUpReserve);
+    assert.equal((await otherMember.quota('hpc_one', 'narrow')).time_left, 10);
+    await runJob(otherMember, { command: 'true', runtime: 10 / 3600 }, undefined, project);
     await assertLedgerBalances(fixture.admin);
   });
 });

@@ -25,7 +25,7 @@ import {
 import { assertProblem } from '../../support/problems.ts';
 import { createZip } from '../../support/zip.ts';
 
-// Opening balance, every movement, closing balance: as JSON, as CSV, and by ranges of time.
+// Statements with opening balance, movements and closing balance: as JSON, as CSV, and for a time range.
 
 const granted = 100_000;
 const user = '302001';
@@ -59,7 +59,7 @@ after(async () => {
 });
 
 describe('a statement', () => {
-  test('opens with nothing, tells every movement in its order, and closes with what is left', async () => {
+  test('has an opening balance of zero, all movements in order, and the remaining quota as closing balance', async () => {
     const { time, space } = await assertStatementAddsUp(me);
     assert.deepEqual([time.unit, space.unit], ['seconds', 'KB']);
     assert.deepEqual([time.opening_balance, space.opening_balance], [0, 0]);
@@ -79,7 +79,7 @@ describe('a statement', () => {
       );
   });
 
-  test('says who, why, and for which job', async () => {
+  test('shows actor, reason and job of each movement', async () => {
     const { time } = await getStatement(me);
     const [grant, reserve, charge] = time.movements;
     assert.deepEqual([grant?.actor, grant?.job_id], ['bursar', null]);
@@ -91,7 +91,7 @@ describe('a statement', () => {
     assert.deepEqual([moved?.change, moved?.reason], [-50, 'a reason, with "quotes", a comma\nand two lines']);
   });
 
-  test('names its user, project and range', async () => {
+  test('contains its user, project and time range', async () => {
     const statement = await getStatement(me);
     assert.deepEqual(
       [statement.user, statement.project_hpc, statement.project_name],
@@ -100,14 +100,14 @@ describe('a statement', () => {
     assert.ok(statement.from < statement.to, `${statement.from} ${statement.to}`);
   });
 
-  test('is there for one who has done nothing, and for one whom the project has removed', async () => {
+  test('exists for a member without activity and for a removed member', async () => {
     await assertStatementAddsUp(await fixture.user('302002'));
     const removed = await fixture.user('302003');
     await setMember(fixture.admin, defaultProjectPath, '302003', 'removed', 'left the group');
     await assertStatementAddsUp(removed);
   });
 
-  test('of a project that one is no member of is 404, and so is what does not exist', async () => {
+  test('returns 404 to users who are not members, and for unknown projects and systems', async () => {
     const project = await createProject(fixture.admin, 'others', [], { timeSeconds: 10 });
     for (const [path, code] of [
       [`/quotas/${project}/statement/`, 'quota_unknown'],
@@ -116,20 +116,23 @@ describe('a statement', () => {
     ] as const) {
       assertProblem(await me.get(path), { status: 404, code });
     }
-    const answer = await me.send('POST', `/quotas/${defaultProjectPath}/statement/`);
-    assertProblem(answer, { status: 405, code: 'method_not_allowed' });
-    const nobody = createCaller(fixture.server.url, null);
-    assertProblem(await nobody.get(`/quotas/${defaultProjectPath}/statement/`), { status: 401, code: 'token_missing' });
+    const response = await me.send('POST', `/quotas/${defaultProjectPath}/statement/`);
+    assertProblem(response, { status: 405, code: 'method_not_allowed' });
+    const anonymous = createCaller(fixture.server.url, null);
+    assertProblem(await anonymous.get(`/quotas/${defaultProjectPath}/statement/`), {
+      status: 401,
+      code: 'token_missing',
+    });
   });
 
-  test('of a user is read by administrators as that user reads it, and by nobody else', async () => {
+  test('of another user can be read by administrators only, who see the same as the user', async () => {
     const range = `?to=${encodeURIComponent(new Date(Date.now() + 1000).toISOString())}`;
     const own = await me.get(`/quotas/${defaultProjectPath}/statement/${range}`);
-    const shown = await fixture.admin.get(`/admin/quotas/${user}/${defaultProjectPath}/statement/${range}`);
-    assert.deepEqual([shown.status, withoutRate(shown.body)], [200, withoutRate(own.body)]);
+    const adminView = await fixture.admin.get(`/admin/quotas/${user}/${defaultProjectPath}/statement/${range}`);
+    assert.deepEqual([adminView.status, withoutRate(adminView.body)], [200, withoutRate(own.body)]);
     for (const id of [user, '302002']) {
-      const refused = await (await fixture.user('302002')).get(`/admin/quotas/${id}/${defaultProjectPath}/statement/`);
-      assertProblem(refused, { status: 403, code: 'forbidden' });
+      const rejected = await (await fixture.user('302002')).get(`/admin/quotas/${id}/${defaultProjectPath}/statement/`);
+      assertProblem(rejected, { status: 403, code: 'forbidden' });
     }
     assertProblem(await fixture.admin.get(`/admin/quotas/999999/${defaultProjectPath}/statement/`), {
       status: 404,
@@ -137,62 +140,63 @@ describe('a statement', () => {
     });
   });
 
-  /** The rate is reckoned up to the moment of asking. */
+  /** Removes the burn rate, which depends on the time of the request. */
   function withoutRate(body: unknown) {
     const { time, ...rest } = body as Statement;
     return { ...rest, time: { ...time, burn_rate_per_day: 0, runs_out_at: null } };
   }
 });
 
-describe('the ranges of a statement', () => {
-  const at = (moment: string) => encodeURIComponent(moment);
+describe('time ranges of a statement', () => {
+  const encode = (time: string) => encodeURIComponent(time);
 
-  test('chain: wherever it is cut, the closing of one is the opening of the next, and nothing is lost', async () => {
+  test('are contiguous: each closing balance is the next opening balance, and no movement is lost', async () => {
     const whole = await getStatement(me);
-    const moments = [...whole.time.movements, ...whole.space.movements].map((movement) => movement.at).sort();
-    // On the very millisecond of a movement, and between.
-    const cuts = [...new Set(moments.flatMap((moment) => [moment, new Date(Date.parse(moment) + 1).toISOString()]))];
+    const times = [...whole.time.movements, ...whole.space.movements].map((movement) => movement.at).sort();
+    // At the exact millisecond of each movement, and one millisecond later.
+    const cuts = [...new Set(times.flatMap((time) => [time, new Date(Date.parse(time) + 1).toISOString()]))];
     const ranges = [undefined, ...cuts].map((from, index) => ({ from, to: cuts[index] }));
     const parts: Statement[] = [];
     for (const { from, to } of ranges) {
-      const query = [from && `from=${at(from)}`, to && `to=${at(to)}`].filter(Boolean).join('&');
+      const query = [from && `from=${encode(from)}`, to && `to=${encode(to)}`].filter(Boolean).join('&');
       parts.push(await getStatement(me, defaultProjectPath, `?${query}`));
     }
     for (const resource of ['time', 'space'] as const) {
-      const sides = parts.map((part): AccountStatement => part[resource]);
-      assert.equal(sides[0]?.opening_balance, 0);
-      for (const [index, side] of sides.entries()) {
-        const next = sides[index + 1];
-        if (next !== undefined) assert.equal(side.closing_balance, next.opening_balance, JSON.stringify(cuts[index]));
-        for (const { at: moment } of side.movements) {
+      const accounts = parts.map((part): AccountStatement => part[resource]);
+      assert.equal(accounts[0]?.opening_balance, 0);
+      for (const [index, account] of accounts.entries()) {
+        const next = accounts[index + 1];
+        if (next !== undefined)
+          assert.equal(account.closing_balance, next.opening_balance, JSON.stringify(cuts[index]));
+        for (const { at } of account.movements) {
           const { from = '', to = '9' } = ranges[index] ?? {};
-          assert.ok(moment >= from && moment < to, `${from} ${moment} ${to}`);
+          assert.ok(at >= from && at < to, `${from} ${at} ${to}`);
         }
       }
       assert.deepEqual(
-        sides.flatMap(({ movements }) => movements),
+        accounts.flatMap(({ movements }) => movements),
         whole[resource].movements,
       );
-      assert.equal(sides.at(-1)?.closing_balance, whole[resource].closing_balance);
+      assert.equal(accounts.at(-1)?.closing_balance, whole[resource].closing_balance);
     }
   });
 
-  test('are told back, and may be days, moments of any zone, and in the future', async () => {
+  test('are repeated in the response, and can be dates, times in any zone, and in the future', async () => {
     const statement = await getStatement(
       me,
       defaultProjectPath,
-      `?from=2020-01-31&to=${at('2100-01-01T01:00:00+01:00')}`,
+      `?from=2020-01-31&to=${encode('2100-01-01T01:00:00+01:00')}`,
     );
     assert.deepEqual([statement.from, statement.to], ['2020-01-31T00:00:00.000Z', '2100-01-01T00:00:00.000Z']);
     assert.equal(statement.time.closing_balance, (await getStatement(me)).time.closing_balance);
   });
 
-  test('before anything happened are empty, and those after everything hold the balance', async () => {
+  test('before the first movement are empty, and after the last one show the balance', async () => {
     const early = await getStatement(me, defaultProjectPath, '?from=2001-01-01&to=2002-01-01');
     assert.deepEqual(
       [early.time.opening_balance, early.time.closing_balance, early.time.movements],
       [0, 0, []],
-      'nothing was there',
+      'no movements yet',
     );
     assert.equal(early.time.runs_out_at, null);
     const late = await getStatement(me, defaultProjectPath, '?from=2100-01-01&to=2101-01-01');
@@ -212,32 +216,32 @@ describe('the ranges of a statement', () => {
     '?format=xml',
     '?from=2026-01-01&from=2026-01-02',
   ]) {
-    test(`${query} is 400`, async () => {
-      const answer = await me.get(`/quotas/${defaultProjectPath}/statement/${query}`);
-      assert.equal(answer.status, 400, answer.text);
-      assert.equal(answer.headers.get('content-type'), 'application/problem+json');
+    test(`${query} is rejected with 400`, async () => {
+      const response = await me.get(`/quotas/${defaultProjectPath}/statement/${query}`);
+      assert.equal(response.status, 400, response.text);
+      assert.equal(response.headers.get('content-type'), 'application/problem+json');
     });
   }
 
-  test('that are no moments in ISO 8601 are 400, and never a guess at what was meant', async () => {
-    const taken: string[] = [];
+  test('that are not in ISO 8601 are rejected with 400, and not guessed', async () => {
+    const accepted: string[] = [];
     for (const text of ['1', 'foo 1', '2026-02-31', '01/31/2026', 'Jan 2026']) {
-      const { status, body } = await me.get<Statement>(`/quotas/${defaultProjectPath}/statement/?from=${at(text)}`);
-      if (status !== 400) taken.push(`${text} as ${body.from}`);
+      const { status, body } = await me.get<Statement>(`/quotas/${defaultProjectPath}/statement/?from=${encode(text)}`);
+      if (status !== 400) accepted.push(`${text} as ${body.from}`);
     }
-    assert.deepEqual(taken, []);
+    assert.deepEqual(accepted, []);
   });
 });
 
 describe('the burn rate', () => {
-  test('is what was used a day, refunds taken off, reckoned over a day at the least', async () => {
+  test('is the use per day (charges minus refunds), averaged over at least one day', async () => {
     const { time } = await getStatement(me);
     const used = time.movements.reduce((sum, movement) => sum + movement.used, 0);
     assert.ok(used > 0);
     assert.equal(time.burn_rate_per_day, used, 'all of it was used today');
   });
 
-  test('tells the day on which the time runs out', async () => {
+  test('predicts when the time runs out', async () => {
     const caller = await fixture.user('302010');
     await runJob(caller, { command: 'true', core_number: 100, runtime: 0.1 });
     const { movements } = (await getStatement(caller)).time;
@@ -247,16 +251,16 @@ describe('the burn rate', () => {
     const after = Date.now();
     assert.equal(time.burn_rate_per_day, used);
     const runsOut = Date.parse(time.runs_out_at ?? '');
-    const wait = (time.closing_balance / used) * 86_400_000;
-    assert.ok(runsOut >= before + wait - 1 && runsOut <= after + wait + 1, time.runs_out_at ?? 'never');
+    const remainingMs = (time.closing_balance / used) * 86_400_000;
+    assert.ok(runsOut >= before + remainingMs - 1 && runsOut <= after + remainingMs + 1, time.runs_out_at ?? 'never');
   });
 
-  test('of nothing is zero, and never runs out', async () => {
+  test('is zero without use, and then predicts no end', async () => {
     const { time } = await getStatement(await fixture.user('302011'));
     assert.deepEqual([time.burn_rate_per_day, time.runs_out_at], [0, null]);
   });
 
-  test('of what is used up already has run out now, not in the past', async () => {
+  test('predicts the present, not the past, for a quota that is used up', async () => {
     const caller = await fixture.user('302012');
     await withdraw(fixture.admin, '302012', granted - 1);
     await runJob(caller, { command: 'true', runtime: 1 / 3600 });
@@ -270,20 +274,24 @@ describe('the burn rate', () => {
 describe('a statement as CSV', () => {
   const path = `/quotas/${defaultProjectPath}/statement/`;
 
-  test('is asked for by Accept or by ?format=csv, and the same either way', async () => {
+  test('is the same by Accept header and by ?format=csv', async () => {
     const caller = await fixture.uncheckedUser(user);
     const byAccept = await caller.send('GET', path, { accept: 'text/csv' });
     const byFormat = await caller.get(`${path}?format=csv`);
-    for (const answer of [byAccept, byFormat]) {
-      assert.equal(answer.status, 200);
-      assert.equal(answer.headers.get('content-type'), 'text/csv; charset=utf-8');
+    for (const response of [byAccept, byFormat]) {
+      assert.equal(response.status, 200);
+      assert.equal(response.headers.get('content-type'), 'text/csv; charset=utf-8');
     }
     assert.equal(byAccept.text, byFormat.text);
     const json = await caller.send('GET', `${path}?format=json`, { accept: 'text/csv' });
-    assert.equal(json.headers.get('content-type'), 'application/json', 'what the path says goes first');
+    assert.equal(
+      json.headers.get('content-type'),
+      'application/json',
+      'the query parameter overrides the Accept header',
+    );
   });
 
-  test('has a line for every movement, with the figures of the JSON', async () => {
+  test('has a line for each movement, with the same values as the JSON', async () => {
     const { text } = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
     const [header, ...lines] = parseCsv(text);
     const { time, space } = await getStatement(me);
@@ -300,10 +308,10 @@ describe('a statement as CSV', () => {
       'actor',
       'reason',
     ]);
-    const rows = [time, space].flatMap((side) =>
-      side.movements.map((m) => [
-        side === time ? 'time' : 'space',
-        side.unit,
+    const rows = [time, space].flatMap((account) =>
+      account.movements.map((m) => [
+        account === time ? 'time' : 'space',
+        account.unit,
         String(m.id),
         m.at,
         m.kind,
@@ -318,24 +326,24 @@ describe('a statement as CSV', () => {
     assert.deepEqual(lines, rows);
   });
 
-  test('keeps a spreadsheet from taking a reason for a formula', async () => {
+  test('escapes a reason that a spreadsheet would evaluate as a formula', async () => {
     const { text } = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
     assert.match(text, /,'=1\+1\r\n/);
     assert.doesNotMatch(text, /,=1/);
   });
 
-  test('takes a range, and refuses as the JSON does', async () => {
+  test('accepts a time range, and rejects an invalid one', async () => {
     const caller = await fixture.uncheckedUser(user);
     const { text } = await caller.get(`${path}?format=csv&to=2001-01-01`);
-    assert.equal(parseCsv(text).length, 1, 'the header alone');
+    assert.equal(parseCsv(text).length, 1, 'only the header');
     assertProblem(await caller.get(`${path}?format=csv&from=never`), { status: 400, code: 'bad_request' });
   });
 
-  test('of a user is there for administrators', async () => {
+  test('of another user can be read by administrators', async () => {
     const own = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
-    const shown = await (await fixture.uncheckedUser(adminId)).get(
+    const adminView = await (await fixture.uncheckedUser(adminId)).get(
       `/admin/quotas/${user}/${defaultProjectPath}/statement/?format=csv`,
     );
-    assert.equal(shown.text, own.text);
+    assert.equal(adminView.text, own.text);
   });
 });

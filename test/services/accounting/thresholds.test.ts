@@ -17,9 +17,9 @@ import {
 } from '../../support/ledger.ts';
 import { until } from '../../support/until.ts';
 
-// Who is told when an account is nearly used, used up, or about to expire. Events are rows until somebody serves them.
+// Events for accounts that are nearly used, used up, or about to expire. The tests read them from the database.
 
-interface Told {
+interface QuotaEvent {
   user: string;
   kind: string;
   data: Record<string, unknown>;
@@ -44,8 +44,8 @@ after(async () => {
 
 const nameOf = (project: string) => project.replace('hpc_one/', '');
 
-/** Every event about quotas of a project, in the order in which they were told. */
-async function told(project: string, kind = 'quota.threshold'): Promise<Told[]> {
+/** Returns the quota events of a project, in order of creation. */
+async function listQuotaEvents(project: string, kind = 'quota.threshold'): Promise<QuotaEvent[]> {
   const rows = await fixture.query<{ user_id: string; kind: string; data: string }>(
     'select user_id, kind, data from events where kind = ? order by id',
     kind,
@@ -55,27 +55,27 @@ async function told(project: string, kind = 'quota.threshold'): Promise<Told[]> 
     .filter(({ data }) => data.project_name === nameOf(project));
 }
 
-/** As `302501 cap 80`: whom, of which account, which share. */
-const shares = async (project: string, resource = 'time') =>
-  (await told(project))
+/** Formats threshold events as user, account and percent, e.g. `302501 cap 80`. */
+const listThresholds = async (project: string, resource = 'time') =>
+  (await listQuotaEvents(project))
     .filter(({ data }) => data.resource === resource)
     .map(({ user, data }) => `${user} ${data.account} ${data.percent}`)
     .sort();
 
-describe('the use of time', () => {
+describe('threshold events for time', () => {
   const me = '302501';
-  const [mate, gone] = ['302502', '302503'];
+  const [otherMember, removedMember] = ['302502', '302503'];
   let project: string;
   let caller: Caller;
   let used: number;
 
-  /** Uses a second or so. */
-  const useALittle = async () => {
+  /** Runs a job that uses about a second. */
+  const useOneSecond = async () => {
     const job = await runJob(caller, { command: 'true', runtime: 10 / 3600 }, undefined, project);
     used += (await listJobMovements(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
   };
-  /** Leaves a grant of which one second more than is used now makes four fifths. */
-  const justBelowFourFifths = async () => {
+  /** Withdraws so much that one more used second reaches 80 % of the grant. */
+  const withdrawToJustBelow80Percent = async () => {
     const [hpc = '', name = ''] = project.split('/');
     const { time_left } = await caller.quota(hpc, name);
     await withdraw(admin, me, used + time_left - Math.floor((used + 1) / 0.8), { project });
@@ -83,142 +83,146 @@ describe('the use of time', () => {
 
   before(async () => {
     caller = await fixture.user(me);
-    for (const user of [mate, gone]) await fixture.user(user);
-    project = await createProject(admin, 'thresholds', [me, mate, gone], { timeSeconds: 2000 });
-    await setMember(admin, project, gone, 'removed', 'left the group');
-    // So that the pool is used as the one cap is.
-    for (const user of [mate, gone]) await withdrawDownTo(admin, user, { time: 0 }, project);
+    for (const user of [otherMember, removedMember]) await fixture.user(user);
+    project = await createProject(admin, 'thresholds', [me, otherMember, removedMember], { timeSeconds: 2000 });
+    await setMember(admin, project, removedMember, 'removed', 'left the group');
+    // Leaves the pool only what the cap of the first member has.
+    for (const user of [otherMember, removedMember]) await withdrawDownTo(admin, user, { time: 0 }, project);
     const big = { command: 'true', core_number: 100, runtime: 10 / 3600 };
     const job = await runJob(caller, big, undefined, project);
     used = (await listJobMovements(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
   });
 
-  test('below four fifths tells nobody anything', async () => {
-    await justBelowFourFifths();
-    assert.deepEqual(await shares(project), []);
+  test('are not sent below 80 %', async () => {
+    await withdrawToJustBelow80Percent();
+    assert.deepEqual(await listThresholds(project), []);
   });
 
-  test('at four fifths tells the holder of the cap, and everybody who shares the pool', async () => {
-    await useALittle();
-    assert.deepEqual(await shares(project), [`${me} cap 80`, `${me} pool 80`, `${mate} pool 80`]);
-    const [event] = await told(project);
+  test('are sent at 80 % to the owner of the cap, and for the pool to all active members', async () => {
+    await useOneSecond();
+    assert.deepEqual(await listThresholds(project), [`${me} cap 80`, `${me} pool 80`, `${otherMember} pool 80`]);
+    const [event] = await listQuotaEvents(project);
     assert.deepEqual(event?.data.hpc, 'hpc_one');
     assert.deepEqual(Object.keys(event?.data ?? {}).sort(), ['account', 'hpc', 'percent', 'project_name', 'resource']);
   });
 
-  test('beyond it, but short of all, tells nothing again', async () => {
-    const before = (await told(project)).length;
-    for (let i = 0; i < 2; i++) await useALittle();
-    assert.equal((await told(project)).length, before);
+  test('are not repeated between 80 % and 100 %', async () => {
+    const before = (await listQuotaEvents(project)).length;
+    for (let i = 0; i < 2; i++) await useOneSecond();
+    assert.equal((await listQuotaEvents(project)).length, before);
   });
 
-  test('of all of it tells once more, and only once', async () => {
-    const before = (await told(project)).length;
+  test('are sent once more at 100 %', async () => {
+    const before = (await listQuotaEvents(project)).length;
     const { time_left } = (await admin.get<Quota>(`/admin/quotas/${me}/${project}/`)).body;
-    const all = { command: 'true', core_number: time_left, runtime: 1 / 3600 };
-    const job = await runJob(caller, all, undefined, project);
+    const payload = { command: 'true', core_number: time_left, runtime: 1 / 3600 };
+    const job = await runJob(caller, payload, undefined, project);
     used += (await listJobMovements(caller, job, 'time', project)).at(-1)?.used ?? Number.NaN;
     assert.deepEqual(
-      (await told(project))
+      (await listQuotaEvents(project))
         .slice(before)
         .map(({ user, data }) => `${user} ${data.account} ${data.percent}`)
         .sort(),
-      [`${me} cap 100`, `${me} pool 100`, `${mate} pool 100`],
+      [`${me} cap 100`, `${me} pool 100`, `${otherMember} pool 100`],
     );
   });
 
-  test('after a top-up can cross four fifths again, and is told again', async () => {
-    const before = (await told(project)).length;
+  test('are sent again when 80 % is reached again after a top-up', async () => {
+    const before = (await listQuotaEvents(project)).length;
     await topUp(admin, me, used + 1000, { project });
-    await justBelowFourFifths();
-    assert.equal((await told(project)).length, before, 'neither the top-up nor the withdrawal is told');
-    await useALittle();
-    const again = (await told(project)).slice(before);
-    assert.deepEqual(again.map(({ user, data }) => `${user} ${data.account} ${data.percent}`).sort(), [
+    await withdrawToJustBelow80Percent();
+    assert.equal(
+      (await listQuotaEvents(project)).length,
+      before,
+      'neither the top-up nor the withdrawal sends an event',
+    );
+    await useOneSecond();
+    const repeated = (await listQuotaEvents(project)).slice(before);
+    assert.deepEqual(repeated.map(({ user, data }) => `${user} ${data.account} ${data.percent}`).sort(), [
       `${me} cap 80`,
       `${me} pool 80`,
-      `${mate} pool 80`,
+      `${otherMember} pool 80`,
     ]);
   });
 
-  test('that an administrator brings over a threshold by taking away is told too', async () => {
-    const before = (await told(project)).length;
+  test('are sent when a withdrawal by an administrator crosses a threshold', async () => {
+    const before = (await listQuotaEvents(project)).length;
     const { time_left } = (await admin.get<Quota>(`/admin/quotas/${me}/${project}/`)).body;
     await withdraw(admin, me, time_left, { project });
     assert.deepEqual(
-      (await told(project)).slice(before).map(({ data }) => data.percent),
+      (await listQuotaEvents(project)).slice(before).map(({ data }) => data.percent),
       [100, 100, 100],
     );
   });
 
-  test('is what counts: what is held, and may come back, is not told', async () => {
+  test('are not sent for time that is held but not used', async () => {
     const user = '302504';
     const holder = await fixture.user(user);
     const other = await createProject(admin, 'held', [user], { timeSeconds: 5000 });
     const job = await runJob(holder, { command: 'sbatch missing.sh', runtime: 5000 / 3600 }, undefined, other);
     assert.equal(job.stage, 'FAILED');
-    assert.deepEqual(await told(other), []);
+    assert.deepEqual(await listQuotaEvents(other), []);
   });
 });
 
-describe('the use of space', () => {
-  test('is told in the same way: when it is nearly full, and again after it was emptied', async () => {
+describe('threshold events for space', () => {
+  test('are sent at 80 % and 100 %, and again after files were deleted', async () => {
     const user = '302511';
     const caller = await fixture.user(user);
     const project = await createProject(admin, 'full', [user], { timeSeconds: 10_000, spaceKb: 10 });
     const write = (bytes: number) => runJob(caller, { command: `head -c ${bytes} /dev/zero > x` }, undefined, project);
     const small = await write(7999);
-    assert.deepEqual(await shares(project, 'space'), []);
+    assert.deepEqual(await listThresholds(project, 'space'), []);
     await write(1);
-    const nearly = [`${user} cap 80`, `${user} pool 80`];
-    assert.deepEqual(await shares(project, 'space'), nearly);
+    const at80Percent = [`${user} cap 80`, `${user} pool 80`];
+    assert.deepEqual(await listThresholds(project, 'space'), at80Percent);
     await caller.send('DELETE', jobPath(small));
-    assert.deepEqual(await shares(project, 'space'), nearly);
+    assert.deepEqual(await listThresholds(project, 'space'), at80Percent);
     await write(8000);
-    assert.deepEqual(await shares(project, 'space'), [...nearly, ...nearly].sort());
+    assert.deepEqual(await listThresholds(project, 'space'), [...at80Percent, ...at80Percent].sort());
     await write(5000);
-    assert.deepEqual(await shares(project, 'space'), [
+    assert.deepEqual(await listThresholds(project, 'space'), [
       `${user} cap 100`,
-      ...[...nearly, ...nearly].sort().slice(0, 2),
+      ...[...at80Percent, ...at80Percent].sort().slice(0, 2),
       `${user} pool 100`,
-      ...[...nearly, ...nearly].sort().slice(2),
+      ...[...at80Percent, ...at80Percent].sort().slice(2),
     ]);
-    assert.deepEqual(await shares(project), [], 'and has nothing to do with time');
+    assert.deepEqual(await listThresholds(project), [], 'no events for time');
   });
 });
 
-describe('the end of a period', () => {
+describe('the notice of the end of a period', () => {
   const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
-  const openPeriod = async (project: string, body: object) => {
-    const whole = { member_seconds: 100, reason: 'for some time', ...body };
-    const { status, text } = await postAsAdmin(admin, `/admin/grants/${project}/periods/`, whole);
+  const createPeriod = async (project: string, body: object) => {
+    const request = { member_seconds: 100, reason: 'for some time', ...body };
+    const { status, text } = await postAsAdmin(admin, `/admin/grants/${project}/periods/`, request);
     assert.equal(status, 201, text);
   };
-  /** The calendar has been looked at several times since: whatever it had to say, it has said. */
-  const aFewRounds = async () => {
-    const marker = `round_${rounds++}`;
-    const project = await createProject(admin, marker, ['302521'], { timeSeconds: 1 });
+  /** Waits until the period worker has run twice: it has sent notices for two periods, created one after the other. */
+  const waitForPeriodWorker = async () => {
+    const name = `run_${runCount++}`;
+    const project = await createProject(admin, name, ['302521'], { timeSeconds: 1 });
     for (const days of [1, 2]) {
-      await openPeriod(project, { starts: inDays(days) });
-      // The one before it ends then, which is soon enough to be told.
-      await until('the calendar is looked at', async () =>
-        (await told(project, 'quota.expiring')).length === days ? true : undefined,
+      await createPeriod(project, { starts: inDays(days) });
+      // The period before it ends at this start, which is within the notice period.
+      await until('the period worker has run', async () =>
+        (await listQuotaEvents(project, 'quota.expiring')).length === days ? true : undefined,
       );
     }
   };
-  let rounds = 0;
+  let runCount = 0;
 
-  test('is announced once, some days before, to those who are members', async () => {
+  test('is sent once, within the notice period, to the active members', async () => {
     await Promise.all(['302521', '302522', '302523'].map((user) => fixture.user(user)));
     const project = await createProject(admin, 'expiring', ['302521', '302522', '302523'], { timeSeconds: 100 });
     await setMember(admin, project, '302523', 'banned', 'for a test');
     const ends = inDays(13);
-    await openPeriod(project, { starts: ends });
-    await until('the end is announced', async () =>
-      (await told(project, 'quota.expiring')).length > 0 ? true : undefined,
+    await createPeriod(project, { starts: ends });
+    await until('the notice is sent', async () =>
+      (await listQuotaEvents(project, 'quota.expiring')).length > 0 ? true : undefined,
     );
-    await aFewRounds();
-    const events = await told(project, 'quota.expiring');
+    await waitForPeriodWorker();
+    const events = await listQuotaEvents(project, 'quota.expiring');
     assert.deepEqual(
       events.map(({ user }) => user),
       ['302521', '302522'],
@@ -228,27 +232,27 @@ describe('the end of a period', () => {
     }
   });
 
-  test('that is far away is not announced yet', async () => {
+  test('is not sent before the notice period', async () => {
     const project = await createProject(admin, 'lasting', ['302521'], { timeSeconds: 100 });
-    await openPeriod(project, { starts: inDays(15) });
-    await aFewRounds();
-    assert.deepEqual(await told(project, 'quota.expiring'), []);
+    await createPeriod(project, { starts: inDays(15) });
+    await waitForPeriodWorker();
+    assert.deepEqual(await listQuotaEvents(project, 'quota.expiring'), []);
   });
 
-  test('is not announced again by a restart', async () => {
+  test('is not sent again after a restart', async () => {
     await fixture.restart('SIGKILL');
     admin = fixture.admin;
-    await aFewRounds();
-    assert.equal((await told('hpc_one/expiring', 'quota.expiring')).length, 2);
+    await waitForPeriodWorker();
+    assert.equal((await listQuotaEvents('hpc_one/expiring', 'quota.expiring')).length, 2);
   });
 
-  test('lets the rest expire without telling anybody that it was used', async () => {
+  test('is not followed by threshold events when the unused time expires', async () => {
     const user = '302524';
     const caller = await fixture.user(user);
     const project = await createProject(admin, 'unused', [user], { timeSeconds: 10_000 });
     await runJob(caller, { command: 'true', runtime: 1 / 360 }, undefined, project);
-    // Far less than four fifths of it are used.
-    await until('a period takes over', async () => {
+    // Much less than 80 % of the grant is used.
+    await until('the next period is created', async () => {
       const body = { member_seconds: 100, starts: new Date(Date.now() + 300).toISOString(), reason: 'the next one' };
       return (await postAsAdmin(admin, `/admin/grants/${project}/periods/`, body)).status === 201 ? true : undefined;
     });
@@ -256,6 +260,6 @@ describe('the end of a period', () => {
       const { movements } = (await getStatement(caller, project)).time;
       return movements.some(({ kind }) => kind === 'expire') ? true : undefined;
     });
-    assert.deepEqual(await shares(project), []);
+    assert.deepEqual(await listThresholds(project), []);
   });
 });

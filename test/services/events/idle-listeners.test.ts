@@ -16,31 +16,31 @@ import { shippedConfig } from '../../support/shipped-config.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 import { until } from '../../support/until.ts';
 
-const many = 1000;
+const listenerCount = 1000;
 
-describe('those who wait for events', () => {
-  const users = Array.from({ length: many }, (_, n) => String(306_000 + n));
-  let books: TestDatabase;
+describe('the event feed', () => {
+  const users = Array.from({ length: listenerCount }, (_, n) => String(306_000 + n));
+  let database: TestDatabase;
   let feed: EventFeed;
   let queries = 0;
 
   before(async () => {
-    books = await openTestDatabase([], 0, 0);
-    await books.db
+    database = await openTestDatabase([], 0, 0);
+    await database.db
       .insertInto('users')
       .values(users.map((id) => ({ id, role: 'user' as const, created_at: 0 })))
       .execute();
-    const watched = books.db.withPlugin({
+    const counting = database.db.withPlugin({
       transformQuery: ({ node }) => {
         queries += 1;
         return node;
       },
       transformResult: async ({ result }) => result,
     });
-    const counted: Db = Object.assign(watched, { backend: books.db.backend });
+    const countingDb: Db = Object.assign(counting, { backend: database.db.backend });
     const userTopic = createTopic('user');
     feed = createEventFeed({
-      db: counted,
+      db: countingDb,
       userTopic,
       pollMs: 20,
       maxListenersPerUser: 10,
@@ -49,61 +49,64 @@ describe('those who wait for events', () => {
   });
   after(async () => {
     await feed.stop();
-    await books.close();
+    await database.close();
   });
 
-  /** How many queries there are while so many listen, and nothing happens for a while. */
-  async function queriesOf(listeners: number): Promise<number> {
-    const over = new AbortController();
-    const open = users.slice(0, listeners).map((userId) => feed.subscribe(userId, over.signal));
-    const waiting = open.map((listener) => listener.waitForNext(0));
+  /** Counts the queries of one second without events, with a number of listeners. */
+  async function countQueries(listeners: number): Promise<number> {
+    const abort = new AbortController();
+    const openListeners = users.slice(0, listeners).map((userId) => feed.subscribe(userId, abort.signal));
+    const waiting = openListeners.map((listener) => listener.waitForNext(0));
     const before = queries;
     await sleep(1000);
-    const asked = queries - before;
-    over.abort();
+    const count = queries - before;
+    abort.abort();
     await Promise.all(waiting);
-    for (const listener of open) listener.close();
-    return asked;
+    for (const listener of openListeners) listener.close();
+    return count;
   }
 
-  test('share one look into the books, however many they are, and there is none for nobody', async () => {
-    const [forOne, forMany] = [await queriesOf(1), await queriesOf(many)];
-    assert.ok(forOne > 0);
-    assert.ok(forMany <= forOne * 1.5 + 2, `${forMany} queries for ${many} listeners, ${forOne} for one`);
+  test('polls the database with one query for all listeners, and not at all without listeners', async () => {
+    const [withOne, withMany] = [await countQueries(1), await countQueries(listenerCount)];
+    assert.ok(withOne > 0);
+    assert.ok(
+      withMany <= withOne * 1.5 + 2,
+      `${withMany} queries with ${listenerCount} listeners, ${withOne} with one`,
+    );
     await sleep(50);
     const before = queries;
     await sleep(200);
-    assert.equal(queries, before, 'nobody listens');
+    assert.equal(queries, before, 'no queries without listeners');
   });
 
-  test('hear what another process has written, each their own', async () => {
-    const over = new AbortController();
-    const heard = new Map<string, number[]>();
+  test('delivers events that another process has written, to their user only', async () => {
+    const abort = new AbortController();
+    const received = new Map<string, number[]>();
     const following = users.map(async (userId) => {
-      const own: number[] = [];
-      heard.set(userId, own);
-      const events = followEvents({ db: books.db, feed }, userId, 0, over.signal, async () => undefined);
-      for await (const { id } of events) own.push(id);
+      const ids: number[] = [];
+      received.set(userId, ids);
+      const events = followEvents({ db: database.db, feed }, userId, 0, abort.signal, async () => undefined);
+      for await (const { id } of events) ids.push(id);
     });
-    const [chosen = ''] = users;
+    const [receiver = ''] = users;
     for (let n = 1; n <= 3; n++) {
-      // Nobody is told of it: this is not the process that they listen to.
-      const event = { userId: chosen, job: null, kind: 'quota.threshold' as const, data: {}, at: n };
-      await inTransaction(books.db, (tx) => insertEvent(tx, event));
-      await until('it is heard', () => (heard.get(chosen)?.length === n ? true : undefined));
+      // Not published in this process, as if another process had written the event.
+      const event = { userId: receiver, job: null, kind: 'quota.threshold' as const, data: {}, at: n };
+      await inTransaction(database.db, (tx) => insertEvent(tx, event));
+      await until('the event is received', () => (received.get(receiver)?.length === n ? true : undefined));
     }
-    over.abort();
+    abort.abort();
     await Promise.all(following);
-    assert.deepEqual(heard.get(chosen), [1, 2, 3]);
-    assert.ok(users.slice(1).every((userId) => heard.get(userId)?.length === 0));
+    assert.deepEqual(received.get(receiver), [1, 2, 3]);
+    assert.ok(users.slice(1).every((userId) => received.get(userId)?.length === 0));
   });
 });
 
-describe(`a server with ${many} idle listeners`, () => {
+describe(`a server with ${listenerCount} idle listeners`, () => {
   let server: ServerProcess;
   const streams: EventStream[] = [];
   before(async () => {
-    server = await spawnServer({ config: { ...shippedConfig(), events: { listenersPerUser: many } } });
+    server = await spawnServer({ config: { ...shippedConfig(), events: { listenersPerUser: listenerCount } } });
   });
   after(async () => {
     for (const stream of streams) stream.disconnect();
@@ -114,21 +117,21 @@ describe(`a server with ${many} idle listeners`, () => {
     const text = readFileSync(`/proc/${server.process.pid}/status`, 'utf8');
     return Number(/VmRSS:\s+(\d+) kB/.exec(text)?.[1]) / 1000;
   };
-  /** Processor time so far, in clock ticks of a hundredth of a second. */
-  const ticks = () => {
+  /** Returns the CPU time of the server so far, in clock ticks of 10 ms. */
+  const cpuTicks = () => {
     const fields = readFileSync(`/proc/${server.process.pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
     return Number(fields[11]) + Number(fields[12]);
   };
-  /** The share of one processor that the server takes while nothing happens. */
-  const idleShare = async () => {
-    const [from, fromTicks] = [performance.now(), ticks()];
+  /** Measures the share of one CPU that the idle server uses. */
+  const measureIdleCpu = async () => {
+    const [startedAt, startTicks] = [performance.now(), cpuTicks()];
     await sleep(5000);
-    return ((ticks() - fromTicks) * 10) / (performance.now() - from);
+    return ((cpuTicks() - startTicks) * 10) / (performance.now() - startedAt);
   };
 
-  test('takes little more memory and time than one with none', async () => {
-    const before = { memory: memoryMb(), share: await idleShare() };
-    for (let n = 0; n < many; n += 50) {
+  test('uses little more memory and CPU time than without listeners', async () => {
+    const before = { memory: memoryMb(), cpu: await measureIdleCpu() };
+    for (let n = 0; n < listenerCount; n += 50) {
       const opened = Array.from({ length: 50 }, () =>
         openEventStream(server.url, server.userToken, { path: '/events/?after=latest' }),
       );
@@ -136,16 +139,16 @@ describe(`a server with ${many} idle listeners`, () => {
     }
     assert.ok(streams.every(({ status }) => status === 200));
     await sleep(1000);
-    const share = await idleShare();
-    const each = ((memoryMb() - before.memory) * 1000) / many;
+    const cpu = await measureIdleCpu();
+    const kbPerListener = ((memoryMb() - before.memory) * 1000) / listenerCount;
     console.log(
-      `${each.toFixed(1)} KB for each listener; idle ${before.share.toFixed(4)} before, ${share.toFixed(4)} then`,
+      `${kbPerListener.toFixed(1)} KB per listener; idle CPU ${before.cpu.toFixed(4)} without, ${cpu.toFixed(4)} with listeners`,
     );
-    assert.ok(each < 150, `${each} KB for each`);
-    assert.ok(share < before.share + 0.1, `${share} of a processor, ${before.share} without them`);
+    assert.ok(kbPerListener < 150, `${kbPerListener} KB per listener`);
+    assert.ok(cpu < before.cpu + 0.1, `${cpu} of a CPU, ${before.cpu} without listeners`);
   });
 
-  test('tells them all when something happens', async () => {
+  test('sends new events to all of them', async () => {
     const me = createCaller(server.url, server.userToken);
     await runThroughAllStages(server, me);
     for (const stream of streams) {

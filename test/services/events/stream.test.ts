@@ -28,24 +28,24 @@ before(async () => {
 });
 after(() => server.dispose());
 
-async function listen(path = '/events/', headers = {}, token = server.userToken): Promise<EventStream> {
+async function openStream(path = '/events/', headers = {}, token = server.userToken): Promise<EventStream> {
   const stream = await openEventStream(server.url, token, { path, headers });
   streams.push(stream);
   return stream;
 }
 
-/** Lets go of everything that was opened, so that each test starts with none. */
+/** Closes all streams, so that each test starts without open streams. */
 async function closeAll(): Promise<void> {
   for (const stream of streams) stream.disconnect();
   await Promise.all(streams.splice(0).map(({ closed: ended }) => ended));
 }
 
-const lastId = async (caller = me) =>
+const getLastId = async (caller = me) =>
   (await caller.send('GET', '/events/?after=latest', { accept: 'application/json' })).body as { next: number };
 
-describe('a stream', () => {
-  test('has the headers of one, and begins by telling when to come again', async () => {
-    const stream = await listen('/events/?after=latest');
+describe('an event stream', () => {
+  test('has the headers of server-sent events, and begins with a retry delay', async () => {
+    const stream = await openStream('/events/?after=latest');
     assert.equal(stream.status, 200);
     assert.equal(stream.headers['content-type'], 'text/event-stream');
     assert.equal(stream.headers['cache-control'], 'no-store');
@@ -54,17 +54,17 @@ describe('a stream', () => {
     await closeAll();
   });
 
-  test('tells every stage of a job as it happens, with the job as it was then', async () => {
-    const stream = await listen('/events/?after=latest');
+  test('sends each transition of a job, with the job at that time', async () => {
+    const stream = await openStream('/events/?after=latest');
     const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', waitForGoScript, {
       runtime: '2.0',
-      title: 'Told',
+      title: 'Title',
     });
     await stream.waitForEvents(3);
     releaseJob(server, job);
     const events = await stream.waitForEvents(4);
     assert.deepEqual(
-      events.map(({ type, job: then }) => [type, then?.stage, then?.terminal_stage]),
+      events.map(({ type, job: jobThen }) => [type, jobThen?.stage, jobThen?.terminal_stage]),
       [
         ['job.accepted', 'QUEUED', false],
         ['job.queued', 'QUEUED', false],
@@ -83,58 +83,58 @@ describe('a stream', () => {
     await closeAll();
   });
 
-  test('names each event by its id and its type, in frames of one line each', async () => {
-    const stream = await listen();
+  test('sends the id, the type and one line of data in each frame', async () => {
+    const stream = await openStream();
     await stream.waitForEvents(4);
     const frames = stream.frames().filter(({ data }) => data !== undefined);
     for (const { id, event, data = '' } of frames) {
-      const told = JSON.parse(data) as PublicEvent;
-      assert.deepEqual([id, event], [String(told.id), told.type]);
+      const parsed = JSON.parse(data) as PublicEvent;
+      assert.deepEqual([id, event], [String(parsed.id), parsed.type]);
       assert.doesNotMatch(data, /\n/);
     }
     assert.deepEqual(
       frames.map(({ id }) => Number(id)),
       frames.map((_frame, index) => index + 1),
-      'numbers have no gaps',
+      'event numbers have no gaps',
     );
     await closeAll();
   });
 
-  test('shows that it is alive while there is nothing to tell', async () => {
-    const stream = await listen('/events/?after=latest');
+  test('sends heartbeats while there are no events', async () => {
+    const stream = await openStream('/events/?after=latest');
     await until('three heartbeats', () => (stream.commentCount() >= 3 ? true : undefined));
     assert.deepEqual(stream.events(), []);
     await closeAll();
   });
 
-  test('tells what the command line beside the server has written', async () => {
-    const stream = await listen('/events/?after=latest');
-    const { next } = await lastId();
+  test('sends events that the command line has written', async () => {
+    const stream = await openStream('/events/?after=latest');
+    const { next } = await getLastId();
     const path = '/jobs/hpc_two/proj_hpc_two_02/';
     const job = await runThroughAllStages(server, me, 'sleep 1', { path, payload: { runtime: '0.1' } });
     await stream.waitForEvents(4);
-    // What is left is taken away, so what was used is all there is.
-    const taken = String((await me.quota('hpc_two', 'proj_hpc_two_02')).time_left);
+    // Withdraws all that is left, so that 100 % of the grant is used.
+    const left = String((await me.quota('hpc_two', 'proj_hpc_two_02')).time_left);
     const project = 'hpc_two/proj_hpc_two_02';
-    await server.bursar('grant', project, '--user', job.owner, '--time', taken, '--withdraw', '--reason', 'for a test');
+    await server.bursar('grant', project, '--user', job.owner, '--time', left, '--withdraw', '--reason', 'for a test');
     const events = await stream.waitForEvents(5);
-    const told = events.find(({ type }) => type === 'quota.threshold');
-    assert.ok(told, JSON.stringify(events.slice(4)));
-    assert.deepEqual([told.job, told.data.project_name, told.data.resource], [null, 'proj_hpc_two_02', 'time']);
-    assert.ok(told.id > next);
+    const event = events.find(({ type }) => type === 'quota.threshold');
+    assert.ok(event, JSON.stringify(events.slice(4)));
+    assert.deepEqual([event.job, event.data.project_name, event.data.resource], [null, 'proj_hpc_two_02', 'time']);
+    assert.ok(event.id > next);
     await closeAll();
   });
 });
 
-describe('going on', () => {
-  test('after an event gives what follows it, by query and by header, and the header wins', async () => {
-    const { next } = await lastId();
+describe('resuming a stream', () => {
+  test('sends the events after the given id; Last-Event-ID overrides the query parameter', async () => {
+    const { next } = await getLastId();
     for (const [path, headers] of [
       [`/events/?after=${next - 2}`, {}],
       ['/events/', { 'last-event-id': String(next - 2) }],
       ['/events/?after=1', { 'last-event-id': String(next - 2) }],
     ] as const) {
-      const stream = await listen(path, headers);
+      const stream = await openStream(path, headers);
       const events = await stream.waitForEvents(2);
       assert.deepEqual(
         events.map(({ id }) => id),
@@ -144,8 +144,8 @@ describe('going on', () => {
     await closeAll();
   });
 
-  test('after what is no event, or is none yet, is refused with the reason', async () => {
-    const { next } = await lastId();
+  test('is rejected for an id that is invalid or does not exist yet', async () => {
+    const { next } = await getLastId();
     for (const position of ['x', '-1', '1.5', '9'.repeat(20), String(next + 1)]) {
       const { status, body } = await me.send('GET', `/events/?after=${position}`);
       assert.deepEqual([position, status, (body as { code: string }).code], [position, 400, 'bad_request']);
@@ -153,11 +153,11 @@ describe('going on', () => {
   });
 });
 
-describe('whose events', () => {
-  test('are told: only one’s own, though everybody counts from one', async () => {
+describe('access to events', () => {
+  test('is limited to the user’s own events, which each user numbers from 1', async () => {
     const token = await server.token('303001');
     const other = createCaller(server.url, token);
-    const stream = await listen('/events/', {}, token);
+    const stream = await openStream('/events/', {}, token);
     await runThroughAllStages(server, me);
     await runThroughAllStages(server, other);
     const events = await stream.waitForEvents(4);
@@ -168,8 +168,8 @@ describe('whose events', () => {
     await closeAll();
   });
 
-  test('administrators may follow those of any user, and others may not', async () => {
-    const stream = await listen('/admin/events/303001/', {}, server.adminToken);
+  test('administrators can follow the events of any user, other users cannot', async () => {
+    const stream = await openStream('/admin/events/303001/', {}, server.adminToken);
     assert.equal((await stream.waitForEvents(4))[0]?.job?.owner, '303001');
     await closeAll();
     assert.equal((await me.send('GET', '/admin/events/303001/')).status, 403);
@@ -177,28 +177,28 @@ describe('whose events', () => {
     assert.equal((await admin.send('GET', '/admin/events/999999/')).status, 404);
   });
 
-  test('nothing more is told once the token is revoked', async () => {
+  test('a stream ends without further events when its token is revoked', async () => {
     const token = await server.token('303002', { name: 'to be revoked' });
-    const keeper = createCaller(server.url, await server.token('303002', { name: 'stays' }));
-    const stream = await listen('/events/', {}, token);
+    const sameUser = createCaller(server.url, await server.token('303002', { name: 'stays' }));
+    const stream = await openStream('/events/', {}, token);
     const list = JSON.parse((await server.bursar('token', 'list', '--user', '303002', '--json')).stdout);
     const [{ id }] = list.filter(({ name }: { name: string }) => name === 'to be revoked');
     await server.bursar('token', 'revoke', String(id));
-    await keeper.waitUntilFinished((await submitShellLine(keeper, '/jobs/hpc_one/', 'true')).body);
+    await sameUser.waitUntilFinished((await submitShellLine(sameUser, '/jobs/hpc_one/', 'true')).body);
     await stream.closed;
     assert.deepEqual(stream.events(), []);
     assert.equal((await openEventStream(server.url, token)).status, 401);
   });
 
-  test('no token, no stream; too many streams of one user are refused, and others have theirs', async () => {
+  test('rejects an invalid token, and too many streams of one user but not those of others', async () => {
     assert.equal((await openEventStream(server.url, 'bursar_nobody')).status, 401);
-    for (let n = 0; n < 5; n++) assert.equal((await listen('/events/?after=latest')).status, 200);
+    for (let n = 0; n < 5; n++) assert.equal((await openStream('/events/?after=latest')).status, 200);
     const refused = await me.send('GET', '/events/');
     assert.deepEqual([refused.status, (refused.body as { code: string }).code], [429, 'too_many_listeners']);
-    assert.equal((await listen('/events/', {}, server.adminToken)).status, 200);
+    assert.equal((await openStream('/events/', {}, server.adminToken)).status, 200);
     await closeAll();
-    await until('they are let in again', async () => {
-      const stream = await listen('/events/?after=latest');
+    await until('a new stream is accepted', async () => {
+      const stream = await openStream('/events/?after=latest');
       return stream.status === 200 ? true : undefined;
     });
     await closeAll();
@@ -206,21 +206,21 @@ describe('whose events', () => {
 });
 
 describe('a server that stops', () => {
-  test('ends its streams at once, and what happens meanwhile is told after it', async () => {
+  test('ends its streams at once, and sends events from its downtime after the restart', async () => {
     const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', waitForGoScript);
     await waitForStage(me, job, 'RUNNING');
-    const { next } = await lastId();
-    const stream = await listen(`/events/?after=${next}`);
+    const { next } = await getLastId();
+    const stream = await openStream(`/events/?after=${next}`);
     assert.equal(await server.stop(), 0);
     await stream.closed;
     releaseJob(server, job);
     const events = { keepDays: 90, heartbeatSeconds: 0.2, checkSeconds: 0.2, listenersPerUser: 5 };
     server = await spawnServer({ data: server.data, config: { ...shippedConfig(), events } });
     const token = await server.token(job.owner);
-    const again = await openEventStream(server.url, token, { headers: { 'last-event-id': String(next) } });
-    const [ended] = await again.waitForEvents(1);
+    const resumed = await openEventStream(server.url, token, { headers: { 'last-event-id': String(next) } });
+    const [ended] = await resumed.waitForEvents(1);
     assert.deepEqual([ended?.id, ended?.type, ended?.job?.job_id], [next + 1, 'job.ended', job.job_id]);
-    again.disconnect();
+    resumed.disconnect();
     await assertCleanLog(server, [token]);
   });
 });

@@ -23,7 +23,7 @@ import { bearerHeader, formatRequestHead, openRawConnection } from '../../suppor
 import { until } from '../../support/until.ts';
 import { createZip } from '../../support/zip.ts';
 
-// Who belongs to a project, and what those can do who do not.
+// Membership of projects, and what users without an active membership can still do.
 
 interface Member {
   user: string;
@@ -46,9 +46,10 @@ after(async () => {
 });
 
 const membersOf = async (project: string) => (await admin.get<Member[]>(`/admin/projects/${project}/members/`)).body;
-const memberOf = async (project: string, user: string) => (await membersOf(project)).find((one) => one.user === user);
+const memberOf = async (project: string, user: string) =>
+  (await membersOf(project)).find((member) => member.user === user);
 
-/** Everything that one who cannot submit can still do. */
+/** Asserts that a user who cannot submit can still read jobs, quotas, the statement and the usage. */
 async function assertReads(caller: Caller, job: Job): Promise<void> {
   for (const path of [
     '/jobs/',
@@ -65,8 +66,8 @@ async function assertReads(caller: Caller, job: Job): Promise<void> {
   await assertStatementAddsUp(caller);
 }
 
-describe('a member', () => {
-  test('is added to a project, finds its grant there, and can submit', async () => {
+describe('project members', () => {
+  test('a new member gets the grant of the project and can submit', async () => {
     const me = await fixture.user('302301');
     const project = await createProject(admin, 'added', [], { timeSeconds: 700, spaceKb: 8 });
     assertProblem(await me.submit(`/jobs/${project}/`, { command: 'true' }), { status: 403, code: 'not_a_member' });
@@ -81,7 +82,7 @@ describe('a member', () => {
     await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
   });
 
-  test('who is added again is granted nothing again', async () => {
+  test('a member who is added again gets no second grant', async () => {
     const me = await fixture.user('302302');
     const project = await createProject(admin, 'again', ['302302'], { timeSeconds: 700 });
     for (const status of ['active', 'removed', 'active', 'banned', 'active']) {
@@ -95,23 +96,23 @@ describe('a member', () => {
     ['removed', 'not_a_member', '302303'],
     ['banned', 'banned', '302304'],
   ] as const) {
-    test(`who is ${status} keeps reading, and is told why when submitting`, async () => {
+    test(`a ${status} member can read, and a rejected submission states the reason`, async () => {
       const me = await fixture.user(user);
       const job = await runJob(me, { command: 'true' });
       const { body } = await setMember(admin, defaultProjectPath, user, status, `${status} for mining coins`);
       assert.deepEqual([body.status, body.reason], [status, `${status} for mining coins`]);
       assert.equal((await memberOf(defaultProjectPath, user))?.status, status);
-      const says = new RegExp(`${status} for mining coins`);
+      const message = new RegExp(`${status} for mining coins`);
       for (const path of ['/jobs/hpc_one/', `/jobs/${defaultProjectPath}/`]) {
-        assertProblem(await me.submit(path, { command: 'true' }), { status: 403, code, message: says });
+        assertProblem(await me.submit(path, { command: 'true' }), { status: 403, code, message });
       }
       const quoted = await me.send('POST', `/quotes/${defaultProjectPath}/`, { payload: '{"command":"true"}' });
-      assertProblem(quoted, { status: 403, code, message: says });
+      assertProblem(quoted, { status: 403, code, message });
       await assertReads(me, job);
       assert.equal((await me.get<Job[]>('/jobs/')).body.length, 1);
     });
 
-    test(`who was ${status} submits again when made active, with the quota as it was`, async () => {
+    test(`a ${status} member who is made active again can submit, with the same quota as before`, async () => {
       const me = await fixture.user(user);
       const { text } = await me.get(`/quotas/${defaultProjectPath}/`);
       assert.equal((await setMember(admin, defaultProjectPath, user, 'active', 'forgiven')).status, 200);
@@ -120,22 +121,22 @@ describe('a member', () => {
     });
   }
 
-  test('who is banned while a job runs: the job goes on, and can be cancelled and deleted', async () => {
+  test('jobs of a banned member keep running, and can be cancelled and deleted', async () => {
     const me = await fixture.user('302305');
-    const [kept, cancelled] = [
+    const [finishing, cancelled] = [
       await submitJob(me, { command: waitForGoScript }),
       await submitJob(me, { command: waitForGoScript }),
     ];
-    await waitForStage(me, kept, 'RUNNING');
+    await waitForStage(me, finishing, 'RUNNING');
     await setMember(admin, defaultProjectPath, '302305', 'banned', reason);
     assert.equal((await me.send('DELETE', jobPath(cancelled))).status, 200);
-    releaseJob(fixture.server, kept);
-    assert.equal((await me.waitUntilFinished(kept)).stage, 'SUCCESSFUL');
-    assert.equal(((await me.send('DELETE', jobPath(kept))).body as Job).stage, 'DELETED');
+    releaseJob(fixture.server, finishing);
+    assert.equal((await me.waitUntilFinished(finishing)).stage, 'SUCCESSFUL');
+    assert.equal(((await me.send('DELETE', jobPath(finishing))).body as Job).stage, 'DELETED');
     await assertStatementAddsUp(me);
   });
 
-  for (const [user, what, refuse, code] of [
+  for (const [user, change, applyChange, code] of [
     ['302331', 'is banned', (project: string) => setMember(admin, project, '302331', 'banned', reason), 'banned'],
     [
       '302332',
@@ -144,37 +145,42 @@ describe('a member', () => {
       'project_closed',
     ],
   ] as const) {
-    test(`who ${what} while the zip is still on its way is refused when it has arrived`, async () => {
+    test(`a submission is rejected if, during its upload, the member ${change}`, async () => {
       const me = await fixture.user(user);
       const project = await createProject(admin, `upload_${code}`, [user], { timeSeconds: 7200 });
-      // More than is held in memory.
+      // Larger than the memory buffer, so that the upload is written to the spool.
       const zip = await createZip({ 'a.bin': randomBytes(150_000) });
-      const wire = await openRawConnection(fixture.server.url);
+      const connection = await openRawConnection(fixture.server.url);
       const headers = [
         bearerHeader(await fixture.token(user)),
         ['content-disposition', 'attachment; filename=job.zip'],
         ['payload', '{"command":"true"}'],
         ['content-length', String(zip.length)],
       ] as const;
-      wire.write(formatRequestHead({ method: 'POST', path: `/jobs/${project}/`, headers }), zip.subarray(0, 100_000));
-      await until('it arrives', () => (listFilesUnder(fixture.server, 'spool/incoming').length > 0 ? true : undefined));
-      assert.equal((await refuse(project)).status, 200);
-      wire.write(zip.subarray(100_000));
-      const [answer] = await wire.readResponses(1);
-      assert.ok(answer);
-      assertProblem(answer, { status: 403, code });
+      connection.write(
+        formatRequestHead({ method: 'POST', path: `/jobs/${project}/`, headers }),
+        zip.subarray(0, 100_000),
+      );
+      await until('the upload has started', () =>
+        listFilesUnder(fixture.server, 'spool/incoming').length > 0 ? true : undefined,
+      );
+      assert.equal((await applyChange(project)).status, 200);
+      connection.write(zip.subarray(100_000));
+      const [response] = await connection.readResponses(1);
+      assert.ok(response);
+      assertProblem(response, { status: 403, code });
       assert.deepEqual((await me.get('/jobs/')).body, []);
     });
   }
 
-  test('who is banned in one project can submit in another', async () => {
+  test('a member who is banned in one project can submit in another', async () => {
     const me = await fixture.user('302306');
     const project = await createProject(admin, 'other', ['302306'], { timeSeconds: 700 });
     await setMember(admin, defaultProjectPath, '302306', 'banned', reason);
     await runJob(me, { command: 'true', runtime: 0.01 }, undefined, project);
   });
 
-  test('is changed with a reason only, to a status that there is', async () => {
+  test('a change of status needs a reason and a known status', async () => {
     await fixture.user('302307');
     const path = `/admin/projects/${defaultProjectPath}/members/302307/`;
     const put = (body: unknown) =>
@@ -195,13 +201,13 @@ describe('a member', () => {
     assert.equal((await memberOf(defaultProjectPath, '302307'))?.status, 'active');
   });
 
-  test('who is nobody is 404, and who never was a member cannot be removed or banned: 409', async () => {
+  test('returns 404 for an unknown user or project, and 409 for removing or banning a user who never was a member', async () => {
     for (const user of ['999999', 'somebody', '1e5']) {
-      const answer = await setMember(admin, defaultProjectPath, user, 'active', reason);
-      assertProblem(answer, { status: 404, code: 'user_unknown' });
+      const response = await setMember(admin, defaultProjectPath, user, 'active', reason);
+      assertProblem(response, { status: 404, code: 'user_unknown' });
     }
     await fixture.user('302308');
-    const project = await createProject(admin, 'strangers', [], { timeSeconds: 1 });
+    const project = await createProject(admin, 'no_members', [], { timeSeconds: 1 });
     for (const status of ['removed', 'banned']) {
       assertProblem(await setMember(admin, project, '302308', status, reason), { status: 409, code: 'conflict' });
     }
@@ -215,11 +221,11 @@ describe('a member', () => {
     });
   });
 
-  test('lists begin with the first who joined, and hold every one with status and reason', async () => {
+  test('the list of members is ordered by joining, and shows the status of each', async () => {
     const list = await membersOf(defaultProjectPath);
     assert.equal(list[0]?.user, adminId);
     assert.deepEqual(
-      ['302304', '302305', '302307'].map((user) => list.find((one) => one.user === user)?.status),
+      ['302304', '302305', '302307'].map((user) => list.find((member) => member.user === user)?.status),
       ['active', 'banned', 'active'],
     );
     for (const { since } of list) assert.ok(!Number.isNaN(Date.parse(since)));

@@ -71,29 +71,29 @@ describe('access tokens of an OpenID provider', () => {
     provider.server.close();
   });
 
-  test('a user is created at first sight, with a numeric identifier and the default grants', async () => {
+  test('the first request of a subject creates a user with a numeric id and the default grants', async () => {
     const quotas = (await createCaller(server.url, await provider.token('ada')).get<Quota[]>('/quotas/')).body;
     assert.equal(quotas.length, 3);
     assert.match(quotas[0]?.user ?? '', /^\d{6,}$/);
     assert.equal(quotas[0]?.time_left, 18_000_000);
   });
 
-  test('the same subject is the same user, another subject another one', async () => {
+  test('each subject is one user', async () => {
     const userOf = async (name: string) =>
       (await createCaller(server.url, await provider.token(name)).get<Quota[]>('/quotas/')).body[0]?.user;
     assert.equal(await userOf('ada'), await userOf('ada'));
     assert.notEqual(await userOf('ada'), await userOf('grace'));
   });
 
-  test('ten requests at once at first sight make one user', async () => {
+  test('ten concurrent first requests of a subject create one user', async () => {
     const token = await provider.token('elsewhere');
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, () => createCaller(server.url, token).get<Quota[]>('/quotas/')),
     );
-    assert.equal(new Set(answers.map(({ body }) => body[0]?.user)).size, 1);
+    assert.equal(new Set(responses.map(({ body }) => body[0]?.user)).size, 1);
   });
 
-  test('submits jobs as their owner', async () => {
+  test('a job belongs to the user who submitted it', async () => {
     const me = createCaller(server.url, await provider.token('ada'));
     const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
     assert.equal(status, 201);
@@ -101,33 +101,33 @@ describe('access tokens of an OpenID provider', () => {
     assert.deepEqual((await createCaller(server.url, await provider.token('grace')).get<Job[]>('/jobs/')).body, []);
   });
 
-  test('the configured claim makes administrators', async () => {
+  test('a user with the configured claim is an administrator', async () => {
     const path = '/admin/quotas/301330/';
     assert.equal((await createCaller(server.url, await provider.token('admin')).get(path)).status, 200);
     assert.equal((await createCaller(server.url, await provider.token('ada')).get(path)).status, 403);
   });
 
-  const refused = async (token: string) => {
-    const answer = await createCaller(server.url, token).get<{ code: string }>('/jobs/');
-    assert.deepEqual([answer.status, answer.body.code], [401, 'token_invalid']);
+  const assertRejected = async (token: string) => {
+    const response = await createCaller(server.url, token).get<{ code: string }>('/jobs/');
+    assert.deepEqual([response.status, response.body.code], [401, 'token_invalid']);
   };
 
-  test('refuses a token for another audience', async () => {
-    await refused(await provider.token('ada', 'https://other.test'));
+  test('rejects a token for another audience', async () => {
+    await assertRejected(await provider.token('ada', 'https://other.test'));
   });
 
-  test('refuses a token signed by somebody else, and one that is not signed', async () => {
+  test('rejects a token that is signed with another key or not signed', async () => {
     const { privateKey } = await generateKeyPair('RS256');
     const forged = new SignJWT({}).setProtectedHeader({ alg: 'RS256', kid: 'one' }).setSubject('ada');
-    await refused(
+    await assertRejected(
       await forged.setIssuer(provider.issuer).setAudience(audience).setExpirationTime('1h').sign(privateKey),
     );
     const [, claims] = (await provider.token('ada')).split('.');
     const header = Buffer.from('{"alg":"none"}').toString('base64url');
-    await refused(`${header}.${claims}.x`);
+    await assertRejected(`${header}.${claims}.x`);
   });
 
-  test('refuses an expired token, one without an expiry, and one of an unknown issuer', async () => {
+  test('rejects a token that is expired, has no expiry or is from an unknown issuer', async () => {
     const sign = (token: SignJWT, issuer = provider.issuer) =>
       token
         .setProtectedHeader({ alg: 'RS256', kid: 'one' })
@@ -135,22 +135,22 @@ describe('access tokens of an OpenID provider', () => {
         .setAudience(audience)
         .setIssuer(issuer)
         .sign(provider.privateKey);
-    await refused(await sign(new SignJWT({}).setExpirationTime(Math.floor(Date.now() / 1000) - 60)));
-    await refused(await sign(new SignJWT({})));
-    await refused(await sign(new SignJWT({}).setExpirationTime('1h'), 'https://nobody.test'));
+    await assertRejected(await sign(new SignJWT({}).setExpirationTime(Math.floor(Date.now() / 1000) - 60)));
+    await assertRejected(await sign(new SignJWT({})));
+    await assertRejected(await sign(new SignJWT({}).setExpirationTime('1h'), 'https://nobody.test'));
   });
 });
 
-test('a provider that cannot be reached is a 503 that may be tried again, not a bad token', async () => {
+test('returns 503 with Retry-After, not 401, if the provider cannot be reached', async () => {
   const oidc = [{ issuer: 'http://127.0.0.1:9', audience }];
   const server = await startServer({ config: { ...shipped, auth: { oidc } } });
   try {
     const { privateKey } = await generateKeyPair('RS256');
     const jwt = new SignJWT({}).setProtectedHeader({ alg: 'RS256' }).setIssuer('http://127.0.0.1:9').setSubject('x');
     const token = await jwt.setAudience(audience).setExpirationTime('1h').sign(privateKey);
-    const answer = await createCaller(server.url, token).get('/jobs/');
-    assert.equal(answer.status, 503);
-    assert.ok(answer.headers.get('retry-after'));
+    const response = await createCaller(server.url, token).get('/jobs/');
+    assert.equal(response.status, 503);
+    assert.ok(response.headers.get('retry-after'));
   } finally {
     await server.dispose();
   }

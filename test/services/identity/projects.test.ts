@@ -22,7 +22,7 @@ import {
 } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/problems.ts';
 
-// Which projects there are, how they come about, and what is left of those that are closed.
+// Listing, creating and closing projects.
 
 interface Project {
   id: number;
@@ -49,14 +49,14 @@ after(async () => {
   await fixture.dispose();
 });
 
-describe('a project', () => {
+describe('projects', () => {
   const create = (
     body: Record<string, unknown>,
     hpc = 'hpc_one',
     key: string = randomUUID(),
   ): Promise<ApiResponse<Project>> => postAsAdmin<Project>(admin, `/admin/projects/${hpc}/`, { reason, ...body }, key);
 
-  test('is listed, on its system and among all', async () => {
+  test('are listed for each system and for all systems', async () => {
     const { body: all } = await admin.get<Project[]>('/admin/projects/');
     const [first] = all;
     assert.deepEqual(first, {
@@ -81,11 +81,11 @@ describe('a project', () => {
     assertProblem(await admin.get('/admin/projects/hpc_three/'), { status: 404, code: 'system_unknown' });
   });
 
-  test('is created with what it says, and listed from then on', async () => {
+  test('are created with the requested values, and then listed', async () => {
     const body = { name: 'physics-2', grant_time_seconds: 60, grant_space_kb: 2 };
-    const answer = await create(body, 'hpc_two');
-    assert.equal(answer.status, 201, answer.text);
-    const { id, created_at, ...rest } = answer.body;
+    const response = await create(body, 'hpc_two');
+    assert.equal(response.status, 201, response.text);
+    const { id, created_at, ...rest } = response.body;
     assert.ok(Number.isInteger(id) && created_at !== '');
     assert.deepEqual(rest, {
       project_hpc: 'HPC_TWO',
@@ -96,24 +96,24 @@ describe('a project', () => {
       closed_at: null,
     });
     const { body: listed } = await admin.get<Project[]>('/admin/projects/hpc_two/');
-    assert.deepEqual(listed.at(-1), answer.body);
+    assert.deepEqual(listed.at(-1), response.body);
     const me = await fixture.user('302311');
     await setMember(admin, 'hpc_two/physics-2', '302311', 'active', reason);
     assert.equal((await me.get<Quota[]>('/quotas/hpc_two/')).body[0]?.project_name, 'physics-2');
   });
 
-  test('that everybody joins is there for everybody: those who are here, and those who come', async () => {
+  test('with auto_join have all existing and all new users as members', async () => {
     const me = await fixture.user('302312');
-    const answer = await create({ name: 'for_all', auto_join: true, grant_time_seconds: 99, grant_space_kb: 1 });
-    assert.equal(answer.status, 201, answer.text);
+    const response = await create({ name: 'for_all', auto_join: true, grant_time_seconds: 99, grant_space_kb: 1 });
+    assert.equal(response.status, 201, response.text);
     const newcomer = await fixture.user('302313');
     assert.equal((await newcomer.quota('hpc_one', 'for_all')).time_left, 99);
     const { status, text } = await me.get(`/quotas/hpc_one/for_all/`);
-    assert.equal(status, 200, `who was here already: ${text}`);
+    assert.equal(status, 200, `existing user: ${text}`);
     assert.equal((await me.quota('hpc_one', 'for_all')).time_left, 99);
   });
 
-  test('of a name that is taken is 409; on another system the name is free', async () => {
+  test('cannot have the same name on one system: 409', async () => {
     const body = { name: 'twice', grant_time_seconds: 1 };
     assert.equal((await create(body)).status, 201);
     assertProblem(await create(body), { status: 409, code: 'conflict', message: /twice/ });
@@ -122,7 +122,7 @@ describe('a project', () => {
     assertProblem(await create(body, 'hpc_three'), { status: 404, code: 'system_unknown' });
   });
 
-  test('of a name that cannot stand in a path is 400, and so is what else is wrong', async () => {
+  test('are rejected with 400 if the name cannot be used in a path or another field is invalid', async () => {
     for (const name of ['', 'Upper', '../x', 'a b', '-a', 'ä', 'x'.repeat(65), 'a/b', undefined]) {
       const { errors } = assertProblem(await create({ name }), { status: 400, code: 'invalid_body' });
       assert.deepEqual([...new Set(errors?.map(({ field }) => field))], ['name'], String(name));
@@ -144,23 +144,23 @@ describe('a project', () => {
     assert.ok(!body.some(({ project_name }) => project_name === 'wrong'));
   });
 
-  test('is created once for each key', async () => {
+  test('are created once for each idempotency key', async () => {
     const first = await create({ name: 'once' }, 'hpc_one', 'project-once');
     assert.equal(first.status, 201);
-    const again = await create({ name: 'once' }, 'hpc_one', 'project-once');
-    assert.deepEqual([again.status, again.text], [201, first.text]);
+    const repeated = await create({ name: 'once' }, 'hpc_one', 'project-once');
+    assert.deepEqual([repeated.status, repeated.text], [201, first.text]);
     assertProblem(await create({ name: 'another' }, 'hpc_one', 'project-once'), {
       status: 422,
       code: 'idempotency_key_reused',
     });
     const headers = { 'content-type': 'application/json' };
-    const bare = await admin.send(
+    const withoutKey = await admin.send(
       'POST',
       '/admin/projects/hpc_one/',
       headers,
       JSON.stringify({ name: 'bare', reason }),
     );
-    assertProblem(bare, { status: 400, code: 'idempotency_key_missing' });
+    assertProblem(withoutKey, { status: 400, code: 'idempotency_key_missing' });
   });
 });
 
@@ -181,7 +181,7 @@ describe('a closed project', () => {
     closed = await close('close-it');
   });
 
-  test('says when it was closed, and is told once however often it is closed', async () => {
+  test('shows when it was closed; closing it again changes nothing', async () => {
     assert.equal(closed.status, 200, closed.text);
     assert.ok(!Number.isNaN(Date.parse(closed.body.closed_at ?? '')));
     assert.equal((await close('close-it')).text, closed.text);
@@ -193,15 +193,15 @@ describe('a closed project', () => {
     );
   });
 
-  test('takes no jobs, and no quotes: 403 project_closed', async () => {
-    const says = /ending is closed/;
-    const answer = await me.submit(`/jobs/${project}/`, { command: 'true' });
-    assertProblem(answer, { status: 403, code: 'project_closed', message: says });
+  test('rejects jobs and quotes: 403 project_closed', async () => {
+    const message = /ending is closed/;
+    const response = await me.submit(`/jobs/${project}/`, { command: 'true' });
+    assertProblem(response, { status: 403, code: 'project_closed', message });
     const quoted = await me.send('POST', `/quotes/${project}/`, { payload: '{"command":"true"}' });
-    assertProblem(quoted, { status: 403, code: 'project_closed', message: says });
+    assertProblem(quoted, { status: 403, code: 'project_closed', message });
   });
 
-  test('goes on being read, its jobs end and are settled, their files can be deleted', async () => {
+  test('can still be read; its jobs finish and are settled, and their files can be deleted', async () => {
     assert.equal((await me.get(`/jobs/${project}/`)).status, 200);
     assert.equal((await me.get<Quota[]>('/quotas/hpc_one/')).body[0]?.project_name, 'ending');
     await waitForStage(me, running, 'RUNNING');
@@ -211,7 +211,7 @@ describe('a closed project', () => {
     await assertStatementAddsUp(me, project);
   });
 
-  test('stays closed after a restart, and one of the configuration too', async () => {
+  test('stays closed after a restart, even if it is in the configuration', async () => {
     const path = '/admin/projects/hpc_two/proj_hpc_two_02/close/';
     const { status } = await postAsAdmin(admin, path, { reason: 'not used' });
     assert.equal(status, 200);
@@ -225,30 +225,30 @@ describe('a closed project', () => {
       ),
       [false, true, true],
     );
-    const answer = await me.submit('/jobs/hpc_two/proj_hpc_two_02/', { tool: 'BASH' });
-    assertProblem(answer, { status: 403, code: 'project_closed' });
+    const response = await me.submit('/jobs/hpc_two/proj_hpc_two_02/', { tool: 'BASH' });
+    assertProblem(response, { status: 403, code: 'project_closed' });
     assert.equal((await me.quota('hpc_two', 'proj_hpc_two_02')).time_left, granted);
   });
 
-  test('is not joined by those who come afterwards', async () => {
-    const late = await fixture.user('302322');
-    assertProblem(await late.get('/quotas/hpc_two/proj_hpc_two_02/'), { status: 404, code: 'quota_unknown' });
+  test('is not joined by new users', async () => {
+    const newUser = await fixture.user('302322');
+    assertProblem(await newUser.get('/quotas/hpc_two/proj_hpc_two_02/'), { status: 404, code: 'quota_unknown' });
   });
 
-  test('who was removed from a project stays so, though everybody joins it at every start', async () => {
+  test('a user who was removed from a project with auto_join stays removed', async () => {
     await fixture.user('302323');
     await setMember(admin, defaultProjectPath, '302323', 'removed', 'went away');
     const { code, stderr } = await fixture.bursar('token', 'create', '--user', '302323');
     assert.equal(code, 0, stderr);
-    const again = await fixture.user('302323');
-    const says = /went away/;
-    assertProblem(await again.submit('/jobs/hpc_one/', { command: 'true' }), {
+    const removed = await fixture.user('302323');
+    const message = /went away/;
+    assertProblem(await removed.submit('/jobs/hpc_one/', { command: 'true' }), {
       status: 403,
       code: 'not_a_member',
-      message: says,
+      message,
     });
     await topUp(admin, '302323', 5);
-    assert.equal((await again.quota(defaultProject.hpc, defaultProject.project)).time_left, granted + 5);
+    assert.equal((await removed.quota(defaultProject.hpc, defaultProject.project)).time_left, granted + 5);
     await postCreated(admin, `/admin/grants/${defaultProjectPath}/`, {
       kind: 'top_up',
       resource: 'time',

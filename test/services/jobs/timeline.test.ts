@@ -39,7 +39,7 @@ const timelineOf = async (caller: Caller, job: Job, prefix = '') =>
   (await caller.get<Timeline>(`${prefix}${jobPath(job)}timeline/`)).body;
 
 describe('the timeline of a job', () => {
-  test('tells each transition with its time, and what was asked, used and charged', async () => {
+  test('lists each transition with its time, and the requested, used and charged seconds', async () => {
     const payload = { core_number: '2', runtime: '0.5' };
     const job = await runThroughAllStages(server, me, 'sleep 1; exit 3', { payload });
     const { entries, ...sums } = await timelineOf(me, job);
@@ -70,7 +70,7 @@ describe('the timeline of a job', () => {
     );
   });
 
-  test('of one that goes on has no end yet, and tells of its cancellation afterwards', async () => {
+  test('has no end for a running job, and shows its cancellation and deletion afterwards', async () => {
     const { body } = await submitShellLine(me, '/jobs/hpc_two/', waitForGoScript);
     await waitForStage(me, body, 'RUNNING');
     const before = await timelineOf(me, body);
@@ -89,7 +89,7 @@ describe('the timeline of a job', () => {
     );
   });
 
-  test('of one that never ran says so, and that nothing was charged', async () => {
+  test('shows that a rejected job never ran and was not charged', async () => {
     const { body } = await me.submit('/jobs/hpc_two/', { tool: 'BASH' });
     await me.waitUntilFinished(body);
     const { entries, used_seconds, charged_seconds } = await timelineOf(me, body);
@@ -99,7 +99,7 @@ describe('the timeline of a job', () => {
     assert.deepEqual([used_seconds, charged_seconds], [0, 0]);
   });
 
-  test('tells of refunds, and takes them off', async () => {
+  test('lists refunds, and subtracts them from the charge', async () => {
     const { body } = await submitShellLine(me, '/jobs/hpc_one/', 'sleep 1');
     const job = await me.waitUntilFinished(body);
     const { charged_seconds: charged } = await timelineOf(me, job);
@@ -110,24 +110,24 @@ describe('the timeline of a job', () => {
       JSON.stringify({ job_id: job.job_id, amount: 1, reason: 'it was our fault' }),
     );
     assert.equal(refund.status, 201, refund.text);
-    const { entries, charged_seconds: left } = await timelineOf(me, job);
+    const { entries, charged_seconds: chargedAfterRefund } = await timelineOf(me, job);
     const last = entries.at(-1);
     assert.deepEqual([last?.type, last?.reason, last?.charged_seconds], ['ledger.refund', 'it was our fault', -1]);
-    assert.equal(left, Number(charged) - 1);
+    assert.equal(chargedAfterRefund, Number(charged) - 1);
   });
 
-  test('shows floats of the job with their fraction', async () => {
+  test('formats runtimes as floats with a fraction', async () => {
     const { body } = await submitShellLine(me, '/jobs/hpc_one/', 'true', { runtime: '2.0' });
     const { text } = await me.send('GET', `${jobPath(body)}timeline/`);
     assert.match(text, /"runtime":2\.0,/);
   });
 });
 
-describe('whose timeline', () => {
-  test('somebody else’s is 404, and administrators see everybody’s', async () => {
+describe('access to a timeline', () => {
+  test('is limited to the owner (404 for others), and administrators can read every timeline under /admin', async () => {
     const { body: job } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
     const path = `${jobPath(job)}timeline/`;
-    for (const [caller, where, expected] of [
+    for (const [caller, requestPath, expected] of [
       [other, path, 404],
       [admin, path, 404],
       [me, `/admin${path}`, 403],
@@ -137,8 +137,8 @@ describe('whose timeline', () => {
       [me, path.replace('proj_hpc_one_01', 'proj_hpc_two_01'), 404],
       [me, path.replace(job.job_id, 'NO-SUCH-JOB'), 404],
     ] as const) {
-      const { status } = await caller.get(where);
-      assert.equal(status, expected, where);
+      const { status } = await caller.get(requestPath);
+      assert.equal(status, expected, requestPath);
     }
   });
 });

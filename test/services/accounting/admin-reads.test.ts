@@ -20,7 +20,7 @@ import {
 import { assertProblem } from '../../support/problems.ts';
 import { createZip } from '../../support/zip.ts';
 
-// What administrators see of everybody: quotas, jobs, users, usage, the proof.
+// What administrators can read of all users: quotas, jobs, users, usage and the verification of the ledger.
 
 interface Usage {
   user: string;
@@ -33,7 +33,7 @@ interface Usage {
 
 const granted = 50_000;
 const reason = 'because of a test';
-/** The users of this file, beside the two that a fresh server has. */
+/** The users of this file, in addition to the two of a new server. */
 const users = ['302401', '302402', '302403'];
 let fixture: AccountingFixture;
 let admin: Caller;
@@ -42,16 +42,16 @@ let jobs: Job[];
 before(async () => {
   fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 100 });
   admin = fixture.admin;
-  const [one, two] = await Promise.all(users.map((user) => fixture.user(user)));
-  assert.ok(one && two);
+  const [first, second] = await Promise.all(users.map((user) => fixture.user(user)));
+  assert.ok(first && second);
   const zip = await createZip({ 'main.sh': 'true\n' });
   jobs = [
-    await runJob(one, { command: 'true', core_number: 7, runtime: 0.1 }),
-    await runJob(two, { command: 'exit 2' }),
-    await runJob(one, { command: 'sbatch missing.sh' }),
-    await runJob(one, { tool: 'BASH', node_number: 3 }, zip, 'hpc_two/proj_hpc_two_01'),
-    await runJob(two, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_02'),
-    await runJob(one, { command: 'true' }),
+    await runJob(first, { command: 'true', core_number: 7, runtime: 0.1 }),
+    await runJob(second, { command: 'exit 2' }),
+    await runJob(first, { command: 'sbatch missing.sh' }),
+    await runJob(first, { tool: 'BASH', node_number: 3 }, zip, 'hpc_two/proj_hpc_two_01'),
+    await runJob(second, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_02'),
+    await runJob(first, { command: 'true' }),
   ];
 });
 after(async () => {
@@ -59,9 +59,9 @@ after(async () => {
   await fixture.dispose();
 });
 
-describe("everybody's quotas", () => {
+describe('quotas of all users', () => {
   for (const suffix of ['', 'hpc_one/', 'hpc_two/', 'hpc_one/proj_hpc_one_01/', 'hpc_two/proj_hpc_two_02/']) {
-    test(`/admin/quotas/${suffix}: those of all users, by descending project, each as its user sees it`, async () => {
+    test(`/admin/quotas/${suffix} returns the quotas of all users, by descending project, each as its user sees it`, async () => {
       const { status, body } = await admin.get<Quota[]>(`/admin/quotas/${suffix}`);
       assert.equal(status, 200);
       const expected: Quota[] = [];
@@ -78,22 +78,22 @@ describe("everybody's quotas", () => {
     });
   }
 
-  test('are an array in one project too, also where nobody is', async () => {
+  test('are an array for a single project too, even without members', async () => {
     const project = await createProject(admin, 'empty', [], { timeSeconds: 1 });
     const { status, text } = await admin.get(`/admin/quotas/${project}/`);
     assert.deepEqual([status, text], [200, '[]']);
   });
 
-  test('never add up to more than the pool of the project has', async () => {
+  test('never add up to more than the pool of the project', async () => {
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
     const [pool] = await postCreated(admin, `/admin/grants/${defaultProjectPath}/`, body);
     const { body: quotas } = await admin.get<Quota[]>(`/admin/quotas/${defaultProjectPath}/`);
     const sum = quotas.reduce((total, { time_left }) => total + time_left, 0);
     assert.ok(pool && sum <= pool.available, `${sum} ${pool?.available}`);
-    assert.equal(sum, pool.available - 1, 'all but the second in reserve');
+    assert.equal(sum, pool.available - 1, 'all except the second in reserve');
   });
 
-  test('of an unknown system or project are 404', async () => {
+  test('return 404 for an unknown system or project', async () => {
     for (const [suffix, code] of [
       ['hpc_three/', 'system_unknown'],
       ['hpc_one/nowhere/', 'project_unknown'],
@@ -103,24 +103,24 @@ describe("everybody's quotas", () => {
   });
 });
 
-describe('the jobs of everybody', () => {
-  const matching = (test: (job: Job) => boolean) => jobs.filter(test).map(({ job_id }) => job_id);
-  const forms: [suffix: string, expected: () => string[]][] = [
-    ['', () => matching(() => true)],
-    ['hpc_one/', () => matching(({ project_hpc }) => project_hpc === 'HPC_ONE')],
-    ['hpc_two/', () => matching(({ project_hpc }) => project_hpc === 'HPC_TWO')],
-    ['hpc_two/proj_hpc_two_02/', () => matching(({ project_name }) => project_name === 'proj_hpc_two_02')],
-    ['302401/', () => matching(({ owner }) => owner === '302401')],
-    ['302402/hpc_one/', () => matching(({ owner, project_hpc }) => owner === '302402' && project_hpc === 'HPC_ONE')],
+describe('jobs of all users', () => {
+  const idsOf = (predicate: (job: Job) => boolean) => jobs.filter(predicate).map(({ job_id }) => job_id);
+  const lists: [suffix: string, expected: () => string[]][] = [
+    ['', () => idsOf(() => true)],
+    ['hpc_one/', () => idsOf(({ project_hpc }) => project_hpc === 'HPC_ONE')],
+    ['hpc_two/', () => idsOf(({ project_hpc }) => project_hpc === 'HPC_TWO')],
+    ['hpc_two/proj_hpc_two_02/', () => idsOf(({ project_name }) => project_name === 'proj_hpc_two_02')],
+    ['302401/', () => idsOf(({ owner }) => owner === '302401')],
+    ['302402/hpc_one/', () => idsOf(({ owner, project_hpc }) => owner === '302402' && project_hpc === 'HPC_ONE')],
     [
       '302401/hpc_two/proj_hpc_two_01/',
-      () => matching(({ owner, project_name }) => owner === '302401' && project_name === 'proj_hpc_two_01'),
+      () => idsOf(({ owner, project_name }) => owner === '302401' && project_name === 'proj_hpc_two_01'),
     ],
     ['302403/', () => []],
     ['302402/hpc_two/proj_hpc_two_01/', () => []],
   ];
-  for (const [suffix, expected] of forms) {
-    test(`/admin/jobs/${suffix}: the jobs that it names, by ascending id`, async () => {
+  for (const [suffix, expected] of lists) {
+    test(`/admin/jobs/${suffix} returns the matching jobs, by ascending id`, async () => {
       const { status, body } = await admin.get<Job[]>(`/admin/jobs/${suffix}`);
       assert.equal(status, 200);
       assert.deepEqual(
@@ -130,7 +130,7 @@ describe('the jobs of everybody', () => {
     });
   }
 
-  test('one of them is byte by byte what its owner sees, by either path', async () => {
+  test('are byte for byte what their owners see, by both paths', async () => {
     for (const job of jobs) {
       const own = await (await fixture.user(job.owner)).get(jobPath(job));
       for (const prefix of ['/admin', `/admin/jobs/${job.owner}`]) {
@@ -141,7 +141,7 @@ describe('the jobs of everybody', () => {
     }
   });
 
-  test('what is not there is 404: the user, the system, the project, the job, or the job of another', async () => {
+  test('return 404 for an unknown user, system, project or job, and for a job of another user', async () => {
     const [job] = jobs;
     assert.ok(job);
     for (const [suffix, code] of [
@@ -157,7 +157,7 @@ describe('the jobs of everybody', () => {
   });
 });
 
-test('the users are listed with their roles', async () => {
+test('the list of users shows their roles', async () => {
   await fixture.administrator('302409');
   const { body } = await admin.get<{ user: string; role: string; created_at: string }[]>('/admin/users/');
   assert.deepEqual(
@@ -168,39 +168,39 @@ test('the users are listed with their roles', async () => {
 });
 
 describe('usage', () => {
-  /** What the statements say: charges, refunds taken off. */
-  async function usedBy(user: string, project: string): Promise<number> {
+  /** Returns charges minus refunds, from the statement of the user. */
+  async function sumOfStatement(user: string, project: string): Promise<number> {
     const { movements } = (await getStatement(await fixture.user(user), project)).time;
     return movements.reduce((sum, { used }) => sum + used, 0);
   }
-  const sumOf = (rows: Usage[], user: string, project: string) =>
+  const sumOfUsage = (rows: Usage[], user: string, project: string) =>
     rows
       .filter((row) => row.user === user && `${row.project_hpc.toLowerCase()}/${row.project_name}` === project)
       .reduce((sum, { time_seconds }) => sum + time_seconds, 0);
 
-  test('is the sum of what was charged, by user, project and month', async () => {
+  test('is the sum of the charges by user, project and month', async () => {
     const { body } = await admin.get<Usage[]>('/admin/usage/');
     for (const user of users) {
       for (const project of [defaultProjectPath, 'hpc_two/proj_hpc_two_01', 'hpc_two/proj_hpc_two_02']) {
-        assert.equal(sumOf(body, user, project), await usedBy(user, project), `${user} in ${project}`);
+        assert.equal(sumOfUsage(body, user, project), await sumOfStatement(user, project), `${user} in ${project}`);
       }
     }
     for (const { month } of body) assert.match(month, /^\d{4}-(0[1-9]|1[0-2])$/);
     const [row] = body.filter(({ user, project_hpc }) => user === '302401' && project_hpc === 'HPC_ONE');
-    assert.equal(row?.jobs, 3, 'jobs that ended, the one that never ran among them');
+    assert.equal(row?.jobs, 3, 'jobs that ended, including the one that never ran');
   });
 
-  test('has refunds taken off', async () => {
+  test('is reduced by refunds', async () => {
     const [job] = jobs;
     assert.ok(job);
-    const before = sumOf((await admin.get<Usage[]>('/admin/usage/')).body, '302401', defaultProjectPath);
+    const before = sumOfUsage((await admin.get<Usage[]>('/admin/usage/')).body, '302401', defaultProjectPath);
     await postCreated(admin, `/admin/grants/${defaultProjectPath}/refunds/`, { job_id: job.job_id, amount: 3, reason });
     const { body } = await admin.get<Usage[]>('/admin/usage/');
-    assert.equal(sumOf(body, '302401', defaultProjectPath), before - 3);
-    assert.equal(sumOf(body, '302401', defaultProjectPath), await usedBy('302401', defaultProjectPath));
+    assert.equal(sumOfUsage(body, '302401', defaultProjectPath), before - 3);
+    assert.equal(sumOfUsage(body, '302401', defaultProjectPath), await sumOfStatement('302401', defaultProjectPath));
   });
 
-  test("of a user is that user's part of it, and the same as one's own at /usage/", async () => {
+  test('of one user has the rows of this user, and equals /usage/ of the user', async () => {
     const { body: all } = await admin.get<Usage[]>('/admin/usage/');
     for (const user of users) {
       const { text, body } = await admin.get<Usage[]>(`/admin/usage/${user}/`);
@@ -214,7 +214,7 @@ describe('usage', () => {
     assertProblem(await admin.get('/admin/usage/999999/'), { status: 404, code: 'user_unknown' });
   });
 
-  test('is there as CSV, with the same figures', async () => {
+  test('is available as CSV, with the same values', async () => {
     const { body } = await admin.get<Usage[]>('/admin/usage/');
     const plain = await fixture.uncheckedUser(adminId);
     const byAccept = await plain.send('GET', '/admin/usage/', { accept: 'text/csv' });
@@ -229,16 +229,16 @@ describe('usage', () => {
     assert.equal(own.text, [header, ...mine, ''].join('\r\n'));
   });
 
-  test('of another month is told apart, and so is a refund of it', async () => {
-    const two = await fixture.user('302402');
+  test('separates months, also for a refund of a job of an earlier month', async () => {
+    const user = await fixture.user('302402');
     const [, job] = jobs;
     assert.ok(job);
-    // Nothing but a database client brings a charge into another month, and it has to go round the triggers.
-    const charged = (await listJobMovements(two, job)).at(-1);
+    // Only a direct database change can move a charge to another month, and the triggers must be dropped for it.
+    const charged = (await listJobMovements(user, job)).at(-1);
     await fixture.tamper('drop trigger entries_refuse_update');
     await fixture.tamper('update entries set at = at - 400 * 86400000 where job = ?', job.id);
     await postCreated(admin, `/admin/grants/${defaultProjectPath}/refunds/`, { job_id: job.job_id, amount: 1, reason });
-    const { body } = await two.get<Usage[]>('/usage/');
+    const { body } = await user.get<Usage[]>('/usage/');
     const inHome = body.filter(({ project_name }) => project_name === 'proj_hpc_one_01');
     assert.deepEqual(
       inHome.map(({ jobs: count, time_seconds }) => [count, time_seconds]),
@@ -251,11 +251,11 @@ describe('usage', () => {
   });
 });
 
-test('the proof says that the books balance, and what was looked at', async () => {
-  const proof = await getLedgerVerification(admin);
-  assert.deepEqual([proof.balanced, proof.problems], [true, []]);
+test('the verification of the ledger returns its result and the number of checked accounts and entries', async () => {
+  const verification = await getLedgerVerification(admin);
+  assert.deepEqual([verification.balanced, verification.problems], [true, []]);
   const [rows] = await fixture.query<{ accounts: number; entries: number }>(
     'select (select count(*) from accounts) as accounts, (select count(*) from entries) as entries',
   );
-  assert.deepEqual([proof.accounts, proof.entries], [rows?.accounts, rows?.entries]);
+  assert.deepEqual([verification.accounts, verification.entries], [rows?.accounts, rows?.entries]);
 });

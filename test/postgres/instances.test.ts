@@ -10,13 +10,13 @@ import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../s
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
 
-describe('several Bursars on one PostgreSQL', () => {
+describe('several instances on one PostgreSQL', () => {
   const data = mkdtempSync(join(tmpdir(), 'bursar-several-'));
   const servers: ServerProcess[] = [];
   let postgres: TestPostgres;
   let url: string;
 
-  /** Nobody looks into the books for what others have written: what arrives has been told. */
+  /** Polling for events of other instances is off in effect, so events arrive by LISTEN/NOTIFY only. */
   const config = { ...shippedConfig(), database: { leaseSeconds: 1 }, events: { checkSeconds: 3600 } };
 
   async function start(role: NonNullable<ServerProcessOptions['role']>): Promise<ServerProcess> {
@@ -24,7 +24,7 @@ describe('several Bursars on one PostgreSQL', () => {
     servers.push(server);
     return server;
   }
-  const holderOf = async (hpc: string) => {
+  const findHolder = async (hpc: string) => {
     const [row] = await postgres.query<{ holder: string }>(
       'bursar',
       "select holder from leases where name = 'system ' || $1 and expires_at > 0",
@@ -32,8 +32,8 @@ describe('several Bursars on one PostgreSQL', () => {
     );
     return row?.holder;
   };
-  const holds = (server: ServerProcess) => async () => {
-    const holder = await holderOf('hpc_one');
+  const holdsSystem = (server: ServerProcess) => async () => {
+    const holder = await findHolder('hpc_one');
     return holder?.includes(`/${server.process.pid}/`) || undefined;
   };
 
@@ -48,27 +48,27 @@ describe('several Bursars on one PostgreSQL', () => {
     rmSync(`${data}.yaml`, { force: true });
   });
 
-  test('what one accepts another one runs, and readers of both are told at once', async () => {
+  test('a worker runs a job that an api instance accepted, and its events reach clients of the api instance', async () => {
     const api = await start('api');
     const worker = await start('worker');
     const me = createCaller(api.url, api.userToken);
-    await until('the worker has the system', holds(worker));
+    await until('the worker holds the lease of the system', holdsSystem(worker));
     const stream = await fetch(`${api.url}/events/?after=latest`, {
       headers: { authorization: `Bearer ${api.userToken}`, accept: 'text/event-stream' },
       signal: AbortSignal.timeout(120_000),
     });
     const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
     assert.equal(status, 201);
-    let heard = '';
-    for await (const part of stream.body ?? []) {
-      heard += Buffer.from(part).toString();
-      if (heard.includes('event: job.ended')) break;
+    let received = '';
+    for await (const chunk of stream.body ?? []) {
+      received += Buffer.from(chunk).toString();
+      if (received.includes('event: job.ended')) break;
     }
-    assert.match(heard, /event: job\.accepted.*event: job\.queued.*event: job\.ended/s);
+    assert.match(received, /event: job\.accepted.*event: job\.queued.*event: job\.ended/s);
     assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
   });
 
-  test('a worker serves no callers, but says how it does', async () => {
+  test('a worker serves health checks and metrics only', async () => {
     const [api, worker] = servers;
     assert.ok(api && worker);
     const me = createCaller(worker.url, api.userToken);
@@ -78,43 +78,43 @@ describe('several Bursars on one PostgreSQL', () => {
     assert.match((await me.get('/metrics')).text, /bursar_/);
   });
 
-  test('when the one that has a system dies, the next one takes it over', async () => {
+  test('another instance takes over the system of a killed worker', async () => {
     const [api, worker] = servers;
     assert.ok(api && worker);
     const next = await start('all');
-    assert.equal(await holds(next)(), undefined);
+    assert.equal(await holdsSystem(next)(), undefined);
     await worker.kill();
-    await until('the next one has the system', holds(next));
+    await until('the next instance holds the lease of the system', holdsSystem(next));
     const me = createCaller(api.url, api.userToken);
     const { body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
     assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
   });
 
-  test('one that is told to stop leaves its systems to the next at once', async () => {
+  test('an instance that stops releases its systems at once', async () => {
     const [, , first] = servers;
     assert.ok(first);
     const second = await start('worker');
     assert.equal(await first.stop(), 0);
-    await until('the second one has the system', holds(second));
+    await until('the second instance holds the lease of the system', holdsSystem(second));
   });
 
-  test('the doctor tells a folder that all of them share from one that is not theirs', async () => {
+  test('bursar doctor detects a data folder that is not shared by all instances', async () => {
     const other = mkdtempSync(join(tmpdir(), 'bursar-other-'));
     const env = { BURSAR_DATABASE_URL: url };
-    const well = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: data });
-    assert.match(well.stdout, /✔ the data folder is shared by all instances/);
+    const shared = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: data });
+    assert.match(shared.stdout, /✔ the data folder is shared by all instances/);
     const { code, stdout } = await bursar(['doctor', '--no-canary'], { ...env, BURSAR_DATA: other });
     assert.equal(code, 1);
     assert.match(stdout, /✖ the data folder is shared by all instances: .*\n {6}→ Mount the data folder/);
     rmSync(other, { recursive: true, force: true });
   });
 
-  test('roles need PostgreSQL: on SQLite they are refused with what to do', async () => {
+  test('roles are rejected with SQLite, with a reference to the documentation', async () => {
     const program = new URL('../../bin/bursar.mjs', import.meta.url).pathname;
     const folder = mkdtempSync(join(tmpdir(), 'bursar-alone-'));
     const env = { ...process.env, BURSAR_DATA: folder, BURSAR_PORT: '0' };
-    const refused = runFile(process.execPath, [program, 'serve', '--role', 'worker'], { env });
-    await assert.rejects(refused, ({ stderr }: { stderr: string }) => /docs\/scaling\.md/.test(stderr));
+    const starting = runFile(process.execPath, [program, 'serve', '--role', 'worker'], { env });
+    await assert.rejects(starting, ({ stderr }: { stderr: string }) => /docs\/scaling\.md/.test(stderr));
     rmSync(folder, { recursive: true, force: true });
   });
 });
