@@ -92,7 +92,7 @@ describe('paths under /admin/', () => {
   });
 
   test('return 4xx, never 5xx, to an administrator who sends an invalid body', async () => {
-    const user = await fixture.uncheckedUser(adminId);
+    const administrator = await fixture.uncheckedUser(adminId);
     for (const { path, documented } of paths) {
       for (const method of documented.filter((name) => name !== 'GET')) {
         for (const body of ['', '{', '[]', '"x"', 'null', '{"reason":{"a":1}}']) {
