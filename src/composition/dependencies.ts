@@ -8,7 +8,7 @@ import { bytesPerKb } from '../domain/units.ts';
 import { createSpool } from '../files/spool/spool.ts';
 import { families } from '../metrics/families.ts';
 import { createMetrics } from '../metrics/registry.ts';
-import { createTopic } from '../services/events/publish.ts';
+import { createTopic } from '../services/events/topic.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import type { InstanceDatabase } from './database.ts';
 import { createSystemBackend } from './systems.ts';

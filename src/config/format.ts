@@ -8,5 +8,5 @@ export function formatConfig(config: Config, format: 'yaml' | 'json'): string {
 }
 
 export function hidePassword(url: string): string {
-  return url.replace(/^([a-z]+:\/\/[^:@/]*):[^@/]*@/, '$1:********@');
+  return url.replace(/^([a-z]+:\/\/[^:@/]*):[^/]*@/, '$1:********@');
 }

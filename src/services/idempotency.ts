@@ -37,6 +37,7 @@ export async function runOnce<T>(
   return await inTransaction(db, async (tx) => {
     if (request === null) return await run(tx);
     const heldKey = createHeldKey(request);
+    // The claim may expire at once: the transaction itself locks the row.
     const isAcquired = await acquireKey(tx, heldKey, hashContent(request), { now, until: now });
     if (!isAcquired) return JSON.parse((await requireEarlierResponse(tx, request)).response) as T;
     const response = await run(tx);

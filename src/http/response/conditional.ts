@@ -20,7 +20,7 @@ export async function sendVersioned(
   const content = await body();
   reply.header('content-type', 'application/json');
   if ('chunks' in content) return reply.send(ReadableStream.from(toBytes(content.chunks)));
-  if (content.next !== undefined) reply.header('link', nextLink(request, content.next));
+  if (content.nextAfterId !== undefined) reply.header('link', nextLink(request, content.nextAfterId));
   return reply.send(Buffer.from(content.json));
 }
 

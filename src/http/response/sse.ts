@@ -53,13 +53,13 @@ export function sendEvents(
   frames.once('close', () => clearInterval(heartbeat));
   frames.write(`retry: ${retryMs}\n\n`);
 
-  async function pump() {
+  async function writeEvents() {
     for await (const event of source(signal)) {
       if (signal.aborted) return;
       if (!frames.write(formatEvent(event))) await once(frames, 'drain', { signal });
     }
   }
-  pump()
+  writeEvents()
     .catch((error) => {
       if (!signal.aborted) throw error;
     })

@@ -25,18 +25,18 @@ export function jobRoutes(
   limits: Pick<RateLimits, 'upload'>,
 ): void {
   const { own, ofUser, allUsers } = ownerScopes('jobs', access);
-  readRoutes(app, jobs, own, { submit: submitHandlers(jobs, limits), end: endHandlers(jobs) });
-  readRoutes(app, jobs, ofUser);
-  readRoutes(app, jobs, allUsers);
+  jobPaths(app, jobs, own, { submit: submitHandlers(jobs, limits), end: endHandlers(jobs) });
+  jobPaths(app, jobs, ofUser);
+  jobPaths(app, jobs, allUsers);
 }
 
 type SubmitHandlers = (params: typeof hpcParam) => Handlers;
 
-function readRoutes(
+function jobPaths(
   app: FastifyInstance,
   jobs: JobService,
   scope: OwnerScope,
-  own: { submit?: SubmitHandlers; end?: Handlers } = {},
+  write: { submit?: SubmitHandlers; end?: Handlers } = {},
 ): void {
   const { prefix, tag } = scope;
   const list = (where: string, params: object) => ({
@@ -54,10 +54,10 @@ function readRoutes(
     },
   });
   addResource(app, prefix, { GET: list('on all systems', {}) });
-  addResource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...own.submit?.(hpcParam) });
+  addResource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...write.submit?.(hpcParam) });
   addResource(app, `${prefix}:hpc/:project_name/`, {
     GET: list('in one project', projectParams),
-    ...own.submit?.(projectParams),
+    ...write.submit?.(projectParams),
   });
   const params = Type.Object({ ...scope.params, ...jobParams });
   addResource(app, `${prefix}:hpc/:project_name/:job_id/`, {
@@ -68,7 +68,7 @@ function readRoutes(
         return sendTagged(request, reply, await jobs.read(owner, projectScope(request), jobIdOf(request)));
       },
     },
-    ...own.end,
+    ...write.end,
   });
   addResource(app, `${prefix}:hpc/:project_name/:job_id/timeline/`, {
     GET: {

@@ -8,10 +8,10 @@ export interface RatePolicy {
 
 export interface RateLimitState {
   allowed: boolean;
-  /** When the whole quota is available again. Nothing else needs to be stored for a caller. */
+  /** The whole quota is available again at this time. Nothing else needs to be stored for a caller. */
   fullAt: number;
   remaining: number;
-  /** Until one more request is allowed; 0 if one is allowed now. */
+  /** Time until one more request is allowed; 0 if one is allowed now. */
   waitMs: number;
 }
 

@@ -12,7 +12,7 @@ export interface RateLimitSettings {
   uploads: number;
 }
 
-type TokenOwner = Pick<Caller, 'userId' | 'tokenHash'>;
+type CallerKey = Pick<Caller, 'userId' | 'tokenHash'>;
 
 /**
  * Keeps the loop of one caller from starving the others. Each instance counts for itself, in memory. `caller`,
@@ -20,9 +20,9 @@ type TokenOwner = Pick<Caller, 'userId' | 'tokenHash'>;
  */
 export interface RateLimits {
   /** Counts a request with a valid token against the limits of its user and of its token. */
-  caller(reply: FastifyReply, caller: TokenOwner): void;
+  caller(reply: FastifyReply, caller: CallerKey): void;
   /** Counts like `caller`, but returns the value of the RateLimit header. Undefined, and nothing counted, at a limit. */
-  countCaller(caller: TokenOwner): string | undefined;
+  countCaller(caller: CallerKey): string | undefined;
   /** Counts a request without a valid token against the limit of its address. Probes have a limit of their own. */
   anonymous(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
   /** Counts a submission that starts to arrive. Call the result when it has ended. */
@@ -53,7 +53,6 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
   const address = { name: 'address', quota: settings.addressRequests, windowMs };
   const callerPolicies = `${formatPolicy(user)}, ${formatPolicy(token)}`;
   const addressPolicies = formatPolicy(address);
-  /** When each caller has its whole quota again. */
   const fullAt = new LRUCache<string, number>({ max: maxCallers });
   const uploadsInProgress = new Map<string, number>();
 
@@ -79,7 +78,7 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
     if (!state.allowed) throw tooManyRequests(policy, state);
   }
 
-  const callerCounters = ({ userId, tokenHash }: TokenOwner) => [
+  const callerCounters = ({ userId, tokenHash }: CallerKey) => [
     { policy: user, key: `user ${userId}` },
     { policy: token, key: `token ${tokenHash}` },
   ];

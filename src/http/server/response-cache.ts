@@ -1,4 +1,4 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
 import type { Caller } from '../../services/identity/actor.ts';
@@ -41,7 +41,7 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
   });
   let version: unknown;
 
-  function removeOutdated(): void {
+  function clearAfterCommit(): void {
     const current = commitVersion?.();
     if (current === version) return;
     responses.clear();
@@ -53,7 +53,7 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
     const startedAt = performance.now();
     const key = cacheKey(request);
     if (key === undefined) return false;
-    removeOutdated();
+    clearAfterCommit();
     const cached = responses.get(key);
     if (cached === undefined || cached.validUntil <= now()) return false;
     const rateLimit = limits.countCaller(cached.caller);
@@ -70,7 +70,7 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
     /** Puts the cache in front of Fastify's own request listener. */
     install(server: Server): void {
       if (commitVersion === undefined) return;
-      const [handleRequest] = server.listeners('request') as ((q: IncomingMessage, s: ServerResponse) => void)[];
+      const [handleRequest] = server.listeners('request') as RequestListener[];
       if (handleRequest === undefined) throw new Error('the server has no request listener');
       server.removeListener('request', handleRequest);
       server.on('request', (request, response) => {
@@ -94,7 +94,7 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
       const validUntil = Math.min(reply.cacheUntil, caller.validUntil);
       const isCacheable = Buffer.isBuffer(body) && body.length <= maxBytes / 8 && validUntil > now();
       if (!isCacheable || key === undefined || reply.hasHeader('connection')) return;
-      removeOutdated();
+      clearAfterCommit();
       if (request.commitVersion !== version) return;
       responses.set(key, {
         caller,
@@ -128,7 +128,7 @@ declare module 'fastify' {
     commitVersion: unknown;
   }
   interface FastifyReply {
-    /** Until when the response may be cached, in epoch milliseconds. 0: not at all. */
+    /** The response may be cached until this time, in epoch milliseconds. 0: not at all. */
     cacheUntil: number;
   }
 }

@@ -71,7 +71,7 @@ export interface ServerDeps {
 }
 
 /**
- * How long the rest of a rejected request is read. Less than the request timeout, which closes the connection without a
+ * The time limit for reading the rest of a rejected request. Less than the request timeout, which closes the connection without a
  * response.
  */
 const maxDrainMs = 30_000;
@@ -151,7 +151,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     return reply;
   });
 
-  // Services return text. Compiling serializers for all schemas would slow down the start.
+  // Without this, Fastify compiles a serializer for every schema, which slows down the start.
   app.setSerializerCompiler(() => JSON.stringify);
   cache.install(app.server);
   prepareToClose(app);

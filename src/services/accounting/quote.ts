@@ -61,7 +61,7 @@ interface Quote {
   timeLeftSeconds: number;
   /** The longest runtime that the quota allows for these nodes and cores. */
   maxRuntimeHours: number;
-  /** Why the job would be rejected. */
+  /** The reason why the job would be rejected. */
   shortfall: Shortfall | null;
 }
 

@@ -1,7 +1,7 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { getLastEventSeqs } from '../../store/events/events.ts';
-import type { Topic } from './publish.ts';
+import type { Topic } from './topic.ts';
 
 export interface EventFeedDeps {
   db: Db;

@@ -9,7 +9,7 @@ export interface EventDeps {
   feed: EventFeed;
 }
 
-/** Where to start: after the event with this number, with the oldest stored event, or with the next new one. */
+/** The start of a read: after the event with this number, with the oldest stored event, or with the next new one. */
 export type EventPosition = number | 'oldest' | 'latest';
 
 export interface StreamedEvent {
@@ -69,7 +69,7 @@ export async function* followEvents(
 export interface PollRequest {
   after: number;
   limit: number;
-  /** How long to wait if there is no event yet. */
+  /** The longest wait for an event if there is none yet. */
   waitMs: number;
 }
 

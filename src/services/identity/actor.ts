@@ -7,6 +7,6 @@ export interface Actor {
 /** The actor with the token that was used. The token itself is not stored. */
 export interface Caller extends Actor {
   tokenHash: string;
-  /** When the token expires, in epoch milliseconds. 0 if an OpenID provider issued it: then it is checked every time. */
+  /** Expiry of the token in epoch milliseconds. 0 for a token of an OpenID provider, which is checked every time. */
   validUntil: number;
 }

@@ -19,7 +19,7 @@ import { addGrant, ensurePool } from '../../store/ledger/grants.ts';
 import { insertPeriod, listOpenPeriods } from '../../store/ledger/periods.ts';
 
 /** The actor of automatic entries in the ledger. */
-const systemActor = 'bursar';
+const automaticActor = 'bursar';
 
 /**
  * Creates the user if unknown, and adds them to every open auto-join project, which includes the default project of each
@@ -58,7 +58,7 @@ export async function syncProjects(db: Db, config: Config, now: number): Promise
     const projects = new Map((await listProjects(tx)).map((project) => [project.id, project]));
     for (const { userId, projectId } of await listPendingAutoJoins(tx)) {
       const project = projects.get(projectId);
-      if (project !== undefined) await joinProject(tx, project, userId, systemActor, now);
+      if (project !== undefined) await joinProject(tx, project, userId, automaticActor, now);
     }
   });
 }
@@ -75,7 +75,7 @@ export async function createProject(tx: Tx, project: NewProject): Promise<number
 async function joinAutoJoinProjects(tx: Tx, userId: string, now: number): Promise<void> {
   for (const project of await listProjects(tx)) {
     if (!project.autoJoin || project.closedAt !== null) continue;
-    await joinProject(tx, project, userId, systemActor, now);
+    await joinProject(tx, project, userId, automaticActor, now);
   }
 }
 

@@ -10,7 +10,7 @@ export interface ListScope extends JobScope {
 
 export interface JobListCache {
   /** Returns what `readJobPage` would, but usually reads only the jobs that changed. */
-  next(db: Db, scope: ListScope, after: number, limit: number): Promise<JobPage>;
+  readPage(db: Db, scope: ListScope, after: number, limit: number): Promise<JobPage>;
 }
 
 /** Memory of an entry, and of a job in it, beside their publicJson. */
@@ -37,7 +37,7 @@ export function createJobListCache(maxBytes: number): JobListCache {
   }
 
   return {
-    async next(db, scope, after, limit) {
+    async readPage(db, scope, after, limit) {
       const key = JSON.stringify([scope.owner, scope.hpc, scope.project, after, limit]);
       const cached = pages.get(key);
       const page =

@@ -1,4 +1,4 @@
-import type { Topic } from '../events/publish.ts';
+import type { Topic } from '../events/topic.ts';
 import type { Actor } from '../identity/actor.ts';
 import type { Owner, PathScope } from '../scope.ts';
 import { type EndJobDeps, endJob } from './end-job.ts';

@@ -39,7 +39,7 @@ export async function listJobs(
   // A job can leave a filtered list when it changes, so the cache cannot update such a list.
   const isCacheable = owner !== undefined && Object.keys(filters).length === 0;
   const page = isCacheable
-    ? await jobListCache.next(db, { owner, ...scope }, after, pageSize)
+    ? await jobListCache.readPage(db, { owner, ...scope }, after, pageSize)
     : await readJobPage(db, filter, after, pageSize);
   // Only an empty page needs the check: a job implies that its project exists.
   if (page.ids.length === 0) await requireScope(db, systems, scope);
@@ -48,7 +48,7 @@ export async function listJobs(
     body: async () => {
       if (page.hasMore && limit === undefined) return { chunks: allJobs(db, filter, page) };
       const json = `[${page.publicJson.join(',')}]`;
-      return page.hasMore ? { json, next: lastId(page) } : { json };
+      return page.hasMore ? { json, nextAfterId: lastId(page) } : { json };
     },
   };
 }

@@ -22,7 +22,7 @@ export interface LogRequest {
 
 /** The standard output or standard error of a job. */
 export interface Log {
-  /** When the log was opened, in bytes. */
+  /** Bytes in the log when it was opened. */
   size: number;
   /** Whether the job has ended, so that the log no longer grows. */
   isComplete: boolean;

@@ -45,8 +45,8 @@ export async function requireSubmissionTarget(
   return { system, project, accounts };
 }
 
-/** Throws if the actor may no longer submit to the project. */
-export async function requireStillEligible(db: Db, { userId }: Actor, { hpc, name }: SubmissionTarget['project']) {
+/** Throws if the user may no longer submit to the project. */
+export async function requireStillEligible(db: Db, userId: string, { hpc, name }: SubmissionTarget['project']) {
   const eligibility = await findEligibility(db, userId, hpc, name);
   if (eligibility !== undefined) requireActiveMember(eligibility);
 }

@@ -175,7 +175,7 @@ async function storeJob(
   const note = { actor: job.owner, reason: `submission of ${job.jobId}`, at: job.acceptedAt };
   return await inTransaction(deps.db, async (tx) => {
     // The user may have been banned, or the project closed, during the upload.
-    await requireStillEligible(tx, { userId: job.owner, admin: false }, project);
+    await requireStillEligible(tx, job.owner, project);
     const { id, json } = await insertJob(tx, job, toPublicJob, eventData);
     const shortfall = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
     if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeNow(target, job.request, shortfall));

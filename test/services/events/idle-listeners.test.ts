@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createEventFeed, type EventFeed } from '../../../src/services/events/event-feed.ts';
-import { createTopic } from '../../../src/services/events/publish.ts';
+import { createTopic } from '../../../src/services/events/topic.ts';
 import { followEvents } from '../../../src/services/events/read-events.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
 import { inTransaction } from '../../../src/store/database/transaction.ts';

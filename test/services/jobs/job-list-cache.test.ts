@@ -66,7 +66,7 @@ async function assertCacheMatches(db: Db, lists: JobListCache): Promise<void> {
   for (const owner of owners)
     for (const scope of scopes)
       for (const { from, limit } of pages) {
-        const cached = await lists.next(db, { owner, ...scope }, from, limit);
+        const cached = await lists.readPage(db, { owner, ...scope }, from, limit);
         assert.deepEqual(cached, await readJobPage(db, { owner, ...scope }, from, limit));
       }
 }
@@ -122,7 +122,7 @@ describe('the job list cache', () => {
     const remaining = await jobIds(db, '1');
     let writing = true;
     const read = async () => {
-      const cached = await lists.next(db, { owner: '1' }, 0, 1000);
+      const cached = await lists.readPage(db, { owner: '1' }, 0, 1000);
       const stored = await readJobPage(db, { owner: '1' }, 0, 1000);
       if (cached.version === stored.version) assert.deepEqual(cached, stored);
     };
@@ -148,7 +148,7 @@ describe('the job list cache', () => {
       writing = false;
     });
     await reader;
-    assert.deepEqual(await lists.next(db, { owner: '1' }, 0, 1000), await readJobPage(db, { owner: '1' }, 0, 1000));
+    assert.deepEqual(await lists.readPage(db, { owner: '1' }, 0, 1000), await readJobPage(db, { owner: '1' }, 0, 1000));
   });
 
   test('takes one query, changed or not; after too many changes it reads the whole page again', async () => {
@@ -157,7 +157,7 @@ describe('the job list cache', () => {
     const [jobId = ''] = await jobIds(database.db, '1');
     const countQueries = async () => {
       const before = statements.length;
-      const page = await lists.next(db, { owner: '1' }, 0, 1000);
+      const page = await lists.readPage(db, { owner: '1' }, 0, 1000);
       const count = statements.length - before;
       assert.deepEqual(page, await readJobPage(database.db, { owner: '1' }, 0, 1000));
       return { count, version: page.version };
@@ -178,7 +178,7 @@ describe('the job list cache', () => {
     const { db, statements } = recordStatements(database.db);
     const lists = createJobListCache(1);
     for (let n = 0; n < 2; n++) {
-      const page = await lists.next(db, { owner: '1' }, 0, 1000);
+      const page = await lists.readPage(db, { owner: '1' }, 0, 1000);
       assert.deepEqual(page, await readJobPage(database.db, { owner: '1' }, 0, 1000));
     }
     assert.ok(statements.every((statement) => statement.includes('string_agg')));
@@ -186,11 +186,11 @@ describe('the job list cache', () => {
 
   test('reads a page again if the version has gone back, because the database was restored', async () => {
     const lists = createJobListCache(1_000_000);
-    const { version } = await lists.next(database.db, { owner: '1' }, 0, 1000);
+    const { version } = await lists.readPage(database.db, { owner: '1' }, 0, 1000);
     const before = Number(version) - 5;
     await database.db.updateTable('users').set({ jobs_version: before }).where('id', '=', '1').execute();
     await database.db.updateTable('jobs').set({ public_json: '{"id":0}' }).where('owner', '=', '1').execute();
-    const page = await lists.next(database.db, { owner: '1' }, 0, 1000);
+    const page = await lists.readPage(database.db, { owner: '1' }, 0, 1000);
     assert.deepEqual(page, await readJobPage(database.db, { owner: '1' }, 0, 1000));
     assert.equal(page.version, String(before));
   });

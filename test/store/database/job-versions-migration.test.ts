@@ -31,7 +31,7 @@ test('cached lists of jobs from before the migration to job versions stay up to 
 
     const lists = createJobListCache(1_000_000);
     const assertCurrent = async (version: string) => {
-      const page = await lists.next(db, { owner: '1' }, 0, 1000);
+      const page = await lists.readPage(db, { owner: '1' }, 0, 1000);
       assert.deepEqual(page, await readJobPage(db, { owner: '1' }, 0, 1000));
       assert.equal(page.version, version);
     };

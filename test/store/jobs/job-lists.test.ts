@@ -168,9 +168,9 @@ test('paging returns every job once while jobs are inserted and changed', async 
           const body = await (await listJobs(deps(database.db, database), '1', {}, query)).body();
           assert.ok('json' in body);
           const ids = JSON.parse(body.json).map((job: { id: number }) => job.id);
-          assert.ok(ids.length === limit || (ids.length < limit && body.next === undefined));
+          assert.ok(ids.length === limit || (ids.length < limit && body.nextAfterId === undefined));
           seen.push(...ids);
-          after = body.next;
+          after = body.nextAfterId;
         };
         for (const act of steps) {
           if (act === 'insert') await insert(database.db);
