@@ -28,7 +28,7 @@ export const compareSlurmrestd: Benchmark = {
       scenario: `GET one job, with ${count} in Slurm`,
       baseline: 'slurmrestd GET one job',
       unit: 'requests/s',
-      threshold: { atLeast: 8 },
+      threshold: { atLeast: 6 },
       ours: ours(jobs.map(({ path }) => path)),
       theirs: theirs(queued.map(({ ref }) => `/slurm/v0.0.38/job/${ref}`)),
     });

@@ -37,7 +37,7 @@ export const footprint: Benchmark = {
       scenario: 'memory at rest',
       baseline: '',
       unit: 'MB',
-      threshold: { aim: 90 },
+      threshold: { aim: 110 },
       async ours() {
         if (bench.size.seconds !== null) await sleep(1000);
         return memoryMb(bursar.pid);

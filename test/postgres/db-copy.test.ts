@@ -76,7 +76,7 @@ describe('bursar db copy', () => {
   test('fails with exit code 5 while a server uses the source', async () => {
     const { code, stderr } = await db('copy', '--from', 'sqlite:bursar.db', '--to', url);
     assert.equal(code, 5, stderr);
-    assert.match(stderr, /Another Bursar is serving/);
+    assert.match(stderr, /Another Bursar server uses/);
   });
 
   test('copies every row, and the ledger balances', async () => {
