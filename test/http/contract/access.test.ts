@@ -6,7 +6,7 @@ import { interfacePaths, loadOpenApiContract, type OpenApiContract, type Problem
 import { jobPath, listStoredFiles } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
-// What holds on every path: the bearer token (4 and 5), the form of paths (4), and the form of answers (1 and 7).
+// Rules of the interface for every path: the bearer token (4 and 5), paths (4), and responses (1 and 7).
 
 let server: TestServer;
 let contract: OpenApiContract;
@@ -24,7 +24,7 @@ before(async () => {
 });
 after(() => server.dispose());
 
-/** The paths of the interface, filled in with what exists. The administrator may use them all, on a job of their own. */
+/** Fills in existing names. The administrator owns the job and may use all paths. */
 function realPath(template: string): string {
   return template
     .replace('{hpc}', 'hpc_two')
@@ -38,29 +38,32 @@ const headersFor = (method: string): Record<string, string> => (method === 'POST
 
 const badTokens: [what: string, headers: Record<string, string>][] = [
   ['no Authorization', {}],
-  ['an empty one', { authorization: '' }],
+  ['an empty Authorization', { authorization: '' }],
   ['no token after Bearer', { authorization: 'Bearer' }],
   ['an unknown token', { authorization: `Bearer bursar_${'A'.repeat(43)}` }],
-  ['a token of another make', { authorization: 'Bearer eyJhbGciOiJub25lIn0.e30.' }],
+  ['a token of another format', { authorization: 'Bearer eyJhbGciOiJub25lIn0.e30.' }],
   ['another scheme', { authorization: `Basic ${Buffer.from('301330:x').toString('base64')}` }],
 ];
 
 for (const [method, template] of interfacePaths) {
   test(`5 ${method} ${template} requires the header Authorization: Bearer <ACCESS_TOKEN>`, async () => {
-    const nobody = contract.callerFor(null);
+    const anonymous = contract.callerFor(null);
     for (const path of [realPath(template), realPath(template).slice(0, -1)]) {
       for (const [what, authorization] of badTokens) {
-        const { status, headers, body } = await nobody.send(method, path, { ...headersFor(method), ...authorization });
+        const { status, headers, body } = await anonymous.send(method, path, {
+          ...headersFor(method),
+          ...authorization,
+        });
         assert.equal(status, 401, what);
         assert.match(headers.get('www-authenticate') ?? '', /^Bearer\b/, what);
         assert.match((body as Problem).code, /^token_(missing|invalid)$/, what);
       }
-      const bare = await nobody.send(method, path, { ...headersFor(method), authorization: server.adminToken });
+      const bare = await anonymous.send(method, path, { ...headersFor(method), authorization: server.adminToken });
       assert.equal(bare.status, 401, 'a token without Bearer');
     }
   });
 
-  test(`4 ${method} ${template} is served with the trailing slash, and without it the same`, async () => {
+  test(`4 ${method} ${template} responds the same with and without the trailing slash`, async () => {
     const path = realPath(template);
     const expected = method === 'POST' ? 201 : 200;
     const slashed = await admin.send(method, path, headersFor(method));
@@ -70,7 +73,7 @@ for (const [method, template] of interfacePaths) {
     else for (const { body } of [slashed, bare]) await admin.waitUntilFinished(body as Job);
   });
 
-  test(`1 ${method} ${template} answers in JSON, with the Content-Type application/json and nothing after it`, async () => {
+  test(`1 ${method} ${template} responds in JSON, with exactly the Content-Type application/json`, async () => {
     const { headers, text, body } = await admin.send(method, realPath(template), headersFor(method));
     assert.equal(headers.get('content-type'), 'application/json');
     assert.doesNotThrow(() => JSON.parse(text));
@@ -86,14 +89,14 @@ for (const [method, template] of interfacePaths) {
   });
 }
 
-test('5 a request without a valid token leaves nothing behind, whatever it sends', async () => {
-  const kept = listStoredFiles(server);
+test('5 a request without a valid token leaves no files', async () => {
+  const filesBefore = listStoredFiles(server);
   const response = await contract.callerFor('wrong').send('POST', '/jobs/hpc_one/', submission, Buffer.alloc(200_000));
   assert.equal(response.status, 401);
-  assert.deepEqual(listStoredFiles(server), kept);
+  assert.deepEqual(listStoredFiles(server), filesBefore);
 });
 
-test('5 without a token nothing is told of what exists: unknown places are 401 too', async () => {
+test('5 without a token the response does not reveal what exists: unknown systems and projects are 401 too', async () => {
   for (const path of [
     '/jobs/hpc_three/',
     '/jobs/hpc_one/no_project/',
@@ -104,7 +107,7 @@ test('5 without a token nothing is told of what exists: unknown places are 401 t
   }
 });
 
-test('5 without a token a single job is 401 whatever its identifier, a very long one too', async () => {
+test('5 without a token a single job is 401 for any identifier, even a very long one', async () => {
   for (const id of ['X', 'A'.repeat(2000)]) {
     assert.equal(
       (await contract.callerFor(null).get(`/jobs/hpc_one/proj_hpc_one_01/${id}/`)).status,
@@ -114,14 +117,14 @@ test('5 without a token a single job is 401 whatever its identifier, a very long
   }
 });
 
-test('5 the token is taken from the header only', async () => {
+test('5 the token is read from the header only', async () => {
   const { status } = await contract
     .callerFor(null)
     .get(`/jobs/?access_token=${server.userToken}&token=${server.userToken}`);
   assert.equal(status, 401);
 });
 
-test('5 the scheme is understood in any case, as HTTP has it', async () => {
+test('5 the scheme is case-insensitive, as in HTTP', async () => {
   for (const scheme of ['bearer', 'BEARER']) {
     const { status } = await contract
       .callerFor(null)
@@ -145,7 +148,7 @@ test('5 the identity carried by the token is the caller: owner of jobs, and user
   }
 });
 
-test('4 optional path segments are positional: a later one alone is taken for the earlier, and is 404', async () => {
+test('4 optional path segments are positional: a later segment without the earlier one is 404', async () => {
   for (const path of [
     '/jobs/proj_hpc_one_01/',
     `/jobs/${job.job_id}/`,
@@ -161,7 +164,7 @@ test('4 optional path segments are positional: a later one alone is taken for th
   }
 });
 
-test('4 there is nothing beside the paths of the interface: longer and shorter ones are 404', async () => {
+test('4 paths that are longer or shorter than those of the interface are 404', async () => {
   for (const path of [
     '/',
     '/job/',
@@ -174,9 +177,9 @@ test('4 there is nothing beside the paths of the interface: longer and shorter o
   }
 });
 
-// The form of answers.
+// Response headers and errors.
 
-test('every answer has an X-Request-Id of its own', async () => {
+test('every response has a unique X-Request-Id', async () => {
   const ids = new Set<string>();
   for (const path of ['/jobs/', '/jobs/', '/jobs/hpc_three/', '/nowhere/', '/livez', '/openapi.json', '/docs/']) {
     const response = await fetch(server.url + path);
@@ -187,7 +190,7 @@ test('every answer has an X-Request-Id of its own', async () => {
   assert.ok(!ids.has(''));
 });
 
-test('a sane X-Request-Id of the client is taken over, on success and on errors', async () => {
+test('a valid X-Request-Id of the client is returned, on success and on errors', async () => {
   for (const path of ['/jobs/', '/jobs/hpc_three/']) {
     for (const id of [randomUUID(), 'my-request_1.2']) {
       const { headers } = await me.send('GET', path, { 'x-request-id': id });
@@ -196,7 +199,7 @@ test('a sane X-Request-Id of the client is taken over, on success and on errors'
   }
 });
 
-test('an X-Request-Id that could do harm in a log or a header is replaced', async () => {
+test('an X-Request-Id that is unsafe in a log or a header is replaced', async () => {
   for (const id of ['a b', 'x'.repeat(65), '<script>', '{"a":1}', 'é']) {
     const { headers } = await me.send('GET', '/jobs/', { 'x-request-id': id });
     assert.notEqual(headers.get('x-request-id'), id);
@@ -221,9 +224,9 @@ const problems: [status: number, code: string, cause: () => Promise<{ status: nu
 ];
 for (const [status, code, cause] of problems) {
   test(`7 errors are problem documents with a stable code: ${status} ${code}`, async () => {
-    const answer = await cause();
-    const problem = answer.body as Problem;
-    assert.deepEqual([answer.status, problem.status, problem.code], [status, status, code]);
+    const response = await cause();
+    const problem = response.body as Problem;
+    assert.deepEqual([response.status, problem.status, problem.code], [status, status, code]);
     for (const text of [problem.type, problem.title, problem.detail]) assert.ok(text.length > 10, text);
     assert.ok(problem.type.endsWith(`#${code}`));
   });

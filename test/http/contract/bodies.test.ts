@@ -10,8 +10,8 @@ import { listStoredFiles, readOutput } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { createZip } from '../../support/zip.ts';
 
-// What the interface leaves open on the body of a submission (4.2), as settled: how the zip is carried, that its
-// content is really what runs, and how a job that cannot run well ends (3).
+// Decisions on the body of a submission that the interface (4.2) leaves open: how the zip is sent, that its content is
+// executed, and how a job ends that cannot run (3).
 
 let server: TestServer;
 let me: Caller;
@@ -31,7 +31,7 @@ function post(payload: Record<string, unknown>, headers: Record<string, string>,
   return me.send('POST', path, { ...submission, ...headers }, body) as Promise<Submission>;
 }
 
-/** The job at its end, with what it printed. */
+/** Runs a job to its end. `print` reads its output. */
 async function run(payload: Record<string, unknown>, files?: Record<string, string | Uint8Array>) {
   const response = await post(payload, {}, files && (await createZip(files)));
   assert.equal(response.status, 201, response.text);
@@ -44,32 +44,35 @@ function assertEnds({ stage, terminal_stage, failed, end_date }: Job, as: string
   assert.match(end_date ?? '', /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/);
 }
 
-// How the zip is carried.
+// How the zip is sent.
 
-const proof = 'the content of the zip\n';
+const fileContent = 'the content of the zip\n';
 const contentTypes: [what: string, headers: Record<string, string>][] = [
   ['without a Content-Type', {}],
   ['as application/zip', { 'content-type': 'application/zip' }],
   ['as application/octet-stream', { 'content-type': 'application/octet-stream' }],
-  ['as curl calls it, application/x-www-form-urlencoded', { 'content-type': 'application/x-www-form-urlencoded' }],
-  ['as application/json, though it is not', { 'content-type': 'application/json' }],
+  [
+    'as application/x-www-form-urlencoded, the default of curl',
+    { 'content-type': 'application/x-www-form-urlencoded' },
+  ],
+  ['as application/json, although it is not JSON', { 'content-type': 'application/json' }],
   ['as text/plain', { 'content-type': 'text/plain; charset=utf-8' }],
-  ['with a Content-Type that is no media type', { 'content-type': 'rubbish' }],
+  ['with a Content-Type that is not a media type', { 'content-type': 'rubbish' }],
   ['with a Content-Type of punctuation', { 'content-type': ';;/=,' }],
 ];
 for (const [what, headers] of contentTypes) {
   test(`4.2 body: the raw bytes of the zip, ${what}`, async () => {
-    const zip = await createZip({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
+    const zip = await createZip({ 'main.sh': 'cat data.txt\n', 'data.txt': fileContent });
     const response = await post({ tool: 'BASH' }, headers, zip);
     assert.equal(response.status, 201, response.text);
     const job = await me.waitUntilFinished(response.body);
     assertEnds(job, 'COMPLETED');
-    assert.equal(readOutput(server, job), proof);
+    assert.equal(readOutput(server, job), fileContent);
   });
 }
 
-test('4.2 body: the raw bytes of the zip in chunks, their number not told in advance', async () => {
-  const zip = await createZip({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof });
+test('4.2 body: the raw bytes of the zip in chunks, without a Content-Length', async () => {
+  const zip = await createZip({ 'main.sh': 'cat data.txt\n', 'data.txt': fileContent });
   const parts = Array.from({ length: Math.ceil(zip.length / 50) }, (_, index) =>
     zip.subarray(index * 50, index * 50 + 50),
   );
@@ -86,10 +89,10 @@ test('4.2 body: the raw bytes of the zip in chunks, their number not told in adv
   });
   assert.equal(response.status, 201);
   const job = await me.waitUntilFinished((await response.json()) as Job);
-  assert.equal(readOutput(server, job), proof);
+  assert.equal(readOutput(server, job), fileContent);
 });
 
-test('4.2 body: a zip of some megabytes arrives whole', async () => {
+test('4.2 body: a zip of several megabytes is received completely', async () => {
   const content = randomBytes(3_000_000);
   const { job } = await run({ command: 'cat big.bin > copy.bin' }, { 'big.bin': content });
   assertEnds(job, 'SUCCESSFUL');
@@ -97,7 +100,7 @@ test('4.2 body: a zip of some megabytes arrives whole', async () => {
   assert.ok(content.equals(copy));
 });
 
-function formOf(...parts: [name: string, content: Blob | string][]): FormData {
+function createForm(...parts: [name: string, content: Blob | string][]): FormData {
   const form = new FormData();
   for (const [name, content] of parts) {
     if (typeof content === 'string') form.append(name, content);
@@ -106,30 +109,30 @@ function formOf(...parts: [name: string, content: Blob | string][]): FormData {
   return form;
 }
 
-test('4.2 body: multipart/form-data with one file is understood too, whatever the name of its field', async () => {
-  const zip = new Blob([await createZip({ 'main.sh': 'cat proof.txt\n', 'proof.txt': proof })]);
+test('4.2 body: multipart/form-data with one file is accepted too, with any field name', async () => {
+  const zip = new Blob([await createZip({ 'main.sh': 'cat data.txt\n', 'data.txt': fileContent })]);
   for (const field of ['file', 'anything']) {
-    const response = await post({ tool: 'BASH' }, {}, formOf([field, zip]));
+    const response = await post({ tool: 'BASH' }, {}, createForm([field, zip]));
     assert.equal(response.status, 201, response.text);
-    assert.equal(readOutput(server, await me.waitUntilFinished(response.body)), proof);
+    assert.equal(readOutput(server, await me.waitUntilFinished(response.body)), fileContent);
   }
 });
 
-test('4.2 body: a multipart form without a file, with two, or with a field besides is 400', async () => {
+test('4.2 body: a multipart form without a file, with two files or with another field is 400', async () => {
   const zip = new Blob([await createZip({ 'main.sh': 'true\n' })]);
   for (const form of [
-    formOf(),
-    formOf(['field', 'text']),
-    formOf(['a', zip], ['b', zip]),
-    formOf(['field', 'text'], ['a', zip]),
-    formOf(['a', zip], ['field', 'text']),
+    createForm(),
+    createForm(['field', 'text']),
+    createForm(['a', zip], ['b', zip]),
+    createForm(['field', 'text'], ['a', zip]),
+    createForm(['a', zip], ['field', 'text']),
   ]) {
     const { status, body } = await post({ tool: 'BASH' }, {}, form);
     assert.deepEqual([status, body.code], [400, 'invalid_body']);
   }
 });
 
-test('4.2 body: multipart/form-data that is no such form is 400', async () => {
+test('4.2 body: multipart/form-data that is not a valid form is 400', async () => {
   for (const type of ['multipart/form-data', 'multipart/form-data; boundary=x', 'multipart/form-data; boundary=']) {
     const { status, body } = await post(
       { tool: 'BASH' },
@@ -140,15 +143,19 @@ test('4.2 body: multipart/form-data that is no such form is 400', async () => {
   }
 });
 
-test('4.2 body: an empty one is a job without input files', async () => {
+test('4.2 body: an empty body creates a job without input files', async () => {
   const { job, print } = await run({ command: 'ls -A | wc -l' });
   assertEnds(job, 'SUCCESSFUL');
   assert.equal(print('stdout').trim(), '0');
 });
 
-test('4.2 body: one that is no zip is 400, and nothing is kept', async () => {
-  const kept = async () => [(await me.get('/jobs/')).text, (await me.get('/quotas/')).text, listStoredFiles(server)];
-  const before = await kept();
+test('4.2 body: a body that is not a zip is 400, and nothing is stored', async () => {
+  const readState = async () => [
+    (await me.get('/jobs/')).text,
+    (await me.get('/quotas/')).text,
+    listStoredFiles(server),
+  ];
+  const before = await readState();
   const zip = await createZip({ 'main.sh': 'true\n' });
   for (const body of [
     Buffer.from('no zip at all'),
@@ -161,21 +168,21 @@ test('4.2 body: one that is no zip is 400, and nothing is kept', async () => {
     const response = await post({ tool: 'BASH' }, { 'content-type': 'application/zip' }, body);
     assert.deepEqual([response.status, response.body.code], [400, 'invalid_zip']);
   }
-  assert.deepEqual(await kept(), before);
+  assert.deepEqual(await readState(), before);
 });
 
-// What runs: hpc_one takes a batch-scheduler command.
+// hpc_one runs a batch-scheduler command.
 
 test('4.2 command: sbatch runs the script of the zip with its arguments, in the folder of the zip', async () => {
   const { job, print } = await run(
     { command: 'sbatch run.sh one "two words" \'$HOME\'' },
-    { 'run.sh': '#!/bin/bash\nprintf "<%s>" "$@"; cat data/in.txt\n', 'data/in.txt': proof },
+    { 'run.sh': '#!/bin/bash\nprintf "<%s>" "$@"; cat data/in.txt\n', 'data/in.txt': fileContent },
   );
   assertEnds(job, 'SUCCESSFUL');
-  assert.equal(print('stdout'), `<one><two words><$HOME>${proof}`);
+  assert.equal(print('stdout'), `<one><two words><$HOME>${fileContent}`);
 });
 
-test('4.2 command: the options of sbatch that ask for what the Payload says are understood', async () => {
+test('4.2 command: the options of sbatch for resources and the job name are accepted', async () => {
   const { job, print } = await run(
     { command: 'sbatch --nodes=2 -c 6 -t 01:00:00 --job-name "my job" bin/run.sh x' },
     { 'bin/run.sh': '#!/bin/sh\necho "$1"\n' },
@@ -190,13 +197,13 @@ test('4.2 command: a plain command line runs in a shell', async () => {
   assert.equal(print('stdout'), 'out\n');
 });
 
-test('4.2 the output of a job is kept, stdout and stderr apart', async () => {
+test('4.2 the output of a job is stored, stdout and stderr separately', async () => {
   const { print } = await run({ command: 'echo to stdout; echo to stderr >&2; printf "ünï\\0"' });
   assert.equal(print('stdout'), 'to stdout\nünï\0');
   assert.equal(print('stderr'), 'to stderr\n');
 });
 
-// What runs: hpc_two takes the name of a tool.
+// hpc_two runs a named tool.
 
 for (const [tool, entry, script] of [
   ['BASH', 'main.sh', 'cat data/in.txt\n'],
@@ -204,18 +211,18 @@ for (const [tool, entry, script] of [
   ['NODE', 'main.mjs', 'import fs from "node:fs";\nfs.writeSync(1, fs.readFileSync("data/in.txt"));\n'],
 ] as const) {
   test(`4.2 tool: ${tool} runs ${entry} of the zip, in the folder of the zip`, async () => {
-    const { job, print } = await run({ tool }, { [entry]: script, 'data/in.txt': proof });
+    const { job, print } = await run({ tool }, { [entry]: script, 'data/in.txt': fileContent });
     assertEnds(job, 'COMPLETED');
-    assert.equal(print('stdout'), proof);
+    assert.equal(print('stdout'), fileContent);
   });
 
   test(`3 tool: ${tool} without ${entry} in its zip ends as FAILED`, async () => {
-    assertEnds((await run({ tool }, { 'other.txt': proof })).job, 'FAILED');
+    assertEnds((await run({ tool }, { 'other.txt': fileContent })).job, 'FAILED');
     assertEnds((await run({ tool })).job, 'FAILED');
   });
 }
 
-// How a job ends that cannot run well.
+// Jobs that fail.
 
 const failures: [what: string, payload: Record<string, unknown>, files?: Record<string, string>][] = [
   ['a command with an exit code', { command: 'exit 3' }],
@@ -224,14 +231,14 @@ const failures: [what: string, payload: Record<string, unknown>, files?: Record<
   ['a program that raises', { tool: 'PYTHON3' }, { 'main.py': 'raise SystemExit("no")\n' }],
   ['a job that kills itself', { command: 'kill -9 $$' }],
   ['a command that does not exist', { command: 'no-such-program-anywhere' }],
-  ['a command that is no shell', { command: 'if then fi (' }],
+  ['a command that is not valid shell', { command: 'if then fi (' }],
   ['a script that is not in the zip', { command: 'sbatch run.sh' }, { 'other.sh': '#!/bin/sh\n' }],
-  ['a script without any zip', { command: 'sbatch run.sh' }],
-  ['a script that does not say what runs it', { command: 'sbatch run.sh' }, { 'run.sh': 'echo hello\n' }],
+  ['a script without a zip', { command: 'sbatch run.sh' }],
+  ['a script without an interpreter line', { command: 'sbatch run.sh' }, { 'run.sh': 'echo hello\n' }],
   ['a script outside the zip', { command: 'sbatch ../../../etc/passwd' }],
   ['a script named by an absolute path', { command: 'sbatch /etc/profile' }],
-  ['a job over its time limit', { command: 'sleep 600', runtime: '0.0003' }],
-  ['a tool over its time limit', { tool: 'BASH', runtime: 0.0003 }, { 'main.sh': 'sleep 600\n' }],
+  ['a job that exceeds its time limit', { command: 'sleep 600', runtime: '0.0003' }],
+  ['a tool that exceeds its time limit', { tool: 'BASH', runtime: 0.0003 }, { 'main.sh': 'sleep 600\n' }],
 ];
 for (const [what, payload, files] of failures) {
   test(`2.2 failed is true, and the stage is FAILED: ${what}`, async () => {
@@ -239,7 +246,7 @@ for (const [what, payload, files] of failures) {
   });
 }
 
-test('2.2 runtime: the time limit of a job is what its runtime says, as a float of any size', async () => {
+test('2.2 runtime: a very short time limit is returned as the same float', async () => {
   const { text } = await post({ command: 'true', runtime: '0.0003' }, {});
   assert.ok(text.includes('"runtime":0.0003,'), text);
   await me.waitUntilFinished(JSON.parse(text) as Job);

@@ -29,8 +29,8 @@ after(() => server.dispose());
 
 const idsOf = (response: ApiResponse<Job[]>) => response.body.map((job) => job.id);
 
-/** The target of the `Link` to the next page; undefined on the last one. */
-function nextOf(response: ApiResponse): string | undefined {
+/** Returns the target of the `Link` to the next page, or undefined on the last page. */
+function nextPage(response: ApiResponse): string | undefined {
   const link = response.headers.get('link');
   if (link === null) return undefined;
   const [, target] = /^<([^>]+)>; rel="next"$/.exec(link) ?? [];
@@ -38,7 +38,7 @@ function nextOf(response: ApiResponse): string | undefined {
   return target;
 }
 
-async function allPages(caller: Caller, path: string): Promise<{ ids: number[]; sizes: number[] }> {
+async function readAllPages(caller: Caller, path: string): Promise<{ ids: number[]; sizes: number[] }> {
   const ids: number[] = [];
   const sizes: number[] = [];
   for (let next: string | undefined = path; next !== undefined; ) {
@@ -46,13 +46,13 @@ async function allPages(caller: Caller, path: string): Promise<{ ids: number[]; 
     assert.equal(page.status, 200);
     ids.push(...idsOf(page));
     sizes.push(page.body.length);
-    next = nextOf(page);
+    next = nextPage(page);
   }
   return { ids, sizes };
 }
 
 describe('pages', () => {
-  test('the bare list is the whole array, without a Link, however long it is', async () => {
+  test('a list without query parameters is the whole array, without a Link', async () => {
     const response = await me.get<Job[]>('/jobs/');
     assert.equal(response.body.length, 1225);
     assert.equal(response.headers.get('link'), null);
@@ -63,48 +63,48 @@ describe('pages', () => {
   });
 
   for (const path of ['/jobs/', '/jobs/hpc_one/', '/jobs/hpc_one/proj_hpc_one_01/', '/jobs/hpc_two']) {
-    test(`Link leads through all of ${path}, page by page, and ends`, async () => {
-      const { ids, sizes } = await allPages(me, `${path}?limit=10`);
+    test(`following Link reads all of ${path}, page by page`, async () => {
+      const { ids, sizes } = await readAllPages(me, `${path}?limit=10`);
       assert.deepEqual(ids, idsOf(await me.get<Job[]>(path)));
       assert.ok(sizes.slice(0, -1).every((size) => size === 10));
     });
   }
 
-  test('a page that the list just fills is the last one', async () => {
-    const { sizes } = await allPages(me, '/jobs/hpc_two/?limit=5');
+  test('a full page has no Link if no more jobs follow', async () => {
+    const { sizes } = await readAllPages(me, '/jobs/hpc_two/?limit=5');
     assert.deepEqual(sizes, [5, 5, 5, 5, 5]);
   });
 
   test('the next page keeps the filters', async () => {
-    const { ids, sizes } = await allPages(me, '/jobs/?limit=5&title=title%203&terminal=true');
+    const { ids, sizes } = await readAllPages(me, '/jobs/?limit=5&title=title%203&terminal=true');
     assert.equal(ids.length, 25);
     assert.deepEqual(sizes, [5, 5, 5, 5, 5]);
   });
 
-  test('a cursor without a limit gives the rest', async () => {
+  test('a cursor without a limit returns all remaining jobs', async () => {
     const first = await me.get<Job[]>('/jobs/?limit=7');
-    const cursor = new URL(nextOf(first) ?? '', server.url).searchParams.get('cursor');
+    const cursor = new URL(nextPage(first) ?? '', server.url).searchParams.get('cursor');
     const rest = await me.get<Job[]>(`/jobs/?cursor=${cursor}`);
     assert.equal(rest.body.length, 1225 - 7);
   });
 
-  test('a cursor shows nobody the jobs of others', async () => {
+  test('a cursor of another user does not reveal their jobs', async () => {
     const first = await me.get<Job[]>('/jobs/?limit=5');
-    const theirs = await other.get<Job[]>(nextOf(first) ?? '');
+    const theirs = await other.get<Job[]>(nextPage(first) ?? '');
     assert.ok(theirs.body.every((job) => job.owner === '77'));
   });
 
-  test('administrators page through the jobs of a user and of everybody', async () => {
-    assert.equal((await allPages(admin, '/admin/jobs/77/?limit=8')).ids.length, 30);
-    assert.equal((await allPages(admin, '/admin/jobs/?limit=1000')).ids.length, 1255);
-    assert.equal((await allPages(admin, '/admin/jobs/hpc_one/proj_hpc_one_01/?limit=500')).ids.length, 1230);
+  test('administrators can page through the jobs of one user and of all users', async () => {
+    assert.equal((await readAllPages(admin, '/admin/jobs/77/?limit=8')).ids.length, 30);
+    assert.equal((await readAllPages(admin, '/admin/jobs/?limit=1000')).ids.length, 1255);
+    assert.equal((await readAllPages(admin, '/admin/jobs/hpc_one/proj_hpc_one_01/?limit=500')).ids.length, 1230);
   });
 });
 
 describe('filters', () => {
   const all = async () => (await me.get<Job[]>('/jobs/')).body;
 
-  test('stage, in the words of the system', async () => {
+  test('stage, with the stage names of the system', async () => {
     const running = await me.get<Job[]>('/jobs/hpc_one/?stage=RUNNING');
     assert.equal(running.body.length, 12);
     assert.ok(running.body.every((job) => job.stage === 'RUNNING'));
@@ -123,13 +123,13 @@ describe('filters', () => {
     }
   });
 
-  test('title, exactly', async () => {
+  test('title, by exact match', async () => {
     const found = (await me.get<Job[]>('/jobs/?title=title%207')).body;
     assert.ok(found.length > 0 && found.every((job) => job.title === 'title 7'));
     assert.deepEqual((await me.get<Job[]>('/jobs/?title=title')).body, []);
   });
 
-  test('since, the time of submission', async () => {
+  test('since, by time of submission', async () => {
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'true', title: 'now' });
     assert.deepEqual(idsOf(await me.get<Job[]>(`/jobs/?since=${job.init_date}`)), [job.id]);
     assert.deepEqual((await me.get<Job[]>('/jobs/?since=2999-01-01')).body, []);
@@ -137,7 +137,7 @@ describe('filters', () => {
     await me.waitUntilFinished(job);
   });
 
-  test('filters follow a job through its stages', async () => {
+  test('filters use the current state of a job', async () => {
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'exit 3', title: 'follow' });
     assert.deepEqual(idsOf(await me.get<Job[]>('/jobs/?title=follow&failed=false')), [job.id]);
     await me.waitUntilFinished(job);
@@ -149,8 +149,8 @@ describe('filters', () => {
   });
 });
 
-describe('a query that cannot be', () => {
-  const faults: [query: string, field: string, says: RegExp][] = [
+describe('an invalid query', () => {
+  const invalidQueries: [query: string, field: string, message: RegExp][] = [
     ['limit=0', 'limit', /at least 1/],
     ['limit=-5', 'limit', /at least 1/],
     ['limit=1001', 'limit', /at most 1000/],
@@ -174,7 +174,7 @@ describe('a query that cannot be', () => {
     ['since=0', 'since', /2026-01-31/],
     ['title=a&title=b', 'title', /once/],
   ];
-  for (const [query, field, message] of faults) {
+  for (const [query, field, message] of invalidQueries) {
     test(`?${query} is 400 and says what to do`, async () => {
       for (const [caller, path] of [
         [me, '/jobs/'],
@@ -198,7 +198,7 @@ describe('a query that cannot be', () => {
     assert.doesNotMatch(response.body.detail, /COMPLETED/);
   });
 
-  test('several faults are told at once', async () => {
+  test('with several errors reports all of them', async () => {
     const response = await me.get<Problem>('/jobs/?limit=x&failed=x&since=x');
     assert.equal(response.body.errors?.length, 3);
   });

@@ -8,7 +8,7 @@ import { listStoredFiles } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { createZip } from '../../support/zip.ts';
 
-// What depends on the configuration: the order of projects, projects that are not for everybody, and other figures.
+// Behaviour that depends on the configuration: the order of projects, projects without autoJoin, and limits.
 
 let server: TestServer;
 let me: Caller;
@@ -35,7 +35,7 @@ before(async () => {
 });
 after(() => server.dispose());
 
-test('2.1 the first project listed for a system is its default, and everybody is a member of it', async () => {
+test('2.1 the first project of a system is its default, and every user is a member of it', async () => {
   const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: '0.1' });
   assert.deepEqual([status, body.project_name], [201, 'proj_hpc_one_07']);
   await me.waitUntilFinished(body);
@@ -49,28 +49,28 @@ test('4.3 quotas are those of the projects that the caller is a member of', asyn
   );
 });
 
-test('a project that one is no member of: its jobs are an empty list, its quota 404, submitting to it 403', async () => {
-  const place = 'hpc_one/proj_hpc_one_05/';
-  const jobs = await me.get<Job[]>(`/jobs/${place}`);
+test('without membership in a project, its jobs are an empty list, its quota is 404 and a submission 403', async () => {
+  const project = 'hpc_one/proj_hpc_one_05/';
+  const jobs = await me.get<Job[]>(`/jobs/${project}`);
   assert.deepEqual([jobs.status, jobs.text], [200, '[]']);
   for (const quota of [
-    await me.get<Problem>(`/quotas/${place}`),
-    await admin.get<Problem>(`/admin/quotas/301330/${place}`),
+    await me.get<Problem>(`/quotas/${project}`),
+    await admin.get<Problem>(`/admin/quotas/301330/${project}`),
   ]) {
     assert.deepEqual([quota.status, quota.body.code], [404, 'quota_unknown']);
   }
-  const { status, body } = await me.submit(`/jobs/${place}`, { command: 'true' });
+  const { status, body } = await me.submit(`/jobs/${project}`, { command: 'true' });
   assert.deepEqual([status, (body as unknown as Problem).code], [403, 'not_a_member']);
 });
 
-test('a quota of nothing is shown as 0.0 and 0, and nothing can be submitted on it', async () => {
+test('an empty quota is returned as 0.0 and 0, and allows no submission', async () => {
   const { text } = await me.get('/quotas/hpc_one/proj_hpc_one_01/');
   assert.match(text, /"space_left":0\.0,"time_left":0,/);
   const { status, body } = await me.submit('/jobs/hpc_one/proj_hpc_one_01/', { command: 'true', runtime: '0.0001' });
   assert.deepEqual([status, (body as unknown as Problem).code], [403, 'quota_exceeded']);
 });
 
-test('a zip that unpacks to more than the space left is 403 quota_exceeded, and nothing is kept', async () => {
+test('a zip that unpacks to more than the space left is 403 quota_exceeded, and nothing is stored', async () => {
   const before = [(await me.get('/quotas/')).text, (await me.get('/jobs/')).text, listStoredFiles(server)];
   const zip = await createZip({ 'big.txt': 'some text '.repeat(301) });
   const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: '0.1' }, zip);
@@ -79,7 +79,7 @@ test('a zip that unpacks to more than the space left is 403 quota_exceeded, and 
   assert.deepEqual([(await me.get('/quotas/')).text, (await me.get('/jobs/')).text, listStoredFiles(server)], before);
 });
 
-test('a body larger than the limit is 413, and nothing is kept', async () => {
+test('a body larger than the limit is 413, and nothing is stored', async () => {
   const before = [(await me.get('/jobs/')).text, listStoredFiles(server)];
   const { status, body } = await me.submit(
     '/jobs/hpc_one/',
@@ -90,7 +90,7 @@ test('a body larger than the limit is 413, and nothing is kept', async () => {
   assert.deepEqual([(await me.get('/jobs/')).text, listStoredFiles(server)], before);
 });
 
-test('a tool can declare parameters of its own: they are required, and reach its command', async () => {
+test('parameters that a tool declares are required, and are passed to its command', async () => {
   const missing = await me.submit('/jobs/hpc_two/', { tool: 'GREP' });
   assert.equal(missing.status, 400);
   assert.deepEqual(
@@ -103,7 +103,7 @@ test('a tool can declare parameters of its own: they are required, and reach its
   assert.equal((await me.waitUntilFinished(job)).stage, 'COMPLETED');
 });
 
-test('a system that charges by the node asks for nodes × runtime, and not for cores', async () => {
+test('a system that charges by node holds nodes × runtime, not cores', async () => {
   const payload = { tool: 'GREP', word: 'x', node_number: 5, core_number: 7, runtime: 0.5 };
   const { status, body } = await me.submit('/jobs/hpc_two/proj_hpc_two_02/', payload);
   const { code, needed } = body as unknown as Problem & { needed: number };

@@ -10,14 +10,14 @@ import {
 } from '../../support/contract.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
-// The description that the service gives of itself. That every answer of the contract suite agrees with it is checked
-// where the answers are made (support/contract.ts); here it is held against the interface.
+// Compares the OpenAPI document with the interface. support/contract.ts checks every response of the contract tests
+// against the document.
 
 let server: TestServer;
 let contract: OpenApiContract;
 let me: Caller;
 let admin: Caller;
-let nobody: Caller;
+let anonymous: Caller;
 let job: Job;
 
 before(async () => {
@@ -25,57 +25,57 @@ before(async () => {
   contract = await loadOpenApiContract(server);
   me = contract.callerFor(server.userToken);
   admin = contract.callerFor(server.adminToken);
-  nobody = createCaller(server.url, null);
+  anonymous = createCaller(server.url, null);
   const { body } = await admin.submit('/jobs/hpc_two/', { tool: 'BASH' });
   job = await admin.waitUntilFinished(body);
 });
 after(() => server.dispose());
 
-function operationOf(method: string, path: string): Operation {
+function getOperation(method: string, path: string): Operation {
   const operation = contract.document.paths[path]?.[method.toLowerCase()];
   assert.ok(operation, `${method} ${path} is not described`);
   return operation;
 }
 
-/** An answer of each kind from every path of the interface, as it comes: method, path, status, media type. */
-async function answers() {
-  const real = (template: string) =>
+/** Requests every path of the interface as different callers, and returns method, path, status and media type. */
+async function requestAllPaths() {
+  const toPath = (template: string) =>
     template
       .replace('{hpc}', 'hpc_two')
       .replace('{project_name}', 'proj_hpc_two_01')
       .replace('{job_id}', job.job_id)
       .replace('{user_id}', '301330');
   const headers = { 'content-disposition': 'attachment; filename=job.zip', payload: '{"tool": "BASH"}' };
-  const seen = [];
+  const results = [];
   for (const [method, template] of interfacePaths) {
-    const unknown = real(template.replace('{hpc}', 'hpc_three').replace('{user_id}', '999999'));
+    const unknown = toPath(template.replace('{hpc}', 'hpc_three').replace('{user_id}', '999999'));
     for (const [caller, path] of [
-      [admin, real(template)],
-      [contract.callerFor(null), real(template)],
-      [me, real(template)],
+      [admin, toPath(template)],
+      [contract.callerFor(null), toPath(template)],
+      [me, toPath(template)],
       [admin, unknown],
     ] as const) {
-      const { status, headers: got } = await caller.send(method, path, method === 'POST' ? headers : {});
-      seen.push({ method, template, status, type: (got.get('content-type') ?? '').replace(/;.*/, '') });
+      const { status, headers: responseHeaders } = await caller.send(method, path, method === 'POST' ? headers : {});
+      results.push({ method, template, status, type: (responseHeaders.get('content-type') ?? '').replace(/;.*/, '') });
     }
   }
-  return seen;
+  return results;
 }
 
 test('/openapi.json is served without a token, as JSON, in version 3.1', async () => {
-  const { status, headers, body } = await nobody.get<{ openapi: string }>('/openapi.json');
+  const { status, headers, body } = await anonymous.get<{ openapi: string }>('/openapi.json');
   assert.equal(status, 200);
   assert.match(headers.get('content-type') ?? '', /^application\/json\b/);
   assert.match(body.openapi, /^3\.1\.\d+$/);
 });
 
 test('4 every path and method of the interface is described', () => {
-  for (const [method, path] of interfacePaths) operationOf(method, path);
+  for (const [method, path] of interfacePaths) getOperation(method, path);
 });
 
 for (const [method, path] of interfacePaths) {
-  test(`4 ${method} ${path}: its path values are described as required`, () => {
-    const described = (operationOf(method, path).parameters ?? []).filter((parameter) => parameter.in === 'path');
+  test(`4 ${method} ${path}: its path parameters are described as required`, () => {
+    const described = (getOperation(method, path).parameters ?? []).filter((parameter) => parameter.in === 'path');
     const named = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]);
     assert.deepEqual(
       described.map((parameter) => parameter.name),
@@ -87,7 +87,7 @@ for (const [method, path] of interfacePaths) {
 
 test('4.2 the headers Content-Disposition and Payload of a submission are described as required', () => {
   for (const path of ['/jobs/{hpc}/', '/jobs/{hpc}/{project_name}/']) {
-    const headers = (operationOf('POST', path).parameters ?? []).filter((parameter) => parameter.in === 'header');
+    const headers = (getOperation('POST', path).parameters ?? []).filter((parameter) => parameter.in === 'header');
     const required = headers.filter((parameter) => parameter.required).map(({ name }) => name.toLowerCase());
     assert.deepEqual(required.toSorted(), ['content-disposition', 'payload']);
   }
@@ -95,45 +95,45 @@ test('4.2 the headers Content-Disposition and Payload of a submission are descri
 
 test('4.2 the body of a submission is described: a zip, or a multipart form', () => {
   for (const path of ['/jobs/{hpc}/', '/jobs/{hpc}/{project_name}/']) {
-    const types = Object.keys(operationOf('POST', path).requestBody?.content ?? {});
+    const types = Object.keys(getOperation('POST', path).requestBody?.content ?? {});
     assert.deepEqual(types.toSorted(), ['application/zip', 'multipart/form-data']);
   }
 });
 
-test('5 the bearer token is described as required everywhere but on the probes', () => {
+test('5 the bearer token is described as required everywhere except on the probes', () => {
   const { components, security, paths } = contract.document;
   assert.deepEqual(Object.values(components.securitySchemes), [{ type: 'http', scheme: 'bearer' }]);
   const [name = ''] = Object.keys(components.securitySchemes);
   assert.deepEqual(security, [{ [name]: [] }]);
-  for (const [method, path] of interfacePaths) assert.equal(operationOf(method, path).security, undefined, path);
+  for (const [method, path] of interfacePaths) assert.equal(getOperation(method, path).security, undefined, path);
   for (const probe of ['/livez', '/readyz']) assert.deepEqual(paths[probe]?.get?.security, []);
 });
 
-test('4 a submission is described as answered 201, everything else as 200', () => {
+test('4 the described success status is 201 for submissions and 200 for everything else', () => {
   for (const [method, path] of interfacePaths) {
-    const successes = Object.keys(operationOf(method, path).responses).filter((status) => status.startsWith('2'));
+    const successes = Object.keys(getOperation(method, path).responses).filter((status) => status.startsWith('2'));
     assert.deepEqual(successes, [method === 'POST' ? '201' : '200'], path);
   }
 });
 
-test('the answers of every path, good and bad, are valid by the schemas that describe them', async () => {
-  for (const { method, template, status } of await answers()) {
+test('the responses of every path, including errors, match their schemas', async () => {
+  for (const { method, template, status } of await requestAllPaths()) {
     assert.ok(contract.checkedResponses.has(`${method} ${template} ${status}`), `${method} ${template} ${status}`);
   }
   for (const [method, template] of interfacePaths) {
     for (const status of [method === 'POST' ? 201 : 200, 401, ...(template.includes('{') ? [404] : [])]) {
       assert.ok(
         contract.checkedResponses.has(`${method} ${template} ${status}`),
-        `${method} ${template} ${status} was not seen`,
+        `${method} ${template} ${status} was not checked`,
       );
     }
   }
 });
 
-test('the media type of every answer, good and bad, is the one that is described', async () => {
+test('the media type of every response, including errors, is described', async () => {
   const wrong = new Set<string>();
-  for (const { method, template, status, type } of await answers()) {
-    const { responses } = operationOf(method, template);
+  for (const { method, template, status, type } of await requestAllPaths()) {
+    const { responses } = getOperation(method, template);
     const described = responses[String(status)] ?? responses[`${String(status)[0]}XX`] ?? responses.default;
     const types = Object.keys(described?.content ?? {});
     if (!types.includes(type)) wrong.add(`${method} ${template} ${status}: ${type}, described as ${types.join(', ')}`);
@@ -141,38 +141,38 @@ test('the media type of every answer, good and bad, is the one that is described
   assert.deepEqual([...wrong], []);
 });
 
-test('the schemas are exact: an object with a field more, a field less or another type is not valid', async () => {
+test('the schemas are exact: an extra field, a missing field or a wrong type is invalid', async () => {
   const { Ajv2020 } = await import('ajv/dist/2020.js');
   const ajv = new Ajv2020({ strict: false, validateSchema: false });
   ajv.addSchema(contract.document, 'openapi.json');
   const { body: quota } = await me.get<object>('/quotas/hpc_one/proj_hpc_one_01/');
-  for (const [name, good] of [
+  for (const [name, valid] of [
     ['Job', job],
     ['Quota', quota],
   ] as const) {
     const validate = ajv.getSchema(`openapi.json#/components/schemas/${name}`);
-    assert.ok(validate?.(good));
-    assert.ok(!validate?.({ ...good, extra: 1 }));
-    for (const field of Object.keys(good)) {
-      const { [field]: _, ...rest } = good as Record<string, unknown>;
+    assert.ok(validate?.(valid));
+    assert.ok(!validate?.({ ...valid, extra: 1 }));
+    for (const field of Object.keys(valid)) {
+      const { [field]: _, ...rest } = valid as Record<string, unknown>;
       assert.ok(!validate?.(rest), `${name} without ${field}`);
-      assert.ok(!validate?.({ ...good, [field]: [] }), `${name} with a wrong ${field}`);
+      assert.ok(!validate?.({ ...valid, [field]: [] }), `${name} with a wrong ${field}`);
     }
   }
 });
 
-test('every path of the document is there', async () => {
+test('every path of the document exists', async () => {
   for (const path of Object.keys(contract.document.paths)) {
     const filled = path.replaceAll('{user_id}', '1').replace(/\{\w+\}/g, 'x');
     assert.equal(findPathTemplate(contract.document, filled), path);
-    const { status } = await nobody.get(filled);
+    const { status } = await anonymous.get(filled);
     assert.ok(status === 200 || status === 401, `${path}: ${status}`);
   }
 });
 
-test('/docs/ serves a page, and all that the page needs', async () => {
+test('/docs/ serves a page and all of its resources', async () => {
   for (const path of ['/docs/', '/docs']) {
-    const { status, headers, text } = await nobody.send('GET', path);
+    const { status, headers, text } = await anonymous.send('GET', path);
     assert.equal(status, 200);
     assert.match(headers.get('content-type') ?? '', /^text\/html\b/);
     const needed = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(
@@ -180,21 +180,21 @@ test('/docs/ serves a page, and all that the page needs', async () => {
     );
     assert.ok(needed.length > 2);
     for (const { origin, pathname } of needed) {
-      assert.equal(origin, server.url, 'nothing comes from elsewhere');
-      assert.equal((await nobody.send('GET', pathname)).status, 200, pathname);
+      assert.equal(origin, server.url, 'no resource of another origin');
+      assert.equal((await anonymous.send('GET', pathname)).status, 200, pathname);
     }
   }
 });
 
-test('the type of a problem leads to where its code is explained, as its description says', async () => {
+test('the type of a problem is the URL of an existing page', async () => {
   const { body } = await me.get<{ type: string }>('/jobs/hpc_three/');
-  const { status } = await nobody.send('GET', new URL(body.type, server.url).pathname);
+  const { status } = await anonymous.send('GET', new URL(body.type, server.url).pathname);
   assert.equal(status, 200, body.type);
 });
 
 for (const probe of ['/livez', '/readyz']) {
   test(`${probe} is 200 without a token`, async () => {
-    const { status, body } = await nobody.get(probe);
+    const { status, body } = await anonymous.get(probe);
     assert.deepEqual([status, body], [200, { status: 'ok' }]);
   });
 }

@@ -17,13 +17,13 @@ import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { createZip } from '../../support/zip.ts';
 
-// The sentences of the interface on quotas: 2.3, 4.3 and 4.4, and what jobs do to them.
+// The requirements of the interface on quotas: 2.3, 4.3 and 4.4, and how jobs change quotas.
 
 let server: TestServer;
 let contract: OpenApiContract;
 let me: Caller;
 let admin: Caller;
-/** A user whom nobody has seen do anything. */
+/** A user without jobs. */
 let newcomer: Caller;
 
 before(async () => {
@@ -45,7 +45,7 @@ test('2.3 a Quota has exactly the fields of the table, in its order', async () =
   for (const quota of quotas) assert.deepEqual(Object.keys(quota), fields);
 });
 
-test('2.3 every field is written in its type: space_left with a fraction, time_left and the numbers without', async () => {
+test('2.3 every field has its JSON format: space_left with a fraction, time_left and record numbers without', async () => {
   const { text } = await newcomer.get('/quotas/hpc_one/proj_hpc_one_01/');
   assert.match(
     text,
@@ -53,7 +53,7 @@ test('2.3 every field is written in its type: space_left with a fraction, time_l
   );
 });
 
-test('2.3 id: each quota of each user has a record number of its own', async () => {
+test('2.3 id: each quota of each user has a unique record number', async () => {
   const all = await Promise.all(
     [me, newcomer, admin].map(async (caller) => (await caller.get<Quota[]>('/quotas/')).body),
   );
@@ -62,7 +62,7 @@ test('2.3 id: each quota of each user has a record number of its own', async () 
   assert.ok(ids.every(Number.isSafeInteger));
 });
 
-test('2.3 project: the record number of a project is the same for all users, and that of its jobs', async () => {
+test('2.3 project: the record number of a project is the same for all users and in its jobs', async () => {
   for (const project of projects) {
     const hpc = systemOf(project);
     const mine = await me.quota(hpc, project);
@@ -88,7 +88,7 @@ test('2.1 further project names appear in quota responses: a second project on h
   );
 });
 
-/** The three forms below a prefix, with the projects that each must show; the last one is a single object. */
+/** The path suffixes, with the projects that each must return: an array, or a single object. */
 const forms: [suffix: string, projects: string[] | string][] = [
   ['', projects],
   ['hpc_one/', ['proj_hpc_one_01']],
@@ -112,7 +112,7 @@ for (const [suffix, shown] of forms) {
     assert.equal(text, Array.isArray(shown) ? `[${singles.join(',')}]` : singles[0]);
   });
 
-  test(`4.4 /admin/quotas/{user_id}/${suffix}: byte by byte what that user sees`, async () => {
+  test(`4.4 /admin/quotas/{user_id}/${suffix}: identical to the response that the user gets`, async () => {
     for (const [caller, user] of [
       [me, '301330'],
       [newcomer, '301331'],
@@ -125,7 +125,7 @@ for (const [suffix, shown] of forms) {
     }
   });
 
-  test(`4.4 /admin/quotas/{user_id}/${suffix}: 403 for callers who are no administrators, of themselves too`, async () => {
+  test(`4.4 /admin/quotas/{user_id}/${suffix}: 403 for callers who are not administrators, even for their own quotas`, async () => {
     for (const user of ['301330', '301331', '300001', '999999']) {
       const { status, body } = await me.get<Problem>(`/admin/quotas/${user}/${suffix}`);
       assert.deepEqual([status, body.code], [403, 'forbidden'], user);
@@ -136,7 +136,7 @@ for (const [suffix, shown] of forms) {
     for (const user of ['999999', 'somebody', '0301330', '301330%20', '-1', '1e5', '%00']) {
       const { status, body } = await admin.get<Problem>(`/admin/quotas/${user}/${suffix}`);
       assert.equal(status, 404, user);
-      // What is not all digits is taken for the name of a system, and there is none of that name either.
+      // Text that is not all digits is read as the name of a system, which does not exist either.
       if (/^\d+$/.test(user)) assert.equal(body.code, 'user_unknown', user);
     }
   });
@@ -178,15 +178,15 @@ for (const prefix of ['/quotas/', '/admin/quotas/301330/']) {
   });
 }
 
-test('4.4 a quota that was read by an administrator is as the user left it', async () => {
+test('4.4 a read by an administrator does not change a quota', async () => {
   const first = (await newcomer.get('/quotas/')).text;
   await admin.get('/admin/quotas/301331/');
   assert.equal((await newcomer.get('/quotas/')).text, first);
 });
 
-// What jobs do to quotas. Each test has a user of its own, so that nothing else moves.
+// How jobs change quotas. Each test has its own user, so that nothing else changes the quota.
 
-async function freshUser(user: string): Promise<Caller> {
+async function createUser(user: string): Promise<Caller> {
   return contract.callerFor(await server.token(user));
 }
 
@@ -194,23 +194,23 @@ for (const [hpc, user, held] of [
   ['hpc_one', '301341', 2 * 6 * 7200],
   ['hpc_two', '301342', 2 * 6 * 1800],
 ] as const) {
-  let life: JobHistory;
+  let history: JobHistory;
 
   test(`2.3 ${hpc}: time_left is lower by nodes × cores × runtime while the example request runs`, async () => {
-    life = await runExampleJob(server, await freshUser(user), hpc);
-    assert.equal(life.before.time_left - life.during.time_left, held);
+    history = await runExampleJob(server, await createUser(user), hpc);
+    assert.equal(history.before.time_left - history.during.time_left, held);
   });
 
-  test(`2.3 ${hpc}: when it has ended, time_left is lower by what it used, for every core it asked for`, () => {
-    const charged = life.before.time_left - life.after.time_left;
+  test(`2.3 ${hpc}: when it has ended, time_left is lower by the used time of all requested cores`, () => {
+    const charged = history.before.time_left - history.after.time_left;
     assert.ok(charged > 0 && charged < held, String(charged));
     assert.equal(charged % 12, 0);
   });
 
-  test(`2.3 ${hpc}: only the quota of its own project moves, and only that of its owner`, async () => {
+  test(`2.3 ${hpc}: only the quota of its owner in its project changes`, async () => {
     const { body: quotas } = await admin.get<Quota[]>(`/admin/quotas/${user}/`);
     const moved = quotas.filter(({ time_left }) => time_left !== 18_000_000);
-    assert.deepEqual(moved, [life.after]);
+    assert.deepEqual(moved, [history.after]);
     assert.equal(
       (await newcomer.get<Quota[]>('/quotas/')).body.every((quota) => quota.time_left === 18_000_000),
       true,
@@ -218,10 +218,10 @@ for (const [hpc, user, held] of [
   });
 }
 
-test('2.3 while several jobs are under way, running or waiting, time_left is lower by what all may use', async () => {
-  const caller = await freshUser('301343');
+test('2.3 while several jobs run or wait, time_left is lower by the sum of their holds', async () => {
+  const caller = await createUser('301343');
   const jobs: Job[] = [];
-  // The last one asks for 360.036 seconds, and whole seconds are held.
+  // The last job requests 360.036 seconds; holds are rounded up to whole seconds.
   for (const [node_number, core_number, runtime] of [
     [1, 1, 0.5],
     [2, 3, 1],
@@ -234,7 +234,7 @@ test('2.3 while several jobs are under way, running or waiting, time_left is low
   }
   const { time_left } = await caller.quota('hpc_one', 'proj_hpc_one_01');
   assert.equal(time_left, 18_000_000 - (1800 + 2 * 3 * 3600 + 361));
-  // They run in whichever order they came to the engine, and wait for one another.
+  // The jobs run one after the other, in the order in which they reached the engine.
   for (let left = jobs; left.length > 0; ) {
     const stages = () => Promise.all(left.map(async (job) => (await caller.get<Job>(jobPath(job))).body.stage));
     const running = await until('one of them runs', async () => left[(await stages()).indexOf('RUNNING')]);
@@ -248,16 +248,16 @@ function assertStage(job: Job, stage: string): void {
   assert.equal(job.stage, stage, JSON.stringify(job));
 }
 
-test('2.3 a job that failed by itself is charged for what it used', async () => {
-  const caller = await freshUser('301344');
+test('2.3 a job that failed is charged for the used time', async () => {
+  const caller = await createUser('301344');
   const { body } = await caller.submit('/jobs/hpc_one/', { command: 'exit 1', core_number: 2 });
   assertStage(await caller.waitUntilFinished(body), 'FAILED');
   const { time_left } = await caller.quota('hpc_one', 'proj_hpc_one_01');
   assert.ok(time_left < 18_000_000 && (18_000_000 - time_left) % 2 === 0, String(time_left));
 });
 
-test('2.3 a job that never ran costs nothing: neither time nor space', async () => {
-  const caller = await freshUser('301345');
+test('2.3 a job that never ran is charged neither time nor space', async () => {
+  const caller = await createUser('301345');
   const zip = await createZip({ 'other.txt': 'x'.repeat(5000) });
   const { body } = await caller.submit('/jobs/hpc_two/', { tool: 'BASH' }, zip);
   assertStage(await caller.waitUntilFinished(body), 'FAILED');
@@ -265,8 +265,8 @@ test('2.3 a job that never ran costs nothing: neither time nor space', async () 
   assert.match(text, /"space_left":10000000\.0,"time_left":18000000,/);
 });
 
-test('2.3 space_left is lower by the unpacked zip while the job is under way, then by all that its folder holds', async () => {
-  const caller = await freshUser('301346');
+test('2.3 space_left is lower by the size of the unpacked zip until the job ends, then by the size of its folder', async () => {
+  const caller = await createUser('301346');
   const content = {
     'in.bin': 'x'.repeat(5000),
     'run.sh': `#!/bin/sh\n${waitForGoScript}\nhead -c 2500 in.bin > out.bin\necho done\n`,
@@ -278,8 +278,8 @@ test('2.3 space_left is lower by the unpacked zip while the job is under way, th
   releaseJob(server, job);
   assertStage(await caller.waitUntilFinished(job), 'SUCCESSFUL');
 
-  const home = join(server.data, 'workspaces', job.job_id);
-  const sizes = readdirSync(home, { recursive: true, withFileTypes: true })
+  const workspace = join(server.data, 'workspaces', job.job_id);
+  const sizes = readdirSync(workspace, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => statSync(join(entry.parentPath, entry.name)).size);
   const used = sizes.reduce((sum, size) => sum + size, 0);
@@ -287,8 +287,8 @@ test('2.3 space_left is lower by the unpacked zip while the job is under way, th
   assert.equal((await caller.quota('hpc_one', 'proj_hpc_one_01')).space_left, (10_000_000_000 - used) / 1000);
 });
 
-test('a job that needs more than is left is 403 quota_exceeded with needed and available, and holds nothing', async () => {
-  const caller = await freshUser('301347');
+test('a job that needs more than is available is 403 quota_exceeded with needed and available, and holds nothing', async () => {
+  const caller = await createUser('301347');
   const before = (await caller.get('/quotas/')).text;
   const most = { command: 'true', node_number: '64', core_number: '128', runtime: '48.0' };
   const { status, body } = await caller.submit('/jobs/hpc_one/', most);
@@ -302,7 +302,7 @@ test('a job that needs more than is left is 403 quota_exceeded with needed and a
 });
 
 test('time_left can be used to the last second, and not beyond', async () => {
-  const caller = await freshUser('301348');
+  const caller = await createUser('301348');
   // 125 nodes × cores for 40 h are 18,000,000 core-seconds.
   const all = { command: waitForGoScript, node_number: 1, core_number: 125, runtime: 40 };
   const { status, body: job, text } = await caller.submit('/jobs/hpc_one/', all);

@@ -14,7 +14,7 @@ import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { createZip } from '../../support/zip.ts';
 
-// The sentences of the interface on submitting (4.2): where a job goes, the two headers, and the fields of the Payload.
+// The requirements of the interface on submissions (4.2): paths, the two headers, and the fields of the Payload.
 
 let server: TestServer;
 let me: Caller;
@@ -38,21 +38,21 @@ function post(
   return me.send('POST', path, headers, body) as Promise<ApiResponse<Job & Problem>>;
 }
 
-/** What is left of a submission that was taken: its job is over. */
-async function accepted(response: ApiResponse<Job>): Promise<Job> {
+/** Asserts that the submission was accepted, and waits for the end of the job. */
+async function assertAccepted(response: ApiResponse<Job>): Promise<Job> {
   assert.equal(response.status, 201, response.text);
   await me.waitUntilFinished(response.body);
   return response.body;
 }
 
-/** Everything that a refused submission must leave as it was, once nothing else changes it. */
-async function whatIsKept() {
+/** Reads everything that a rejected submission must not change, after all jobs have ended. */
+async function readState() {
   await until('the end of all jobs', async () => {
     const { body: jobs } = await me.get<Job[]>('/jobs/');
     return jobs.every((job) => job.terminal_stage) || undefined;
   });
-  // The files of a job that never ran are removed just after its end is in the books.
-  await until('the files are at rest', async () => {
+  // The files of a job that never ran are removed shortly after its end is in the database.
+  await until('the files no longer change', async () => {
     const before = String(listStoredFiles(server));
     await sleep(200);
     return before === String(listStoredFiles(server)) || undefined;
@@ -64,15 +64,17 @@ async function whatIsKept() {
   };
 }
 
-test('the script may be long', async () => {
+test('a long script is accepted', async () => {
   const zip = await createZip({ 'main.sh': `echo begun\n${'# as many words as it takes\n'.repeat(5000)}echo done\n` });
-  const job = await me.waitUntilFinished(await accepted(await me.submit('/jobs/hpc_two/', { tool: 'BASH' }, zip)));
+  const job = await me.waitUntilFinished(
+    await assertAccepted(await me.submit('/jobs/hpc_two/', { tool: 'BASH' }, zip)),
+  );
   assert.equal(job.stage, 'COMPLETED');
 });
 
 test('4.2 project_name is optional: when it is omitted, the default project of the system is used', async () => {
-  const one = await accepted(await submitShellLine(me, '/jobs/hpc_one/', 'true'));
-  const two = await accepted(await submitShellLine(me, '/jobs/hpc_two/', 'true'));
+  const one = await assertAccepted(await submitShellLine(me, '/jobs/hpc_one/', 'true'));
+  const two = await assertAccepted(await submitShellLine(me, '/jobs/hpc_two/', 'true'));
   assert.deepEqual([one.project_name, two.project_name], ['proj_hpc_one_01', 'proj_hpc_two_01']);
 });
 
@@ -82,13 +84,13 @@ for (const [hpc, project] of [
   ['hpc_two', 'proj_hpc_two_02'],
 ] as const) {
   test(`4.2 a job is accepted inside the named project ${project}`, async () => {
-    const job = await accepted(await submitShellLine(me, `/jobs/${hpc}/${project}/`, 'true'));
+    const job = await assertAccepted(await submitShellLine(me, `/jobs/${hpc}/${project}/`, 'true'));
     const quota = await me.quota(hpc, project);
     assert.deepEqual([job.project, job.project_name, job.project_hpc], [quota.project, project, hpc.toUpperCase()]);
   });
 }
 
-test('4.2 hpc is required, and there is nothing to post to below a project', async () => {
+test('4.2 hpc is required, and paths below a project accept no POST', async () => {
   const allowed = { '/jobs/': 'GET, HEAD', '/jobs/hpc_one/proj_hpc_one_01/X/': 'GET, HEAD, DELETE' };
   for (const [path, allow] of Object.entries(allowed)) {
     const { status, headers } = await me.submit(path, { command: 'true' });
@@ -112,7 +114,7 @@ test('4.2 a submission to a system or a project that does not exist is 404', asy
 // The headers.
 
 for (const header of ['Content-Disposition', 'Payload'] as const) {
-  test(`4.2 the header ${header} is required: without it 400, and it is named`, async () => {
+  test(`4.2 the header ${header} is required: without it the response is 400 and names it`, async () => {
     const headers: Record<string, string> = { 'Content-Disposition': disposition, Payload: '{"command": "true"}' };
     delete headers[header];
     const { status, body } = await post('/jobs/hpc_one/', headers);
@@ -121,7 +123,7 @@ for (const header of ['Content-Disposition', 'Payload'] as const) {
   });
 }
 
-test('4.2 Content-Disposition has the form attachment; filename=<file.zip>, in any spelling of it', async () => {
+test('4.2 Content-Disposition has the form attachment; filename=<file.zip>, in all valid variants', async () => {
   for (const value of [
     'attachment; filename=file.zip',
     'attachment;filename=file.zip',
@@ -135,7 +137,7 @@ test('4.2 Content-Disposition has the form attachment; filename=<file.zip>, in a
 });
 
 test('4.2 Content-Disposition: anything but an attachment with a zip file name is 400', async () => {
-  const kept = await whatIsKept();
+  const before = await readState();
   for (const value of [
     'attachment',
     'inline; filename=file.zip',
@@ -153,7 +155,7 @@ test('4.2 Content-Disposition: anything but an attachment with a zip file name i
     });
     assert.deepEqual([status, body.code], [400, 'invalid_content_disposition'], value);
   }
-  assert.deepEqual(await whatIsKept(), kept);
+  assert.deepEqual(await readState(), before);
 });
 
 test('4.2 Payload is a JSON object: anything else is 400', async () => {
@@ -165,7 +167,7 @@ test('4.2 Payload is a JSON object: anything else is 400', async () => {
 
 // The fields of the Payload.
 
-test('4.2 numbers are taken as text and as numbers alike, and granted alike', async () => {
+test('4.2 numbers are accepted as strings and as numbers, with the same result', async () => {
   const text = await submitShellLine(me, '/jobs/hpc_one/', 'true', {
     node_number: '2',
     core_number: '3',
@@ -178,7 +180,7 @@ test('4.2 numbers are taken as text and as numbers alike, and granted alike', as
   }
 });
 
-test('4.2 runtime is a float however it is written', async () => {
+test('4.2 runtime is returned as a float for every accepted notation', async () => {
   for (const [hpc, written, float] of [
     ['hpc_one', '2', '2.0'],
     ['hpc_one', '"2"', '2.0'],
@@ -189,8 +191,8 @@ test('4.2 runtime is a float however it is written', async () => {
     ['hpc_two', '"+0.25"', '0.25'],
     ['hpc_two', '"1."', '0.5'],
   ] as const) {
-    const runs = hpc === 'hpc_one' ? '"command": "true"' : '"tool": "BASH"';
-    const payload = `{${runs}, "runtime": ${written}}`;
+    const program = hpc === 'hpc_one' ? '"command": "true"' : '"tool": "BASH"';
+    const payload = `{${program}, "runtime": ${written}}`;
     const { text } = await post(`/jobs/${hpc}/`, { 'content-disposition': disposition, payload });
     assert.ok(text.includes(`"runtime":${float},`), `${payload}: ${text}`);
   }
@@ -211,12 +213,12 @@ test("4.2 runtime defaults to the system's own default: 1.0 on hpc_one, 0.5 on h
   assert.ok(defaults.hpc_two.submitted.text.includes('"runtime":0.5,'));
 });
 
-test('4.2 node_number and core_number default to 1: what is held is the runtime of one core', () => {
-  for (const [life, seconds] of [
+test('4.2 node_number and core_number default to 1: the hold is the runtime of one core', () => {
+  for (const [history, seconds] of [
     [defaults.hpc_one, 3600],
     [defaults.hpc_two, 1800],
   ] as const) {
-    assert.equal(life.before.time_left - life.during.time_left, seconds);
+    assert.equal(history.before.time_left - history.during.time_left, seconds);
   }
 });
 
@@ -227,15 +229,15 @@ test("4.2 title defaults to ''", () => {
 
 const titles = ['Größe 10 µm', '名前 ✓ 🚀', 'a "quoted" \\ title', '<b>&amp;</b>', "'; drop table jobs; --", ' ', '{}'];
 for (const title of titles) {
-  test(`4.2 title: ${JSON.stringify(title)} in UTF-8 comes back as it was given`, async () => {
+  test(`4.2 title: ${JSON.stringify(title)} in UTF-8 is returned unchanged`, async () => {
     const payload = Buffer.from(JSON.stringify({ tool: 'BASH', title })).toString('latin1');
-    const job = await accepted(await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload }));
+    const job = await assertAccepted(await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload }));
     assert.equal(job.title, title);
     assert.equal((await me.get<Job[]>('/jobs/hpc_two/')).body.at(-1)?.title, title);
   });
 }
 
-test('4.2 title: one sent in latin1, and one in JSON escapes, comes back too', async () => {
+test('4.2 title: latin1 and JSON escapes are returned as the same text', async () => {
   const latin1 = await post('/jobs/hpc_two/', {
     'content-disposition': disposition,
     payload: JSON.stringify({ tool: 'BASH', title: 'Größe déjà vu' }),
@@ -248,7 +250,7 @@ test('4.2 title: one sent in latin1, and one in JSON escapes, comes back too', a
   assert.equal(escaped.body.title, '名前 🚀');
 });
 
-test('4.2 command applies to hpc_one only, and tool to hpc_two only: the other one is refused by name', async () => {
+test('4.2 command applies to hpc_one only, and tool to hpc_two only: the response names the rejected field', async () => {
   for (const [path, payload, field] of [
     ['/jobs/hpc_one/', { command: 'true', tool: 'BASH' }, 'tool'],
     ['/jobs/hpc_two/', { command: 'true', tool: 'BASH' }, 'command'],
@@ -262,7 +264,7 @@ test('4.2 command applies to hpc_one only, and tool to hpc_two only: the other o
   }
 });
 
-const faults: [system: 'hpc_one' | 'hpc_two', field: string, values: unknown[]][] = [
+const invalidValues: [system: 'hpc_one' | 'hpc_two', field: string, values: unknown[]][] = [
   [
     'hpc_one',
     'command',
@@ -286,15 +288,15 @@ const faults: [system: 'hpc_one' | 'hpc_two', field: string, values: unknown[]][
   ['hpc_two', 'nodes', ['2']],
   ['hpc_one', '__proto__', ['x']],
 ];
-for (const [hpc, field, values] of faults) {
-  test(`4.2 ${hpc}: a wrong ${field} is 400, names the field, and leaves nothing behind`, async () => {
-    const kept = await whatIsKept();
-    const good: Record<string, unknown> = {
+for (const [hpc, field, values] of invalidValues) {
+  test(`4.2 ${hpc}: an invalid ${field} is 400, names the field, and changes nothing`, async () => {
+    const before = await readState();
+    const valid: Record<string, unknown> = {
       ...exampleRequest,
       ...(hpc === 'hpc_one' ? { command: 'true' } : { tool: 'BASH' }),
     };
     for (const value of values) {
-      const entries = Object.entries(good).filter(([name]) => name !== field);
+      const entries = Object.entries(valid).filter(([name]) => name !== field);
       const payload = JSON.stringify(Object.fromEntries(entries)).replace(
         /\}$/,
         value === undefined ? '}' : `,${JSON.stringify(field)}:${JSON.stringify(value)}}`,
@@ -308,11 +310,11 @@ for (const [hpc, field, values] of faults) {
       );
       assert.match(body.detail, new RegExp(field));
     }
-    assert.deepEqual(await whatIsKept(), kept);
+    assert.deepEqual(await readState(), before);
   });
 }
 
-test('4.2 all faults of a Payload are told at once', async () => {
+test('4.2 all errors of a Payload are reported together', async () => {
   const { status, body } = await me.submit('/jobs/hpc_one/', {
     node_number: 'x',
     core_number: 'y',
@@ -324,9 +326,9 @@ test('4.2 all faults of a Payload are told at once', async () => {
   assert.deepEqual(fields?.toSorted(), ['command', 'core_number', 'extra', 'node_number', 'runtime']);
 });
 
-test('4.2 what a system has at the most is granted, and runtime over it is clamped on hpc_two only', async () => {
-  const most = { node_number: '1', core_number: '1', runtime: '48.0' };
-  assert.equal((await submitShellLine(me, '/jobs/hpc_one/', 'true', most)).status, 201);
+test('4.2 the maximum runtime is granted, and a longer one is clamped on hpc_two only', async () => {
+  const longest = { node_number: '1', core_number: '1', runtime: '48.0' };
+  assert.equal((await submitShellLine(me, '/jobs/hpc_one/', 'true', longest)).status, 201);
   for (const runtime of ['0.5', '0.51', '48.0', '1e9']) {
     const { text } = await submitShellLine(me, '/jobs/hpc_two/', 'true', { runtime });
     assert.ok(text.includes('"runtime":0.5,'), text);
@@ -336,7 +338,7 @@ test('4.2 what a system has at the most is granted, and runtime over it is clamp
   );
 });
 
-test('4.2 a refused Payload is refused before the body: a good zip does not save it, a bad one is not looked at', async () => {
+test('4.2 an invalid Payload is rejected before the body is read, with a valid and with an invalid zip', async () => {
   for (const body of [await createZip({ 'main.sh': 'true\n' }), Buffer.from('no zip')]) {
     const response = await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload: '{}' }, body);
     assert.deepEqual([response.status, response.body.code], [400, 'invalid_payload']);

@@ -37,7 +37,7 @@ describe('a Range of ten bytes', () => {
     test(`"${header}" is ${JSON.stringify(verdict)}`, () => assert.deepEqual(parseRange(header, 10), verdict));
   }
 
-  test('of an empty file no range can be given', () => {
+  test('every range of an empty file is unsatisfiable', () => {
     for (const header of ['bytes=0-', 'bytes=0-0', 'bytes=-1']) assert.deepEqual(parseRange(header, 0), unsatisfiable);
     assert.deepEqual(parseRange(undefined, 0), whole);
   });
@@ -49,7 +49,7 @@ describe('preconditions', () => {
   const weak = { etag: 'W/"a"', modifiedAt };
   const date = 'Fri, 02 Jan 2026 03:04:05 GMT';
 
-  test('a tag that is known already means unchanged, weak or strong, alone or among others', () => {
+  test('If-None-Match matches weak and strong tags, alone or in a list', () => {
     for (const tags of ['"a"', 'W/"a"', '"x", "a"', '"x",W/"a" ,"y"', '*']) {
       assert.ok(isUnchanged({ 'if-none-match': tags }, strong), tags);
       assert.ok(isUnchanged({ 'if-none-match': tags }, weak), tags);
@@ -59,7 +59,7 @@ describe('preconditions', () => {
     }
   });
 
-  test('a time counts only where no tag was sent', () => {
+  test('If-Modified-Since is used only without If-None-Match', () => {
     assert.ok(isUnchanged({ 'if-modified-since': date }, strong));
     assert.ok(isUnchanged({ 'if-modified-since': 'Fri, 02 Jan 2026 03:04:06 GMT' }, strong));
     assert.ok(!isUnchanged({ 'if-modified-since': 'Fri, 02 Jan 2026 03:04:04 GMT' }, strong));
@@ -68,7 +68,7 @@ describe('preconditions', () => {
     assert.ok(!isUnchanged({}, strong));
   });
 
-  test('a download goes on only over exactly the same bytes', () => {
+  test('If-Range matches only if the bytes are exactly the same', () => {
     assert.ok(isRangeValid(undefined, weak));
     for (const ifRange of ['"a"', date]) {
       assert.ok(isRangeValid(ifRange, strong));

@@ -23,11 +23,11 @@ before(async () => {
 after(() => server.dispose());
 
 const tagOf = (response: ApiResponse) => response.headers.get('etag') ?? '';
-const ask = (caller: Caller, path: string, ifNoneMatch: string, method = 'GET') =>
+const getIfNoneMatch = (caller: Caller, path: string, ifNoneMatch: string, method = 'GET') =>
   caller.send(method, path, { 'if-none-match': ifNoneMatch });
 
-/** Every path that has a tag, and whether it is for administrators. */
-const places = (): [path: string, caller: Caller][] => [
+/** Every path that has an ETag, with a caller who may read it. */
+const taggedPaths = (): [path: string, caller: Caller][] => [
   ['/jobs/', me],
   ['/jobs/hpc_one/', me],
   ['/jobs/hpc_one/proj_hpc_one_01/', me],
@@ -43,9 +43,9 @@ const places = (): [path: string, caller: Caller][] => [
   [`/admin/quotas/${user}/hpc_one/proj_hpc_one_01/`, admin],
 ];
 
-describe('a tag', () => {
-  test('comes with every job, list and quota: strong, and the same while nothing changes', async () => {
-    for (const [path, caller] of places()) {
+describe('an ETag', () => {
+  test('is sent with every job, list and quota, is strong, and stays the same while nothing changes', async () => {
+    for (const [path, caller] of taggedPaths()) {
       const [first, second] = [await caller.get(path), await caller.get(path)];
       assert.match(tagOf(first), /^"[\w-]+"$/, path);
       assert.equal(tagOf(first), tagOf(second), path);
@@ -54,40 +54,40 @@ describe('a tag', () => {
     }
   });
 
-  test('is answered with 304 and no body, in every form that RFC 9110 allows', async () => {
-    for (const [path, caller] of places()) {
+  test('in If-None-Match gets 304 without a body, in every form that RFC 9110 allows', async () => {
+    for (const [path, caller] of taggedPaths()) {
       const tag = tagOf(await caller.get(path));
       for (const header of [tag, `W/${tag}`, `"other", ${tag}`, `"a,b" ,W/${tag}, "c"`, '*']) {
-        const response = await ask(caller, path, header);
+        const response = await getIfNoneMatch(caller, path, header);
         assert.deepEqual([response.status, response.text, tagOf(response)], [304, '', tag], `${path} ${header}`);
       }
       for (const header of ['"other"', tag.slice(1, -1), '', '"', 'W/']) {
-        assert.equal((await ask(caller, path, header)).status, 200, `${path} ${header}`);
+        assert.equal((await getIfNoneMatch(caller, path, header)).status, 200, `${path} ${header}`);
       }
     }
   });
 
-  test('is answered to HEAD as to GET', async () => {
-    for (const [path, caller] of places()) {
+  test('works the same for HEAD and GET', async () => {
+    for (const [path, caller] of taggedPaths()) {
       const get = await caller.get(path);
       const head = await caller.send('HEAD', path);
       assert.deepEqual([head.status, head.text, tagOf(head)], [200, '', tagOf(get)]);
-      assert.equal((await ask(caller, path, tagOf(get), 'HEAD')).status, 304);
+      assert.equal((await getIfNoneMatch(caller, path, tagOf(get), 'HEAD')).status, 304);
     }
   });
 
-  test('is of no use to somebody else: theirs is another one', async () => {
+  test('of one user does not match for another user', async () => {
     const other = createCaller(server.url, await server.token('4242'));
     for (const path of ['/jobs/', '/quotas/']) {
-      const response = await ask(other, path, tagOf(await me.get(path)));
+      const response = await getIfNoneMatch(other, path, tagOf(await me.get(path)));
       assert.equal(response.status, 200);
     }
-    assert.equal((await ask(other, jobPath(job), '*')).status, 404);
-    assert.equal((await ask(other, '/admin/jobs/', '*')).status, 403);
-    assert.equal((await ask(createCaller(server.url, null), '/jobs/', '*')).status, 401);
+    assert.equal((await getIfNoneMatch(other, jobPath(job), '*')).status, 404);
+    assert.equal((await getIfNoneMatch(other, '/admin/jobs/', '*')).status, 403);
+    assert.equal((await getIfNoneMatch(createCaller(server.url, null), '/jobs/', '*')).status, 401);
   });
 
-  test('of one user is not the tag of another one who has the same version of another list', async () => {
+  test('differs between users whose lists have the same version', async () => {
     const ids = ['4343', '4444'];
     const [first, second] = await Promise.all(ids.map(async (id) => createCaller(server.url, await server.token(id))));
     assert.ok(first && second);
@@ -113,21 +113,21 @@ describe('a tag', () => {
   });
 });
 
-/** Does something, and tells which of the paths have another tag, and which another body, than before. */
-async function changedBy(act: () => Promise<unknown>, paths: [string, Caller][]) {
+/** Runs an action, and returns the paths whose ETag has changed, and those whose body has changed. */
+async function findChanges(act: () => Promise<unknown>, paths: [string, Caller][]) {
   const before = await Promise.all(paths.map(([path, caller]) => caller.get(path)));
   await act();
   const changes = { tags: [] as string[], bodies: [] as string[] };
   for (const [index, [path, caller]] of paths.entries()) {
-    const then = before[index] as ApiResponse;
-    const response = await ask(caller, path, tagOf(then));
+    const earlier = before[index] as ApiResponse;
+    const response = await getIfNoneMatch(caller, path, tagOf(earlier));
     if (response.status === 200) changes.tags.push(path);
-    if ((await caller.get(path)).text !== then.text) changes.bodies.push(path);
+    if ((await caller.get(path)).text !== earlier.text) changes.bodies.push(path);
   }
   return changes;
 }
 
-describe('what changes an answer changes its tag', () => {
+describe('the ETag changes with the response after', () => {
   const grant = (path: string, body: object) =>
     admin.send(
       'POST',
@@ -162,7 +162,7 @@ describe('what changes an answer changes its tag', () => {
       ['/quotas/'],
     ],
     [
-      'a period that begins, without anybody doing anything',
+      'the automatic start of a period',
       async () => {
         const { time_left: before } = await me.quota('hpc_one', 'proj_hpc_one_01');
         const starts = new Date(Date.now() + 1500).toISOString();
@@ -176,15 +176,15 @@ describe('what changes an answer changes its tag', () => {
   ];
   for (const [what, act, expected] of acts) {
     test(what, async () => {
-      const changes = await changedBy(act, places());
-      for (const path of expected) assert.ok(changes.bodies.includes(path), `${path} was to change`);
-      for (const path of changes.bodies) assert.ok(changes.tags.includes(path), `${path} has changed`);
+      const changes = await findChanges(act, taggedPaths());
+      for (const path of expected) assert.ok(changes.bodies.includes(path), `${path} must change`);
+      for (const path of changes.bodies) assert.ok(changes.tags.includes(path), `${path} has changed without its ETag`);
     });
   }
 
-  test('but what one user does leaves the tags of the jobs of another as they are', async () => {
+  test('but not after an action of another user', async () => {
     const other = createCaller(server.url, await server.token('6161'));
-    const changes = await changedBy(() => me.submit('/jobs/hpc_two/', { tool: 'BASH' }), [['/jobs/', other]]);
+    const changes = await findChanges(() => me.submit('/jobs/hpc_two/', { tool: 'BASH' }), [['/jobs/', other]]);
     assert.deepEqual(changes, { tags: [], bodies: [] });
   });
 });

@@ -5,7 +5,7 @@ import { toLogEvents } from '../../../src/http/response/log-events.ts';
 import { formatEvent, type ServerSentEvent } from '../../../src/http/response/sse.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 
-async function* pieces(bytes: Buffer, cuts: readonly number[]) {
+async function* splitIntoChunks(bytes: Buffer, cuts: readonly number[]) {
   const sorted = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((one, other) => one - other);
   let start = 0;
   for (const end of [...sorted, bytes.length]) {
@@ -14,8 +14,8 @@ async function* pieces(bytes: Buffer, cuts: readonly number[]) {
   }
 }
 
-const eventsOf = async (bytes: Buffer, cuts: readonly number[] = [], from = 0, isOver = true) =>
-  await Array.fromAsync(toLogEvents(pieces(bytes.subarray(from), cuts), from, () => isOver));
+const eventsOf = async (bytes: Buffer, cuts: readonly number[] = [], from = 0, hasEnded = true) =>
+  await Array.fromAsync(toLogEvents(splitIntoChunks(bytes.subarray(from), cuts), from, () => hasEnded));
 
 const textOf = (events: readonly ServerSentEvent[]) =>
   events
@@ -26,7 +26,7 @@ const textOf = (events: readonly ServerSentEvent[]) =>
 describe('a log as server-sent events', () => {
   const text = fc.string({ unit: fc.constantFrom('a', 'ü', '日', '🙂', '\n', '\r', '\r\n', ' ', ':') });
 
-  test('however it is read, the text arrives as it was printed, with no character or line broken', async () => {
+  test('the text is complete, and no character or line is split, for any chunks', async () => {
     await fc.assert(
       fc.asyncProperty(text, fc.array(fc.nat(), { maxLength: 10 }), async (printed, cuts) => {
         const events = await eventsOf(Buffer.from(printed), cuts);
@@ -40,19 +40,19 @@ describe('a log as server-sent events', () => {
     );
   });
 
-  test('from the id of any event on it goes on with exactly the rest', async () => {
+  test('resuming from the id of any event continues with exactly the rest', async () => {
     await fc.assert(
       fc.asyncProperty(text, fc.array(fc.nat()), fc.nat(), async (printed, cuts, chosen) => {
         const bytes = Buffer.from(printed);
         const events = await eventsOf(bytes, cuts);
-        const kept = events.slice(0, chosen % (events.length + 1));
-        const resumed = await eventsOf(bytes, cuts, Number(kept.at(-1)?.id ?? 0));
-        assert.equal(textOf(kept) + textOf(resumed), printed);
+        const received = events.slice(0, chosen % (events.length + 1));
+        const resumed = await eventsOf(bytes, cuts, Number(received.at(-1)?.id ?? 0));
+        assert.equal(textOf(received) + textOf(resumed), printed);
       }),
     );
   });
 
-  test('a client that parses by the standard reads the same, whatever line ends are in it', async () => {
+  test('a parser that follows the standard reads the same data, for any line ends', async () => {
     await fc.assert(
       fc.asyncProperty(text, async (printed) => {
         const events = await eventsOf(Buffer.from(printed));
@@ -64,13 +64,13 @@ describe('a log as server-sent events', () => {
     );
   });
 
-  test('a line that is not whole waits while the job runs, and comes when it has ended', async () => {
+  test('an incomplete line is held back while the job runs, and sent when it has ended', async () => {
     const printed = Buffer.from('whole\nnot who');
     assert.equal(textOf(await eventsOf(printed, [], 0, false)), 'whole\n');
     assert.equal(textOf(await eventsOf(printed)), 'whole\nnot who');
   });
 
-  test('a line longer than an event is cut between characters', async () => {
+  test('a line longer than an event is split between characters', async () => {
     for (const shift of ['', 'a', 'aa', 'aaa']) {
       const printed = shift + '🙂'.repeat(30_000);
       const events = await eventsOf(Buffer.from(printed));
@@ -79,7 +79,7 @@ describe('a log as server-sent events', () => {
     }
   });
 
-  test('bytes that are no UTF-8 do no harm', async () => {
+  test('invalid UTF-8 does not affect later lines', async () => {
     const events = await eventsOf(Buffer.concat([Buffer.alloc(100_000, 0xbf), Buffer.from('\nafter\n')]));
     assert.ok(textOf(events).endsWith('\nafter\n'));
     assert.equal(events.at(-1)?.id, '100007');

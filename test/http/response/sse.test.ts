@@ -21,13 +21,13 @@ async function serve(t: TestContext, source: Source, heartbeatMs?: number) {
 }
 
 describe('server-sent events', () => {
-  test('are written as the standard has it', () => {
+  test('are formatted as in the standard', () => {
     assert.equal(formatEvent({ data: 'a' }), 'data: a\n\n');
     assert.equal(formatEvent({ id: '1', event: 'e', data: 'a\nb' }), 'id: 1\nevent: e\ndata: a\ndata: b\n\n');
     assert.deepEqual(parseSse(formatEvent({ data: 'a\r\nb\rc' })), [{ id: '', event: 'message', data: 'a\nb\nc' }]);
   });
 
-  test('arrive as they come, and the answer ends with their source', async (t) => {
+  test('are sent immediately, and the response ends with their source', async (t) => {
     const { url } = await serve(t, async function* () {
       for (const data of ['one', 'two']) yield { data };
     });
@@ -40,7 +40,7 @@ describe('server-sent events', () => {
     assert.equal((await fetch(url, { method: 'HEAD' })).status, 200);
   });
 
-  test('are kept alive while nothing happens', async (t) => {
+  test('include heartbeats while there are no events', async (t) => {
     const { url } = await serve(
       t,
       async function* () {
@@ -54,7 +54,7 @@ describe('server-sent events', () => {
     assert.equal(parseSse(text).length, 1);
   });
 
-  test('end when the client has gone', async (t) => {
+  test('end when the client disconnects', async (t) => {
     const { promise: over, resolve } = Promise.withResolvers<void>();
     const { url } = await serve(t, async function* (signal) {
       yield { data: 'one' };
@@ -67,7 +67,7 @@ describe('server-sent events', () => {
     await over;
   });
 
-  test('end politely when the server closes', async (t) => {
+  test('end without an error when the server closes', async (t) => {
     const { app, url } = await serve(t, async function* (signal) {
       yield { id: '7', data: 'before' };
       await once(signal, 'abort');
@@ -82,7 +82,7 @@ describe('server-sent events', () => {
     );
   });
 
-  test('a client that does not read is not written to for ever', async (t) => {
+  test('stop being produced while the client does not read', async (t) => {
     let made = 0;
     const { url } = await serve(t, async function* () {
       for (; made < 100_000; made += 1) yield { data: 'x'.repeat(1000) };
@@ -92,7 +92,7 @@ describe('server-sent events', () => {
     socket.pause();
     socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
     let before = -1;
-    await until('it stops', async () => {
+    await until('the source stops', async () => {
       if (made > 0 && made === before) return true;
       before = made;
       await sleep(200);
@@ -102,7 +102,7 @@ describe('server-sent events', () => {
     socket.destroy();
   });
 
-  test('a source that fails breaks the answer off', async (t) => {
+  test('abort the response when their source fails', async (t) => {
     const { url } = await serve(t, async function* () {
       yield { data: 'one' };
       throw new Error('on purpose');

@@ -129,9 +129,9 @@ describe('a repeated read', () => {
       `GET ${path} HTTP/1.1\r\nHost: bursar\r\nAuthorization: Bearer ${token}\r\n${more}\r\n`;
     const socket = connect(Number(new URL(server.url).port), '127.0.0.1');
     socket.write(text(jobPath(job), server.userToken) + text('/jobs/', other, 'Connection: close\r\n'));
-    let answers = '';
-    for await (const chunk of socket.setEncoding('utf8')) answers += chunk;
-    assert.deepEqual(answers.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 200']);
+    let received = '';
+    for await (const chunk of socket.setEncoding('utf8')) received += chunk;
+    assert.deepEqual(received.match(/HTTP\/1.1 \d+/g), ['HTTP/1.1 200', 'HTTP/1.1 200']);
     assert.equal((await get('/jobs/', other)).text, '[]');
     assert.equal((await get(jobPath(job), other)).status, 404);
   });

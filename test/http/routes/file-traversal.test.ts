@@ -10,10 +10,10 @@ import { until } from '../../support/until.ts';
 import { readZip } from '../../support/unzip.ts';
 import { createZip } from '../../support/zip.ts';
 
-// Paths go out as they are written here: most clients would tidy them up before anybody could be tempted.
+// Sends raw requests, because most HTTP clients normalise paths.
 
 const secret = 'SECRET-OF-SOMEBODY-ELSE';
-/** What must never be in an answer: a secret beside the workspaces, another job's files, the system's, the books. */
+/** Text that no response may contain: a file beside the workspaces, another job's files, system files, the database. */
 const forbidden = [secret, 'root:x:0', 'root:*:', 'SQLite format', 'PATH='];
 
 let server: TestServer;
@@ -25,12 +25,12 @@ before(async () => {
   server = await startServer();
   me = createCaller(server.url, server.userToken);
   writeFileSync(join(server.data, 'secret'), secret);
-  const somebody = createCaller(server.url, await server.token('4711'));
+  const otherUser = createCaller(server.url, await server.token('4711'));
   const submit = async (caller: Caller, files: Record<string, string>, command: string) =>
     (await caller.submit('/jobs/hpc_one/', { command }, await createZip(files))).body;
-  other = await submit(somebody, { secret }, `cat secret`);
+  other = await submit(otherUser, { secret }, `cat secret`);
   mine = await submit(me, { 'honest.txt': 'honest', 'data/in': 'in' }, 'echo printed');
-  await somebody.waitUntilFinished(other);
+  await otherUser.waitUntilFinished(other);
   await me.waitUntilFinished(mine);
 });
 after(() => server.dispose());
@@ -45,8 +45,8 @@ function assertNothingLeaked(about: string, text: string) {
   for (const marker of forbidden) assert.ok(!text.includes(marker), `${about} leaked ${marker}`);
 }
 
-/** A relative path out of the working directory, spelled in many ways by what stands for `..` and for `/`. */
-const climbs = ['secret', 'bursar.db', 'workspaces/OTHER/files/secret', 'workspaces/OTHER/stdout'];
+/** Files outside the working directory. Their relative paths are encoded in many ways, for `..` and for `/`. */
+const targets = ['secret', 'bursar.db', 'workspaces/OTHER/files/secret', 'workspaces/OTHER/stdout'];
 const dots = [
   '..',
   '%2e%2e',
@@ -110,10 +110,10 @@ const absolute = [
   '..%2fstdout',
 ];
 
-describe('no spelling of a path leads out of a workspace', () => {
+describe('no encoding of a path reads files outside a workspace', () => {
   for (const { spelling, path } of relative) {
     test(`${spelling}${spelling}…`, async () => {
-      for (const target of climbs) {
+      for (const target of targets) {
         for (const end of ['', '/', '/?archive=zip']) {
           const whole = base(mine) + path + target.replace('OTHER', other.job_id) + end;
           const { status, text } = await request(whole);
@@ -162,7 +162,7 @@ describe('no spelling of a path leads out of a workspace', () => {
     });
   }
 
-  test('a request for an absolute address', async () => {
+  test('a request with an absolute URL', async () => {
     for (const path of ['/../../../secret', '/%2e%2e/%2e%2e/%2e%2e/secret', '/../stdout']) {
       const { status, text } = await request(`http://bursar${base(mine)}${path.slice(1)}`);
       assertNothingLeaked(path, text);
@@ -184,14 +184,14 @@ describe('no spelling of a path leads out of a workspace', () => {
     });
   }
 
-  test('what is honest is still there', async () => {
+  test('the files of the job itself can still be read', async () => {
     assert.equal((await request(`${base(mine)}honest.txt`)).text, 'honest');
     assert.equal((await request(`${base(mine)}data/in`)).text, 'in');
     assert.equal((await request(`${base(mine)}data%2fin`)).text, 'in');
   });
 });
 
-describe('no link that a job makes leads out of its workspace', () => {
+describe('no link that a job creates gives access to files outside its workspace', () => {
   const data = '../../..';
   const tricks: Record<string, { make: string; paths: string[] }> = {
     'a link to a file beside the workspaces': { make: `ln -s ${data}/secret l1`, paths: ['l1'] },
@@ -203,7 +203,10 @@ describe('no link that a job makes leads out of its workspace', () => {
     'a link to /': { make: 'ln -s / l4', paths: ['l4/', 'l4/etc/passwd', 'l4/?archive=zip'] },
     'a link to the other jobs': { make: 'ln -s ../.. l5', paths: ['l5/', 'l5/OTHER/stdout', 'l5/OTHER/files/secret'] },
     'a link to a link': { make: 'ln -s l2 l6', paths: ['l6'] },
-    'a link deep down': { make: 'mkdir -p a/b && ln -s /etc a/b/l7', paths: ['a/b/l7', 'a/b/l7/', 'a/b/l7/passwd'] },
+    'a link in a subfolder': {
+      make: 'mkdir -p a/b && ln -s /etc a/b/l7',
+      paths: ['a/b/l7', 'a/b/l7/', 'a/b/l7/passwd'],
+    },
     'a link to its own environment': { make: 'ln -s /proc/self/environ l8', paths: ['l8'] },
     'a link to /proc': {
       make: 'ln -s /proc/self l9',
@@ -219,7 +222,7 @@ describe('no link that a job makes leads out of its workspace', () => {
       paths: ['s1'],
     },
     'a link with the name of a header': { make: `ln -s /etc/passwd "$(printf 'x\\r\\ny')"`, paths: ['x%0d%0ay'] },
-    'a link in place of its errors': { make: 'ln -sf /etc/passwd ../stderr', paths: [] },
+    'a link that replaces stderr': { make: 'ln -sf /etc/passwd ../stderr', paths: [] },
   };
   let tricky: Job;
 
@@ -231,7 +234,10 @@ describe('no link that a job makes leads out of its workspace', () => {
       await me.submit('/jobs/hpc_one/', { command: 'bash tricks.sh' }, await createZip({ 'tricks.sh': command }))
     ).body;
     await waitForStage(me, tricky, 'RUNNING');
-    await until('the links are made', async () => (await request(`${base(tricky)}made`)).status === 200 || undefined);
+    await until(
+      'the links are created',
+      async () => (await request(`${base(tricky)}made`)).status === 200 || undefined,
+    );
   });
   after(async () => {
     releaseJob(server, tricky);
@@ -251,7 +257,7 @@ describe('no link that a job makes leads out of its workspace', () => {
     });
   }
 
-  test('neither the list nor the archive has any of it', async () => {
+  test('lists and archives contain no links', async () => {
     const { body } = await me.get<{ path: string }[]>(base(tricky));
     assert.deepEqual(
       body.map(({ path }) => path),
@@ -263,7 +269,7 @@ describe('no link that a job makes leads out of its workspace', () => {
     assert.deepEqual([...contents.keys()].sort(), ['a/', 'a/b/', 'made', 'tricks.sh']);
   });
 
-  test('a folder that is swapped for a link all the time shows its own files or none', async () => {
+  test('a folder that is repeatedly replaced by a link returns only its own files or 404', async () => {
     const swap = `mkdir -p d/workspaces/OTHER; echo mine | tee d/secret > d/workspaces/OTHER/stdout; ln -s ${data} l
       while [ ! -e go ] && [ -d "$PWD" ]; do mv -T d d2; mv -T l d; mv -T d l; mv -T d2 d; done`;
     const zip = await createZip({ 'swap.sh': swap.replaceAll('OTHER', other.job_id) });
@@ -274,7 +280,7 @@ describe('no link that a job makes leads out of its workspace', () => {
       for (const path of ['d/secret', `d/workspaces/${other.job_id}/stdout`, 'd/', 'd/?archive=zip', '?archive=zip']) {
         const { status, text } = await request(base(job) + path);
         assertNothingLeaked(path, text);
-        assert.ok(!text.includes('bursar.db'), `${path} listed what is outside`);
+        assert.ok(!text.includes('bursar.db'), `${path} listed files outside the workspace`);
         seen.add(status);
       }
     }

@@ -52,7 +52,7 @@ async function fetchFile(path: string, headers: Record<string, string> = {}, met
 }
 
 describe('the files of a job', () => {
-  test('are listed from the moment it was accepted, while it runs and after its end', async () => {
+  test('are listed after submission, while it runs and after its end', async () => {
     assert.equal((await me.get(filesOf(job))).status, 200);
     await waitForStage(me, job, 'RUNNING');
     const running = await until('the job has written', async () => {
@@ -76,7 +76,7 @@ describe('the files of a job', () => {
     assert.ok(pathsIn(body).includes('out/late.csv'));
   });
 
-  test('are listed by folder where the path ends in a slash', async () => {
+  test('are listed by folder if the path ends in a slash', async () => {
     const { body } = await me.get<ListedFile[]>(`${filesOf(job)}data/`);
     assert.deepEqual(pathsIn(body), ['data/in.json']);
     for (const path of ['nowhere/', 'run.sh/', 'data', 'nowhere', 'data/in.json/x']) {
@@ -85,7 +85,7 @@ describe('the files of a job', () => {
     }
   });
 
-  test('come as one zip, the whole or a folder', async () => {
+  test('can be downloaded as a zip, all of them or one folder', async () => {
     const { status, headers, bytes } = await fetchFile('?archive=zip');
     assert.equal(status, 200);
     assert.equal(headers.get('content-type'), 'application/zip');
@@ -108,7 +108,7 @@ describe('the files of a job', () => {
     ['out/late.csv', 'text/csv'],
     ['out/ten%20bytes', 'application/octet-stream'],
   ] as const) {
-    test(`${path} is ${type}, and is never shown as if it came from this service`, async () => {
+    test(`${path} is ${type}, and a browser does not render it`, async () => {
       const { status, headers } = await fetchFile(path);
       assert.equal(status, 200);
       assert.equal(headers.get('content-type'), type);
@@ -119,7 +119,7 @@ describe('the files of a job', () => {
     });
   }
 
-  test('keep their names, whatever is in them', async () => {
+  test('keep names with special characters', async () => {
     const { headers } = await fetchFile(`out/${encodeURIComponent('grüße "x".txt')}`);
     assert.equal(
       headers.get('content-disposition'),
@@ -127,7 +127,7 @@ describe('the files of a job', () => {
     );
   });
 
-  test('a name cannot smuggle a header in', async () => {
+  test('a name cannot inject a header', async () => {
     const name = 'a\r\nset-cookie: x=1\r\n';
     writeFileSync(join(server.data, 'workspaces', job.job_id, 'files', name), 'x');
     const { status, headers } = await fetchFile(encodeURIComponent(name));
@@ -135,7 +135,7 @@ describe('the files of a job', () => {
     assert.match(headers.get('content-disposition') ?? '', /filename\*=UTF-8''a%0D%0A/);
   });
 
-  test('HEAD tells everything of a file but its bytes', async () => {
+  test('HEAD returns the headers of a file without its content', async () => {
     const get = await fetchFile('out/ten%20bytes');
     const head = await fetchFile('out/ten%20bytes', { range: 'bytes=0-1' }, 'HEAD');
     assert.equal(head.status, 200);
@@ -150,7 +150,7 @@ describe('the files of a job', () => {
     assert.equal((await fetchFile('nowhere', {}, 'HEAD')).status, 404);
   });
 
-  test('a part of a file is 206, and one beyond its end 416 with its size', async () => {
+  test('a range of a file is 206, and a range beyond its end 416 with its size', async () => {
     for (const [range, expected, where] of [
       ['bytes=2-4', '234', 'bytes 2-4/10'],
       ['bytes=7-', '789', 'bytes 7-9/10'],
@@ -170,10 +170,10 @@ describe('the files of a job', () => {
     assert.deepEqual(String((await fetchFile('out/ten%20bytes', { range: 'bytes=1-2,4-5' })).bytes), '0123456789');
   });
 
-  test('what has not changed is 304 by its tag or time, and goes on by If-Range; what has is sent anew', async () => {
+  test('an unchanged file is 304 by ETag or time and 206 by If-Range; a changed file is sent completely', async () => {
     const file = join(server.data, 'workspaces', job.job_id, 'files', 'versions');
     writeFileSync(file, 'first content');
-    const etag = await until('its tag is strong', async () => {
+    const etag = await until('the ETag is strong', async () => {
       const tag = (await fetchFile('versions', {}, 'HEAD')).headers.get('etag') ?? '';
       return tag.startsWith('W/') ? undefined : tag;
     });
@@ -195,10 +195,10 @@ describe('the files of a job', () => {
   });
 });
 
-describe('whose files are shown to whom', () => {
+describe('access to the files of jobs', () => {
   const kinds = ['', 'run.sh', 'data/', '?archive=zip'];
 
-  test('those of somebody else are 404, as if the job did not exist', async () => {
+  test("another user's files are 404, as if the job did not exist", async () => {
     const other = contract.callerFor(await server.token('4711'));
     for (const kind of kinds) {
       const { status, body } = await other.get<Problem>(filesOf(job) + kind);
@@ -208,7 +208,7 @@ describe('whose files are shown to whom', () => {
     assert.deepEqual([log.status, log.body.code], [404, 'job_unknown']);
   });
 
-  test('without a token they are 401, and the paths of administrators are 403 to everybody else', async () => {
+  test('without a token the response is 401, and the paths of administrators are 403 for other users', async () => {
     for (const kind of kinds) {
       assert.equal((await contract.callerFor(null).get(filesOf(job) + kind)).status, 401);
       assert.equal((await me.get(filesOf(job, '/admin/files/') + kind)).status, 403);
@@ -216,7 +216,7 @@ describe('whose files are shown to whom', () => {
     }
   });
 
-  test('administrators read those of everybody, and of a user', async () => {
+  test('administrators can read the files of all users, and of one user', async () => {
     const admin = contract.callerFor(server.adminToken);
     assert.equal((await admin.get(filesOf(job))).status, 404, 'they are not their own');
     for (const prefix of ['/admin/files/', '/admin/files/301330/']) {
@@ -229,7 +229,7 @@ describe('whose files are shown to whom', () => {
     assert.equal((await admin.get(filesOf(job, '/admin/files/300001/'))).status, 404);
   });
 
-  test('a job, project or system that is not there is 404', async () => {
+  test('an unknown job, project or system is 404', async () => {
     for (const path of ['hpc_one/proj_hpc_one_01/X/', 'hpc_one/nowhere/X/', 'hpc_three/nowhere/X/']) {
       assert.equal((await me.get(`/files/${path}`)).status, 404);
       assert.equal((await me.get(`/files/${path}a`)).status, 404);
@@ -244,7 +244,7 @@ describe('whose files are shown to whom', () => {
     }
   });
 
-  test('those of a deleted job are 410, and so is what it printed', async () => {
+  test('the files and the log of a deleted job are 410', async () => {
     assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
     for (const path of [...kinds.map((kind) => filesOf(job) + kind), `${jobPath(job)}log/`]) {
       const { status, body } = await me.get<Problem>(path);

@@ -39,8 +39,8 @@ const jobs = async (caller = me) => (await caller.get<Job[]>('/jobs/')).body;
 const keyRow = (key: string) =>
   fixture.query<{ claimed_by: string | null }>('select * from idempotency where key = ?', key);
 
-describe('a submission that is repeated under its key', () => {
-  test('gets the first answer, status and body, and makes no second job', async () => {
+describe('a submission that is repeated with the same key', () => {
+  test('gets the status and body of the first response, and creates no second job', async () => {
     const key = randomUUID();
     const before = await jobs();
     const first = await submit(key);
@@ -51,7 +51,7 @@ describe('a submission that is repeated under its key', () => {
     assert.equal((await jobs()).length, before.length + 1);
   });
 
-  test('is the same request however it is spelt', async () => {
+  test('is the same request in all equivalent forms', async () => {
     const key = randomUUID();
     const first = await submit(key);
     const form = new FormData();
@@ -65,7 +65,7 @@ describe('a submission that is repeated under its key', () => {
     for (const spelling of spellings) assert.equal((await spelling()).text, first.text);
   });
 
-  test('is 422 when it is another request: another Payload, another zip, another path', async () => {
+  test('is 422 with another Payload, zip or path', async () => {
     const key = randomUUID();
     assert.equal((await submit(key)).status, 201);
     const before = await jobs();
@@ -81,7 +81,7 @@ describe('a submission that is repeated under its key', () => {
     assert.equal((await jobs()).length, before.length);
   });
 
-  test('gets the first answer even if it would be refused by now', async () => {
+  test('gets the first response even if it would be rejected now', async () => {
     const key = randomUUID();
     const first = await submit(key);
     const json = { 'content-type': 'application/json' };
@@ -95,7 +95,7 @@ describe('a submission that is repeated under its key', () => {
     }
   });
 
-  test('is another request when another user sends it', async () => {
+  test('is a separate request if another user sends it', async () => {
     const key = randomUUID();
     const other = await fixture.user('8');
     const [mine, theirs] = [await submit(key), await submit(key, zip, undefined, other)];
@@ -103,7 +103,7 @@ describe('a submission that is repeated under its key', () => {
     assert.deepEqual([mine.body.owner, theirs.body.owner], ['7', '8']);
   });
 
-  test('makes one job when fifty of them come at once', async () => {
+  test('creates one job when it is sent fifty times concurrently', async () => {
     const key = randomUUID();
     const before = await jobs();
     const responses = await Promise.all(Array.from({ length: 50 }, () => submit(key)));
@@ -117,7 +117,7 @@ describe('a submission that is repeated under its key', () => {
   });
 });
 
-describe('a submission whose key is still being worked on', () => {
+describe('a submission whose key is still in progress', () => {
   const beginOf = async (key: string) => {
     const connection = await openRawConnection(fixture.server.url);
     const lines = Object.entries({ ...headers(key), 'content-length': String(zip.length) });
@@ -130,7 +130,7 @@ describe('a submission whose key is still being worked on', () => {
     return connection;
   };
 
-  test('is 409 with Retry-After, and then gets the answer', async () => {
+  test('is 409 with Retry-After, and later gets the response', async () => {
     const key = randomUUID();
     const connection = await beginOf(key);
     const early = await submit(key);
@@ -142,17 +142,17 @@ describe('a submission whose key is still being worked on', () => {
     assert.equal((await submit(key)).text, first?.text);
   });
 
-  test('is taken when the first one breaks off', async () => {
+  test('is accepted after the first one was interrupted', async () => {
     const key = randomUUID();
     const before = await jobs();
     const connection = await beginOf(key);
     connection.destroy();
-    await until('the key is free', async () => ((await keyRow(key)).length === 0 ? true : undefined));
+    await until('the key is released', async () => ((await keyRow(key)).length === 0 ? true : undefined));
     assert.equal((await submit(key)).status, 201);
     assert.equal((await jobs()).length, before.length + 1);
   });
 
-  test('is taken once whoever held the key has let its time run out, and that one comes to nothing', async () => {
+  test('is accepted after the claim of the first one has expired, and the first one then fails', async () => {
     const key = randomUUID();
     const before = await jobs();
     const connection = await beginOf(key);
@@ -167,8 +167,8 @@ describe('a submission whose key is still being worked on', () => {
   });
 });
 
-describe('a key', () => {
-  test('is not used up by a refusal: nothing was done, and the next try counts', async () => {
+describe('an idempotency key', () => {
+  test('can be used again after a rejection, because nothing was done', async () => {
     const key = randomUUID();
     assertProblem(await submit(key, Buffer.from('no zip')), { status: 400, code: 'invalid_zip' });
     assertProblem(await submit(key, zip, '{}'), { status: 400, code: 'invalid_payload' });
@@ -195,7 +195,7 @@ describe('a key', () => {
     assert.equal((await jobs()).length, before.length + 3);
   });
 
-  test('is forgotten after a day', async () => {
+  test('is deleted after a day', async () => {
     const key = randomUUID();
     const first = await submit(key);
     await fixture.tamper(
@@ -203,13 +203,13 @@ describe('a key', () => {
       Date.now() - 86_400_001,
       key,
     );
-    await until('the key is forgotten', async () => ((await keyRow(key)).length === 0 ? true : undefined));
+    await until('the key is deleted', async () => ((await keyRow(key)).length === 0 ? true : undefined));
     const second = await submit(key);
     assert.equal(second.status, 201);
     assert.notEqual(second.body.job_id, first.body.job_id);
   });
 
-  test('outlives the server, however that ended, and what it had begun does not block it', async () => {
+  test('survives SIGTERM and SIGKILL of the server, and an interrupted request does not block it', async () => {
     const [done, begun] = [randomUUID(), randomUUID()];
     const first = await submit(done);
     await fixture.tamper(
@@ -227,7 +227,7 @@ describe('a key', () => {
   });
 });
 
-test('every other POST takes a key too: quotes, and pausing a system', async () => {
+test('every other POST accepts a key too: quotes, and pausing a system', async () => {
   const key = randomUUID();
   const ask = (title: string) =>
     me.send('POST', '/quotes/hpc_one/', {
@@ -248,6 +248,6 @@ test('every other POST takes a key too: quotes, and pausing a system', async () 
   await pause('resume', 'r1');
   assert.equal((await pause('pause', 'p1')).text, paused.text);
   assertProblem(await pause('resume', 'p1'), { status: 422, code: 'idempotency_key_reused' });
-  // It was resumed after that, and still is.
+  // The repeated pause did not run again: the system is still resumed.
   assert.equal((await me.send('POST', '/quotes/hpc_two/', { payload: '{"tool":"BASH"}' })).status, 200);
 });

@@ -16,18 +16,18 @@ import { createZip } from '../../support/zip.ts';
 const blockBytes = 1_000_000;
 const blocks = 1000;
 const gigabyte = blockBytes * blocks;
-const mostKb = 64 * 1024;
+const maxGrowthKb = 64 * 1024;
 
-describe('a gigabyte, in and out', () => {
+describe('files of one gigabyte', () => {
   let server: ServerProcess;
   let me: Caller;
   let job: Job;
-  /** Of the bytes that were sent. */
-  let sent: string;
+  /** The SHA-256 of the uploaded content. */
+  let sentHash: string;
   before(async () => {
     server = await spawnServer();
     me = createCaller(server.url, server.userToken);
-    // Everything is used once before anything is measured.
+    // Warm up every code path before memory is measured.
     const { body } = await me.submit(
       '/jobs/hpc_one/',
       { command: 'true' },
@@ -41,21 +41,21 @@ describe('a gigabyte, in and out', () => {
   const residentKb = () =>
     Number(execFileSync('ps', ['-o', 'rss=', '-p', String(server.process.pid)], { encoding: 'utf8' }));
 
-  /** How much more memory than before the server had at the most while something went on. */
-  async function growthKb(act: () => Promise<void>): Promise<number> {
+  /** Measures the largest growth of the server's memory during an action. */
+  async function measureGrowthKb(act: () => Promise<void>): Promise<number> {
     const before = residentKb();
-    let most = before;
+    let max = before;
     const timer = setInterval(() => {
-      most = Math.max(most, residentKb());
+      max = Math.max(max, residentKb());
     }, 100);
     await act().finally(() => clearInterval(timer));
-    return Math.max(most, residentKb()) - before;
+    return Math.max(max, residentKb()) - before;
   }
 
   async function download(of: Job, path: string, take: (chunk: Buffer) => void): Promise<number> {
     const url = `${server.url}/files/hpc_one/proj_hpc_one_01/${of.job_id}/${path}`;
-    const asking = request(url, { headers: { authorization: `Bearer ${server.userToken}` } }).end();
-    const [response] = (await once(asking, 'response')) as [IncomingMessage];
+    const clientRequest = request(url, { headers: { authorization: `Bearer ${server.userToken}` } }).end();
+    const [response] = (await once(clientRequest, 'response')) as [IncomingMessage];
     assert.equal(response.statusCode, 200);
     let bytes = 0;
     for await (const chunk of response as AsyncIterable<Buffer>) {
@@ -65,7 +65,7 @@ describe('a gigabyte, in and out', () => {
     return bytes;
   }
 
-  test('an upload of a zip with a gigabyte that is not compressed takes no more than 64 MB of memory', async (t) => {
+  test('uploading an uncompressed zip of one gigabyte takes at most 64 MB of memory', async (t) => {
     const hash = createHash('sha256');
     const block = randomBytes(blockBytes);
     const content = Readable.from(
@@ -81,7 +81,7 @@ describe('a gigabyte, in and out', () => {
     const zip = new ZipFile();
     zip.addReadStream(content, 'big.bin', { compress: false });
     zip.end();
-    const grown = await growthKb(async () => {
+    const grown = await measureGrowthKb(async () => {
       const upload = request(`${server.url}/jobs/hpc_one/`, {
         method: 'POST',
         headers: {
@@ -97,31 +97,31 @@ describe('a gigabyte, in and out', () => {
       job = await me.waitUntilFinished(JSON.parse(await text(response)));
       assert.equal(job.stage, 'SUCCESSFUL');
     });
-    sent = hash.digest('hex');
+    sentHash = hash.digest('hex');
     t.diagnostic(`${grown} KB more`);
-    assert.ok(grown <= mostKb, `${grown} KB more`);
+    assert.ok(grown <= maxGrowthKb, `${grown} KB more`);
     const log = await fetch(`${server.url}${jobPath(job)}log/`, {
       headers: { authorization: `Bearer ${server.userToken}` },
     });
     assert.equal(Number(await log.text()), gigabyte);
   });
 
-  test('so does its download, and every byte is right', async (t) => {
+  test('downloading the file takes at most 64 MB of memory, and its content is correct', async (t) => {
     const hash = createHash('sha256');
-    const grown = await growthKb(async () => {
+    const grown = await measureGrowthKb(async () => {
       assert.equal(await download(job, 'big.bin', (chunk) => hash.update(chunk)), gigabyte);
     });
-    assert.equal(hash.digest('hex'), sent);
+    assert.equal(hash.digest('hex'), sentHash);
     t.diagnostic(`${grown} KB more`);
-    assert.ok(grown <= mostKb, `${grown} KB more`);
+    assert.ok(grown <= maxGrowthKb, `${grown} KB more`);
   });
 
-  test('and so does the zip of it', async (t) => {
-    const grown = await growthKb(async () => {
+  test('downloading it as a zip takes at most 64 MB of memory', async (t) => {
+    const grown = await measureGrowthKb(async () => {
       const bytes = await download(job, '?archive=zip', () => undefined);
       assert.ok(bytes > gigabyte && bytes < gigabyte + 1000, `${bytes} bytes`);
     });
     t.diagnostic(`${grown} KB more`);
-    assert.ok(grown <= mostKb, `${grown} KB more`);
+    assert.ok(grown <= maxGrowthKb, `${grown} KB more`);
   });
 });

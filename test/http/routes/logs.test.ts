@@ -14,7 +14,7 @@ let me: Caller;
 
 before(async () => {
   const config = shippedConfig();
-  // So short that whatever it could cut off is cut off.
+  // So short that a timeout that applied to streams would end them.
   server = await spawnServer({ config: { ...config, server: { ...config.server, requestTimeoutSeconds: 1 } } });
   me = createCaller(server.url, server.userToken);
 });
@@ -36,13 +36,13 @@ const textOf = (text: string) =>
     .map(({ data }) => JSON.parse(data).text)
     .join('');
 
-/** Reads an answer as it comes; `whole` rejects when it breaks off. */
+/** Reads a response in the background. `done` rejects if the response is aborted. */
 function collect(response: Response) {
   let text = '';
   async function read() {
     for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString();
   }
-  return { whole: read(), sofar: () => text };
+  return { done: read(), received: () => text };
 }
 
 async function metric(name: string): Promise<number> {
@@ -57,7 +57,7 @@ describe('the log of a job that has ended', () => {
   });
   const printed = 'hello\nwörld\nno end';
 
-  test('is text: stdout unless stderr is asked for', async () => {
+  test('is text: stdout unless stderr is requested', async () => {
     const response = await get(job);
     assert.equal(response.headers.get('content-type'), 'text/plain; charset=utf-8');
     assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
@@ -66,7 +66,7 @@ describe('the log of a job that has ended', () => {
     assert.equal(await (await get(job, '?follow=1')).text(), printed);
   });
 
-  test('is read from any byte on', async () => {
+  test('can be read from any offset', async () => {
     for (const offset of [0, 6, 18]) {
       const rest = Buffer.from(printed).subarray(offset).toString();
       for (const follow of ['0', '1']) {
@@ -78,7 +78,7 @@ describe('the log of a job that has ended', () => {
     assert.deepEqual([beyond.status, ((await beyond.json()) as Problem).code], [416, 'range_not_satisfiable']);
   });
 
-  test('is a stream of events, which ends with `end`, and says so to a browser that comes back', async () => {
+  test('can be read as a stream of events that ends with `end`; a browser that reconnects gets 204', async () => {
     for (const query of ['', '?follow=1']) {
       const received = parseSse(await (await get(job, query, events)).text());
       assert.equal(received.map(({ data }) => JSON.parse(data).text ?? '').join(''), printed);
@@ -89,7 +89,7 @@ describe('the log of a job that has ended', () => {
     }
   });
 
-  test('is refused with an offset or a stream that makes no sense', async () => {
+  test('is 400 with an invalid offset or stream', async () => {
     for (const query of ['?offset=x', '?offset=-1', '?offset=1.5', '?stream=both', '?follow=yes']) {
       assert.equal((await get(job, query)).status, 400, query);
     }
@@ -98,7 +98,7 @@ describe('the log of a job that has ended', () => {
     }
   });
 
-  test('is read by administrators, and by nobody else', async () => {
+  test('can be read by administrators, but not by other users', async () => {
     const admin = { authorization: `Bearer ${server.adminToken}` };
     for (const path of [`/admin${jobPath(job)}`, jobPath(job).replace('/jobs/', '/admin/jobs/301330/')]) {
       assert.equal(await (await fetch(`${server.url}${path}log/`, { headers: admin })).text(), printed);
@@ -108,7 +108,7 @@ describe('the log of a job that has ended', () => {
 });
 
 describe('following a job', () => {
-  test('shows what it prints when it prints it, from before its start until after its end', async () => {
+  test('streams its output immediately, from before its start until after its end', async () => {
     const job = await submit(`echo first; echo wrong >&2; ${waitForGoScript}; echo last`);
     const [text, sse, errors] = await Promise.all([
       get(job, '?follow=1'),
@@ -126,7 +126,7 @@ describe('following a job', () => {
     assert.equal((await me.get<Job>(jobPath(job))).body.terminal_stage, true, 'it ended with the job');
   });
 
-  test('neither a character nor a line is broken, however the job prints it', async () => {
+  test('splits no character and no line, for any writes of the job', async () => {
     const job = await submit(
       "for part in '\\303' '\\274b' 'er\\n\\360\\237' '\\231' '\\202\\n'; do printf $part; sleep 0.4; done",
     );
@@ -141,19 +141,19 @@ describe('following a job', () => {
     );
   });
 
-  test('a connection that is dropped again and again loses nothing and repeats nothing', async () => {
+  test('loses and repeats nothing when the client reconnects many times', async () => {
     const job = await submit('for i in $(seq 400); do echo "line $i ü"; sleep 0.01; done');
     let all = '';
     let last = '0';
     for (let drops = 0; ; drops += 1) {
-      const leaving = new AbortController();
-      const response = await get(job, '?follow=1', { ...events, 'last-event-id': last }, leaving.signal);
-      const timer = setTimeout(() => leaving.abort(), drops < 15 ? 100 + drops * 20 : 60_000);
+      const controller = new AbortController();
+      const response = await get(job, '?follow=1', { ...events, 'last-event-id': last }, controller.signal);
+      const timer = setTimeout(() => controller.abort(), drops < 15 ? 100 + drops * 20 : 60_000);
       let text = '';
       try {
         for await (const chunk of response.body ?? []) text += Buffer.from(chunk).toString('latin1');
       } catch {
-        // Dropped, as planned.
+        // The test has aborted the connection.
       }
       clearTimeout(timer);
       const received = parseSse(Buffer.from(text, 'latin1').toString());
@@ -164,15 +164,15 @@ describe('following a job', () => {
     assert.equal(all, Array.from({ length: 400 }, (_, index) => `line ${index + 1} ü\n`).join(''));
   });
 
-  test('many who follow the same log cost no more looks than one, and get the same', async () => {
+  test('polls the log once for many followers, who all get the same text', async () => {
     const job = await submit(`seq 1000; ${waitForGoScript}; seq 1000 2000`);
     await waitForStage(me, job, 'RUNNING');
     const followers = await Promise.all(Array.from({ length: 60 }, () => get(job, '?follow=1')));
     assert.deepEqual([await metric('bursar_followed_logs'), await metric('bursar_log_followers')], [1, 60]);
     const before = await metric('bursar_log_looks_total');
     await sleep(2000);
-    const looks = (await metric('bursar_log_looks_total')) - before;
-    assert.ok(looks >= 1 && looks <= 25, `${looks} looks for 60 followers`);
+    const polls = (await metric('bursar_log_looks_total')) - before;
+    assert.ok(polls >= 1 && polls <= 25, `${polls} polls for 60 followers`);
     releaseJob(server, job);
     const texts = new Set(await Promise.all(followers.map((follower) => follower.text())));
     assert.equal(texts.size, 1);
@@ -180,72 +180,76 @@ describe('following a job', () => {
     assert.deepEqual([await metric('bursar_followed_logs'), await metric('bursar_log_followers')], [0, 0]);
   });
 
-  test('a client that goes away frees everything at once', async () => {
+  test('releases all resources when the client disconnects', async () => {
     const job = await submit(waitForGoScript);
     await waitForStage(me, job, 'RUNNING');
     for (const headers of [{}, events]) {
-      const leaving = new AbortController();
-      await Promise.all(Array.from({ length: 5 }, () => get(job, '?follow=1', headers, leaving.signal)));
+      const controller = new AbortController();
+      await Promise.all(Array.from({ length: 5 }, () => get(job, '?follow=1', headers, controller.signal)));
       assert.equal(await metric('bursar_log_followers'), 5);
-      leaving.abort();
-      await until('they are gone', async () => (await metric('bursar_log_followers')) === 0 || undefined);
+      controller.abort();
+      await until('the followers are gone', async () => (await metric('bursar_log_followers')) === 0 || undefined);
       assert.equal(await metric('bursar_followed_logs'), 0);
     }
     releaseJob(server, job);
     await me.waitUntilFinished(job);
   });
 
-  test('nothing more is told to a token that was revoked meanwhile', async () => {
+  test('ends when the token is revoked', async () => {
     const job = await submit(`echo first; ${waitForGoScript}; echo last`);
     const token = await server.token('301330', { name: 'to be revoked' });
     const followed = collect(await get(job, '?follow=1', { authorization: `Bearer ${token}` }));
-    const broken = assert.rejects(followed.whole);
-    await until('it has something', () => followed.sofar() || undefined);
+    const aborted = assert.rejects(followed.done);
+    await until('the first line was received', () => followed.received() || undefined);
     const { stdout } = await server.bursar('token', 'list', '--user', '301330');
     const [, id = ''] = /^\s*(\S+).*to be revoked/m.exec(stdout) ?? [];
     await server.bursar('token', 'revoke', id);
     releaseJob(server, job);
-    await broken;
-    assert.equal(followed.sofar(), 'first\n');
+    await aborted;
+    assert.equal(followed.received(), 'first\n');
   });
 
-  test('costs the scheduler nothing, and a large log comes whole', async () => {
+  test('returns a large log completely', async () => {
     const job = await submit('head -c 9000000 /dev/zero | tr "\\0" x');
     assert.equal((await (await get(job, '?follow=1')).text()).length, 9_000_000);
     assert.equal((await (await get(job)).text()).length, 9_000_000);
-    const one = textOf(await (await get(job, '', events)).text());
-    assert.equal(one.length, 9_000_000);
+    const text = textOf(await (await get(job, '', events)).text());
+    assert.equal(text.length, 9_000_000);
   });
 
-  test('a job that is cancelled and deleted meanwhile ends it', async () => {
+  test('ends when the job is cancelled and deleted', async () => {
     const job = await submit(`echo first; ${waitForGoScript}`);
     const followed = collect(await get(job, '?follow=1'));
-    await until('it has something', () => followed.sofar() || undefined);
-    for (let ends = 0; ends < 2; ends += 1)
-      await until('it is over', async () => {
+    await until('the first line was received', () => followed.received() || undefined);
+    // The first DELETE cancels the job, the second one deletes it.
+    for (let count = 0; count < 2; count += 1)
+      await until('DELETE succeeds', async () => {
         const { status } = await me.send('DELETE', jobPath(job));
         return status === 200 || undefined;
       });
-    await followed.whole;
-    assert.equal(followed.sofar(), 'first\n');
+    await followed.done;
+    assert.equal(followed.received(), 'first\n');
   });
 
-  test('ends politely when the server is stopped, and goes on at the next', async () => {
+  test('ends without an error when the server stops, and can be resumed on the next server', async () => {
     const job = await submit(`echo first; ${waitForGoScript}; echo last`);
     const text = collect(await get(job, '?follow=1'));
     const sse = collect(await get(job, '?follow=1', events));
-    await until('both have something', () => (text.sofar() && sse.sofar().includes('first')) || undefined);
-    const [exitCode] = await Promise.all([server.stop(), text.whole, sse.whole]);
+    await until(
+      'both have received the first line',
+      () => (text.received() && sse.received().includes('first')) || undefined,
+    );
+    const [exitCode] = await Promise.all([server.stop(), text.done, sse.done]);
     assert.equal(exitCode, 0);
-    const gotText = text.sofar();
-    assert.equal(gotText, 'first\n');
-    const received = parseSse(sse.sofar());
-    assert.equal(received.at(-1)?.event, 'message', 'that the job has ended is not said');
+    const receivedText = text.received();
+    assert.equal(receivedText, 'first\n');
+    const received = parseSse(sse.received());
+    assert.equal(received.at(-1)?.event, 'message', 'no end event, because the job has not ended');
     const { userToken, adminToken, data } = server;
     server = { ...(await spawnServer({ data, config: shippedConfig() })), userToken, adminToken };
     me = createCaller(server.url, userToken);
     releaseJob(server, job);
-    assert.equal(await (await get(job, `?follow=1&offset=${gotText.length}`)).text(), 'last\n');
+    assert.equal(await (await get(job, `?follow=1&offset=${receivedText.length}`)).text(), 'last\n');
     const resumed = await get(job, '?follow=1', { ...events, 'last-event-id': received.at(-1)?.id ?? '' });
     assert.ok(resumed.status === 204 || textOf(await resumed.text()) === 'last\n');
   });

@@ -21,7 +21,7 @@ before(async () => {
 });
 after(() => server.dispose());
 
-/** The memory of the server, in bytes. */
+/** Returns the resident memory of the server, in bytes. */
 async function memory(): Promise<number> {
   const { pid = 0 } = server.process;
   if (process.platform !== 'linux') return Number((await runFile('ps', ['-o', 'rss=', '-p', `${pid}`])).stdout) * 1024;
@@ -29,7 +29,7 @@ async function memory(): Promise<number> {
   return Number(kb) * 1024;
 }
 
-/** Reads the list and throws it away, as slowly as one likes; answers with its length, its last bytes, and the most memory. */
+/** Reads and discards the list, with pauses. Returns its length, its last byte and the largest memory of the server. */
 async function read(pauseMs: number, method = 'GET') {
   const authorization = `Bearer ${server.userToken}`;
   const sent = request(`${server.url}/jobs/`, { method, headers: { authorization } }).end();
@@ -53,7 +53,7 @@ async function read(pauseMs: number, method = 'GET') {
 const once = (sent: ReturnType<typeof request>) =>
   new Promise((resolve, reject) => sent.once('response', (response) => resolve([response])).once('error', reject));
 
-test('a list of 100,000 jobs costs the server no more than 64 MB, however fast or slowly it is read', async () => {
+test('a list of 100,000 jobs takes at most 64 MB of memory, for fast and slow readers', async () => {
   const before = await memory();
   for (const pauseMs of [0, 20, 0]) {
     const { bytes, end, most } = await read(pauseMs);
@@ -63,13 +63,13 @@ test('a list of 100,000 jobs costs the server no more than 64 MB, however fast o
   }
 });
 
-test('a list of 100,000 jobs is whole and valid', async () => {
+test('a list of 100,000 jobs is complete and valid', async () => {
   const { body } = await createCaller(server.url, server.userToken).get<Job[]>('/jobs/');
   assert.equal(body.length, jobs);
   assert.equal(new Set(body.map((job) => job.id)).size, jobs);
 });
 
-test('several readers at once, one of whom goes away, do not add up', async () => {
+test('several concurrent readers, one of which disconnects, do not multiply the memory', async () => {
   const before = await memory();
   const gone = fetch(`${server.url}/jobs/`, { headers: { authorization: `Bearer ${server.userToken}` } });
   await (await gone).body?.cancel();
@@ -80,14 +80,14 @@ test('several readers at once, one of whom goes away, do not add up', async () =
   }
 });
 
-test('a list that fails on the way breaks off, and is never taken for a whole one', async () => {
+test('a list that fails half-way aborts the connection, so that it cannot be mistaken for a complete one', async () => {
   const rename = (from: string, to: string) => queryDatabase(server.data, `alter table ${from} rename to ${to}`, []);
   const authorization = `Bearer ${server.userToken}`;
   const sent = request(`${server.url}/jobs/?failed=false`, { headers: { authorization } }).end();
   const [response] = (await once(sent)) as [import('node:http').IncomingMessage];
   assert.equal(response.statusCode, 200);
   try {
-    // Nothing is read yet, so the server waits with most of the list still to come.
+    // Nothing was read yet, so most of the list has not been sent.
     await rename('jobs', 'gone');
     let bytes = 0;
     const reading = async () => {
@@ -100,7 +100,7 @@ test('a list that fails on the way breaks off, and is never taken for a whole on
   }
 });
 
-test('HEAD of a long list is answered without it', async () => {
+test('HEAD of a long list has no body', async () => {
   const { status, bytes } = await read(0, 'HEAD');
   assert.deepEqual([status, bytes], [200, 0]);
 });

@@ -5,8 +5,8 @@ import { consume } from '../../../src/http/server/rate-limit.ts';
 
 const policy = { name: 'test', quota: 10, windowMs: 1000 };
 
-describe('a quota of requests', () => {
-  test('can be spent at once, to the last one, and not beyond', () => {
+describe('rate limit', () => {
+  test('allows exactly the quota in one burst', () => {
     let fullAt = 0;
     for (let left = 9; left >= 0; left--) {
       const spending = consume(policy, fullAt, 5000);
@@ -16,24 +16,24 @@ describe('a quota of requests', () => {
     assert.deepEqual(consume(policy, fullAt, 5000), { allowed: false, fullAt, remaining: 0, waitMs: 100 });
   });
 
-  test('comes back evenly', () => {
+  test('refills evenly', () => {
     assert.equal(consume(policy, 6000, 5050).allowed, false);
     assert.equal(consume(policy, 6000, 5100).allowed, true);
     assert.equal(consume(policy, 6000, 5500).remaining, 4);
     assert.equal(consume(policy, 6000, 7000).remaining, 9);
   });
 
-  test('a refusal costs nothing', () => {
+  test('a rejected request does not count', () => {
     assert.equal(consume(policy, 6000, 5000).fullAt, 6000);
   });
 
-  test('waiting for as long as it says is enough, and nothing less', () => {
+  test('waitMs is exactly the time until the next request is allowed', () => {
     const { waitMs } = consume(policy, 6000, 5030);
     assert.equal(consume(policy, 6000, 5030 + waitMs).allowed, true);
     assert.equal(consume(policy, 6000, 5030 + waitMs - 1).allowed, false);
   });
 
-  test('whatever the pace, no window lets more through than twice the quota, nor a steady caller be refused', () => {
+  test('no window allows more than twice the quota, and a steady caller within the rate is never rejected', () => {
     fc.assert(
       fc.property(
         fc.array(fc.nat({ max: 300 }), { maxLength: 200 }),

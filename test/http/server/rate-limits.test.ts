@@ -17,12 +17,12 @@ before(async () => {
 });
 after(() => server.dispose());
 
-/** Users with tokens of their own, whose quotas nobody has touched. */
+/** Creates a user with unused quotas, and returns a caller for each of its tokens. */
 async function newUser(tokens = 1): Promise<Caller[]> {
   const id = String(number++);
-  const made: Caller[] = [];
-  for (let index = 0; index < tokens; index++) made.push(createCaller(server.url, await server.token(id)));
-  return made;
+  const callers: Caller[] = [];
+  for (let index = 0; index < tokens; index++) callers.push(createCaller(server.url, await server.token(id)));
+  return callers;
 }
 
 async function times(count: number, act: () => Promise<ApiResponse>): Promise<ApiResponse[]> {
@@ -34,19 +34,19 @@ async function times(count: number, act: () => Promise<ApiResponse>): Promise<Ap
 const passed = (responses: ApiResponse[]) => responses.filter((response) => response.status !== 429);
 const remaining = (response: ApiResponse) => Number(/;r=(\d+)/.exec(response.headers.get('ratelimit') ?? '')?.[1]);
 
-/** What can come back of a quota in the meantime, beside what there was. */
-function most(quota: number, startedMs: number): number {
+/** The largest number of requests that a quota allows since `startedMs`, including its refill. */
+function maxAllowed(quota: number, startedMs: number): number {
   return quota + Math.ceil(((performance.now() - startedMs) / (limits.windowSeconds * 1000)) * quota) + 1;
 }
 
-describe('every answer to a caller', () => {
-  test('tells the policies and what is left of the tighter one', async () => {
+describe('every response', () => {
+  test('contains the policies and the remaining requests of the strictest one', async () => {
     const [me] = await newUser();
     const first = (await me?.get('/quotas/')) as ApiResponse;
     assert.equal(first.headers.get('ratelimit-policy'), '"user";q=80;w=60, "token";q=50;w=60');
     assert.match(first.headers.get('ratelimit') ?? '', /^"token";r=49;t=\d+$/);
     const second = (await me?.get('/nothing/here/')) as ApiResponse;
-    assert.equal(second.headers.get('ratelimit-policy'), '"address";q=40;w=60', "a path that is not there is nobody's");
+    assert.equal(second.headers.get('ratelimit-policy'), '"address";q=40;w=60', 'an unknown path counts by address');
     const third = (await me?.get('/jobs/hpc_none/')) as ApiResponse;
     assert.equal(third.status, 404);
     assert.ok(remaining(third) <= 49);
@@ -54,12 +54,12 @@ describe('every answer to a caller', () => {
 });
 
 describe('too many requests', () => {
-  test('with one token are 429 with Retry-After, and leave the other tokens of the user alone', async () => {
+  test('with one token are 429 with Retry-After, and do not affect other tokens of the user', async () => {
     const [loop, other] = (await newUser(2)) as [Caller, Caller];
     const started = performance.now();
     const responses = await times(70, () => loop.get('/jobs/'));
     assert.ok(passed(responses).length >= limits.tokenRequests);
-    assert.ok(passed(responses).length <= most(limits.tokenRequests, started));
+    assert.ok(passed(responses).length <= maxAllowed(limits.tokenRequests, started));
     const rejected = responses.find((response) => response.status === 429);
     assert.ok(rejected);
     assertProblem(rejected, { status: 429, code: 'too_many_requests', message: /Retry-After/ });
@@ -68,16 +68,16 @@ describe('too many requests', () => {
     assert.equal((await other.get('/jobs/')).status, 200);
   });
 
-  test('of one user are 429, however many tokens they are spread over', async () => {
+  test('of one user are 429, even with several tokens', async () => {
     const tokens = await newUser(3);
     const started = performance.now();
     const responses = (await Promise.all(tokens.map((caller) => times(40, () => caller.get('/jobs/'))))).flat();
     assert.ok(passed(responses).length >= limits.userRequests);
-    assert.ok(passed(responses).length <= most(limits.userRequests, started));
+    assert.ok(passed(responses).length <= maxAllowed(limits.userRequests, started));
     assert.ok(responses.some((response) => /^"user";r=0/.test(response.headers.get('ratelimit') ?? '')));
   });
 
-  test('of one user do not keep another one from anything', async () => {
+  test('of one user do not affect another user', async () => {
     const [[loop], [other]] = (await Promise.all([newUser(), newUser()])) as [[Caller], [Caller]];
     let over = false;
     const looping = (async () => {
@@ -92,17 +92,17 @@ describe('too many requests', () => {
     assert.ok((await looping).some((response) => response.status === 429));
   });
 
-  test('pass again once Retry-After is over', async () => {
+  test('are allowed again after Retry-After', async () => {
     const [me] = (await newUser()) as [Caller];
     const responses = await times(70, () => me.get('/jobs/'));
     assert.ok(responses.some((response) => response.status === 429));
-    await until('the limit lets go', async () => ((await me.get('/jobs/')).status === 200 ? true : undefined));
+    await until('requests are allowed again', async () => ((await me.get('/jobs/')).status === 200 ? true : undefined));
   });
 
-  test('without a valid token are 429 by address, and leave those with one alone', async () => {
+  test('without a valid token are 429 by address, and do not affect callers with a token', async () => {
     const [me] = (await newUser()) as [Caller];
-    for (const stranger of [createCaller(server.url, null), createCaller(server.url, 'bursar_wrong')]) {
-      const responses = await times(60, () => stranger.get('/jobs/'));
+    for (const anonymous of [createCaller(server.url, null), createCaller(server.url, 'bursar_wrong')]) {
+      const responses = await times(60, () => anonymous.get('/jobs/'));
       const statuses = new Set(responses.map((response) => response.status));
       assert.ok(statuses.has(429));
       assert.ok([...statuses].every((status) => status === 401 || status === 429));
@@ -114,7 +114,7 @@ describe('too many requests', () => {
   });
 });
 
-describe('submissions that arrive at the same time', () => {
+describe('concurrent uploads', () => {
   const path = '/jobs/hpc_one/';
   let roomy: TestServer;
   before(async () => {
@@ -135,11 +135,11 @@ describe('submissions that arrive at the same time', () => {
     return connection;
   };
 
-  test('are limited for each user, and free their places when they are over', async () => {
+  test('are limited for each user, and no longer count when they have ended', async () => {
     const token = await roomy.token('900');
     const [me, other] = [createCaller(roomy.url, token), createCaller(roomy.url, await roomy.token('901'))];
     const connections = await Promise.all(Array.from({ length: uploads }, () => slow(token)));
-    const rejected = await until('all are arriving', async () => {
+    const rejected = await until('all uploads are in progress', async () => {
       const response = await me.submit(path, { command: 'true' });
       return response.status === 429 ? response : undefined;
     });
@@ -148,7 +148,7 @@ describe('submissions that arrive at the same time', () => {
     assert.equal((await me.get<Job[]>('/jobs/')).status, 200);
     assert.equal((await other.submit(path, { command: 'true' })).status, 201);
     for (const connection of connections) connection.destroy();
-    await until('their places are free', async () =>
+    await until('the uploads no longer count', async () =>
       (await me.submit(path, { command: 'true' })).status === 201 ? true : undefined,
     );
   });
