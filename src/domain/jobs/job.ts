@@ -10,7 +10,8 @@
  * ended       the job has one final outcome; its hold is settled
  * deleted     its files are deleted; its outcome is kept
  *
- * Any state may change directly to `ended`. A state never goes back.
+ * Any state may change directly to `ended`. A state never goes back, with one exception: a `queued` job that its system
+ * lost before it started is `submitting` again.
  */
 export type JobState = 'accepted' | 'submitting' | 'queued' | 'running' | 'ended' | 'deleted';
 
