@@ -46,7 +46,7 @@ for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     const zip = await createZip({ 'run.sh': 'true\n' });
     await assertUnavailable(() => me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip));
     assert.deepEqual(listFilesUnder(server, 'spool'), []);
-    assertProblem(await me.get('/readyz'), { status: 503, code: 'unavailable', message: /database does not response/ });
+    assertProblem(await me.get('/readyz'), { status: 503, code: 'unavailable', message: /database does not respond/ });
     assert.equal((await me.get('/livez')).status, 200);
   });
 
