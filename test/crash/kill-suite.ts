@@ -63,6 +63,8 @@ export interface KillOptions {
   config?: () => Record<string, unknown>;
   /** Another fault to inject while the server runs. It ends before the next server starts. */
   disturb?: (round: number) => Promise<void>;
+  /** Repairs what the faults broke outside of Bursar, as an administrator of the system would. */
+  repair?: () => void;
   before?: () => Promise<void>;
   after?: () => Promise<void>;
 }
@@ -114,6 +116,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
         await disturbance;
         server = await start();
       }
+      options.repair?.();
       const me = createCaller(server.url, userToken);
       const listed = (await me.get<Job[]>('/jobs/')).body;
       jobs = await Promise.all(listed.map((job) => me.waitUntilFinished(job)));

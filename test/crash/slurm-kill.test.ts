@@ -19,6 +19,18 @@ async function disturbController(round: number): Promise<void> {
   }
 }
 
+/**
+ * A killed controller gives the ids of forgotten jobs again. A node that still knows the old job drains itself with the
+ * reason "Duplicate jobid", and nothing runs on it until an administrator resumes it.
+ */
+function resumeDrainedNodes(): void {
+  const drained = cluster
+    .run('sinfo', '--noheader', '--Node', '--states=drain', '--format=%N')
+    .split('\n')
+    .filter(Boolean);
+  for (const name of new Set(drained)) cluster.run('scontrol', 'update', `nodename=${name}`, 'state=resume');
+}
+
 testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {
   rounds: 60,
   clients: 2,
@@ -28,6 +40,7 @@ testKilledServer('a server with Slurm that is killed repeatedly, together with t
   acceptedReasons: /^a node of the job failed|^Slurm started the job a second time/,
   config: () => slurmConfig(cluster),
   disturb: disturbController,
+  repair: resumeDrainedNodes,
   before: async () => {
     cluster = await startCluster({ nodes: 2 });
   },

@@ -130,7 +130,7 @@ describe('webhook delivery', () => {
       return delivery?.last_error ? delivery : undefined;
     });
     assert.deepEqual([failed.id, failed.last_status], [unanswered.id, null]);
-    assert.match(failed.last_error ?? '', /did not response within 2 s/);
+    assert.match(failed.last_error ?? '', /did not answer within 2 s/);
     await sendJson(me, 'DELETE', `/webhooks/${webhook.id}/`);
 
     const longResponse = await registerWebhook(me, `${endpoint.url}/long`);
