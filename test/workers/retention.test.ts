@@ -164,8 +164,9 @@ test('a server killed at random times announces each job once and deletes each j
     await sleep(Math.random() * 300);
     await restart('SIGKILL', retentionDays);
   };
-  await fixture.tamper("update jobs set expires_at = null where owner = '43'");
+  // In this order: the worker announces a job again as soon as its `expires_at` is null.
   await fixture.tamper("delete from events where kind = 'job.expiring' and user_id = '43'");
+  await fixture.tamper("update jobs set expires_at = null where owner = '43'");
   await kill();
   await until('all jobs are announced', async () => {
     const announcements = await Promise.all(jobs.map((job) => listEvents(job, 'job.expiring')));
