@@ -66,6 +66,10 @@ export async function slurmSshHarness(): Promise<SlurmHarness> {
   const sshd = await startSshd();
   const harness = await slurmHarness({
     createShell: (environment) => createSshShell({ ...sshd.options, environment }),
+  }).catch(async (error) => {
+    // A running sshd would keep the test process alive.
+    await sshd.close();
+    throw error;
   });
   const staging = join(sshd.folder, 'staging');
   const root = join(harness.cluster.folder, 'workspaces');
