@@ -28,6 +28,8 @@ function resumeDrainedNodes(): void {
     .run('sinfo', '--noheader', '--Node', '--states=drain', '--format=%N')
     .split('\n')
     .filter(Boolean);
+  // Printed, because a run that needed this would have hung without it.
+  if (drained.length > 0) console.log(`resumed drained nodes: ${drained.join(', ')}`);
   for (const name of new Set(drained)) cluster.run('scontrol', 'update', `nodename=${name}`, 'state=resume');
 }
 

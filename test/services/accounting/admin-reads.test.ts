@@ -20,7 +20,7 @@ import {
 import { assertProblem } from '../../support/problems.ts';
 import { createZip } from '../../support/zip.ts';
 
-// What administrators can read of all users: quotas, jobs, users, usage and the verification of the ledger.
+// Reads of administrators over all users: quotas, jobs, users, usage and the verification of the ledger.
 
 interface Usage {
   user: string;

@@ -31,7 +31,7 @@ import {
 } from '../../support/ledger.ts';
 import { createZip } from '../../support/zip.ts';
 
-// What each outcome of a job charges to the time account, through real HTTP and real processes.
+// Each outcome of a job and its charge to the time account, through real HTTP and real processes.
 
 const granted = 100_000;
 let fixture: AccountingFixture;
