@@ -39,6 +39,8 @@ export const footprint: Benchmark = {
       unit: 'MB',
       threshold: { aim: 110 },
       async ours() {
+        await bursar.stop();
+        bursar = (await restart(bench, data)).bursar;
         if (bench.size.seconds !== null) await sleep(1000);
         return memoryMb(bursar.pid);
       },

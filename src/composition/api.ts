@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { closeServer } from '../http/server/close-server.ts';
 import { createServer } from '../http/server/server.ts';
+import type { Metrics } from '../metrics/registry.ts';
 import { createAccountingService } from '../services/accounting/accounting-service.ts';
 import { createAdminService } from '../services/accounting/admin-service.ts';
 import { createEventFeed, type EventFeed } from '../services/events/event-feed.ts';
@@ -51,7 +52,7 @@ export async function createApi(
       await updateGauges(db, metrics);
       return metrics.toPrometheusText();
     },
-    onResponse: (method, status) => metrics.increment('bursar_http_requests_total', { method, status: String(status) }),
+    onResponse: createResponseCounter(metrics),
   });
   return {
     app,
@@ -59,6 +60,19 @@ export async function createApi(
       await closeServer(app, server.drainSeconds * 1000);
       await feed.stop();
     },
+  };
+}
+
+function createResponseCounter(metrics: Metrics): (method: string, status: number) => void {
+  const counters = new Map<string, ReturnType<Metrics['counter']>>();
+  return (method, status) => {
+    const key = `${method} ${status}`;
+    let counter = counters.get(key);
+    if (counter === undefined) {
+      counter = metrics.counter('bursar_http_requests_total', { method, status: String(status) });
+      counters.set(key, counter);
+    }
+    counter.increment();
   };
 }
 

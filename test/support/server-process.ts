@@ -26,7 +26,17 @@ export interface ServerProcess extends TestServer {
   kill(): Promise<void>;
 }
 
-/** Runs `bursar serve` as a process. `startServer` is faster, for tests that do not need the process. */
+/** The arguments of Node in `npm start`, with the full path of the program. */
+function startArguments(): string[] {
+  const packageFile = new URL('../../package.json', import.meta.url);
+  const { scripts } = JSON.parse(readFileSync(packageFile, 'utf8')) as { scripts: { start: string } };
+  return scripts.start
+    .split(' ')
+    .slice(1)
+    .map((argument) => (argument === 'bin/bursar.mjs' ? program : argument));
+}
+
+/** Runs `bursar serve` as a process, with the same options as `npm start`. `startServer` is faster, for tests that do not need the process. */
 export async function spawnServer(options: ServerProcessOptions = {}): Promise<ServerProcess> {
   const databaseUrl = options.env?.BURSAR_DATABASE_URL;
   const { data, environment } = await prepareDataFolder({
@@ -34,7 +44,7 @@ export async function spawnServer(options: ServerProcessOptions = {}): Promise<S
     ...(databaseUrl === undefined ? {} : { databaseUrl }),
   });
   const env = { ...environment, ...options.env };
-  const child = spawn(process.execPath, [program, 'serve', ...(options.role ? ['--role', options.role] : [])], {
+  const child = spawn(process.execPath, [...startArguments(), ...(options.role ? ['--role', options.role] : [])], {
     env,
     stdio: ['ignore', 'pipe', options.logFile === undefined ? 'pipe' : openSync(options.logFile, 'a')],
   });

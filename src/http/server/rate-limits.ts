@@ -29,10 +29,11 @@ export interface RateLimits {
   upload(userId: string): () => void;
 }
 
-/** A policy and the key of the caller that it counts. */
+/** How much of a policy one caller has used. */
 interface Counter {
   policy: RatePolicy;
-  key: string;
+  /** The whole quota is available again at this time. */
+  fullAt: number;
 }
 
 /** The counter that refuses the request, or else the one with the least left. */
@@ -53,44 +54,48 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
   const address = { name: 'address', quota: settings.addressRequests, windowMs };
   const callerPolicies = `${formatPolicy(user)}, ${formatPolicy(token)}`;
   const addressPolicies = formatPolicy(address);
-  const fullAt = new LRUCache<string, number>({ max: maxCallers });
+  const counters = new LRUCache<string, Counter>({ max: maxCallers });
   const uploadsInProgress = new Map<string, number>();
 
+  function findCounter(policy: RatePolicy, key: string): Counter {
+    let counter = counters.get(key);
+    if (counter === undefined) {
+      counter = { policy, fullAt: 0 };
+      counters.set(key, counter);
+    }
+    return counter;
+  }
+
   /** Counts the request in all counters, or in none if one of them refuses it. */
-  function count(counters: readonly Counter[]): Decision {
+  function count(...counters: Counter[]): Decision {
     const at = now();
-    const states = counters.map(({ policy, key }) => ({
-      policy,
-      key,
-      state: consume(policy, fullAt.get(key) ?? 0, at),
-    }));
+    const states = counters.map((counter) => ({ counter, state: consume(counter.policy, counter.fullAt, at) }));
     const refused = states.find(({ state }) => !state.allowed);
-    if (refused === undefined) for (const { key, state } of states) fullAt.set(key, state.fullAt);
-    const { policy, state } =
+    if (refused === undefined) for (const { counter, state } of states) counter.fullAt = state.fullAt;
+    const { counter, state } =
       refused ?? states.reduce((least, next) => (next.state.remaining < least.state.remaining ? next : least));
     const resetSeconds = Math.ceil((state.fullAt - at) / 1000);
+    const { policy } = counter;
     return { policy, state, header: `"${policy.name}";r=${state.remaining};t=${resetSeconds}` };
   }
 
-  function countOrThrow(reply: FastifyReply, policies: string, counters: readonly Counter[]): void {
-    const { policy, state, header } = count(counters);
+  function sendOrThrow(reply: FastifyReply, policies: string, decision: Decision): void {
+    const { policy, state, header } = decision;
     reply.header('ratelimit-policy', policies).header('ratelimit', header);
     if (!state.allowed) throw tooManyRequests(policy, state);
   }
 
-  const callerCounters = ({ userId, tokenHash }: CallerKey) => [
-    { policy: user, key: `user ${userId}` },
-    { policy: token, key: `token ${tokenHash}` },
-  ];
+  const countForCaller = ({ userId, tokenHash }: CallerKey) =>
+    count(findCounter(user, `user ${userId}`), findCounter(token, `token ${tokenHash}`));
 
   return {
-    caller: (reply, caller) => countOrThrow(reply, callerPolicies, callerCounters(caller)),
+    caller: (reply, caller) => sendOrThrow(reply, callerPolicies, countForCaller(caller)),
     countCaller(caller) {
-      const { state, header } = count(callerCounters(caller));
+      const { state, header } = countForCaller(caller);
       return state.allowed ? header : undefined;
     },
     anonymous: (request, reply, kind = 'address') =>
-      countOrThrow(reply, addressPolicies, [{ policy: address, key: `${kind} ${request.ip}` }]),
+      sendOrThrow(reply, addressPolicies, count(findCounter(address, `${kind} ${request.ip}`))),
     upload(userId) {
       const inProgress = uploadsInProgress.get(userId) ?? 0;
       if (inProgress >= uploads) {

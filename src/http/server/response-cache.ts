@@ -39,10 +39,11 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => entryBytes + key.length + body.length,
   });
+  const currentVersion = oncePerTurn(() => commitVersion?.());
   let version: unknown;
 
   function clearAfterCommit(): void {
-    const current = commitVersion?.();
+    const current = currentVersion();
     if (current === version) return;
     responses.clear();
     version = current;
@@ -81,7 +82,7 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
 
     /** Remembers the database version before anything is read for the request. */
     onRequest(request: FastifyRequest): void {
-      if (request.method === 'GET') request.commitVersion = commitVersion?.();
+      if (request.method === 'GET') request.commitVersion = currentVersion();
     },
 
     /** Stores a response that a route has marked as cacheable, unless somebody has committed since the request began. */
@@ -104,6 +105,23 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
         validUntil,
       });
     },
+  };
+}
+
+/**
+ * Reads a value once in each turn of the event loop: `pragma data_version` takes longer than the rest of the lookup. The
+ * requests of one turn arrived before the value was read, so none of them follows a commit that the value misses.
+ */
+function oncePerTurn<T>(read: () => T): () => T {
+  let current: { value: T } | undefined;
+  return () => {
+    if (current === undefined) {
+      current = { value: read() };
+      setImmediate(() => {
+        current = undefined;
+      });
+    }
+    return current.value;
   };
 }
 

@@ -94,15 +94,15 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
   const app = fastify({
     loggerInstance: deps.log,
-    // The hook below rejects a request without Host, with a problem document.
-    http: { requireHostHeader: false },
+    // The hook below rejects a request without Host, with a problem document. A request without a body needs no stream.
+    http: { requireHostHeader: false, optimizeEmptyRequests: true },
     logController: new LogController({ disableRequestLogging: true }),
     // Creating a child logger for each request costs time, and nothing uses it.
     childLoggerFactory: (logger) => logger,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
     // Unknown fields are errors, and all errors are reported at once. The schemas are our own: tests check them.
     ajv: { customOptions: { removeAdditional: false, allErrors: true, coerceTypes: true, validateSchema: false } },
-    schemaController: { compilersFactory: { buildValidator: lazyValidators } },
+    schemaController: { compilersFactory: { buildValidator: lazyValidators, buildSerializer } },
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
     genReqId: ({ headers }) => toRequestId(headers['x-request-id']),
@@ -151,8 +151,6 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     return reply;
   });
 
-  // Without this, Fastify compiles a serializer for every schema, which slows down the start.
-  app.setSerializerCompiler(() => JSON.stringify);
   cache.install(app.server);
   prepareToClose(app);
   app.server.on('checkExpectation', connections.rejectExpectation);
@@ -162,6 +160,9 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   if (deps.servesCallers) await registerRoutes(app, deps, limits);
   return app;
 }
+
+/** By default Fastify compiles a serializer for every schema, which slows down the start and takes memory. */
+const buildSerializer = () => () => JSON.stringify;
 
 /** Three scopes: routes that read raw bodies, administrators' routes, and routes with JSON bodies. */
 async function registerRoutes(app: FastifyInstance, deps: ServerDeps, limits: RateLimits): Promise<void> {
