@@ -44,6 +44,7 @@ const spawnsServer = (file: string) =>
 const isUnit = (file: string) =>
   ![...findImports(file)].some((path) => /support\/(server|server-process|bench)\.ts$/.test(path));
 const isQuick = (file: string) =>
+  !isLong(file) &&
   !needsExternalSoftware(file) &&
   !spawnsServer(file) &&
   (isQuickFolder(file) || (isUnit(file) && /^test\/(services|shell|webhooks|engines\/slurm)\//.test(file)));
