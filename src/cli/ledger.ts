@@ -62,7 +62,7 @@ export async function grant(config: Config, projectPath: string, options: GrantO
   const kind = options.withdraw ? 'withdraw' : 'top_up';
   const body = { kind, ...parseAmount(options), source: options.fromPool ? 'pool' : 'new' } as const;
   await runAdminAction(config, projectPath, `grant ${user ?? 'pool'}`, options, body, (service, project, command) =>
-    user === undefined ? service.grantPool(project, command) : service.grantCap(project, user, command),
+    user === undefined ? service.changePool(project, command) : service.changeCap(project, user, command),
   );
 }
 

@@ -6,7 +6,7 @@ import { msPerHour } from '../domain/units.ts';
 import { openDatabase } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
 import { openPgNotify, type PgNotify } from '../store/database/pg-notify.ts';
-import { releaseAllKeys } from '../store/jobs/idempotency-keys.ts';
+import { deleteAllClaims } from '../store/jobs/idempotency-keys.ts';
 import { checkDataFolder } from '../store/maintenance/data-folder.ts';
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { releaseAllLeases } from '../store/systems/leases.ts';
@@ -46,7 +46,7 @@ async function openExclusive(config: Config): Promise<InstanceDatabase> {
   const unlock = lockDataFolder(dataFolder);
   const db = await openDatabase(config.database, dataFolder);
   await releaseAllLeases(db);
-  await releaseAllKeys(db);
+  await deleteAllClaims(db);
   return {
     db,
     pgNotify: undefined,

@@ -3,12 +3,12 @@ import { BursarError } from '../domain/errors.ts';
 import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
 import {
-  acquireKey,
-  extendKey,
+  type ClaimedKey,
+  deleteClaim,
+  extendClaim,
   findKey,
-  type HeldKey,
+  insertClaim,
   type KeyRecord,
-  releaseKey,
   storeResponse,
 } from '../store/jobs/idempotency-keys.ts';
 import { canonicalJson } from './canonical-json.ts';
@@ -36,12 +36,12 @@ export async function runOnce<T>(
 ): Promise<T> {
   return await inTransaction(db, async (tx) => {
     if (request === null) return await run(tx);
-    const heldKey = createHeldKey(request);
+    const claimedKey = toClaimedKey(request);
     // The claim may expire at once: the transaction itself locks the row.
-    const isAcquired = await acquireKey(tx, heldKey, hashContent(request), { now, until: now });
-    if (!isAcquired) return JSON.parse((await requireEarlierResponse(tx, request)).response) as T;
+    const isClaimed = await insertClaim(tx, claimedKey, hashContent(request), { now, until: now });
+    if (!isClaimed) return JSON.parse((await requireEarlierResponse(tx, request)).response) as T;
     const response = await run(tx);
-    await storeResponse(tx, heldKey, { response: JSON.stringify(response) ?? 'null', bodySha256: null, at: now });
+    await storeResponse(tx, claimedKey, { response: JSON.stringify(response) ?? 'null', bodySha256: null, at: now });
     return response;
   });
 }
@@ -81,9 +81,9 @@ export async function claimKey(
   request: IdempotentRequest,
   now: () => number,
 ): Promise<{ claim: KeyClaim } | { earlier: KeyRecord }> {
-  const heldKey = createHeldKey(request);
+  const claimedKey = toClaimedKey(request);
   let extendedAt = now();
-  if (!(await acquireKey(db, heldKey, hashContent(request), { now: extendedAt, until: extendedAt + claimMs }))) {
+  if (!(await insertClaim(db, claimedKey, hashContent(request), { now: extendedAt, until: extendedAt + claimMs }))) {
     return { earlier: await requireEarlierResponse(db, request) };
   }
   const claim: KeyClaim = {
@@ -91,12 +91,12 @@ export async function claimKey(
       if (now() - extendedAt < claimMs / 4) return;
       extendedAt = now();
       // If this fails the claim may be lost. Then `complete` throws.
-      extendKey(db, heldKey, extendedAt + claimMs).catch(() => undefined);
+      extendClaim(db, claimedKey, extendedAt + claimMs).catch(() => undefined);
     },
     async complete(tx, response, bodySha256) {
-      if (!(await storeResponse(tx, heldKey, { response, bodySha256, at: now() }))) throw keyInUse();
+      if (!(await storeResponse(tx, claimedKey, { response, bodySha256, at: now() }))) throw keyInUse();
     },
-    release: () => releaseKey(db, heldKey),
+    release: () => deleteClaim(db, claimedKey),
   };
   return { claim };
 }
@@ -104,10 +104,10 @@ export async function claimKey(
 /** Throws unless the key was used for the same request, and its response is stored. */
 async function requireEarlierResponse(db: Db, request: IdempotentRequest): Promise<KeyRecord> {
   const earlier = await findKey(db, request);
-  // A failed request has just released the key. A retry can acquire it.
+  // A failed request has just released the key. A retry can claim it.
   if (earlier === undefined) throw keyInUse();
   if (earlier.requestHash !== hashContent(request)) throw keyReused();
-  if (earlier.isHeld) throw keyInUse();
+  if (earlier.isInProgress) throw keyInUse();
   return earlier;
 }
 
@@ -126,8 +126,8 @@ function keyInUse(): BursarError {
   );
 }
 
-function createHeldKey({ userId, key }: IdempotentRequest): HeldKey {
-  return { userId, key, holder: randomUUID() };
+function toClaimedKey({ userId, key }: IdempotentRequest): ClaimedKey {
+  return { userId, key, claimId: randomUUID() };
 }
 
 function hashContent({ content }: IdempotentRequest): string {

@@ -84,7 +84,7 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
       },
     },
   });
-  addResource(app, prefix, post('Change the unallocated part of the pool', PoolGrantBody, admin.grantPool));
+  addResource(app, prefix, post('Change the unallocated part of the pool', PoolGrantBody, admin.changePool));
   addResource(app, `${prefix}transfers/`, post('Move a grant between members', TransferBody, admin.transfer));
   addResource(app, `${prefix}refunds/`, post('Refund charged time of a job', RefundBody, admin.refund));
   addResource(
@@ -98,7 +98,7 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
     post(
       "Change a member's quota",
       CapGrantBody,
-      (project, command, request) => admin.grantCap(project, userIdOf(request), command),
+      (project, command, request) => admin.changeCap(project, userIdOf(request), command),
       { params: userParam },
     ),
   );

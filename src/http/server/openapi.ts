@@ -87,17 +87,17 @@ export async function registerOpenApi(
     transform: ({ schema, url }) => ({ schema: withNamedPath(schema), url: url.replace(/\*$/, ':path') }),
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json.$id ?? `schema-${i}`) },
   });
-  await app.register(async (scope) => {
-    scope.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply));
-    await scope.register(swaggerUi, {
+  await app.register(async (instance) => {
+    instance.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply));
+    await instance.register(swaggerUi, {
       routePrefix: '/docs',
       staticCSP: true,
       transformStaticCSP: withoutUpgrade,
       // Hides the bar that loads other OpenAPI documents.
       theme: { title: 'Bursar', css: [{ filename: 'bursar.css', content: '.swagger-ui .topbar { display: none }' }] },
     });
-    scope.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
-    scope.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
+    instance.get('/openapi.json', { schema: { hide: true } }, () => app.swagger());
+    instance.get('/docs/errors', { schema: { hide: true } }, (_request, reply) =>
       reply.type('text/markdown; charset=utf-8').send(errorReference()),
     );
   });

@@ -156,7 +156,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.server.on('checkExpectation', connections.rejectExpectation);
 
   await registerOpenApi(app, deps.version, limits);
-  await app.register(async (scope) => probeRoutes(scope, deps.findProblems, deps.metrics, limits));
+  await app.register(async (instance) => probeRoutes(instance, deps.findProblems, deps.metrics, limits));
   if (deps.servesCallers) await registerRoutes(app, deps, limits);
   return app;
 }
@@ -164,31 +164,31 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
 /** By default Fastify compiles a serializer for every schema, which slows down the start and takes memory. */
 const buildSerializer = () => () => JSON.stringify;
 
-/** Three scopes: routes that read raw bodies, administrators' routes, and routes with JSON bodies. */
+/** Three contexts: routes that read raw bodies, administrators' routes, and routes with JSON bodies. */
 async function registerRoutes(app: FastifyInstance, deps: ServerDeps, limits: RateLimits): Promise<void> {
   const { authenticate, heartbeatMs } = deps;
   const { access, jobs, files, accounting, admin, systems, events, webhooks } = deps.services;
-  await app.register(async (scope) => {
-    requireToken(scope, authenticate, limits);
-    scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    jobRoutes(scope, jobs, access, limits);
-    quotaRoutes(scope, accounting, access);
-    accountingRoutes(scope, accounting, access);
-    systemRoutes(scope, systems);
-    fileRoutes(scope, files, access);
-    logRoutes(scope, files, access, authenticate);
-    eventRoutes(scope, events, access, { heartbeatMs, authenticate });
+  await app.register(async (instance) => {
+    requireToken(instance, authenticate, limits);
+    instance.removeAllContentTypeParsers();
+    instance.addContentTypeParser('*', (_request, _payload, done) => done(null));
+    jobRoutes(instance, jobs, access, limits);
+    quotaRoutes(instance, accounting, access);
+    accountingRoutes(instance, accounting, access);
+    systemRoutes(instance, systems);
+    fileRoutes(instance, files, access);
+    logRoutes(instance, files, access, authenticate);
+    eventRoutes(instance, events, access, { heartbeatMs, authenticate });
   });
-  await app.register(async (scope) => {
-    requireToken(scope, authenticate, limits);
-    administrationRoutes(scope, admin, access);
-    pauseRoutes(scope, systems);
-    adminWebhookRoutes(scope, webhooks, access);
+  await app.register(async (instance) => {
+    requireToken(instance, authenticate, limits);
+    administrationRoutes(instance, admin, access);
+    pauseRoutes(instance, systems);
+    adminWebhookRoutes(instance, webhooks, access);
   });
-  await app.register(async (scope) => {
-    requireToken(scope, authenticate, limits);
-    webhookRoutes(scope, webhooks);
+  await app.register(async (instance) => {
+    requireToken(instance, authenticate, limits);
+    webhookRoutes(instance, webhooks);
   });
 }
 

@@ -69,10 +69,10 @@ export function createAdminService({ db, systems, now, verifyLedger }: AdminServ
   return {
     verifyLedger,
 
-    grantPool: (scope: ProjectScope, command: AdminCommand<Static<typeof PoolGrantBody>>) =>
+    changePool: (scope: ProjectScope, command: AdminCommand<Static<typeof PoolGrantBody>>) =>
       grant(scope, command, { ...toInternalUnits(command.body), user: null, source: 'new' }),
 
-    grantCap: (scope: ProjectScope, user: string, command: AdminCommand<Static<typeof CapGrantBody>>) =>
+    changeCap: (scope: ProjectScope, user: string, command: AdminCommand<Static<typeof CapGrantBody>>) =>
       grant(scope, command, { ...toInternalUnits(command.body), user }),
 
     transfer: (scope: ProjectScope, command: AdminCommand<Static<typeof TransferBody>>) =>

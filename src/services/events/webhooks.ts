@@ -43,8 +43,6 @@ export interface WebhookDeps {
   publish(userId: string): void;
 }
 
-/** Null if the caller sent no Idempotency-Key. */
-type Request = IdempotentRequest | null;
 type Webhook = Static<typeof WebhookSchema>;
 type WebhookWithSecret = Static<typeof WebhookWithSecretSchema>;
 type Delivery = Static<typeof DeliverySchema>;
@@ -75,7 +73,11 @@ export function createWebhookService(deps: WebhookDeps) {
 
     read,
 
-    async create(userId: string, body: Static<typeof WebhookBody>, request: Request): Promise<WebhookWithSecret> {
+    async create(
+      userId: string,
+      body: Static<typeof WebhookBody>,
+      request: IdempotentRequest | null,
+    ): Promise<WebhookWithSecret> {
       const earlier = await findStoredResponse<WebhookWithSecret>(db, request);
       if (earlier !== undefined) return earlier;
       const url = await validateUrl(body.url);
@@ -116,7 +118,7 @@ export function createWebhookService(deps: WebhookDeps) {
       });
     },
 
-    async rotateSecret(userId: string, id: number, request: Request): Promise<WebhookWithSecret> {
+    async rotateSecret(userId: string, id: number, request: IdempotentRequest | null): Promise<WebhookWithSecret> {
       const secret = generateSecret();
       return await runOnce(db, request, now(), async (tx) => {
         const webhook = await requireWebhook(tx, userId, id);
@@ -125,7 +127,7 @@ export function createWebhookService(deps: WebhookDeps) {
       });
     },
 
-    async test(userId: string, id: number, request: Request): Promise<Delivery> {
+    async test(userId: string, id: number, request: IdempotentRequest | null): Promise<Delivery> {
       const delivery = await runOnce(db, request, now(), async (tx) => {
         requireEnabled(await requireWebhook(tx, userId, id));
         return await requireDelivery(tx, id, await insertTestDelivery(tx, id, now()));
@@ -144,7 +146,12 @@ export function createWebhookService(deps: WebhookDeps) {
       return await requireDelivery(db, id, delivery);
     },
 
-    async redeliver(userId: string, id: number, delivery: number, request: Request): Promise<Delivery> {
+    async redeliver(
+      userId: string,
+      id: number,
+      delivery: number,
+      request: IdempotentRequest | null,
+    ): Promise<Delivery> {
       const redelivery = await runOnce(db, request, now(), async (tx) => {
         requireEnabled(await requireWebhook(tx, userId, id));
         await requireDelivery(tx, id, delivery);
@@ -155,7 +162,13 @@ export function createWebhookService(deps: WebhookDeps) {
       return redelivery;
     },
 
-    async disable(actor: Actor, userId: string, id: number, reason: string, request: Request): Promise<Webhook> {
+    async disable(
+      actor: Actor,
+      userId: string,
+      id: number,
+      reason: string,
+      request: IdempotentRequest | null,
+    ): Promise<Webhook> {
       const action = {
         actor,
         name: 'webhook.disable',

@@ -6,9 +6,9 @@ export interface IdempotencyKey {
   key: string;
 }
 
-/** A key and a random id of the request that holds it. */
-export interface HeldKey extends IdempotencyKey {
-  holder: string;
+/** A key and a random id of the request that has claimed it. */
+export interface ClaimedKey extends IdempotencyKey {
+  claimId: string;
 }
 
 export interface KeyRecord {
@@ -16,17 +16,17 @@ export interface KeyRecord {
   response: string;
   bodySha256: string | null;
   /** Whether the request is still in progress. */
-  isHeld: boolean;
+  isInProgress: boolean;
 }
 
-/** Acquires a key that is unused or has expired. Returns false, without a change, if another request has it. */
-export async function acquireKey(
+/** Claims a key that is unused or whose claim has expired. Returns false, without a change, if another request has it. */
+export async function insertClaim(
   db: Db,
-  { userId, key, holder }: HeldKey,
+  { userId, key, claimId }: ClaimedKey,
   requestHash: string,
   { now, until }: { now: number; until: number },
 ): Promise<boolean> {
-  const values = { request_hash: requestHash, at: now, claimed_by: holder, claimed_until: until };
+  const values = { request_hash: requestHash, at: now, claimed_by: claimId, claimed_until: until };
   const row = await db
     .insertInto('idempotency')
     .values({ user_id: userId, key, response: '', body_sha256: null, ...values })
@@ -51,13 +51,13 @@ export async function findKey(db: Db, { userId, key }: IdempotencyKey): Promise<
     .executeTakeFirst();
   if (row === undefined) return undefined;
   const { claimed_by, ...record } = row;
-  return { ...record, isHeld: claimed_by !== null };
+  return { ...record, isInProgress: claimed_by !== null };
 }
 
-/** Stores the response for repeated requests. Returns false, without a change, if the caller no longer holds the key. */
+/** Stores the response for repeated requests. Returns false, without a change, if the claim was lost. */
 export async function storeResponse(
   tx: Tx,
-  { userId, key, holder }: HeldKey,
+  { userId, key, claimId }: ClaimedKey,
   { response, bodySha256, at }: { response: string; bodySha256: string | null; at: number },
 ): Promise<boolean> {
   const result = await tx
@@ -65,33 +65,33 @@ export async function storeResponse(
     .set({ response, body_sha256: bodySha256, at, claimed_by: null })
     .where('user_id', '=', userId)
     .where('key', '=', key)
-    .where('claimed_by', '=', holder)
+    .where('claimed_by', '=', claimId)
     .executeTakeFirst();
   return result.numUpdatedRows === 1n;
 }
 
-export async function extendKey(db: Db, { userId, key, holder }: HeldKey, until: number): Promise<void> {
+export async function extendClaim(db: Db, { userId, key, claimId }: ClaimedKey, until: number): Promise<void> {
   await db
     .updateTable('idempotency')
     .set({ claimed_until: until })
     .where('user_id', '=', userId)
     .where('key', '=', key)
-    .where('claimed_by', '=', holder)
+    .where('claimed_by', '=', claimId)
     .execute();
 }
 
 /** Deletes the key of a request that failed. A key with a stored response stays. */
-export async function releaseKey(db: Db, { userId, key, holder }: HeldKey): Promise<void> {
+export async function deleteClaim(db: Db, { userId, key, claimId }: ClaimedKey): Promise<void> {
   await db
     .deleteFrom('idempotency')
     .where('user_id', '=', userId)
     .where('key', '=', key)
-    .where('claimed_by', '=', holder)
+    .where('claimed_by', '=', claimId)
     .execute();
 }
 
 /** Deletes the keys of all requests in progress. The caller makes sure that no instance works on any. */
-export async function releaseAllKeys(db: Db): Promise<void> {
+export async function deleteAllClaims(db: Db): Promise<void> {
   await db.deleteFrom('idempotency').where('claimed_by', 'is not', null).execute();
 }
 
