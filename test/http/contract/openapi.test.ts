@@ -65,7 +65,7 @@ async function requestAllPaths() {
 test('/openapi.json is served without a token, as JSON, in version 3.1', async () => {
   const { status, headers, body } = await anonymous.get<{ openapi: string }>('/openapi.json');
   assert.equal(status, 200);
-  assert.match(headers.get('content-type') ?? '', /^application\/json\b/);
+  assert.equal(headers.get('content-type'), 'application/json');
   assert.match(body.openapi, /^3\.1\.\d+$/);
 });
 
