@@ -1,7 +1,7 @@
-#!/usr/bin/env -S node --max-semi-space-size=4
+#!/usr/bin/env node
 // Plain JavaScript, so that an old Node can run it and report that it is too old. Everything else is TypeScript, which
-// Node runs directly if it has not been built. The option above, which `npm start` sets too, limits the memory that V8
-// reserves for new objects: by default a server at rest takes 10 MB more, and is hardly faster.
+// Node runs directly if it has not been built. `npm start` passes --max-semi-space-size=4 to Node, which limits the memory
+// that V8 reserves for new objects: without it a server at rest takes 10 MB more, and is hardly faster.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildFolder } from './build-folder.mjs';

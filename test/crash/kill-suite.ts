@@ -64,7 +64,7 @@ export interface KillOptions {
   /** Another fault to inject while the server runs. It ends before the next server starts. */
   disturb?: (round: number) => Promise<void>;
   /** Repairs what the faults broke outside of Bursar, as an administrator of the system would. */
-  repair?: () => void;
+  repair?: () => Promise<void>;
   before?: () => Promise<void>;
   after?: () => Promise<void>;
 }
@@ -116,7 +116,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
         await disturbance;
         server = await start();
       }
-      options.repair?.();
+      await options.repair?.();
       const me = createCaller(server.url, userToken);
       const listed = (await me.get<Job[]>('/jobs/')).body;
       jobs = await Promise.all(listed.map((job) => me.waitUntilFinished(job)));

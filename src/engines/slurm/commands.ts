@@ -25,7 +25,7 @@ const maxOutputBytes = 32 * 1024 * 1024;
  * from squeue would make the job run twice.
  */
 const removeSlurmVariables = [
-  'conf=$SLURM_CONF',
+  `conf=$\{SLURM_CONF-}`,
   ...['SBATCH', 'SQUEUE', 'SCANCEL', 'SCONTROL', 'SACCT', 'SLURM'].map((name) => `unset $\{!${name}_@}`),
   '[ -z "$conf" ] || export SLURM_CONF="$conf"',
   'umask 077',

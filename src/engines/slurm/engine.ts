@@ -59,7 +59,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   const release = coalesce(async (requests: ReadonlyMap<string, string>[], signal) => {
     const refsToRelease = new Map(requests.flatMap((refs) => [...refs]));
     // Slurm may have given the id to another job since. A job that is no longer held needs no release.
-    const held = (await listJobs(signal)).filter((job) => refsToRelease.get(job.name) === job.ref && isInProgress(job));
+    const held = (await listJobs(signal)).filter((job) => refsToRelease.get(job.name) === job.ref && isHeld(job));
     for (const chunk of toChunks(held)) {
       requireSuccessUnlessFinished('scontrol', await run(releaseCommand(chunk.map(({ ref }) => ref)), signal));
     }
@@ -73,7 +73,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     const { jobId, command, workspace } = job;
     // An earlier sbatch may have succeeded although its response was lost. Jobs are submitted held, so none has run.
     const [existing, ...duplicates] = (await listJobs(signal)).filter(({ name }) => name === jobId);
-    const heldDuplicates = duplicates.filter(isInProgress).map(({ ref }) => ref);
+    const heldDuplicates = duplicates.filter(isHeld).map(({ ref }) => ref);
     if (heldDuplicates.length > 0) await scancel(heldDuplicates, signal);
     if (existing !== undefined) return existing.ref;
     const submission = sbatchCommand(job);
@@ -133,7 +133,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     async discard(refs, signal) {
       const unwanted = new Set(refs);
       // Cancels held jobs only: a job that is not held was released after its id had been stored, so it is wanted.
-      const jobs = (await listJobs(signal)).filter((job) => unwanted.has(job.ref) && isInProgress(job));
+      const jobs = (await listJobs(signal)).filter((job) => unwanted.has(job.ref) && isHeld(job));
       // Slurm may have given an id to another job since the last `observe`.
       const duplicates = jobs.filter(({ ref, name }) => (observedNames.get(ref) ?? name) === name);
       const duplicateRefs = duplicates.map(({ ref }) => ref);
@@ -162,4 +162,4 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   };
 }
 
-const isInProgress = ({ state, reason }: SlurmJob) => state === 'PENDING' && reason === 'JobHeldUser';
+const isHeld = ({ state, reason }: SlurmJob) => state === 'PENDING' && reason === 'JobHeldUser';

@@ -5,15 +5,14 @@ const idleCheckMs = 100;
 
 /** Closes connections on which no request was ever sent as soon as the server starts to close. */
 export function prepareToClose(app: FastifyInstance): void {
-  const unused = new Set<Socket>();
+  const sockets = new Set<Socket>();
   app.server.on('connection', (socket: Socket) => {
-    unused.add(socket);
-    socket.once('close', () => unused.delete(socket));
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
   });
-  app.server.on('request', ({ socket }) => unused.delete(socket));
   app.addHook('preClose', async () => {
     // Browsers open connections in advance, and may never send a request on them.
-    for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy();
   });
 }
 

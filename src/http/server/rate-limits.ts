@@ -21,8 +21,11 @@ type CallerKey = Pick<Caller, 'userId' | 'tokenHash'>;
 export interface RateLimits {
   /** Counts a request with a valid token against the limits of its user and of its token. */
   caller(reply: FastifyReply, caller: CallerKey): void;
-  /** Counts like `caller`, but returns the value of the RateLimit header. Undefined, and nothing counted, at a limit. */
-  countCaller(caller: CallerKey): string | undefined;
+  /**
+   * Returns a function that counts like `caller`, but returns the value of the RateLimit header. At a limit it counts
+   * nothing and returns undefined. It finds the counters once, for code that counts often.
+   */
+  callerCounter(caller: CallerKey): () => string | undefined;
   /** Counts a request without a valid token against the limit of its address. Probes have a limit of their own. */
   anonymous(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
   /** Counts a submission that starts to arrive. Call the result when it has ended. */
@@ -67,7 +70,7 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
   }
 
   /** Counts the request in all counters, or in none if one of them refuses it. */
-  function count(...counters: Counter[]): Decision {
+  function count(counters: readonly Counter[]): Decision {
     const at = now();
     const states = counters.map((counter) => ({ counter, state: consume(counter.policy, counter.fullAt, at) }));
     const refused = states.find(({ state }) => !state.allowed);
@@ -85,17 +88,22 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
     if (!state.allowed) throw tooManyRequests(policy, state);
   }
 
-  const countForCaller = ({ userId, tokenHash }: CallerKey) =>
-    count(findCounter(user, `user ${userId}`), findCounter(token, `token ${tokenHash}`));
+  const countersOf = ({ userId, tokenHash }: CallerKey) => [
+    findCounter(user, `user ${userId}`),
+    findCounter(token, `token ${tokenHash}`),
+  ];
 
   return {
-    caller: (reply, caller) => sendOrThrow(reply, callerPolicies, countForCaller(caller)),
-    countCaller(caller) {
-      const { state, header } = countForCaller(caller);
-      return state.allowed ? header : undefined;
+    caller: (reply, caller) => sendOrThrow(reply, callerPolicies, count(countersOf(caller))),
+    callerCounter(caller) {
+      const callerCounters = countersOf(caller);
+      return () => {
+        const { state, header } = count(callerCounters);
+        return state.allowed ? header : undefined;
+      };
     },
     anonymous: (request, reply, kind = 'address') =>
-      sendOrThrow(reply, addressPolicies, count(findCounter(address, `${kind} ${request.ip}`))),
+      sendOrThrow(reply, addressPolicies, count([findCounter(address, `${kind} ${request.ip}`)])),
     upload(userId) {
       const inProgress = uploadsInProgress.get(userId) ?? 0;
       if (inProgress >= uploads) {

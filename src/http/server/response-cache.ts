@@ -1,12 +1,12 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LRUCache } from 'lru-cache';
-import type { Caller } from '../../services/identity/actor.ts';
 import type { AccessLogEntry } from './access-log.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 interface CachedResponse {
-  caller: Caller;
+  /** Counts a request of the caller against the rate limits. */
+  countRequest(): string | undefined;
   status: number;
   /** Names and values in turn, without the headers that differ from one response to the next. */
   headers: readonly string[];
@@ -18,7 +18,7 @@ interface CachedResponse {
 export interface ResponseCacheDeps {
   /** Changes with every commit. Undefined if the database cannot tell: then nothing is cached. */
   commitVersion: (() => unknown) | undefined;
-  limits: Pick<RateLimits, 'countCaller'>;
+  limits: Pick<RateLimits, 'callerCounter'>;
   now(): number;
   requestId(request: IncomingMessage): string;
   onResponse(entry: AccessLogEntry): void;
@@ -39,25 +39,33 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => entryBytes + key.length + body.length,
   });
-  const currentVersion = oncePerTurn(() => commitVersion?.());
   let version: unknown;
 
   function clearAfterCommit(): void {
-    const current = currentVersion();
+    const current = commitVersion?.();
     if (current === version) return;
     responses.clear();
     version = current;
+  }
+
+  /** Returns false if the database cannot be read. Fastify then handles the request, and reports the error. */
+  function tryClearAfterCommit(): boolean {
+    try {
+      clearAfterCommit();
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** Sends the cached response, if there is one. */
   function send(request: IncomingMessage, response: ServerResponse): boolean {
     const startedAt = performance.now();
     const key = cacheKey(request);
-    if (key === undefined) return false;
-    clearAfterCommit();
+    if (key === undefined || !tryClearAfterCommit()) return false;
     const cached = responses.get(key);
     if (cached === undefined || cached.validUntil <= now()) return false;
-    const rateLimit = limits.countCaller(cached.caller);
+    const rateLimit = cached.countRequest();
     if (rateLimit === undefined) return false;
     const id = requestId(request);
     const { status, headers, body } = cached;
@@ -82,7 +90,7 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
 
     /** Remembers the database version before anything is read for the request. */
     onRequest(request: FastifyRequest): void {
-      if (request.method === 'GET') request.commitVersion = currentVersion();
+      if (request.method === 'GET') request.commitVersion = commitVersion?.();
     },
 
     /** Stores a response that a route has marked as cacheable, unless somebody has committed since the request began. */
@@ -98,30 +106,13 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
       clearAfterCommit();
       if (request.commitVersion !== version) return;
       responses.set(key, {
-        caller,
+        countRequest: limits.callerCounter(caller),
         status: reply.statusCode,
         headers: staticHeaders(reply, body),
         body: body.length <= maxStringBytes ? body.toString() : body,
         validUntil,
       });
     },
-  };
-}
-
-/**
- * Reads a value once in each turn of the event loop: `pragma data_version` takes longer than the rest of the lookup. The
- * requests of one turn arrived before the value was read, so none of them follows a commit that the value misses.
- */
-function oncePerTurn<T>(read: () => T): () => T {
-  let current: { value: T } | undefined;
-  return () => {
-    if (current === undefined) {
-      current = { value: read() };
-      setImmediate(() => {
-        current = undefined;
-      });
-    }
-    return current.value;
   };
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
 import fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -126,6 +127,11 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
     reply.header('connection', 'close');
     done(new BursarError('bad_request', 'The header Host is missing. Send it: HTTP/1.1 requires it.') as Error);
+  });
+  // Node makes no stream for a request without a body. Fastify would wait for its end if the request has a content type.
+  app.addHook('preParsing', (request, _reply, payload, done) => {
+    const isEmpty = request.raw.destroyed && request.headers['content-type'] !== undefined;
+    done(null, isEmpty ? Readable.from([]) : payload);
   });
   app.addHook('onResponse', (request, reply, done) => {
     const { id: requestId, method, url } = request;

@@ -33,7 +33,7 @@ interface Group {
  * each had been committed before the next. A caller gets its result after the commit: until then all writes of the group
  * can be lost.
  */
-export function createGroupWriter(database: Database): GroupWriter {
+export function createGroupWriter(database: Database, onCommit: () => void): GroupWriter {
   const lock = createLock();
   const statement = (sql: string) => {
     const prepared = database.prepare(sql);
@@ -87,6 +87,7 @@ export function createGroupWriter(database: Database): GroupWriter {
     try {
       commitAll();
       current = undefined;
+      onCommit();
       group.resolve();
     } catch (error) {
       failGroup(error);
@@ -133,6 +134,7 @@ export function createGroupWriter(database: Database): GroupWriter {
         commit();
         return work();
       } finally {
+        onCommit();
         unlock();
       }
     },

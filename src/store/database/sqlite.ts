@@ -15,6 +15,7 @@ import {
   UpdateQueryNode,
 } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { type CommitVersion, createCommitVersion } from './commit-version.ts';
 import { sqliteDialect } from './dialect.ts';
 import { createGroupWriter, type GroupMember, type GroupWriter } from './group-commit.ts';
 import type { Backend, Db } from './handle.ts';
@@ -32,6 +33,7 @@ interface Connections {
   write: RunStatement;
   /** Runs a statement on the writer outside of a transaction. */
   writeOutsideTransaction: RunStatement;
+  commitVersion: CommitVersion;
 }
 
 /** Opens a SQLite file, and creates it where there is none. Several processes may have it open. */
@@ -54,6 +56,7 @@ export function openSqlite(file: string): Db {
     read: statementRunner(reader),
     write: inOpenTransaction(writer, writeOutsideTransaction),
     writeOutsideTransaction,
+    commitVersion: createCommitVersion(reader),
   };
   const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
   return Object.assign(kysely, { backend: sqliteBackend(connections) });
@@ -63,8 +66,7 @@ export function openSqlite(file: string): Db {
  * Runs compiled queries without Kysely's executor. SQLite answers synchronously, and the executor's promises take longer
  * than most statements. Only a write outside of a transaction goes through Kysely, which begins one for it.
  */
-function sqliteBackend({ reader, read, write }: Connections): Backend {
-  const dataVersion = reader.prepare('pragma data_version').pluck();
+function sqliteBackend({ read, write, commitVersion }: Connections): Backend {
   return {
     dialect: sqliteDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
@@ -72,7 +74,7 @@ function sqliteBackend({ reader, read, write }: Connections): Backend {
       if (SelectQueryNode.is(query.query)) return read(query).rows as readonly Row[];
       return (await handle.executeQuery(query)).rows;
     },
-    commitVersion: () => dataVersion.get(),
+    commitVersion: commitVersion.read,
   };
 }
 
@@ -110,7 +112,7 @@ class ReaderWriterDriver implements Driver {
 
   constructor(connections: Connections) {
     this.#connections = connections;
-    this.#writer = createGroupWriter(connections.writer);
+    this.#writer = createGroupWriter(connections.writer, connections.commitVersion.reset);
   }
 
   async init(): Promise<void> {}

@@ -114,6 +114,29 @@ describe('a method that is supported', () => {
   }
 });
 
+describe('a content type without a body', () => {
+  const requests: [string, string, number][] = [
+    ['POST', '/nowhere/', 404],
+    ['POST', '/webhooks/', 400],
+    ['POST', '/webhooks/1/test/', 404],
+    ['DELETE', '/webhooks/1/', 404],
+    ['POST', '/admin/projects/hpc_one/proj_hpc_one_01/close/', 400],
+    ['DELETE', '/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/', 404],
+    ['POST', '/jobs/hpc_one/', 400],
+  ];
+  for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=x']) {
+    for (const [method, path, status] of requests) {
+      test(`${method} ${path} with ${type} is answered`, async () => {
+        const headers: HeaderLine[] = [bearerHeader(server.adminToken), ['content-type', type]];
+        const response = await sendRawRequest(server.url, { method, path, headers });
+        // Fastify rejects an empty JSON document, and the types that a path does not take, before it looks for more.
+        assert.ok([400, status].includes(response.status), response.text);
+        assert.equal(response.headers.get('content-type'), 'application/problem+json');
+      });
+    }
+  }
+});
+
 describe('a method that no path supports', () => {
   for (const method of ['TRACE', 'PROPFIND', 'LOCK', 'PURGE', 'QUERY', 'LINK']) {
     test(method, async () => {

@@ -18,7 +18,7 @@ describe('the response cache', () => {
   before(async () => {
     const cache = createResponseCache({
       commitVersion: () => state.version,
-      limits: { countCaller: () => (state.isAllowed ? 'some' : undefined) },
+      limits: { callerCounter: () => () => (state.isAllowed ? 'some' : undefined) },
       now: () => state.now,
       requestId: () => 'from-cache',
       onResponse: () => {
