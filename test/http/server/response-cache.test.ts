@@ -12,12 +12,16 @@ describe('the response cache', () => {
   let handled = 0;
   let logged = 0;
   let commitWhileHandling = false;
+  let isDatabaseBroken = false;
   let app: FastifyInstance;
   let url: string;
 
   before(async () => {
     const cache = createResponseCache({
-      commitVersion: () => state.version,
+      commitVersion: () => {
+        if (isDatabaseBroken) throw new Error('disk I/O error');
+        return state.version;
+      },
       limits: { callerCounter: () => () => (state.isAllowed ? 'some' : undefined) },
       now: () => state.now,
       requestId: () => 'from-cache',
@@ -58,6 +62,7 @@ describe('the response cache', () => {
   beforeEach(() => {
     Object.assign(state, { text: 'first', now: 1000, cacheUntil: forever, tokenUntil: forever, isAllowed: true });
     commitWhileHandling = false;
+    isDatabaseBroken = false;
     state.version++;
     handled = 0;
     logged = 0;
@@ -136,6 +141,14 @@ describe('the response cache', () => {
     state.isAllowed = false;
     await get();
     assert.equal(handled, 2);
+  });
+
+  test('leaves a request to the server, which reports the error, when the database cannot be read', async () => {
+    await get();
+    isDatabaseBroken = true;
+    const { status, text } = await get();
+    assert.equal(status, 500);
+    assert.match(text, /disk I\/O error/);
   });
 
   test('leaves other methods and requests with a body to the server', async () => {
