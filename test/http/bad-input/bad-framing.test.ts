@@ -30,40 +30,26 @@ const { headers, submit, sendBeginning, sendHalf } = createBodySender(() => serv
 
 describe('a body that', () => {
   for (const [name, ending, createBody] of earlyEnds) {
-    test(`${name} half-way is rejected`, async () => {
+    const assertRejected = async (send: typeof sendHalf, framing: HeaderLine, body: Buffer) => {
       const connection = await openRawConnection(server.url);
-      const body = await createBody();
-      const length: HeaderLine = ['content-length', String(body.length)];
-      await sendHalf(connection, formatRequestHead({ method: 'POST', path, headers: headers(length) }), body);
+      await send(connection, formatRequestHead({ method: 'POST', path, headers: headers(framing) }), body);
       connection[ending]();
       for (const response of await connection.readUntilClosed())
         assertProblem(response, { status: 400, code: getCode(response) });
+    };
+    const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
+
+    test(`${name} half-way is rejected`, async () => {
+      const body = await createBody();
+      await assertRejected(sendHalf, ['content-length', String(body.length)], body);
     });
 
     test(`${name} half-way through a chunk is rejected`, async () => {
-      const connection = await openRawConnection(server.url);
-      const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
-      await sendHalf(
-        connection,
-        formatRequestHead({ method: 'POST', path, headers: headers(chunked) }),
-        chunk(await createBody()),
-      );
-      connection[ending]();
-      for (const response of await connection.readUntilClosed())
-        assertProblem(response, { status: 400, code: getCode(response) });
+      await assertRejected(sendHalf, chunked, chunk(await createBody()));
     });
 
     test(`${name} before its last chunk is rejected`, async () => {
-      const connection = await openRawConnection(server.url);
-      const chunked: HeaderLine = ['transfer-encoding', 'chunked'];
-      await sendBeginning(
-        connection,
-        formatRequestHead({ method: 'POST', path, headers: headers(chunked) }),
-        chunk(await createBody()),
-      );
-      connection[ending]();
-      for (const response of await connection.readUntilClosed())
-        assertProblem(response, { status: 400, code: getCode(response) });
+      await assertRejected(sendBeginning, chunked, chunk(await createBody()));
     });
   }
 
