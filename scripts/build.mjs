@@ -12,8 +12,8 @@ const maxOldBuilds = 5;
 /** Modules that start as a process or a thread. */
 const entryPoints = ['src/cli/program.ts', 'src/engines/local/supervisor.ts', 'src/store/ledger/verify-thread.ts'];
 /**
- * Packages with native code; a package that finds files relative to its own, and one that both it and Bursar use; packages
- * that Fastify requires only for features that Bursar does not use.
+ * Not bundled: packages with native code; swagger-ui, which finds files relative to its own; yaml, which swagger-ui loads
+ * too; packages that Fastify loads only for features that Bursar does not use.
  */
 const external = [
   'better-sqlite3',

@@ -57,14 +57,14 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
   const address = { name: 'address', quota: settings.addressRequests, windowMs };
   const callerPolicies = `${formatPolicy(user)}, ${formatPolicy(token)}`;
   const addressPolicies = formatPolicy(address);
-  const counters = new LRUCache<string, Counter>({ max: maxCallers });
+  const countersByKey = new LRUCache<string, Counter>({ max: maxCallers });
   const uploadsInProgress = new Map<string, number>();
 
   function findCounter(policy: RatePolicy, key: string): Counter {
-    let counter = counters.get(key);
+    let counter = countersByKey.get(key);
     if (counter === undefined) {
       counter = { policy, fullAt: 0 };
-      counters.set(key, counter);
+      countersByKey.set(key, counter);
     }
     return counter;
   }

@@ -135,19 +135,9 @@ export async function lockAccount(tx: Tx, accountId: number): Promise<Account> {
   return account;
 }
 
-/**
- * SQLite has no row locks: a transaction is alone. The update that changes nothing makes its commit write to the disk, and
- * so overwrite what a commit that failed may have left in the log.
- */
 const selectForUpdate = prepareQuery((db, param: Param<{ accountId: number }>) => {
-  const id = param('accountId');
-  if (db.backend.dialect.locksRows)
-    return db.selectFrom('accounts').select(columns).where('id', '=', id).forNoKeyUpdate();
-  return db
-    .updateTable('accounts')
-    .set((row) => ({ granted: row.ref('granted') }))
-    .where('id', '=', id)
-    .returning(columns);
+  const account = db.selectFrom('accounts').select(columns).where('id', '=', param('accountId'));
+  return db.backend.dialect.locksRows ? account.forNoKeyUpdate() : account;
 });
 
 /** Changes the balance of an account, and returns the changed account. It stays locked until the commit. */
