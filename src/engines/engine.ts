@@ -1,4 +1,5 @@
-import type { JobCommand, JobEnd } from '../domain/jobs/job.ts';
+import type { EndRecord } from '../domain/jobs/end-record.ts';
+import type { JobCommand } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
 import type { WorkspacePaths } from '../files/workspaces/workspaces.ts';
 
@@ -29,6 +30,8 @@ export interface MissingJob {
   /** The engine's own id of the job. */
   ref: string;
   workspace: WorkspacePaths;
+  /** The job was submitted to the engine after this time. */
+  acceptedAt: number;
 }
 
 /**
@@ -36,7 +39,7 @@ export interface MissingJob {
  * cancelled. `lost_by_system`: the job neither started nor ended, and may be submitted again. `JobEnd`: the job ended;
  * its wrapper recorded how.
  */
-export type MissingJobStatus = 'never_started' | 'lost_by_system' | JobEnd;
+export type MissingJobStatus = EndRecord | 'lost_by_system';
 
 export interface EngineHealth {
   ok: boolean;
@@ -66,8 +69,11 @@ export interface Engine {
    */
   release(refs: ReadonlyMap<string, string>, signal: AbortSignal): Promise<void>;
 
-  /** Returns the refs of the jobs that the engine has. A job that is not in the result can safely be submitted. */
-  find(jobIds: readonly string[], signal: AbortSignal): Promise<Map<string, string>>;
+  /**
+   * Returns the refs of the jobs that the engine has, by job id. A job that is not in the result can safely be submitted:
+   * the engine does not have it, or has ended it before it started.
+   */
+  find(jobs: readonly Pick<EngineJob, 'jobId' | 'workspace'>[], signal: AbortSignal): Promise<Map<string, string>>;
 
   /**
    * Reports all jobs that the engine knows, in one call however many there are. `expected` maps the ids of the jobs
@@ -78,6 +84,13 @@ export interface Engine {
    * engines must start a job to find out that it cannot run.
    */
   observe(expected: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Observation[]>;
+
+  /**
+   * Reads what the wrappers of jobs recorded, in one command for any number of jobs. `workspaces` maps job ids to their
+   * workspaces. A job that is absent from the result has started and not ended, or its record cannot be read. Empty for
+   * an engine whose reports are always right.
+   */
+  readEndRecords(workspaces: ReadonlyMap<string, WorkspacePaths>, signal: AbortSignal): Promise<Map<string, EndRecord>>;
 
   /**
    * Finds out what happened to jobs that the engine should have but does not report, in a few commands for any number of

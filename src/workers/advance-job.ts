@@ -1,5 +1,6 @@
 import { toJobReference } from '../contract/event.ts';
 import { publicJob } from '../contract/job.ts';
+import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { calculateSettlement } from '../domain/accounting/settlement.ts';
 import type { ObservedStatus } from '../domain/jobs/transition.ts';
 import type { HpcSystem } from '../domain/systems/system.ts';
@@ -43,7 +44,11 @@ export async function advanceJob(
       engine_words: engineMessage ?? null,
     };
     if (next.state === 'ended') {
-      const settlement = calculateSettlement(next, job.units, charge);
+      const settlement = calculateSettlement(
+        next,
+        { requestedUnits: job.units, runtimeSeconds: toTimeLimitSeconds(job.request.runtimeHours) },
+        charge,
+      );
       await settle(tx, job, { ...settlement, spaceBytes }, { actor: 'bursar', at: now });
       Object.assign(data, {
         outcome: next.outcome,

@@ -98,9 +98,10 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, signal: AbortS
 async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<string | null> {
   const { engine, workspaces, zipLimits, siteOptions } = deps;
   const { jobId, request } = job;
+  const workspace = workspaces.pathsOf(jobId);
   // After an earlier try the job may already be running in its workspace. It must not be staged again then.
   if (job.tries > 1) {
-    const engineRef = (await engine.find([jobId], signal)).get(jobId);
+    const engineRef = (await engine.find([{ jobId, workspace }], signal)).get(jobId);
     if (engineRef !== undefined) return engineRef;
   }
   if (job.isCancelRequested) return null;
@@ -110,7 +111,6 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: Abor
     await workspaces.stage(jobId, zip, zipLimits);
     await requireEntry(zip, request, zipLimits);
   }
-  const workspace = workspaces.pathsOf(jobId);
   return await engine.submit(
     {
       jobId,

@@ -1,6 +1,9 @@
-import type { JobEnd } from '../domain/jobs/job.ts';
+import { attributeSignalToCancellation } from '../domain/jobs/end-record.ts';
+import type { JobEnd, JobState } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
-import { listJobsToCancel, requeueJob } from '../store/jobs/job-queue.ts';
+import type { MissingJob } from '../engines/engine.ts';
+import { findUnfinishedJobs, listJobsToCancel, requeueJob } from '../store/jobs/job-queue.ts';
+import type { FinishedObservation } from './job-ends.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 /** A job is investigated after this many polls in a row, and this much time, without a report of it. */
@@ -9,7 +12,7 @@ const minMissingMs = 10_000;
 /** A missing job may still run, and write its end record later. */
 const reinvestigateMs = 30_000;
 
-interface MissingJob {
+interface MissingEntry {
   since: number;
   missedPolls: number;
   investigatedAt: number;
@@ -17,11 +20,14 @@ interface MissingJob {
   hadCancelRequest: boolean | null;
 }
 
-/** An end record names the signal that killed a job, but not its sender: here it was the requested cancellation. */
-function asCancelled(end: JobEnd): JobEnd {
-  const isKilledBySignal = end.outcome === 'failed' && end.exitCode === null;
-  return isKilledBySignal ? { ...end, outcome: 'cancelled', reason: `cancelled (${end.reason})` } : end;
-}
+/** A job that its system reported as running, and then forgot, although nothing of it ran. Users have seen it running. */
+const lostBeforeStart: Omit<JobEnd, 'endedAt'> = {
+  outcome: 'node_failed',
+  reason: 'the system lost the job before it started, nothing is charged: submit it again',
+  exitCode: null,
+  startedAt: null,
+  elapsedSeconds: 0,
+};
 
 /**
  * Tracks jobs that the engine should have and does not report. Absence is not an end and changes no state; after the
@@ -31,26 +37,33 @@ function asCancelled(end: JobEnd): JobEnd {
  */
 export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () => void) {
   const { db, lease, engine, system, workspaces, missingAlarmMs, metrics, now, log } = deps;
-  const missing = new Map<string, MissingJob>();
+  const missing = new Map<string, MissingEntry>();
   const alarmed = new Set<string>();
 
   async function investigate(
     refs: ReadonlyMap<string, string>,
     jobsToCancel: ReadonlySet<string>,
     signal: AbortSignal,
-  ): Promise<Observation[]> {
-    const ends: Observation[] = [];
-    const jobs = [...refs].map(([jobId, ref]) => [jobId, { ref, workspace: workspaces.pathsOf(jobId) }] as const);
-    for (const [jobId, finding] of await engine.inspectMissing(new Map(jobs), signal)) {
-      const ref = refs.get(jobId) ?? '';
+  ): Promise<FinishedObservation[]> {
+    const ends: FinishedObservation[] = [];
+    const jobs = new Map<string, MissingJob & { state: JobState }>();
+    for (const [jobId, { state, acceptedAt }] of await findUnfinishedJobs(db, system.name, [...refs.keys()])) {
+      const workspace = workspaces.pathsOf(jobId);
+      jobs.set(jobId, { ref: refs.get(jobId) ?? '', workspace, acceptedAt, state });
+    }
+    for (const [jobId, finding] of await engine.inspectMissing(jobs, signal)) {
+      const { ref, state } = jobs.get(jobId) ?? { ref: '' };
+      const isCancelRequested = jobsToCancel.has(jobId);
       if (typeof finding === 'object') {
-        ends.push({ jobId, ref, kind: 'finished', ...(jobsToCancel.has(jobId) ? asCancelled(finding) : finding) });
-        continue;
+        const end = isCancelRequested ? attributeSignalToCancellation(finding) : finding;
+        ends.push({ jobId, ref, kind: 'finished', ...end });
+      } else if (finding === 'lost_by_system' && state === 'running') {
+        ends.push({ jobId, ref, kind: 'finished', ...lostBeforeStart, endedAt: now() });
+      } else if (finding === 'lost_by_system' || isCancelRequested) {
+        if (!(await lease.transaction((tx) => requeueJob(tx, jobId, ref, now())))) continue;
+        log.warn({ hpc: system.name, jobId, ref, finding }, 'missing job never started, requeued');
+        onRequeued();
       }
-      if (finding !== 'lost_by_system' && !jobsToCancel.has(jobId)) continue;
-      if (!(await lease.transaction((tx) => requeueJob(tx, jobId, ref, now())))) continue;
-      log.warn({ hpc: system.name, jobId, ref, finding }, 'missing job never started, requeued');
-      onRequeued();
     }
     for (const jobId of refs.keys()) {
       const entry = missing.get(jobId);
@@ -61,7 +74,7 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
     return ends;
   }
 
-  function raiseAlarm(jobId: string, { since }: MissingJob): void {
+  function raiseAlarm(jobId: string, { since }: MissingEntry): void {
     if (now() - since < missingAlarmMs || alarmed.has(jobId)) return;
     alarmed.add(jobId);
     log.error({ hpc: system.name, jobId, since }, 'job not reported by its system for a long time');
@@ -73,7 +86,7 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
       expected: ReadonlyMap<string, string>,
       observations: readonly Observation[],
       signal: AbortSignal,
-    ): Promise<Observation[]> {
+    ): Promise<FinishedObservation[]> {
       const reported = new Set<string>();
       for (const { jobId } of observations) reported.add(jobId);
       const unreported = new Map<string, string>();

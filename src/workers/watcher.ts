@@ -4,10 +4,12 @@ import { findUnfinishedJobs, listUnfinishedJobs, type UnfinishedJob } from '../s
 import { findJob } from '../store/jobs/jobs.ts';
 import { setSystemStatus } from '../store/systems/systems.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
+import { createJobEnds, type FinishedObservation, type JobEnds } from './job-ends.ts';
 import { type Loop, startLoop } from './loop.ts';
 import { createMissingJobTracker } from './missing-jobs.ts';
 import { delayAfterPoll, pollInterval } from './poll-interval.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
+import { createUnreportedEnds } from './unreported-ends.ts';
 
 /** An engine counts as slow only if this many polls in a row were slow. */
 const recentPollCount = 3;
@@ -19,6 +21,8 @@ const recentPollCount = 3;
 export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Loop {
   const { db, lease, engine, system, minPollMs, maxPollMs, metrics, now, log } = deps;
   const missingJobs = createMissingJobTracker(deps, onRequeued);
+  const jobEnds = createJobEnds(deps, onRequeued);
+  const unreportedEnds = createUnreportedEnds(deps, jobEnds.store);
   const recentPollMs: number[] = [];
   let lagMs = 0;
   let consecutiveFailures = 0;
@@ -33,9 +37,9 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
     try {
       const observations = await engine.observe(expected, signal);
       const durationMs = now() - startedAt;
-      if (await applyObservations(deps, unfinished, observations, signal)) lastChangeAt = now();
-      const ends = await missingJobs.update(expected, observations, signal);
-      if (await applyObservations(deps, unfinished, ends, signal)) lastChangeAt = now();
+      if (await applyObservations(deps, jobEnds, unfinished, observations, signal)) lastChangeAt = now();
+      unreportedEnds.check(observations);
+      void jobEnds.store(await missingJobs.update(expected, observations, signal));
       return { durationMs, error: null, jobCount: expected.size };
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'poll failed, will retry');
@@ -83,7 +87,12 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
     loop.wake(withinMs);
   };
   engine.onChange(() => wake());
-  return { ...loop, wake };
+  return {
+    wake,
+    async stop() {
+      await Promise.all([loop.stop(), unreportedEnds.stop(), jobEnds.stop()]);
+    },
+  };
 }
 
 /** Jobs of a system that have not ended, by job id. */
@@ -111,6 +120,7 @@ function mayRequireAction(storedJob: UnfinishedJob | undefined, observation: Obs
 /** Stores the observations and acts on them. Returns whether any job has changed. */
 async function applyObservations(
   deps: LeasedSystemDeps,
+  jobEnds: JobEnds,
   unfinishedBefore: UnfinishedJobs,
   observations: readonly Observation[],
   signal: AbortSignal,
@@ -121,80 +131,50 @@ async function applyObservations(
   const jobIds = relevant.map(({ jobId }) => jobId);
   // Read after the poll of the engine: a job that is missing here has ended.
   const unfinished = await findUnfinishedJobs(db, system.name, jobIds);
-  const endedJobIds: string[] = [];
+  const ends: FinishedObservation[] = [];
+  const storedEnds: string[] = [];
   const heldRefs = new Map<string, string>();
   const strayRefs: string[] = [];
   let hasChanges = false;
   for (const observation of relevant) {
-    const { jobId, ref, kind } = observation;
+    const { jobId, ref } = observation;
     const job = unfinished.get(jobId);
-    try {
-      const result = job === undefined ? 'unchanged' : await applyObservation(deps, job, observation, signal);
-      const isStored = result === 'unchanged' || result === 'changed';
-      hasChanges ||= result === 'changed';
-      // The engine may forget a job only when its end is stored: by this poll, or by an earlier one before a crash.
-      if (isStored && kind === 'finished') endedJobIds.push(jobId);
-      if (isStored && job !== undefined && kind === 'queued' && observation.held) heldRefs.set(jobId, ref);
-      if (result === 'stray') strayRefs.push(ref);
-    } catch (error) {
-      log.error({ err: error, hpc: system.name, jobId }, 'job update failed, will retry');
+    if (job === undefined) {
+      if (observation.kind === 'finished') storedEnds.push(jobId);
+      continue;
+    }
+    // The dispatcher has not stored the engine's id yet. If the job ended and were forgotten before that, the dispatcher
+    // would not find it in the engine, and would submit it again.
+    if (job.state === 'accepted' || job.state === 'submitting') continue;
+    if (job.engineRef !== ref) strayRefs.push(ref);
+    else if (observation.kind === 'finished') ends.push(observation);
+    else {
+      try {
+        if (await storeState(deps, observation)) hasChanges = true;
+        if (observation.kind === 'queued' && observation.held) heldRefs.set(jobId, ref);
+      } catch (error) {
+        log.error({ err: error, hpc: system.name, jobId }, 'job update failed, will retry');
+      }
     }
   }
+  void jobEnds.store(ends);
   if (heldRefs.size > 0) await releaseJobs(deps, heldRefs, signal);
   if (strayRefs.length > 0) await engine.discard(strayRefs, signal);
-  if (endedJobIds.length > 0) await engine.forget(endedJobIds, signal);
-  return hasChanges;
+  // Their ends were stored by a process that was killed before the engine forgot them.
+  if (storedEnds.length > 0) await engine.forget(storedEnds, signal);
+  return hasChanges || ends.length > 0;
 }
 
-/**
- * `unchanged`: the observed status was stored already. `changed`: it is stored now. `stray`: the observed submission is not
- * the stored one. `deferred`: it cannot be stored yet; the next poll tries again.
- */
-type ObservationResult = 'unchanged' | 'changed' | 'stray' | 'deferred';
-
-async function applyObservation(
-  deps: LeasedSystemDeps,
-  storedJob: UnfinishedJob,
-  observation: Observation,
-  signal: AbortSignal,
-): Promise<ObservationResult> {
-  const { db, lease, system, workspaces, now, log } = deps;
-  // The dispatcher has not stored the engine's id yet. If the job ended and were forgotten before that, the dispatcher would
-  // not find it in the engine, and would submit it again.
-  if (storedJob.state === 'accepted' || storedJob.state === 'submitting') return 'deferred';
-  if (storedJob.engineRef !== observation.ref) return 'stray';
-  if (!isStateChange(storedJob.state, observation)) return 'unchanged';
+/** Stores that a job waits or runs. Returns whether its state has changed. */
+async function storeState(deps: LeasedSystemDeps, observation: Observation): Promise<boolean> {
+  const { db, lease, system, now, log } = deps;
   const job = await findJob(db, observation.jobId);
-  if (job === undefined) return 'unchanged';
-  const { isCancelRequested } = job;
-  const effective = isCancelRequested ? observation : await preferEndRecord(deps, observation, signal);
-  const next = transition(job.status, effective, isCancelRequested);
-  if (!next) return 'unchanged';
-  const hasEnded = next.state === 'ended';
-  const spaceBytes = hasEnded ? await workspaces.measureBytes(job.jobId) : 0;
-  const engineMessage = observation.engineMessage === undefined ? {} : { engineMessage: observation.engineMessage };
-  if (!(await advanceJob(lease, job, system, { next, now: now(), spaceBytes, ...engineMessage }))) return 'deferred';
+  const next = job && transition(job.status, observation, job.isCancelRequested);
+  if (!next) return false;
+  const { engineMessage } = observation;
+  const change = { next, now: now(), ...(engineMessage === undefined ? {} : { engineMessage }) };
+  if (!(await advanceJob(lease, job, system, change))) return false;
   deps.publish(job.owner);
-  const outcome = hasEnded ? { outcome: next.outcome, reason: next.reason } : {};
-  log.info({ hpc: system.name, jobId: job.jobId, state: next.state, ...outcome }, 'job state changed');
-  return 'changed';
-}
-
-/**
- * A controller that was restored from an older state can start a job that has already run, and report it as cancelled when
- * its node refuses. If the job ended by itself and left an end record, that record is its end.
- */
-async function preferEndRecord(
-  { engine, workspaces }: LeasedSystemDeps,
-  observation: Observation,
-  signal: AbortSignal,
-): Promise<Observation> {
-  if (observation.kind !== 'finished' || observation.outcome !== 'cancelled') return observation;
-  const { jobId, ref } = observation;
-  const findings = await engine.inspectMissing(
-    new Map([[jobId, { ref, workspace: workspaces.pathsOf(jobId) }]]),
-    signal,
-  );
-  const finding = findings.get(jobId);
-  return typeof finding === 'object' && finding.exitCode !== null ? { ...observation, ...finding } : observation;
+  log.info({ hpc: system.name, jobId: job.jobId, state: next.state }, 'job state changed');
+  return true;
 }

@@ -48,9 +48,9 @@ function submission(check: EngineTest): void {
   check('finds the jobs that it has, and no others', async ({ engine, newJob }) => {
     const job = await newJob();
     const other = await newJob();
-    assert.equal((await engine.find([job.jobId], neverAborted)).size, 0);
+    assert.equal((await engine.find([job], neverAborted)).size, 0);
     const id = await engine.submit(job, neverAborted);
-    assert.deepEqual([...(await engine.find([job.jobId, other.jobId], neverAborted))], [[job.jobId, id]]);
+    assert.deepEqual([...(await engine.find([job, other], neverAborted))], [[job.jobId, id]]);
   });
 
   check(
@@ -70,7 +70,7 @@ function submission(check: EngineTest): void {
       assert.deepEqual(await waitUntilFinished(engine, job.jobId), end);
       await engine.forget([job.jobId, 'unknown'], neverAborted);
       assert.deepEqual(await observeAll(engine), []);
-      if (!keepsForgotten) assert.equal((await engine.find([job.jobId], neverAborted)).size, 0);
+      if (!keepsForgotten) assert.equal((await engine.find([job], neverAborted)).size, 0);
     },
   );
 
@@ -102,7 +102,7 @@ function submission(check: EngineTest): void {
   check('does not submit a job if the signal is already aborted', async ({ engine, newJob }) => {
     const job = await newJob(runOnce);
     await assert.rejects(engine.submit(job, AbortSignal.abort()));
-    assert.equal((await engine.find([job.jobId], neverAborted)).size, 0);
+    assert.equal((await engine.find([job], neverAborted)).size, 0);
   });
 }
 
@@ -169,7 +169,7 @@ function restarts(check: EngineTest): void {
     await engine.submit(waiting, neverAborted);
 
     const reopened = await reopen();
-    assert.equal((await reopened.find([done.jobId], neverAborted)).get(done.jobId), id);
+    assert.equal((await reopened.find([done], neverAborted)).get(done.jobId), id);
     assert.deepEqual(await waitUntilFinished(reopened, done.jobId), end);
     assert.equal((await waitUntilRunning(reopened, holding.jobId)).startedAt, startedAt);
     assert.equal((await observeJob(reopened, waiting.jobId))?.kind, 'queued');

@@ -25,7 +25,8 @@ export async function eventually<T>(
 
 /** Observes as the watcher does, with the refs that the engine has for these jobs. */
 export async function observeAll(engine: Engine, jobIds: readonly string[] = []): Promise<Observation[]> {
-  return await engine.observe(await engine.find(jobIds, neverAborted), neverAborted);
+  const jobs = jobIds.map((jobId) => ({ jobId, workspace: { directory: '/nowhere', stdout: '', stderr: '' } }));
+  return await engine.observe(await engine.find(jobs, neverAborted), neverAborted);
 }
 
 export async function observeJob(engine: Engine, jobId: string): Promise<Observation | undefined> {

@@ -8,7 +8,7 @@ import { createDaemons } from './daemons.ts';
 import { freePorts } from './ports.ts';
 import { slurmConf, slurmdbdConf } from './slurm-conf.ts';
 import { databaseSocketPath, startDatabase } from './slurm-database.ts';
-import { findClusterProcesses, findNodeProcesses, removeCgroups } from './slurm-processes.ts';
+import { findClusterProcesses, findNodeProcesses, findStepDaemons, removeCgroups } from './slurm-processes.ts';
 
 export interface ClusterOptions {
   nodes?: number;
@@ -40,6 +40,8 @@ export interface SlurmCluster {
   resumeController(): void;
   /** SIGKILL to the slurmd of the node and to everything that runs on it. */
   stopNode(name: string): Promise<void>;
+  /** SIGKILL to the slurmd and slurmstepd processes of the node. Its jobs run on, and nobody reports their ends. */
+  killNodeDaemons(name: string): Promise<void>;
   startNode(name: string): Promise<void>;
   stopMunge(): Promise<void>;
   startMunge(): Promise<void>;
@@ -116,6 +118,10 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
     async stopNode(name) {
       await end(name, 'SIGKILL');
       killAll(findNodeProcesses(folder, name));
+    },
+    async killNodeDaemons(name) {
+      killAll(findStepDaemons(findNodeProcesses(folder, name)));
+      await end(name, 'SIGKILL');
     },
     async stop() {
       running.delete(killEverything);

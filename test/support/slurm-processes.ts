@@ -18,10 +18,11 @@ export function findNodeProcesses(folder: string, node: string): number[] {
     attempt(() => readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`SLURMD_NODENAME=${node}\0`)),
   );
   const parents = jobs.map((pid) => Number(readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]?.split(' ')[1]));
-  const stepDaemons = parents.filter((pid) =>
-    attempt(() => readFileSync(`/proc/${pid}/comm`, 'latin1').startsWith('slurmstepd')),
-  );
-  return [...stepDaemons, ...jobs];
+  return [...findStepDaemons(parents), ...jobs];
+}
+
+export function findStepDaemons(pids: readonly number[]): number[] {
+  return pids.filter((pid) => attempt(() => readFileSync(`/proc/${pid}/comm`, 'latin1').startsWith('slurmstepd')));
 }
 
 /** Removes the cgroups of a node, which Slurm leaves behind. */

@@ -164,6 +164,8 @@ test('a server killed at random times announces each job once and deletes each j
     await sleep(Math.random() * 300);
     await restart('SIGKILL', retentionDays);
   };
+  // Not before all are announced: an announcement between the two statements would be made twice.
+  for (const job of jobs) await waitForAnnouncement(job);
   // In this order: the worker announces a job again as soon as its `expires_at` is null.
   await fixture.tamper("delete from events where kind = 'job.expiring' and user_id = '43'");
   await fixture.tamper("update jobs set expires_at = null where owner = '43'");

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { toHpcSystems } from '../../src/config/hpc-systems.ts';
-import type { JobEnd, JobState } from '../../src/domain/jobs/job.ts';
+import type { EndRecord } from '../../src/domain/jobs/end-record.ts';
+import type { JobState } from '../../src/domain/jobs/job.ts';
 import type { Observation } from '../../src/domain/jobs/transition.ts';
 import type { Engine } from '../../src/engines/engine.ts';
 import type { Workspaces } from '../../src/files/workspaces/workspaces.ts';
@@ -39,12 +40,14 @@ describe('watcher', () => {
   let duringPoll: () => Promise<unknown>;
   let pollCount: number;
   let engineCalls: string[];
-  let endRecord: JobEnd | null;
+  let endRecord: EndRecord | null;
+  let measure: (jobId: string) => Promise<number>;
 
   beforeEach(async () => {
     database = await openTestDatabase(['1'], 10_000, 1000);
     await ensureSystem(database.db, 'sys', 1);
     [reported, duringPoll, pollCount, engineCalls, endRecord] = [[], async () => undefined, 0, [], null];
+    measure = async () => 1;
   });
   afterEach(async () => {
     await loop?.stop();
@@ -53,7 +56,7 @@ describe('watcher', () => {
   });
 
   /** Inserts a job as the dispatcher leaves it. */
-  async function insertTestJob(state: JobState, ref: string | null): Promise<void> {
+  async function insertTestJob(state: JobState, ref: string | null, id = jobId): Promise<void> {
     const { db } = database;
     const project = await findProject(db, 'sys', 'proj');
     const accounts =
@@ -61,19 +64,19 @@ describe('watcher', () => {
     assert.ok(project && accounts);
     const command = { kind: 'line', line: 'true' } as const;
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
-    const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
+    const job = { jobId: id, owner: '1', project, request, units: 1, input: null, acceptedAt: 2 };
     await inTransaction(db, async (tx) => {
-      const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
+      const inserted = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: '1', reason: 'x', at: 2 };
-      await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 3600, spaceBytes: 1 }, note);
+      await reserve(tx, { id: inserted.id, attempt: 1 }, accounts, { timeSeconds: 3600, spaceBytes: 1 }, note);
     });
-    await changeJob(state, ref);
+    await changeJob(state, ref, id);
   }
 
   /** Changes the job as another worker or another instance does. */
-  const changeJob = (state: JobState, ref: string | null) =>
-    database.db.updateTable('jobs').set({ state, engine_ref: ref }).where('job_id', '=', jobId).execute();
-  const storedState = async () => (await findJob(database.db, jobId))?.status.state;
+  const changeJob = (state: JobState, ref: string | null, id = jobId) =>
+    database.db.updateTable('jobs').set({ state, engine_ref: ref }).where('job_id', '=', id).execute();
+  const storedState = async (id = jobId) => (await findJob(database.db, id))?.status.state;
 
   function startTestWatcher(): void {
     const engine: Partial<Engine> = {
@@ -86,8 +89,9 @@ describe('watcher', () => {
       release: async (refs) => void engineCalls.push(`release ${[...refs.values()]}`),
       discard: async (refs) => void engineCalls.push(`discard ${refs}`),
       forget: async (jobIds) => void engineCalls.push(`forget ${jobIds.length}`),
-      inspectMissing: async (missing) =>
-        new Map(endRecord === null ? [] : [...missing.keys()].map((name) => [name, endRecord as JobEnd])),
+      readEndRecords: async (jobs) =>
+        new Map(endRecord === null ? [] : [...jobs.keys()].map((name) => [name, endRecord as EndRecord])),
+      inspectMissing: async () => new Map(),
       onChange: () => undefined,
     };
     const deps = {
@@ -99,7 +103,7 @@ describe('watcher', () => {
         engine: engine as Engine,
         system: toHpcSystems(database.config).get('sys'),
         workspaces: {
-          measureBytes: async () => 1,
+          measureBytes: (id) => measure(id),
           pathsOf: () => ({ directory: '', stdout: '', stderr: '' }),
         } as Partial<Workspaces> as Workspaces,
       },
@@ -111,7 +115,7 @@ describe('watcher', () => {
       },
       ...{ publish: () => undefined, now: () => 10_000, log: silentLog },
     } as Partial<LeasedSystemDeps> as LeasedSystemDeps;
-    loop = startWatcher(deps, () => undefined);
+    loop = startWatcher(deps, () => void engineCalls.push('requeued'));
   }
 
   /** Waits for whole polls: the current one, and another one that starts after this call. */
@@ -137,6 +141,59 @@ describe('watcher', () => {
       assert.equal(status?.state === 'ended' && status.outcome, outcome);
     });
   }
+
+  describe('a job that the engine reports as cancelled on a node, and that never started', () => {
+    const cancelledOnNode = {
+      ...finished('7'),
+      outcome: 'cancelled',
+      reason: 'CANCELLED',
+      exitCode: null,
+    } as Observation;
+    beforeEach(async () => {
+      await insertTestJob('queued', '7');
+      endRecord = 'never_started';
+      reported = [cancelledOnNode];
+    });
+
+    test('is returned to the dispatcher', async () => {
+      startTestWatcher();
+      await until('the job is returned', () => engineCalls.includes('requeued') || undefined);
+      assert.equal(await storedState(), 'submitting');
+      await waitForPolls();
+      assert.deepEqual(engineCalls, ['requeued']);
+    });
+
+    for (const [condition, columns] of [
+      ['it was submitted too often', { tries: 5 }],
+      ['it was shown as running', { state: 'running', started_at: 1 }],
+    ] as const) {
+      test(`ends without a charge if ${condition}`, async () => {
+        await database.db.updateTable('jobs').set(columns).execute();
+        startTestWatcher();
+        await until('the job has ended', async () => (await storedState()) === 'ended' || undefined);
+        const status = (await findJob(database.db, jobId))?.status;
+        assert.ok(status?.state === 'ended');
+        assert.deepEqual([status.outcome, status.startedAt], ['node_failed', null]);
+        const [event] = await database.db.selectFrom('events').select('data').where('kind', '=', 'job.ended').execute();
+        assert.equal(JSON.parse(event?.data ?? '{}').charged_seconds, 0);
+      });
+    }
+  });
+
+  test('stores the end of a job while the files of another job are measured', async () => {
+    const slowId = '7B0C3D2E-0000-4000-8000-000000000002';
+    const { promise: measured, resolve: finishMeasuring } = Promise.withResolvers<number>();
+    measure = (id) => (id === slowId ? measured : Promise.resolve(1));
+    await insertTestJob('running', '6', slowId);
+    await insertTestJob('running', '7');
+    reported = [{ ...finished('6'), jobId: slowId }, finished('7')];
+    startTestWatcher();
+    await until('the other job has ended', async () => (await storedState()) === 'ended' || undefined);
+    await waitForPolls();
+    assert.equal(await storedState(slowId), 'running');
+    finishMeasuring(1);
+    await until('the slow job has ended', async () => (await storedState(slowId)) === 'ended' || undefined);
+  });
 
   test('ignores a report without a change, and stores one with a change', async () => {
     await insertTestJob('queued', '7');

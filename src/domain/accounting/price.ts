@@ -1,3 +1,4 @@
+import type { Allocation } from '../jobs/job.ts';
 import { secondsPerHour } from '../units.ts';
 
 /** The unit that a system charges for: core-seconds, node-seconds, or seconds of wall-clock time. */
@@ -13,8 +14,8 @@ export function countRequestedUnits({ nodes, coresPerNode }: RequestedResources,
   return countAllocatedUnits({ nodes, cores: nodes * coresPerNode }, unit);
 }
 
-/** Charged seconds per second of wall-clock time, for an allocation. `cores` is the total over all nodes. */
-export function countAllocatedUnits({ nodes, cores }: { nodes: number; cores: number }, unit: ChargeUnit): number {
+/** Charged seconds per second of wall-clock time, for an allocation. */
+export function countAllocatedUnits({ nodes, cores }: Allocation, unit: ChargeUnit): number {
   if (unit === 'wall') return 1;
   return unit === 'node' ? nodes : cores;
 }

@@ -46,13 +46,22 @@ export interface Settlement {
 /**
  * Calculates the charge of a finished job: its elapsed seconds times the units that the system reports as allocated,
  * or the requested units if the system reports none. Jobs that never ran, or that the system itself ended, cost nothing.
+ * No job pays for more than its granted runtime: the system may stop it late, or report a wrong time.
  */
-export function calculateSettlement(end: JobEnd, requestedUnits: number, unit: ChargeUnit): Settlement {
+export function calculateSettlement(
+  end: JobEnd,
+  { requestedUnits, runtimeSeconds }: { requestedUnits: number; runtimeSeconds: number },
+  unit: ChargeUnit,
+): Settlement {
   const exemption = findExemption(end.outcome);
   if (exemption !== null) return { kind: 'voided', timeSeconds: 0, rule: exemption };
   if (end.startedAt === null) return { kind: 'voided', timeSeconds: 0, rule: `never ran: ${end.outcome}` };
   const units = end.allocation === undefined ? requestedUnits : countAllocatedUnits(end.allocation, unit);
-  return { kind: 'settled', timeSeconds: end.elapsedSeconds * units, rule: `used: ${end.outcome}` };
+  return {
+    kind: 'settled',
+    timeSeconds: Math.min(end.elapsedSeconds, runtimeSeconds) * units,
+    rule: `used: ${end.outcome}`,
+  };
 }
 
 /** Returns why a job with this outcome is not charged, or null if it pays for its usage. */

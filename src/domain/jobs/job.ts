@@ -11,7 +11,7 @@
  * deleted     its files are deleted; its outcome is kept
  *
  * Any state may change directly to `ended`. A state never goes back, with one exception: a `queued` job that its system
- * lost before it started is `submitting` again.
+ * lost or refused before it started is `submitting` again.
  */
 export type JobState = 'accepted' | 'submitting' | 'queued' | 'running' | 'ended' | 'deleted';
 
@@ -41,7 +41,13 @@ export interface JobEnd {
   /** Wall-clock runtime in whole seconds. */
   elapsedSeconds: number;
   /** The actual allocation, if it is known to differ from the requested one. */
-  allocation?: { nodes: number; cores: number };
+  allocation?: Allocation;
+}
+
+/** What the system gave to a job. `cores` is the total over all nodes. */
+export interface Allocation {
+  nodes: number;
+  cores: number;
 }
 
 export type JobStatus =

@@ -1,5 +1,5 @@
 import { assertNever } from '../errors.ts';
-import type { JobEnd, JobState, JobStatus } from './job.ts';
+import type { Allocation, JobEnd, JobState, JobStatus } from './job.ts';
 
 /**
  * The state of one job in one poll of an engine. A job without an observation keeps its state. `ref` is the engine's own
@@ -8,7 +8,7 @@ import type { JobEnd, JobState, JobStatus } from './job.ts';
  */
 export type Observation = { jobId: string; ref: string; engineMessage?: string } & (
   | { kind: 'queued'; held: boolean }
-  | { kind: 'running'; startedAt: number }
+  | { kind: 'running'; startedAt: number; allocation?: Allocation }
   | ({ kind: 'finished' } & JobEnd)
 );
 

@@ -12,6 +12,7 @@ import {
   requireSuccessUnlessFinished,
   toChunks,
 } from './commands.ts';
+import { readEndRecords } from './end-records.ts';
 import { createMissingJobInspector } from './missing-jobs.ts';
 import { createQueueReader, type QueueEntry } from './queue-reader.ts';
 import type { Accounting } from './sacct.ts';
@@ -69,10 +70,21 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     for (const chunk of toChunks(refs)) requireSuccessUnlessFinished('scancel', await run(scancelById(chunk), signal));
   }
 
+  /** Lists the jobs in Slurm that count as submissions of these jobs, in ascending order of their Slurm ids. */
+  async function findSubmitted(jobs: Parameters<Engine['find']>[0], signal: AbortSignal): Promise<SlurmJob[]> {
+    const workspaces = new Map(jobs.map(({ jobId, workspace }) => [jobId, workspace]));
+    const submitted = (await listJobs(signal)).filter(({ name }) => workspaces.has(name));
+    const cancelled = new Set(submitted.filter(isCancelledOnNode).map(({ name }) => name));
+    if (cancelled.size === 0) return submitted;
+    for (const name of workspaces.keys()) if (!cancelled.has(name)) workspaces.delete(name);
+    const records = await readEndRecords(run, workspaces, signal);
+    return submitted.filter((job) => !isCancelledOnNode(job) || records.get(job.name) !== 'never_started');
+  }
+
   async function submit(job: EngineJob, signal: AbortSignal): Promise<string> {
-    const { jobId, command, workspace } = job;
+    const { command, workspace } = job;
     // An earlier sbatch may have succeeded although its response was lost. Jobs are submitted held, so none has run.
-    const [existing, ...duplicates] = (await listJobs(signal)).filter(({ name }) => name === jobId);
+    const [existing, ...duplicates] = await findSubmitted([job], signal);
     const heldDuplicates = duplicates.filter(isHeld).map(({ ref }) => ref);
     if (heldDuplicates.length > 0) await scancel(heldDuplicates, signal);
     if (existing !== undefined) return existing.ref;
@@ -103,12 +115,12 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
 
     release,
 
-    async find(jobIds, signal) {
-      const names = new Set(jobIds.filter(isJobName));
-      if (names.size === 0) return new Map();
-      const jobs = (await listJobs(signal)).filter(({ name }) => names.has(name));
+    async find(jobs, signal) {
+      const findable = jobs.filter(({ jobId }) => isJobName(jobId));
+      if (findable.length === 0) return new Map();
+      const submitted = await findSubmitted(findable, signal);
       // Reversed, so that the lowest id of a name is written last and wins.
-      return new Map(jobs.reverse().map(({ name, ref }) => [name, ref]));
+      return new Map(submitted.reverse().map(({ name, ref }) => [name, ref]));
     },
 
     async observe(expected, signal) {
@@ -127,6 +139,8 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       lastFinished = current.filter(({ kind }) => kind === 'finished');
       return current.concat(await readAccounting(missing, signal));
     },
+
+    readEndRecords: (workspaces, signal) => readEndRecords(run, workspaces, signal),
 
     inspectMissing: missingJobs.inspect,
 
@@ -161,5 +175,11 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     close: async () => undefined,
   };
 }
+
+/**
+ * A killed controller gives the ids of forgotten jobs again. A node that still knows the old job of the id refuses to start
+ * the new one, and Slurm cancels the new one.
+ */
+const isCancelledOnNode = ({ state, nodeList }: SlurmJob) => state === 'CANCELLED' && nodeList !== '';
 
 const isHeld = ({ state, reason }: SlurmJob) => state === 'PENDING' && reason === 'JobHeldUser';

@@ -1,7 +1,6 @@
-import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { MissingJob, MissingJobStatus } from '../engine.ts';
-import { type RunCommand, requireOutput, type SlurmCommand, toChunks } from './commands.ts';
-import { outcomeForShellExitCode } from './observation.ts';
+import { type RunCommand, requireOutput, toChunks } from './commands.ts';
+import { readEndRecords } from './end-records.ts';
 import type { QueueEntry } from './queue-reader.ts';
 import { parseControllerConfig, showConfigCommand } from './scontrol.ts';
 import { parseSqueueById, squeueByIdCommand } from './squeue.ts';
@@ -17,7 +16,8 @@ export interface MissingJobInspector {
  * lost by a controller that was killed before it saved its state. Only a lost job may be submitted again. A job is lost
  * if one of these holds:
  *
- * - it was in the queue less than MinJobAge ago, so that squeue would still list it, had it ended;
+ * - it was in the queue, or was not submitted yet, less than MinJobAge ago, so that squeue would still list it, had it
+ *   ended;
  * - the controller has not assigned its id yet, or has assigned the id to another job.
  */
 export function createMissingJobInspector(run: RunCommand, now: () => number): MissingJobInspector {
@@ -32,8 +32,8 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
       const jobs = parseSqueueById(await run(squeueByIdCommand(refs), signal));
       for (const { ref, name } of jobs) currentNames.set(ref, name);
     }
-    const isLost = ([jobId, { ref }]: [string, MissingJob]) =>
-      now() - (lastSeenAt.get(ref) ?? Number.NEGATIVE_INFINITY) < config.minJobAgeMs ||
+    const isLost = ([jobId, { ref, acceptedAt }]: [string, MissingJob]) =>
+      now() - Math.max(lastSeenAt.get(ref) ?? 0, acceptedAt) < config.minJobAgeMs ||
       Number(ref) >= config.nextJobId ||
       (currentNames.get(ref) ?? jobId) !== jobId;
     return notStarted.filter(isLost).map(([jobId]) => jobId);
@@ -49,52 +49,12 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
     },
 
     async inspect(missing, signal) {
-      const statuses = new Map<string, MissingJobStatus>();
-      const notStarted: [string, MissingJob][] = [];
-      for (const chunk of toChunks([...missing], 200)) {
-        const directories = chunk.map(([, { workspace }]) => workspace.directory);
-        const output = requireOutput('bash', await run(readRecordsCommand(directories), signal));
-        for (const line of output.split('\n')) {
-          const [, index, code, startedAt, endedAt] = /^(\d+)(?: (\d{1,3}) (\d{1,10}) (\d{1,10}))?$/.exec(line) ?? [];
-          const entry = chunk[Number(index)];
-          // Ignore an incomplete end record: a power cut can leave an empty file.
-          if (entry === undefined) continue;
-          if (code === undefined) notStarted.push(entry);
-          else statuses.set(entry[0], toJobEnd(Number(code), Number(startedAt), Number(endedAt)));
-        }
-      }
-      for (const [jobId] of notStarted) statuses.set(jobId, 'never_started');
+      const workspaces = new Map([...missing].map(([jobId, { workspace }]) => [jobId, workspace]));
+      const statuses: Map<string, MissingJobStatus> = await readEndRecords(run, workspaces, signal);
+      const notStarted = [...missing].filter(([jobId]) => statuses.get(jobId) === 'never_started');
       const lost = notStarted.length > 0 ? await findLost(notStarted, signal) : [];
       for (const jobId of lost) statuses.set(jobId, 'lost_by_system');
       return statuses;
     },
   };
-}
-
-function toJobEnd(code: number, startSeconds: number, endSeconds: number): JobEnd {
-  return {
-    ...outcomeForShellExitCode(code),
-    startedAt: startSeconds * 1000,
-    endedAt: Math.max(startSeconds, endSeconds) * 1000,
-    elapsedSeconds: Math.max(1, endSeconds - startSeconds),
-  };
-}
-
-/**
- * Prints `index` for a job that never started, and `index code start end` for one that has an end record. The wrapper
- * creates `<directory>.started` before anything else of the job runs, and writes the end record into it. A job whose
- * workspace is absent prints nothing: the file system may be unmounted, so nothing is known.
- */
-const readRecordsBash = `
-index=0
-for directory; do
-  if [ -d "$directory" ]; then
-    if [ ! -e "$directory.started" ]; then echo "$index"
-    elif IFS= read -r end < "$directory.started/end"; then echo "$index $end"; fi 2> /dev/null
-  fi
-  index=$((index + 1))
-done`;
-
-function readRecordsCommand(directories: readonly string[]): SlurmCommand {
-  return { argv: ['bash', '-c', readRecordsBash, 'bursar', ...directories] };
 }

@@ -10,7 +10,9 @@ export function toObservation(job: SlurmJob, now: number): Observation | null {
   // sacct prints `CANCELLED by 1000`.
   const [state = ''] = job.state.split(' ', 1);
   if (pendingStates.has(state)) return { ...common, kind: 'queued', held: job.reason === 'JobHeldUser' };
-  if (runningStates.has(state)) return { ...common, kind: 'running', startedAt: job.startedAt ?? now };
+  if (runningStates.has(state)) {
+    return { ...common, kind: 'running', startedAt: job.startedAt ?? now, allocation: toAllocation(job) };
+  }
   const outcome = outcomeForState(state, job);
   return outcome === null ? null : { ...common, kind: 'finished', ...outcome, ...toUsage(job, now) };
 }
@@ -88,6 +90,8 @@ function signalName(signal: number): string {
   return Object.entries(constants.signals).find(([, number]) => number === signal)?.[0] ?? `signal ${signal}`;
 }
 
+const toAllocation = ({ nodes, cores }: SlurmJob) => ({ nodes, cores });
+
 function toUsage(job: SlurmJob, now: number): Pick<JobEnd, 'startedAt' | 'endedAt' | 'elapsedSeconds' | 'allocation'> {
   const endedAt = job.endedAt ?? now;
   // For a job that never got a node, Slurm reports the end time as its start time.
@@ -99,6 +103,6 @@ function toUsage(job: SlurmJob, now: number): Pick<JobEnd, 'startedAt' | 'endedA
     endedAt: Math.max(endedAt, job.startedAt),
     // Slurm counts whole seconds; a job that ran used at least a part of one.
     elapsedSeconds: Math.max(1, job.elapsedSeconds),
-    allocation: { nodes: job.nodes, cores: job.cores },
+    allocation: toAllocation(job),
   };
 }

@@ -93,10 +93,11 @@ export async function findUnfinishedJobs(
   db: Db,
   hpc: string,
   jobIds: readonly string[],
-): Promise<Map<string, UnfinishedJob>> {
-  const jobs = new Map<string, UnfinishedJob>();
+): Promise<Map<string, UnfinishedJob & { acceptedAt: number }>> {
+  const jobs = new Map<string, UnfinishedJob & { acceptedAt: number }>();
   for (const chunk of chunks(jobIds)) {
-    const rows = await selectUnfinished(db, hpc).where('job_id', 'in', chunk).execute();
+    const query = selectUnfinished(db, hpc).select('accepted_at as acceptedAt').where('job_id', 'in', chunk);
+    const rows = await query.execute();
     for (const row of rows) jobs.set(row.job_id, row);
   }
   return jobs;

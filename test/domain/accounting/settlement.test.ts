@@ -116,6 +116,7 @@ describe('calculateSettlement', () => {
     endedAt: 11_000,
     elapsedSeconds: 10,
   };
+  const request = { requestedUnits: 12, runtimeSeconds: 3600 };
   const charged: Outcome[] = [
     'succeeded',
     'failed',
@@ -129,7 +130,7 @@ describe('calculateSettlement', () => {
 
   test('charges the usage of a job that ended on its own account', () => {
     for (const outcome of charged) {
-      const settlement = calculateSettlement({ ...ran, outcome }, 12, 'core');
+      const settlement = calculateSettlement({ ...ran, outcome }, request, 'core');
       assert.deepEqual([settlement.kind, settlement.timeSeconds], ['settled', 120], outcome);
       assert.match(settlement.rule, new RegExp(outcome));
     }
@@ -137,7 +138,7 @@ describe('calculateSettlement', () => {
 
   test('charges nothing if the system failed or rejected the job', () => {
     for (const outcome of free) {
-      const settlement = calculateSettlement({ ...ran, outcome }, 12, 'core');
+      const settlement = calculateSettlement({ ...ran, outcome }, request, 'core');
       assert.deepEqual([settlement.kind, settlement.timeSeconds], ['voided', 0], outcome);
       assert.match(settlement.rule, /\w/);
     }
@@ -145,22 +146,32 @@ describe('calculateSettlement', () => {
 
   test('charges nothing if the job never started', () => {
     for (const outcome of [...charged, ...free]) {
-      const settlement = calculateSettlement({ ...ran, outcome, startedAt: null, elapsedSeconds: 0 }, 12, 'core');
+      const settlement = calculateSettlement({ ...ran, outcome, startedAt: null, elapsedSeconds: 0 }, request, 'core');
       assert.deepEqual([settlement.kind, settlement.timeSeconds], ['voided', 0], outcome);
     }
   });
 
   test('charges the allocation that the system reports instead of the requested units', () => {
     const end = { ...ran, allocation: { nodes: 2, cores: 8 } };
-    const seconds = (['core', 'node', 'wall'] as const).map((unit) => calculateSettlement(end, 12, unit).timeSeconds);
+    const seconds = (['core', 'node', 'wall'] as const).map(
+      (unit) => calculateSettlement(end, request, unit).timeSeconds,
+    );
     assert.deepEqual(seconds, [80, 20, 10]);
+  });
+
+  test('charges no more than the granted runtime', () => {
+    const granted = { requestedUnits: 12, runtimeSeconds: 6 };
+    assert.equal(calculateSettlement(ran, granted, 'core').timeSeconds, 72);
+    const allocated = { ...ran, allocation: { nodes: 2, cores: 8 } };
+    assert.equal(calculateSettlement(allocated, granted, 'core').timeSeconds, 48);
   });
 
   test('charges the elapsed seconds times the units', () => {
     fc.assert(
       fc.property(fc.nat({ max: 200_000 }), fc.integer({ min: 1, max: 8192 }), (elapsedSeconds, units) => {
         assert.equal(
-          calculateSettlement({ ...ran, elapsedSeconds }, units, 'core').timeSeconds,
+          calculateSettlement({ ...ran, elapsedSeconds }, { requestedUnits: units, runtimeSeconds: 1e9 }, 'core')
+            .timeSeconds,
           elapsedSeconds * units,
         );
       }),

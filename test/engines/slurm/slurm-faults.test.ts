@@ -33,7 +33,7 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
       await assert.rejects(engine.submit(job, neverAborted), transient);
       onSbatch = () => {};
       cluster.resumeController();
-      await eventually('the job exists', async () => (await engine.find([job.jobId], neverAborted)).size === 1);
+      await eventually('the job exists', async () => (await engine.find([job], neverAborted)).size === 1);
       await withAutomaticRelease(engine).submit(job, neverAborted);
       assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
       assert.equal(await countRuns(job), 1);
@@ -45,7 +45,7 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
     const { engine, newJob } = harness;
     const job = await newJob(runOnce);
     const [first, second] = [submitDuplicate(harness, job), submitDuplicate(harness, job)];
-    assert.equal((await engine.find([job.jobId], neverAborted)).get(job.jobId), first);
+    assert.equal((await engine.find([job], neverAborted)).get(job.jobId), first);
     assert.equal(await engine.submit(job, neverAborted), first);
     await engine.release(new Map([[job.jobId, first]]), neverAborted);
     assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
@@ -86,7 +86,7 @@ describe('the Slurm engine', { concurrency: true }, () => {
       await Promise.all([
         assert.rejects(engine.submit(next, neverAborted), transient),
         assert.rejects(engine.observe(expected, neverAborted), transient),
-        assert.rejects(engine.find([running.jobId], neverAborted), transient),
+        assert.rejects(engine.find([running], neverAborted), transient),
         assert.rejects(engine.release(expected, neverAborted), transient),
         assert.rejects(engine.cancel(running.jobId, neverAborted), transient),
       ]);
@@ -150,7 +150,7 @@ slurmTest('the number of commands is independent of the number of jobs', {}, asy
     return commands.slice(before);
   };
   assert.deepEqual(await commandsDuring(() => engine.observe(expected, neverAborted)), ['squeue']);
-  assert.deepEqual(await commandsDuring(() => engine.find([...expected.keys()], neverAborted)), ['squeue']);
+  assert.deepEqual(await commandsDuring(() => engine.find(jobs, neverAborted)), ['squeue']);
   const unwanted = [...expected.values()].slice(0, 200);
   assert.deepEqual(await commandsDuring(() => engine.discard(unwanted, neverAborted)), ['squeue', 'scancel']);
   assert.deepEqual(await commandsDuring(() => engine.release(expected, neverAborted)), ['squeue', 'scontrol']);

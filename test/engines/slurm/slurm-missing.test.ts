@@ -10,11 +10,13 @@ import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 /** No accounting; slurmctld removes finished jobs from the queue within 12 s. */
 const withoutAccounting = { accounting: 'none', minJobAge: 2 } as const;
 
-const inspect = async (engine: Engine, job: EngineJob, ref: string) =>
-  (await engine.inspectMissing(new Map([[job.jobId, { ref, workspace: job.workspace }]]), neverAborted)).get(job.jobId);
+const inspect = async (engine: Engine, job: EngineJob, ref: string, acceptedAt = 0) =>
+  (
+    await engine.inspectMissing(new Map([[job.jobId, { ref, workspace: job.workspace, acceptedAt }]]), neverAborted)
+  ).get(job.jobId);
 
 const waitUntilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
-  eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job.jobId], neverAborted)).size === 0);
+  eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job], neverAborted)).size === 0);
 
 // Each test has its own cluster, so that they all wait for slurmctld at the same time.
 describe('inspectMissing', { concurrency: true }, () => {
@@ -97,8 +99,8 @@ describe('inspectMissing', { concurrency: true }, () => {
     for (const job of [ran, other]) await waitUntilGone(harness, job);
     await rm(`${other.workspace.directory}.started/end`);
     const missing = new Map([
-      [ran.jobId, { ref: refs[0], workspace: ran.workspace }],
-      [other.jobId, { ref: refs[1], workspace: other.workspace }],
+      [ran.jobId, { ref: refs[0], workspace: ran.workspace, acceptedAt: 0 }],
+      [other.jobId, { ref: refs[1], workspace: other.workspace, acceptedAt: 0 }],
     ]);
     for (const text of [
       '',
@@ -150,11 +152,13 @@ describe('inspectMissing', { concurrency: true }, () => {
     const { engine, newJob, cluster, reopen } = harness;
     const lost = await newJob(runOnce);
     const ref = await engine.submit(lost, neverAborted);
-    await engine.find([lost.jobId], neverAborted);
+    await engine.find([lost], neverAborted);
     await appendFile(cluster.env.SLURM_CONF, 'FirstJobId=1000\n');
     await cluster.wipeController();
     assert.equal(await inspect(engine, lost, ref), 'lost_by_system');
     // An engine that did not see the job in the queue cannot tell: it may have been cancelled long ago.
     assert.equal(await inspect(await reopen(), lost, ref), 'never_started');
+    // Unless the job did not exist that long ago.
+    assert.equal(await inspect(await reopen(), lost, ref, Date.now() - 60_000), 'lost_by_system');
   });
 });

@@ -1,0 +1,113 @@
+import pLimit from 'p-limit';
+import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
+import { type EndRecord, reconcileEnd, wasEndedBeforeStart } from '../domain/jobs/end-record.ts';
+import { type Observation, transition } from '../domain/jobs/transition.ts';
+import { requeueJob } from '../store/jobs/job-queue.ts';
+import { findJob } from '../store/jobs/jobs.ts';
+import { advanceJob } from './advance-job.ts';
+import type { LeasedSystemDeps } from './system-deps.ts';
+
+export type FinishedObservation = Extract<Observation, { kind: 'finished' }>;
+
+/** Workspaces that are measured at the same time. */
+const concurrency = 8;
+/** A job that its system ends again and again before its start is not submitted any more. */
+const maxTries = 5;
+
+export interface JobEnds {
+  /** Stores the ends of jobs, unless that is in progress already. Never throws. A poll must not wait for it. */
+  store(ends: readonly FinishedObservation[]): Promise<void>;
+  /** Waits for the ends that are being stored. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Stores the ends of jobs: the outcome, the charge and the size of the files. This runs beside the polls of the watcher,
+ * because reading the files of one job can take long: its end must not delay the ends of other jobs. An end that cannot
+ * be stored is reported by the engine again, and stored after a later poll.
+ */
+export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): JobEnds {
+  const { engine, system, workspaces, log } = deps;
+  const limit = pLimit(concurrency);
+  const stopping = new AbortController();
+  const inProgress = new Map<string, Promise<void>>();
+
+  async function storeEnd(observation: FinishedObservation, record: EndRecord | undefined): Promise<void> {
+    const { jobId } = observation;
+    try {
+      if (stopping.signal.aborted) return;
+      // The engine may forget a job only when its end is stored: now, or earlier, by a process that was killed then.
+      const result = await storeJobEnd(deps, observation, record);
+      if (result === 'requeued') onRequeued();
+      if (result === 'stored') await engine.forget([jobId], stopping.signal);
+    } catch (error) {
+      log.error({ err: error, hpc: system.name, jobId }, 'job end not stored, will retry');
+    }
+  }
+
+  async function storeAll(ends: readonly FinishedObservation[]): Promise<void> {
+    try {
+      const paths = new Map(ends.map(({ jobId }) => [jobId, workspaces.pathsOf(jobId)]));
+      const records = await engine.readEndRecords(paths, stopping.signal);
+      await Promise.all(ends.map((end) => limit(() => storeEnd(end, records.get(end.jobId)))));
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      log.warn({ err: error, hpc: system.name, jobs: ends.length }, 'end records not read, will retry');
+    }
+  }
+
+  return {
+    async store(ends) {
+      const newEnds = ends.filter(({ jobId }) => !inProgress.has(jobId));
+      if (newEnds.length === 0) return;
+      const stored = storeAll(newEnds).finally(() => {
+        for (const { jobId } of newEnds) inProgress.delete(jobId);
+      });
+      for (const { jobId } of newEnds) inProgress.set(jobId, stored);
+      await stored;
+    },
+
+    async stop() {
+      stopping.abort();
+      await Promise.all(inProgress.values());
+    },
+  };
+}
+
+/**
+ * `requeued`: nothing of the job ran, and the dispatcher submits it again. `unchanged`: another process has changed the
+ * job meanwhile, and the next poll shows whether the end still applies.
+ */
+async function storeJobEnd(
+  deps: LeasedSystemDeps,
+  observation: FinishedObservation,
+  record: EndRecord | undefined,
+): Promise<'stored' | 'requeued' | 'unchanged'> {
+  const { db, lease, system, workspaces, now, log } = deps;
+  const job = await findJob(db, observation.jobId);
+  if (job === undefined) return 'stored';
+  if (job.engineRef !== observation.ref) return 'unchanged';
+  const { isCancelRequested } = job;
+  // Users have not seen the job running: nothing but its place in the queue changes.
+  const mayRequeue = job.status.state === 'queued' && job.tries < maxTries;
+  if (mayRequeue && wasEndedBeforeStart(observation, record, isCancelRequested)) {
+    if (!(await lease.transaction((tx) => requeueJob(tx, job.jobId, observation.ref, now())))) return 'unchanged';
+    log.warn(
+      { hpc: system.name, jobId: job.jobId, ref: observation.ref },
+      'system ended job before its start, requeued',
+    );
+    return 'requeued';
+  }
+  const runtimeSeconds = toTimeLimitSeconds(job.request.runtimeHours);
+  const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, isCancelRequested }) };
+  const next = transition(job.status, end, isCancelRequested);
+  if (next?.state !== 'ended') return 'stored';
+  const spaceBytes = await workspaces.measureBytes(job.jobId);
+  const { engineMessage } = observation;
+  const change = { next, now: now(), spaceBytes, ...(engineMessage === undefined ? {} : { engineMessage }) };
+  if (!(await advanceJob(lease, job, system, change))) return 'unchanged';
+  deps.publish(job.owner);
+  const { outcome, reason } = next;
+  log.info({ hpc: system.name, jobId: job.jobId, state: next.state, outcome, reason }, 'job state changed');
+  return 'stored';
+}

@@ -1,0 +1,67 @@
+import type { JobEnd } from '../domain/jobs/job.ts';
+import type { Observation } from '../domain/jobs/transition.ts';
+import type { FinishedObservation } from './job-ends.ts';
+import type { LeasedSystemDeps } from './system-deps.ts';
+
+const checkIntervalMs = 15_000;
+
+export interface UnreportedEnds {
+  /** Starts a check of the running jobs, if one is due, and returns at once. Never throws. */
+  check(observations: readonly Observation[]): void;
+  /** Aborts a check, and waits for its end. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Finds jobs that have written their end record although their system reports them as running: a controller that was
+ * killed can miss the end of a job, and reports it as running up to its time limit. Such a job has ended once its record
+ * was there in two checks: normally the system reports the end between them, and knows why it stopped the job.
+ */
+export function createUnreportedEnds(
+  { engine, system, workspaces, now, log }: LeasedSystemDeps,
+  storeEnds: (ends: FinishedObservation[]) => Promise<void>,
+): UnreportedEnds {
+  const stopping = new AbortController();
+  let recorded = new Map<string, JobEnd>();
+  let lastCheckAt = now();
+  let inProgress: Promise<void> | null = null;
+
+  async function findEnds(running: readonly Extract<Observation, { kind: 'running' }>[]): Promise<void> {
+    const paths = new Map(running.map(({ jobId }) => [jobId, workspaces.pathsOf(jobId)]));
+    const records = new Map<string, JobEnd>();
+    for (const [jobId, record] of await engine.readEndRecords(paths, stopping.signal))
+      if (typeof record === 'object') records.set(jobId, record);
+    const ends: FinishedObservation[] = [];
+    for (const { jobId, ref, allocation } of running) {
+      const end = records.get(jobId);
+      if (end === undefined || !recorded.has(jobId)) continue;
+      ends.push({ jobId, ref, kind: 'finished', ...end, ...(allocation === undefined ? {} : { allocation }) });
+    }
+    recorded = records;
+    if (ends.length === 0) return;
+    log.warn({ hpc: system.name, jobIds: ends.map(({ jobId }) => jobId) }, 'system reports ended jobs as running');
+    await storeEnds(ends);
+    // Otherwise these jobs keep their nodes up to their time limits.
+    for (const { jobId } of ends) await engine.cancel(jobId, stopping.signal);
+  }
+
+  return {
+    check(observations) {
+      if (inProgress !== null || now() - lastCheckAt < checkIntervalMs) return;
+      lastCheckAt = now();
+      const running = observations.filter((observation) => observation.kind === 'running');
+      inProgress = findEnds(running)
+        .catch((error) => {
+          if (!stopping.signal.aborted) log.warn({ err: error, hpc: system.name }, 'end records not read, will retry');
+        })
+        .finally(() => {
+          inProgress = null;
+        });
+    },
+
+    async stop() {
+      stopping.abort();
+      await inProgress;
+    },
+  };
+}

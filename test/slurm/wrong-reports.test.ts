@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'node:test';
+import { createCaller, type Job } from '../support/api.ts';
+import { jobPath } from '../support/jobs.ts';
+import { spawnServer } from '../support/server-process.ts';
+import { type ClusterOptions, startCluster } from '../support/slurm-cluster.ts';
+import { until } from '../support/until.ts';
+import { slurmConfig } from './config.ts';
+
+async function startService(t: TestContext, options: ClusterOptions = {}) {
+  const cluster = await startCluster(options);
+  const server = await spawnServer({ config: slurmConfig(cluster) });
+  t.after(async () => {
+    await server.dispose();
+    await cluster.stop();
+  });
+  const me = createCaller(server.url, server.userToken);
+  return {
+    ...{ cluster, me },
+    workspaceOf: (job: Job) => join(server.data, 'workspaces', job.job_id),
+    async submit(command: string): Promise<Job> {
+      const { status, body, text } = await me.submit('/jobs/hpc_one/', { command, runtime: '0.5' });
+      assert.equal(status, 201, text);
+      return body;
+    },
+    waitUntilRunning: (job: Job) =>
+      until('the job runs', async () => (await me.get<Job>(jobPath(job))).body.stage === 'RUNNING' || undefined),
+    async chargedSeconds(job: Job): Promise<number> {
+      return (await me.get<{ charged_seconds: number }>(`${jobPath(job)}timeline/`)).body.charged_seconds;
+    },
+  };
+}
+
+// With their own clusters the tests wait at the same time.
+describe('jobs that Slurm reports wrongly', { concurrency: true }, () => {
+  test('have the outcome and the charge of their end record if Slurm takes their node for failed', async (t) => {
+    const options = { nodes: 1, extraConf: ['SlurmdTimeout=4'] };
+    const { cluster, me, submit, workspaceOf, chargedSeconds } = await startService(t, options);
+    const job = await submit('date +%s; sleep 3; date +%s');
+    const readTimes = async () => {
+      const text = await readFile(join(workspaceOf(job), 'stdout'), 'utf8').catch(() => '');
+      return text.trim().split('\n').filter(Boolean).map(Number);
+    };
+    await until('the job runs', async () => (await readTimes())[0]);
+    await cluster.killNodeDaemons('n1');
+    const { stage, failed } = await me.waitUntilFinished(job);
+    assert.deepEqual([stage, failed], ['SUCCESSFUL', false]);
+    const [start = 0, end = 0] = await readTimes();
+    const charged = await chargedSeconds(job);
+    assert.ok(Math.abs(charged - (end - start)) <= 1, `${charged} s were charged for ${end - start} s`);
+  });
+
+  test('end when their end record is read, although Slurm shows them as running', async (t) => {
+    const { cluster, me, submit, waitUntilRunning, workspaceOf, chargedSeconds } = await startService(t);
+    const job = await submit('sleep 600');
+    await waitUntilRunning(job);
+    const startRecord = join(workspaceOf(job), 'files.started');
+    await until('the job has started', () => readFile(join(startRecord, '..', 'stdout')).catch(() => undefined));
+    // As if the wrapper had written it, and the controller had missed the end.
+    const now = Math.round(Date.now() / 1000);
+    await writeFile(join(startRecord, 'end'), `3 ${now - 7} ${now}\n`);
+    const ended = await me.waitUntilFinished(job);
+    assert.deepEqual([ended.stage, ended.failed], ['FAILED', true]);
+    assert.equal(await chargedSeconds(job), 7);
+    const listed = () => cluster.run('squeue', '-h', '-t', 'running', '-n', job.job_id);
+    await until('the job leaves its node', () => listed() === '' || undefined);
+  });
+
+  test('are submitted again if a node refuses them before they start', async (t) => {
+    // Slurm cancels a job whose prolog fails, and drains the node.
+    const folder = await mkdtemp(join(tmpdir(), 'bursar-prolog-'));
+    t.after(() => rm(folder, { recursive: true }));
+    const prolog = join(folder, 'prolog');
+    await chmod(folder, 0o755);
+    await writeFile(prolog, '#!/bin/sh\n[ "$SLURMD_NODENAME" != n1 ]\n', { mode: 0o755 });
+    // With this flag the job is not shown as running during the prolog: then it could not be submitted again.
+    const extraConf = [`Prolog=${prolog}`, 'PrologFlags=Alloc'];
+    const { cluster, me, submit, workspaceOf } = await startService(t, { extraConf });
+    const job = await submit('echo "$SLURMD_NODENAME"');
+    assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
+    assert.equal(await readFile(join(workspaceOf(job), 'stdout'), 'utf8'), 'n2\n');
+    assert.match(cluster.run('sinfo', '-h', '-N', '-o', '%N %T'), /n1 drain/);
+  });
+});
