@@ -1,0 +1,90 @@
+import type { Outcome } from '../src/domain/jobs/job.ts';
+import { type SubmittedJob, timeoutSeconds } from './workload.ts';
+
+/** A job as Bursar stored it. */
+export interface StoredJob {
+  title: string;
+  outcome: Outcome | null;
+  reason: string | null;
+  exitCode: number | null;
+  chargedSeconds: number;
+}
+
+/** What a job itself wrote, in seconds since 1970. `result` is an exit code or the name of a signal. */
+export interface OwnRecord {
+  starts: number[];
+  ends: { at: number; result: string }[];
+}
+
+export function parseOwnRecord(text: string): OwnRecord {
+  const record: OwnRecord = { starts: [], ends: [] };
+  for (const line of text.split('\n')) {
+    const [word, at, result = ''] = line.split(' ');
+    if (word === 'start') record.starts.push(Number(at));
+    if (word === 'end') record.ends.push({ at: Number(at), result });
+  }
+  return record;
+}
+
+export type Difference = 'lost' | 'doubled' | 'wrong outcome' | 'wrong charge';
+
+/** The clocks of a job and of its wrapper are read at different moments, and a loaded machine can delay them. */
+const toleranceSeconds = 3;
+
+/**
+ * Compares a job as stored with what the job itself recorded. `stored` has every job with its title. `nodeKills`, in
+ * milliseconds since 1970: a job that ran then may have been killed with its node. Returns null if they agree.
+ */
+export function compareJob(
+  job: SubmittedJob,
+  stored: readonly StoredJob[],
+  record: OwnRecord,
+  nodeKills: readonly number[],
+): { kind: Difference; text: string } | null {
+  const differ = (kind: Difference, text: string) => ({ kind, text: `${job.title}: ${text}` });
+  const [first, ...others] = stored;
+  if (first === undefined) return job.isAccepted ? differ('lost', 'accepted with 201, but not stored') : null;
+  if (others.length > 0 || record.starts.length > 1) {
+    return differ('doubled', `stored ${stored.length} times, started ${record.starts.length} times`);
+  }
+  const { outcome, reason, exitCode, chargedSeconds } = first;
+  if (outcome === null) return differ('lost', 'it never ended');
+  const described = `${outcome} (${reason})`;
+  const [start] = record.starts;
+  const [end] = record.ends;
+
+  if (start === undefined) {
+    const isPossible = outcome === 'node_failed' || (outcome === 'cancelled' && job.isCancelRequested);
+    if (!isPossible) return differ('wrong outcome', `it never started, stored as ${described}`);
+    return chargedSeconds === 0 ? null : differ('wrong charge', `it never started and paid ${chargedSeconds} s`);
+  }
+
+  if (end !== undefined) {
+    const isRight =
+      (outcome === 'succeeded' && end.result === '0') ||
+      (outcome === 'failed' && (end.result === 'SEGV' ? exitCode === null : exitCode === Number(end.result)));
+    if (!isRight) return differ('wrong outcome', `it ended with ${end.result}, stored as ${described}`);
+    return isCharge(chargedSeconds, (end.at - start) * job.cores, job.cores)
+      ? null
+      : differ('wrong charge', `it ran for ${end.at - start} s on ${job.cores} cores and paid ${chargedSeconds} s`);
+  }
+
+  const wasNodeKilled = nodeKills.some((at) => at / 1000 >= start - toleranceSeconds);
+  const isPossible =
+    (outcome === 'cancelled' && job.isCancelRequested) ||
+    (outcome === 'timed_out' && job.plan.kind === 'timeout') ||
+    (outcome === 'node_failed' && wasNodeKilled) ||
+    // A restarted controller kills jobs that it has forgotten.
+    outcome === 'cancelled_by_site' ||
+    (outcome === 'failed' && exitCode === null);
+  if (!isPossible) return differ('wrong outcome', `it was stopped, stored as ${described}`);
+  const limit = job.plan.kind === 'timeout' ? timeoutSeconds * job.cores : Number.POSITIVE_INFINITY;
+  if (outcome === 'node_failed' ? chargedSeconds > 0 : chargedSeconds < job.cores || chargedSeconds > limit)
+    return differ('wrong charge', `${described}, paid ${chargedSeconds} s on ${job.cores} cores`);
+  return null;
+}
+
+/** A job pays for at least one second. */
+function isCharge(chargedSeconds: number, expectedSeconds: number, cores: number): boolean {
+  return Math.abs(chargedSeconds - Math.max(expectedSeconds, cores)) <= toleranceSeconds * cores;
+}

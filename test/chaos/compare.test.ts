@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { compareJob, type Difference, parseOwnRecord, type StoredJob } from '../../chaos/compare.ts';
+import type { Plan, SubmittedJob } from '../../chaos/workload.ts';
+
+const submitted = (plan: Plan, isCancelRequested = false): SubmittedJob => ({
+  ...{ title: 'u1-1', plan, cores: 2, isAccepted: true, isCancelRequested },
+});
+const exit: Plan = { kind: 'exit', code: 0, seconds: 5 };
+const stored = (changes: Partial<StoredJob> = {}): StoredJob => ({
+  ...{ title: 'u1-1', outcome: 'succeeded', reason: '', exitCode: 0, chargedSeconds: 10 },
+  ...changes,
+});
+const ran = 'start 100\nend 105 0\n';
+
+describe('compareJob', () => {
+  const cases: [string, SubmittedJob, StoredJob[], string, Difference | null][] = [
+    ['a job that ended and paid as it ran', submitted(exit), [stored()], ran, null],
+    ['an accepted job that is not stored', submitted(exit), [], '', 'lost'],
+    ['a job that never ended', submitted(exit), [stored({ outcome: null })], ran, 'lost'],
+    ['a job that is stored twice', submitted(exit), [stored(), stored()], ran, 'doubled'],
+    ['a job that started twice', submitted(exit), [stored()], `start 100\n${ran}`, 'doubled'],
+    ['a success stored as a failure', submitted(exit), [stored({ outcome: 'node_failed' })], ran, 'wrong outcome'],
+    ['a failure stored as a success', submitted(exit), [stored()], 'start 100\nend 105 3\n', 'wrong outcome'],
+    [
+      'a wrong exit code',
+      submitted(exit),
+      [stored({ outcome: 'failed', exitCode: 4 })],
+      'start 100\nend 105 3\n',
+      'wrong outcome',
+    ],
+    ['too high a charge', submitted(exit), [stored({ chargedSeconds: 154 })], ran, 'wrong charge'],
+    ['too low a charge', submitted(exit), [stored({ chargedSeconds: 0 })], ran, 'wrong charge'],
+    ['a success of a job that never started', submitted(exit), [stored()], '', 'wrong outcome'],
+    [
+      'a charge for a job that never started',
+      submitted(exit),
+      [stored({ outcome: 'node_failed', chargedSeconds: 1 })],
+      '',
+      'wrong charge',
+    ],
+    [
+      'a cancelled job',
+      submitted({ kind: 'cancel', afterSeconds: 1 }, true),
+      [stored({ outcome: 'cancelled' })],
+      'start 100\n',
+      null,
+    ],
+    [
+      'a cancellation that nobody requested',
+      submitted(exit),
+      [stored({ outcome: 'cancelled' })],
+      'start 100\n',
+      'wrong outcome',
+    ],
+    [
+      'a timeout that costs more than the granted runtime',
+      submitted({ kind: 'timeout' }),
+      [stored({ outcome: 'timed_out', chargedSeconds: 121 })],
+      'start 100\n',
+      'wrong charge',
+    ],
+    [
+      'a node failure without a killed node',
+      submitted(exit),
+      [stored({ outcome: 'node_failed', chargedSeconds: 0 })],
+      'start 100\n',
+      'wrong outcome',
+    ],
+  ];
+  for (const [name, job, jobs, record, expected] of cases) {
+    test(`${expected ?? 'no difference'}: ${name}`, () => {
+      assert.equal(compareJob(job, jobs, parseOwnRecord(record), [])?.kind ?? null, expected);
+    });
+  }
+
+  test('accepts the node failure of a job that ran when a node was killed', () => {
+    const failed = [stored({ outcome: 'node_failed', chargedSeconds: 0 })];
+    assert.equal(compareJob(submitted(exit), failed, parseOwnRecord('start 100\n'), [103_000]), null);
+    assert.notEqual(compareJob(submitted(exit), failed, parseOwnRecord('start 100\n'), [50_000]), null);
+  });
+});
