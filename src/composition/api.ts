@@ -19,9 +19,6 @@ import { pingDatabase } from '../store/database/check-server.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
 
-/** How long a DELETE waits for the job to end before it responds with 202. */
-const cancelTimeoutMs = 10_000;
-
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
 export async function createApi(
   deps: Dependencies,
@@ -83,7 +80,6 @@ function createServices(deps: Dependencies, feed: EventFeed) {
     defaultProject: (hpc: string) => config.systems[hpc]?.projects[0]?.name ?? '',
     newUuid: randomUUID,
     wakeDispatcher: systemTopic.publish,
-    cancelTimeoutMs,
   };
   return {
     access: createAccessService(db),

@@ -1,5 +1,5 @@
 import { msPerHour } from '../domain/units.ts';
-import { deleteFiles } from '../services/jobs/end-job.ts';
+import { deleteFiles } from '../services/jobs/delete-job.ts';
 import { createSender } from '../webhooks/send.ts';
 import { type HeldLease, holdLease } from '../workers/hold-lease.ts';
 import { type PeriodWorkerDeps, startPeriodWorker } from '../workers/period-worker.ts';

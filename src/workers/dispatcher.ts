@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { BursarError } from '../domain/errors.ts';
-import type { JobRequest } from '../domain/jobs/job.ts';
+import type { JobRequest, Outcome } from '../domain/jobs/job.ts';
+import { describeCancellation } from '../domain/jobs/transition.ts';
 import { inspectZipAndReadStart } from '../files/zip/unzip.ts';
 import type { ZipLimits } from '../files/zip/zip-entries.ts';
 import type { ZipSource } from '../files/zip/zip-source.ts';
@@ -72,7 +73,8 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, signal: AbortS
   try {
     const engineRef = await findOrSubmit(deps, job, signal);
     if (engineRef === null) {
-      await endUnsubmitted(deps, job, 'cancelled', 'cancelled by its owner before it began');
+      const { outcome, reason } = describeCancellation(job.cancelRequestedBy);
+      await endUnsubmitted(deps, job, outcome, `${reason} before it began`);
       return;
     }
     if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
@@ -93,7 +95,7 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, signal: AbortS
 
 /**
  * Returns the engine's id of the job, either of an earlier submission whose answer was lost or of a new one. Returns null if
- * the owner has cancelled the job and the engine does not have it.
+ * the job was cancelled and the engine does not have it.
  */
 async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<string | null> {
   const { engine, workspaces, zipLimits, siteOptions } = deps;
@@ -104,7 +106,7 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: Abor
     const engineRef = (await engine.find([{ jobId, workspace }], signal)).get(jobId);
     if (engineRef !== undefined) return engineRef;
   }
-  if (job.isCancelRequested) return null;
+  if (job.cancelRequestedBy !== null) return null;
   // A job whose zip is gone was submitted before, but never started: its workspace is complete and unchanged.
   const zip = await findZip(deps, job);
   if (zip !== null || !job.hasInput) {
@@ -147,12 +149,7 @@ function isPermanent(error: unknown): error is BursarError {
 }
 
 /** Ends a job that the engine does not have. Nothing of it ran, so its files are removed and nothing is charged. */
-async function endUnsubmitted(
-  deps: LeasedSystemDeps,
-  job: JobRecord,
-  outcome: 'rejected' | 'cancelled',
-  reason: string,
-): Promise<void> {
+async function endUnsubmitted(deps: LeasedSystemDeps, job: JobRecord, outcome: Outcome, reason: string): Promise<void> {
   const { lease, system, spool, workspaces, now, log } = deps;
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;

@@ -87,7 +87,7 @@ async function storeJobEnd(
   const job = await findJob(db, observation.jobId);
   if (job === undefined) return 'stored';
   if (job.engineRef !== observation.ref) return 'unchanged';
-  const { isCancelRequested } = job;
+  const isCancelRequested = job.cancelRequestedBy !== null;
   // Users have not seen the job running: nothing but its place in the queue changes.
   const mayRequeue = job.status.state === 'queued' && job.tries < maxTries;
   if (mayRequeue && wasEndedBeforeStart(observation, record, isCancelRequested)) {
@@ -100,7 +100,7 @@ async function storeJobEnd(
   }
   const runtimeSeconds = toTimeLimitSeconds(job.request.runtimeHours);
   const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, isCancelRequested }) };
-  const next = transition(job.status, end, isCancelRequested);
+  const next = transition(job.status, end, job.cancelRequestedBy);
   if (next?.state !== 'ended') return 'stored';
   const spaceBytes = await workspaces.measureBytes(job.jobId);
   const { engineMessage } = observation;

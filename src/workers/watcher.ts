@@ -169,7 +169,7 @@ async function applyObservations(
 async function storeState(deps: LeasedSystemDeps, observation: Observation): Promise<boolean> {
   const { db, lease, system, now, log } = deps;
   const job = await findJob(db, observation.jobId);
-  const next = job && transition(job.status, observation, job.isCancelRequested);
+  const next = job && transition(job.status, observation, job.cancelRequestedBy);
   if (!next) return false;
   const { engineMessage } = observation;
   const change = { next, now: now(), ...(engineMessage === undefined ? {} : { engineMessage }) };

@@ -9,7 +9,7 @@ import {
   setShortKillGrace,
 } from '../support/accounting-fixture.ts';
 import type { Job } from '../support/api.ts';
-import { jobPath, listStoredFiles, waitForStage } from '../support/jobs.ts';
+import { jobPath, listStoredFiles, requestCancel, waitForStage } from '../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertStatementAddsUp,
@@ -86,12 +86,9 @@ test('SIGKILL during a cancellation: the request survives the restart, and the j
   const job = await submitJob(me, { command: `touch begun; ${ignoresTermScript}`, core_number: 2 });
   await waitUntilBegun(fixture, job);
   await waitForStage(me, job, 'RUNNING');
-  const response = me.send('DELETE', jobPath(job)).catch(() => undefined);
-  await until('the cancellation request is stored', async () =>
-    (await readState(job))?.cancel_requested_at == null ? undefined : true,
-  );
+  assert.equal((await requestCancel(me, job)).status, 202);
+  assert.ok((await readState(job))?.cancel_requested_at, 'the request is durable when it is answered');
   await fixture.restart('SIGKILL');
-  await response;
 
   const owner = await fixture.user(user);
   const { stage, failed } = await owner.waitUntilFinished(job);

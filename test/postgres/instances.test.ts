@@ -3,8 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { createCaller } from '../support/api.ts';
+import { type ApiResponse, type Caller, createCaller } from '../support/api.ts';
 import { bursar, runFile } from '../support/command-line.ts';
+import { jobPath, requestCancel } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../support/server-process.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
@@ -88,6 +89,26 @@ describe('several instances on one PostgreSQL', () => {
     const me = createCaller(api.url, api.userToken);
     const { body } = await me.submit('/jobs/hpc_one/', { command: 'true' });
     assert.equal((await me.waitUntilFinished(body)).stage, 'SUCCESSFUL');
+  });
+
+  test('a job that two instances cancel and delete ends once and is deleted once', async () => {
+    const [api, , all] = servers;
+    assert.ok(api && all);
+    const callers = [api, all].map(({ url: base }) => createCaller(base, api.userToken));
+    const [me] = callers;
+    assert.ok(me);
+    const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'sleep 600' });
+    const fromBoth = async (send: (caller: Caller) => Promise<ApiResponse>) => {
+      const responses = await Promise.all([...callers, ...callers, ...callers].map(send));
+      return [...new Set(responses.map(({ status }) => status))];
+    };
+    assert.ok((await fromBoth((caller) => requestCancel(caller, job))).every((status) => [200, 202].includes(status)));
+    assert.equal((await me.waitUntilFinished(job)).stage, 'CANCELED');
+    assert.deepEqual(await fromBoth((caller) => requestCancel(caller, job)), [200]);
+    assert.deepEqual(await fromBoth((caller) => caller.send('DELETE', jobPath(job))), [200]);
+    const { body } = await me.get<{ entries: { type: string }[] }>(`${jobPath(job)}timeline/`);
+    const types = body.entries.map(({ type }) => type).filter((type) => /ended|deleted/.test(type));
+    assert.deepEqual(types, ['job.ended', 'job.deleted']);
   });
 
   test('an instance that stops releases its systems at once', async () => {

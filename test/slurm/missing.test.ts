@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { createCaller, type Job } from '../support/api.ts';
 import { queryDatabase } from '../support/database.ts';
-import { jobPath } from '../support/jobs.ts';
+import { cancelJob, jobPath } from '../support/jobs.ts';
 import { readLogLines } from '../support/logs.ts';
 import { spawnServer } from '../support/server-process.ts';
 import { startCluster } from '../support/slurm-cluster.ts';
@@ -52,7 +52,7 @@ async function startService(t: TestContext) {
 
 // Each test waits for about 10 s until slurmctld removes finished jobs. With their own clusters they wait together.
 describe('jobs that Slurm without accounting no longer reports', { concurrency: true }, () => {
-  test('raises an alarm for a job that was cancelled while Bursar was down, and ends it on DELETE', async (t) => {
+  test('raises an alarm for a job that was cancelled while Bursar was down, and ends it when its owner cancels it', async (t) => {
     const { cluster, data, me, findLogLine, submit, waitForRef, ...service } = await startService(t);
     const before = (await me().quota('hpc_one', 'proj_hpc_one_01')).time_left;
     const blocker = await submit('sleep 600');
@@ -69,8 +69,7 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     assert.equal((await me().get<Job>(jobPath(job))).body.stage, 'QUEUED');
     assert.equal(await findLogLine(/job submitted|missing job never started/, job), undefined);
 
-    await me().send('DELETE', jobPath(job));
-    const { stage, failed } = await me().waitUntilFinished(job);
+    const { stage, failed } = await cancelJob(me(), job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     await until('the workspace is removed', () => !existsSync(join(data, 'workspaces', job.job_id)) || undefined);
     cluster.run('scancel', blockerRef);

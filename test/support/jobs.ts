@@ -34,6 +34,18 @@ export function jobPath(job: Job): string {
   return `/jobs/${job.project_hpc.toLowerCase()}/${job.project_name}/${job.job_id}/`;
 }
 
+/** Requests the cancellation of a job. The response is 202 until the job has ended, then 200. */
+export async function requestCancel(caller: Caller, job: Job, headers?: Record<string, string>) {
+  return (await caller.send('POST', `${jobPath(job)}cancel/`, headers)) as ApiResponse<Job>;
+}
+
+/** Cancels a job and waits for its end. */
+export async function cancelJob(caller: Caller, job: Job): Promise<Job> {
+  const { status, text } = await requestCancel(caller, job);
+  if (status !== 200 && status !== 202) throw new Error(`${job.job_id} was not cancelled: ${text}`);
+  return await caller.waitUntilFinished(job);
+}
+
 /** Polls a job until it is in the stage, and returns that response. */
 export function waitForStage(caller: Caller, job: Job, stage: string): Promise<ApiResponse<Job>> {
   return until(`${job.job_id} in stage ${stage}`, async () => {

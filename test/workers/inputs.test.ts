@@ -7,14 +7,14 @@ import { after, before, describe, test } from 'node:test';
 import { maxInMemoryBytes } from '../../src/files/spool/upload-buffer.ts';
 import { createCaller, type Job } from '../support/api.ts';
 import { queryDatabase, withDatabase } from '../support/database.ts';
-import { readOutput } from '../support/jobs.ts';
+import { jobPath, readOutput } from '../support/jobs.ts';
 import { listFilesUnder } from '../support/problems.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { createZip } from '../support/zip.ts';
 
 /** Submits jobs while their system is down, then restarts the server with an engine that works. */
-describe('zip of a job that waits for its engine', () => {
+describe('a job that waits for its engine', () => {
   const emptyFolder = mkdtempSync(join(tmpdir(), 'bursar-no-slurm-'));
   const jobs: Record<'small' | 'large' | 'old', Job | null> = { small: null, large: null, old: null };
   const getJob = (name: keyof typeof jobs) => {
@@ -22,6 +22,7 @@ describe('zip of a job that waits for its engine', () => {
     assert.ok(job);
     return job;
   };
+  const cancelled: { job: Job; end: readonly [failed: boolean, reason: string] }[] = [];
   let server: TestServer;
   let zips: Record<keyof typeof jobs, Uint8Array>;
 
@@ -42,13 +43,22 @@ describe('zip of a job that waits for its engine', () => {
       assert.equal(status, 201);
       jobs[name] = body;
     }
+    const admin = createCaller(server.url, server.adminToken);
+    for (const [caller, prefix, ...end] of [
+      [me, '', false, 'cancelled by its owner before it began'],
+      [admin, '/admin', true, 'cancelled by an administrator before it began'],
+    ] as const) {
+      const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'true' });
+      assert.equal((await caller.send('POST', `${prefix}${jobPath(job)}cancel/`)).status, 202);
+      cancelled.push({ job, end });
+    }
   });
   after(async () => {
     await server.dispose();
     rmSync(emptyFolder, { recursive: true });
   });
 
-  test('is stored in the database if it is small, and in the spool otherwise', async () => {
+  test('has its zip in the database if it is small, and in the spool otherwise', async () => {
     const rows = await withDatabase(server.data, (db) =>
       db.selectFrom('inputs').innerJoin('jobs', 'jobs.id', 'inputs.job').select(['title', 'content']).execute(),
     );
@@ -57,7 +67,7 @@ describe('zip of a job that waits for its engine', () => {
     assert.deepEqual(listFilesUnder(server, 'spool'), [`${getJob('large').job_id}.zip`]);
   });
 
-  test('is unpacked from the database or the spool and then removed, even if an earlier version put a small one into the spool', async () => {
+  test('gets its files from the database or the spool, also if an earlier version put a small zip into the spool, and does not start if it was cancelled', async () => {
     const { userToken, data } = server;
     await server.stop();
     const { id, job_id } = getJob('old');
@@ -72,5 +82,11 @@ describe('zip of a job that waits for its engine', () => {
     }
     assert.deepEqual(await queryDatabase(data, 'select job from inputs', []), []);
     assert.deepEqual(listFilesUnder(server, 'spool'), []);
+    for (const { job, end } of cancelled) {
+      const { failed } = await me.waitUntilFinished(job);
+      const query = 'select reason, started_at from jobs where id = ?';
+      const [row] = await queryDatabase<{ reason: string; started_at: number | null }>(data, query, [job.id]);
+      assert.deepEqual([failed, row?.reason, row?.started_at], [...end, null]);
+    }
   });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { toHpcSystems } from '../../src/config/hpc-systems.ts';
 import { createRemoteWorkspaces } from '../../src/files/workspaces/remote/remote-workspaces.ts';
-import { deleteFiles } from '../../src/services/jobs/end-job.ts';
+import { deleteFiles } from '../../src/services/jobs/delete-job.ts';
 import { createSshShell } from '../../src/shell/ssh-shell.ts';
 import type { Db } from '../../src/store/database/handle.ts';
 import { inTransaction } from '../../src/store/database/transaction.ts';

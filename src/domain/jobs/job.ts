@@ -23,11 +23,14 @@ export type Outcome =
   | 'out_of_memory'
   | 'output_exceeded'
   | 'cancelled' // by its owner
-  | 'cancelled_by_site' // by an administrator of the cluster
+  | 'cancelled_by_site' // by an administrator of Bursar or of the cluster
   | 'rejected' // the system refused it; it never ran
   | 'lost' // the system has no record of it, or its supervisor died
   | 'node_failed'
   | 'preempted';
+
+/** Who requested Bursar to cancel a job. */
+export type CancelRequester = 'owner' | 'administrator';
 
 /** The end of a job, as the engine reports it and the store keeps it. Times are epoch milliseconds. */
 export interface JobEnd {

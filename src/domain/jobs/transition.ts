@@ -1,5 +1,5 @@
 import { assertNever } from '../errors.ts';
-import type { Allocation, JobEnd, JobState, JobStatus } from './job.ts';
+import type { Allocation, CancelRequester, JobEnd, JobState, JobStatus } from './job.ts';
 
 /**
  * The state of one job in one poll of an engine. A job without an observation keeps its state. `ref` is the engine's own
@@ -24,16 +24,16 @@ export function isStateChange(current: JobState, { kind }: Observation): boolean
   return rank[observedState[kind]] > rank[current];
 }
 
-/** Returns the status after an observation, or null if it does not change. `isCancelRequested`: by the job's owner. */
+/** Returns the status after an observation, or null if it does not change. */
 export function transition(
   current: JobStatus,
   observation: Observation,
-  isCancelRequested: boolean,
+  cancelRequestedBy: CancelRequester | null,
 ): ObservedStatus | null {
-  return isStateChange(current.state, observation) ? observedStatus(observation, isCancelRequested) : null;
+  return isStateChange(current.state, observation) ? observedStatus(observation, cancelRequestedBy) : null;
 }
 
-function observedStatus(observation: Observation, isCancelRequested: boolean): ObservedStatus {
+function observedStatus(observation: Observation, cancelRequestedBy: CancelRequester | null): ObservedStatus {
   switch (observation.kind) {
     case 'queued':
       return { state: 'queued' };
@@ -41,7 +41,7 @@ function observedStatus(observation: Observation, isCancelRequested: boolean): O
       return { state: 'running', startedAt: observation.startedAt };
     case 'finished': {
       const { jobId: _jobId, ref: _ref, kind: _kind, engineMessage: _engineMessage, ...end } = observation;
-      return { state: 'ended', ...attributeCancellation(end, isCancelRequested) };
+      return { state: 'ended', ...attributeCancellation(end, cancelRequestedBy) };
     }
     default:
       return assertNever(observation);
@@ -49,12 +49,25 @@ function observedStatus(observation: Observation, isCancelRequested: boolean): O
 }
 
 /**
- * An engine may know that a job was cancelled, but not by whom; its reason then begins with `cancelled`. Without a cancel
- * request of the owner, an administrator of the cluster did it, and the job counts as failed.
+ * An engine may know that a job was cancelled, but not by whom; its reason then begins with `cancelled`. Without a request
+ * to Bursar, an administrator of the cluster did it. A job that its owner did not cancel counts as failed.
  */
-function attributeCancellation(end: JobEnd, isCancelRequested: boolean): JobEnd {
+function attributeCancellation(end: JobEnd, cancelRequestedBy: CancelRequester | null): JobEnd {
   if (end.outcome !== 'cancelled') return end;
-  const outcome = isCancelRequested ? 'cancelled' : 'cancelled_by_site';
-  const canceller = isCancelRequested ? 'its owner' : 'an administrator of the cluster';
-  return { ...end, outcome, reason: end.reason.replace(/^cancelled(?: by its owner)?/, `cancelled by ${canceller}`) };
+  const { outcome, reason } = describeCancellation(cancelRequestedBy);
+  return { ...end, outcome, reason: end.reason.replace(/^cancelled(?: by its owner)?/, reason) };
+}
+
+/** The outcome of a cancelled job, and the start of its reason. */
+export function describeCancellation(requestedBy: CancelRequester | null): Pick<JobEnd, 'outcome' | 'reason'> {
+  switch (requestedBy) {
+    case 'owner':
+      return { outcome: 'cancelled', reason: 'cancelled by its owner' };
+    case 'administrator':
+      return { outcome: 'cancelled_by_site', reason: 'cancelled by an administrator' };
+    case null:
+      return { outcome: 'cancelled_by_site', reason: 'cancelled by an administrator of the cluster' };
+    default:
+      return assertNever(requestedBy);
+  }
 }

@@ -30,6 +30,7 @@ export const statusByCode = {
   method_not_allowed: 405,
   timeout: 408,
   conflict: 409,
+  job_not_finished: 409,
   idempotency_key_in_use: 409,
   too_many_webhooks: 409,
   events_expired: 410,

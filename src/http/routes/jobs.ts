@@ -3,7 +3,7 @@ import Type from 'typebox';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import { actorOf } from '../request/authentication.ts';
-import { keyAndTarget } from '../request/idempotency-key.ts';
+import { idempotentRequest, keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
 import { listQuerySchema, parseListQuery } from '../request/list-query.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { hpcParam, jobIdOf, jobParams, pathScope, projectParams, projectScope } from '../request/path-params.ts';
@@ -17,7 +17,7 @@ import { addResource, type Handlers } from './resource.ts';
 const JobList = Type.Array(Type.Ref('Job'), { description: 'The jobs, by ascending id.' });
 const OneJob = Type.Ref('Job');
 
-/** Lists, reads, submits and ends jobs (4.1 and 4.2 of the interface). Administrators can read all jobs. */
+/** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). Only users submit jobs. */
 export function jobRoutes(
   app: FastifyInstance,
   jobs: JobService,
@@ -25,19 +25,15 @@ export function jobRoutes(
   limits: Pick<RateLimits, 'upload'>,
 ): void {
   const { own, ofUser, allUsers } = ownerScopes('jobs', access);
-  jobPaths(app, jobs, own, { submit: submitHandlers(jobs, limits), end: endHandlers(jobs) });
-  jobPaths(app, jobs, ofUser);
-  jobPaths(app, jobs, allUsers);
+  listPaths(app, jobs, own, submitHandlers(jobs, limits));
+  listPaths(app, jobs, ofUser);
+  listPaths(app, jobs, allUsers);
+  for (const scope of [own, ofUser, allUsers]) jobPaths(app, jobs, scope);
 }
 
 type SubmitHandlers = (params: typeof hpcParam) => Handlers;
 
-function jobPaths(
-  app: FastifyInstance,
-  jobs: JobService,
-  scope: OwnerScope,
-  write: { submit?: SubmitHandlers; end?: Handlers } = {},
-): void {
+function listPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope, submit?: SubmitHandlers): void {
   const { prefix, tag } = scope;
   const list = (where: string, params: object) => ({
     schema: {
@@ -54,13 +50,24 @@ function jobPaths(
     },
   });
   addResource(app, prefix, { GET: list('on all systems', {}) });
-  addResource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...write.submit?.(hpcParam) });
+  addResource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...submit?.(hpcParam) });
   addResource(app, `${prefix}:hpc/:project_name/`, {
     GET: list('in one project', projectParams),
-    ...write.submit?.(projectParams),
+    ...submit?.(projectParams),
   });
+}
+
+function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): void {
+  const { tag } = scope;
+  const path = `${scope.prefix}:hpc/:project_name/:job_id/`;
   const params = Type.Object({ ...scope.params, ...jobParams });
-  addResource(app, `${prefix}:hpc/:project_name/:job_id/`, {
+  const actionOf = async (request: FastifyRequest) => ({
+    actor: actorOf(request),
+    owner: await scope.ownerOf(request),
+    scope: projectScope(request),
+    jobId: jobIdOf(request),
+  });
+  addResource(app, path, {
     GET: {
       schema: { ...describeRoute(tag, scope.describe('jobs: one job'), { 200: OneJob }), params },
       handler: async (request, reply) => {
@@ -68,9 +75,32 @@ function jobPaths(
         return sendTagged(request, reply, await jobs.read(owner, projectScope(request), jobIdOf(request)));
       },
     },
-    ...write.end,
+    DELETE: {
+      schema: {
+        ...describeRoute(tag, scope.describe('jobs: delete the files of a finished job'), { 200: OneJob }),
+        description: 'Can be repeated. An unfinished job is 409 `job_not_finished`: cancel it first.',
+        params,
+      },
+      handler: async (request, reply) => sendJson(reply, 200, await jobs.delete(await actionOf(request))),
+    },
   });
-  addResource(app, `${prefix}:hpc/:project_name/:job_id/timeline/`, {
+  addResource(app, `${path}cancel/`, {
+    POST: {
+      schema: {
+        ...describeRoute(tag, scope.describe('jobs: cancel one job'), { 200: OneJob, 202: OneJob }),
+        description:
+          '202 with the job as it is now: the system cancels it, and its end follows as the event `job.ended`. 200 with ' +
+          'the unchanged job if it has already ended. Can be repeated, and never deletes files.',
+        params,
+        headers: Type.Object(keyHeader),
+      },
+      handler: async (request, reply) => {
+        const { json, hasEnded } = await jobs.cancel(await actionOf(request), idempotentRequest(request));
+        return sendJson(reply, hasEnded ? 200 : 202, json);
+      },
+    },
+  });
+  addResource(app, `${path}timeline/`, {
     GET: {
       schema: {
         ...describeRoute(tag, scope.describe('jobs: the timeline of one job'), { 200: Type.Ref('Timeline') }),
@@ -119,23 +149,4 @@ function submitHandlers(jobs: JobService, limits: Pick<RateLimits, 'upload'>): S
       },
     },
   });
-}
-
-function endHandlers(jobs: JobService): Handlers {
-  return {
-    DELETE: {
-      schema: {
-        ...describeRoute('jobs', 'Cancel an unfinished job; delete the files of a finished one', {
-          200: OneJob,
-          202: OneJob,
-        }),
-        description: '200 with the job in its final stage; 202 while the system is still cancelling it.',
-        params: Type.Object(jobParams),
-      },
-      handler: async (request: FastifyRequest, reply: FastifyReply) => {
-        const { json, ended } = await jobs.end(actorOf(request), projectScope(request), jobIdOf(request));
-        return sendJson(reply, ended ? 200 : 202, json);
-      },
-    },
-  };
 }

@@ -1,15 +1,14 @@
-import type { Topic } from '../events/topic.ts';
-import type { Actor } from '../identity/actor.ts';
+import type { IdempotentRequest } from '../idempotency.ts';
 import type { Owner, PathScope } from '../scope.ts';
-import { type EndJobDeps, endJob } from './end-job.ts';
+import { type CancelJobDeps, cancelJob } from './cancel-job.ts';
+import { type DeleteJobDeps, deleteJob } from './delete-job.ts';
+import type { JobAction } from './find-job.ts';
 import { createJobListCache } from './job-list-cache.ts';
 import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
 import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
 import { readTimeline } from './timeline.ts';
 
-export interface JobServiceDeps extends SubmissionDeps, EndJobDeps {
-  userTopic: Pick<Topic, 'publish'>;
-}
+export interface JobServiceDeps extends SubmissionDeps, CancelJobDeps, DeleteJobDeps {}
 
 export type JobService = ReturnType<typeof createJobService>;
 
@@ -29,10 +28,7 @@ export function createJobService(deps: JobServiceDeps) {
       userTopic.publish(submission.actor.userId);
       return json;
     },
-    async end(actor: Actor, project: Required<PathScope>, jobId: string) {
-      const ended = await endJob(deps, actor, project, jobId);
-      userTopic.publish(actor.userId);
-      return ended;
-    },
+    cancel: (action: JobAction, idempotency: IdempotentRequest | null) => cancelJob(deps, action, idempotency),
+    delete: (action: JobAction) => deleteJob(deps, action),
   };
 }

@@ -8,6 +8,7 @@ import { lists } from './migrations/0004-lists.ts';
 import { leases } from './migrations/0005-leases.ts';
 import { jobVersions } from './migrations/0006-job-versions.ts';
 import { inputs } from './migrations/0007-inputs.ts';
+import { cancelRequests } from './migrations/0008-cancel-requests.ts';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
 function createMigrator(db: Db): Migrator {
@@ -21,6 +22,7 @@ function createMigrator(db: Db): Migrator {
     '0005-leases': leases,
     '0006-job-versions': jobVersions,
     '0007-inputs': inputs(dialect),
+    '0008-cancel-requests': cancelRequests,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

@@ -151,8 +151,10 @@ export interface Tables {
     due_at: number;
     /** How often the dispatcher has tried to submit the job. */
     tries: number;
-    /** When the owner requested the cancellation. */
+    /** When the cancellation was first requested. */
     cancel_requested_at: number | null;
+    /** The owner or the administrator who requested it; null for requests from before this column was added. */
+    cancel_requested_by: string | null;
     public_json: string;
     /** Copied from the public JSON, for filters. */
     title: string;

@@ -108,14 +108,23 @@ function selectUnfinished(db: Db, hpc: string) {
   return db.selectFrom('jobs').select(columns).where('hpc', '=', hpc).where(isUnfinished);
 }
 
-/** Records that the owner wants to cancel a job. A finished job is not changed. */
-export async function requestCancellation(db: Db, id: number, now: number): Promise<void> {
-  await db
+/**
+ * Records the request of a user to cancel a job. Returns false, without a change, if the job has ended or an earlier
+ * request is stored.
+ */
+export async function requestCancellation(
+  tx: Tx,
+  id: number,
+  { by, at }: { by: string; at: number },
+): Promise<boolean> {
+  const result = await tx
     .updateTable('jobs')
-    .set((eb) => ({ cancel_requested_at: eb.fn.coalesce('cancel_requested_at', eb.val(now)) }))
+    .set({ cancel_requested_at: at, cancel_requested_by: by })
     .where('id', '=', id)
+    .where('cancel_requested_at', 'is', null)
     .where(isUnfinished)
-    .execute();
+    .executeTakeFirst();
+  return result.numUpdatedRows === 1n;
 }
 
 /** Lists the jobs to cancel that are known to the engine of a system. */

@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import type { JobEnd, JobRequest, JobState, JobStatus } from '../../domain/jobs/job.ts';
+import type { CancelRequester, JobEnd, JobRequest, JobState, JobStatus } from '../../domain/jobs/job.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, rowBuilder } from '../database/inserts.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
@@ -22,7 +22,7 @@ export interface JobRecord {
   tries: number;
   /** The engine's id of the job; null before its submission is recorded. */
   engineRef: string | null;
-  isCancelRequested: boolean;
+  cancelRequestedBy: CancelRequester | null;
   publicJson: string;
 }
 
@@ -219,9 +219,15 @@ export function toJobRecord(row: JobRow): JobRecord {
     attempt: row.attempt,
     tries: row.tries,
     engineRef: row.engine_ref,
-    isCancelRequested: row.cancel_requested_at !== null,
+    cancelRequestedBy: toCancelRequester(row),
     publicJson: row.public_json,
   };
+}
+
+/** Requests from before `cancel_requested_by` was added have no user. They were all made by owners. */
+function toCancelRequester(row: JobRow): CancelRequester | null {
+  if (row.cancel_requested_at === null) return null;
+  return row.cancel_requested_by === null || row.cancel_requested_by === row.owner ? 'owner' : 'administrator';
 }
 
 function toJobStatus(row: JobRow): JobStatus {

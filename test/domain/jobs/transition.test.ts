@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import {
+  type CancelRequester,
   isFailure,
   isTerminal,
   type JobEnd,
@@ -57,8 +58,8 @@ const statuses: fc.Arbitrary<JobStatus> = fc.oneof(
   ends.map((jobEnd): JobStatus => ({ state: 'deleted', ...jobEnd })),
 );
 
-const transition = (status: JobStatus, observation: Observation, isCancelRequested = true) =>
-  transitionOf(status, observation, isCancelRequested);
+const transition = (status: JobStatus, observation: Observation, cancelRequestedBy: CancelRequester | null = 'owner') =>
+  transitionOf(status, observation, cancelRequestedBy);
 
 describe('transition', () => {
   test('follows the observation', () => {
@@ -116,21 +117,21 @@ describe('transition', () => {
     );
   });
 
-  test('attributes a cancellation to the owner or the site, and keeps the message of the engine', () => {
-    const cancelled = (reason: string, isCancelRequested: boolean) => {
+  test('attributes a cancellation to the one who requested it, and keeps the message of the engine', () => {
+    const cancelled = (reason: string, cancelRequestedBy: CancelRequester | null) => {
       const jobEnd = { ...end, outcome: 'cancelled', reason } as const;
-      const next = transition(
-        { state: 'queued' },
-        { jobId: 'A', ref: '1', kind: 'finished', ...jobEnd },
-        isCancelRequested,
-      );
+      const finished = { jobId: 'A', ref: '1', kind: 'finished', ...jobEnd } as const;
+      const next = transition({ state: 'queued' }, finished, cancelRequestedBy);
       return next?.state === 'ended' ? [next.outcome, next.reason] : [];
     };
-    const site = 'cancelled by an administrator of the cluster';
-    assert.deepEqual(cancelled('cancelled by its owner', true), ['cancelled', 'cancelled by its owner']);
-    assert.deepEqual(cancelled('cancelled (CANCELLED)', true), ['cancelled', 'cancelled by its owner (CANCELLED)']);
-    assert.deepEqual(cancelled('cancelled (CANCELLED by 0)', false), ['cancelled_by_site', `${site} (CANCELLED by 0)`]);
-    assert.deepEqual(cancelled('cancelled by its owner', false), ['cancelled_by_site', site]);
+    for (const [requester, outcome, reason] of [
+      ['owner', 'cancelled', 'cancelled by its owner'],
+      ['administrator', 'cancelled_by_site', 'cancelled by an administrator'],
+      [null, 'cancelled_by_site', 'cancelled by an administrator of the cluster'],
+    ] as const) {
+      assert.deepEqual(cancelled('cancelled by its owner', requester), [outcome, reason]);
+      assert.deepEqual(cancelled('cancelled (CANCELLED by 0)', requester), [outcome, `${reason} (CANCELLED by 0)`]);
+    }
   });
 });
 

@@ -27,6 +27,8 @@ const paths: [string, string[]][] = [
   ['/jobs/hpc_two/', [...readOnly, 'POST']],
   ['/jobs/hpc_one/proj_hpc_one_01/', [...readOnly, 'POST']],
   ['/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/', [...readOnly, 'DELETE']],
+  ['/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/cancel/', ['POST']],
+  ['/admin/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/', [...readOnly, 'DELETE']],
   ['/quotas/', readOnly],
   ['/quotas/hpc_one/', readOnly],
   ['/quotas/hpc_one/proj_hpc_one_01/', readOnly],
@@ -68,7 +70,11 @@ describe('a method that a path does not support', () => {
       headers: [bearerHeader(server.adminToken), ...headers],
       body,
     });
-    assertProblem(response, { status: 405, code: 'method_not_allowed', message: new RegExp(`^${method} .*Use GET`) });
+    assertProblem(response, {
+      status: 405,
+      code: 'method_not_allowed',
+      message: new RegExp(`^${method} .*Use (GET|POST)`),
+    });
     assert.deepEqual(response.headers.get('allow')?.split(', ').sort(), [...supported].sort());
   }
 
@@ -122,6 +128,7 @@ describe('a content type without a body', () => {
     ['DELETE', '/webhooks/1/', 404],
     ['POST', '/admin/projects/hpc_one/proj_hpc_one_01/close/', 400],
     ['DELETE', '/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/', 404],
+    ['POST', '/jobs/hpc_one/proj_hpc_one_01/00000000-0000-4000-8000-000000000000/cancel/', 404],
     ['POST', '/jobs/hpc_one/', 400],
   ];
   for (const type of ['application/json', 'text/plain', 'multipart/form-data; boundary=x']) {

@@ -6,7 +6,7 @@ import {
   defaultProject,
   defaultProjectPath,
 } from '../../support/accounting-fixture.ts';
-import { jobPath, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { cancelJob, jobPath, requestCancel, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertStatementAddsUp,
@@ -43,10 +43,10 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
       const job = await submitJob(me, { command: markBegunScript, core_number: 2 });
       await waitUntilBegun(fixture, job);
       await waitForStage(me, job, 'RUNNING');
-      const responses = await Promise.all(Array.from({ length: 10 }, () => me.send('DELETE', jobPath(job))));
+      const responses = await Promise.all(Array.from({ length: 10 }, () => requestCancel(me, job)));
       for (const { status, text } of responses) assert.ok(status === 200 || status === 202, text);
       await me.waitUntilFinished(job);
-      for (let i = 0; i < 3; i++) assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
+      for (let i = 0; i < 3; i++) assert.equal((await requestCancel(me, job)).status, 200);
 
       const [, charged, ...more] = await listJobMovements(me, job);
       assert.deepEqual(more, []);
@@ -62,9 +62,9 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
       const blockingJob = await submitJob(other, { command: waitForGoScript, core_number: 4 });
       await waitForStage(other, blockingJob, 'RUNNING');
       const job = await submitJob(me, { command: 'true', core_number: 4 });
-      await Promise.all(Array.from({ length: 5 }, () => me.send('DELETE', jobPath(job))));
+      await Promise.all(Array.from({ length: 5 }, () => requestCancel(me, job)));
       assert.equal((await me.waitUntilFinished(job)).failed, false);
-      await me.send('DELETE', jobPath(job));
+      await requestCancel(me, job);
       assert.deepEqual(
         (await listJobMovements(me, job)).map(({ kind, change }) => [kind, change]),
         [
@@ -73,7 +73,7 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
         ],
       );
       assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted);
-      await other.send('DELETE', jobPath(blockingJob));
+      await cancelJob(other, blockingJob);
     });
   });
 
@@ -171,7 +171,7 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
       await runJob(me, { command: 'sbatch missing.sh' });
       const cancelled = await submitJob(me, { command: markBegunScript });
       await waitUntilBegun(fixture, cancelled);
-      await me.send('DELETE', jobPath(cancelled));
+      await cancelJob(me, cancelled);
       await topUp(admin, '301460', 500);
       await topUp(admin, '301460', 50, { resource: 'space' });
       await withdraw(admin, '301460', 200, { source: 'pool' });
@@ -210,8 +210,7 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
         if (kind === 'reserve') assert.equal(actor, '301460');
       }
       await assertStatementAddsUp(await fixture.user('301461'));
-      await me.send('DELETE', jobPath(running));
-      await me.waitUntilFinished(running);
+      await cancelJob(me, running);
       await assertStatementAddsUp(me);
     });
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type AccountingFixture, defaultProject, defaultProjectPath } from '../../support/accounting-fixture.ts';
 import type { Job } from '../../support/api.ts';
-import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { jobPath, releaseJob, requestCancel, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertQuotaExceeded,
@@ -128,7 +128,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
         const [reserved] = await listJobMovements(me, job);
         assert.equal(reserved?.change, -seconds);
         assert.equal(reserved?.balance, before - seconds);
-        await me.send('DELETE', jobPath(job));
+        await requestCancel(me, job);
       });
     }
 

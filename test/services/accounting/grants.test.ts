@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import type { Caller, Quota } from '../../support/api.ts';
-import { jobPath, waitForGoScript } from '../../support/jobs.ts';
+import { cancelJob, waitForGoScript } from '../../support/jobs.ts';
 import {
   type Account,
   assertLedgerBalances,
@@ -175,7 +175,6 @@ test('rejects a withdrawal of time that a job holds', async () => {
   assertProblem(await postAsAdmin(admin, path, body), { status: 409, code: 'conflict', message: /6400/ });
   const [, cap] = await postCreated(admin, path, { ...body, amount: 6400 });
   assert.deepEqual([cap?.held, cap?.available], [3600, 0]);
-  await me.send('DELETE', jobPath(job));
-  await me.waitUntilFinished(job);
+  await cancelJob(me, job);
   await assertStatementAddsUp(me, project);
 });

@@ -7,7 +7,7 @@ import {
   openAccountingFixture,
 } from '../../support/accounting-fixture.ts';
 import { type ApiResponse, type Caller, createCaller } from '../../support/api.ts';
-import { exampleRequest, jobPath, waitForGoScript } from '../../support/jobs.ts';
+import { cancelJob, exampleRequest, jobPath, waitForGoScript } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertQuotaExceeded,
@@ -116,8 +116,7 @@ describe('a quote', () => {
     const job = await submitJob(caller, { command: waitForGoScript, runtime: 10 });
     const { body } = await requestQuote(caller, '/quotes/hpc_one/', { command: 'true', runtime: 1 });
     assert.equal(body.time_left, granted - 36_000 - 3600);
-    await caller.send('DELETE', jobPath(job));
-    await caller.waitUntilFinished(job);
+    await cancelJob(caller, job);
   });
 
   test('is not accepted if the space quota is exceeded', async () => {
@@ -221,8 +220,7 @@ describe('longest_runtime', () => {
         const job = await submitJob(caller, { ...allocation, runtime });
         const held = Math.floor(7919 / (node_number * core_number)) * node_number * core_number;
         const { time_left } = await caller.quota(defaultProject.hpc, defaultProject.project);
-        await caller.send('DELETE', jobPath(job));
-        await caller.waitUntilFinished(job);
+        await cancelJob(caller, job);
         assert.equal(time_left, 7919 - held);
         // Refunds the used time, so that the next job has the same quota.
         const { body: quota } = await caller.get<{ time_left: number }>(`/quotas/${defaultProjectPath}/`);

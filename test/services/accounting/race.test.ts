@@ -8,7 +8,7 @@ import {
   setShortKillGrace,
 } from '../../support/accounting-fixture.ts';
 import type { ApiResponse, Caller, Job } from '../../support/api.ts';
-import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { cancelJob, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertQuotaExceeded,
@@ -144,8 +144,7 @@ test('accepts one of many concurrent submissions by members whose pool is enough
     assertQuotaExceeded(rejected, { account: members[index] === accepted.body.owner ? 'cap' : 'pool', available: 0 });
   }
   const caller = await fixture.user(accepted.body.owner);
-  await caller.send('DELETE', jobPath(accepted.body));
-  await caller.waitUntilFinished(accepted.body);
+  await cancelJob(caller, accepted.body);
   await assertLedgerBalances(fixture.admin);
 });
 
@@ -164,8 +163,7 @@ test('accepts one of many concurrent submissions if the space is enough for one 
   assert.ok(job);
   assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).space_left, 4);
   assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted + 1_000_000 - 360);
-  await me.send('DELETE', jobPath(job));
-  await me.waitUntilFinished(job);
+  await cancelJob(me, job);
   await assertLedgerBalances(fixture.admin);
 });
 

@@ -7,7 +7,7 @@ import {
   openAccountingFixture,
 } from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { jobPath, waitForGoScript } from '../../support/jobs.ts';
+import { cancelJob, jobPath, waitForGoScript } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertStatementAddsUp,
@@ -82,8 +82,7 @@ describe('a refund', () => {
     for (const { job_id } of [rejected, running]) {
       assertProblem(await postAsAdmin(admin, path, { job_id, amount: 1, reason }), { status: 409, code: 'conflict' });
     }
-    await me.send('DELETE', jobPath(running));
-    await me.waitUntilFinished(running);
+    await cancelJob(me, running);
   });
 
   test('returns 404 for a job that is not in the project', async () => {

@@ -9,7 +9,7 @@ import {
   setShortKillGrace,
 } from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { cancelJob, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   type Account,
   assertLedgerBalances,
@@ -93,8 +93,7 @@ describe('the hold is released in full for', () => {
     const blockingJob = await submitJob(me, { command: waitForGoScript, core_number: 4 });
     await waitForStage(me, blockingJob, 'RUNNING');
     const job = await submitJob(me, { command: 'true', core_number: 4 });
-    const { body } = await me.send('DELETE', jobPath(job));
-    const { stage, failed } = body as Job;
+    const { stage, failed } = await cancelJob(me, job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     await assertReleased(me, job, /^never ran: cancelled$/);
     releaseJob(fixture.server, blockingJob);
@@ -126,8 +125,7 @@ describe('the used time is charged for', () => {
     const job = await submitJob(me, { command: markBegunScript, core_number: 3 });
     await waitUntilBegun(fixture, job);
     await waitForStage(me, job, 'RUNNING');
-    await me.send('DELETE', jobPath(job));
-    const { stage, failed } = await me.waitUntilFinished(job);
+    const { stage, failed } = await cancelJob(me, job);
     assert.deepEqual([stage, failed], ['CANCELED', false]);
     const used = await assertCharged(me, job, 'used: cancelled', 3);
     assert.equal((await getQuota(me)).time_left, granted - used);

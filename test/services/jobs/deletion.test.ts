@@ -2,19 +2,14 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import {
-  type AccountingFixture,
-  adminId,
-  defaultProjectPath,
-  openAccountingFixture,
-} from '../../support/accounting-fixture.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type AccountingFixture, defaultProjectPath, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import { type ApiResponse, type Caller, createCaller, type Job } from '../../support/api.ts';
-import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { cancelJob, jobPath, releaseJob, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertStatementAddsUp,
   getStatement,
-  ignoresTermScript,
   listJobMovements,
   markBegunScript,
   runJob,
@@ -25,19 +20,13 @@ import { assertProblem } from '../../support/problems.ts';
 import { until } from '../../support/until.ts';
 import { createZip } from '../../support/zip.ts';
 
-// DELETE on a job cancels an unfinished job, and deletes the files of a finished one.
-
 let fixture: AccountingFixture;
 let me: Caller;
 
 before(async () => {
   fixture = await openAccountingFixture({
     adjust: ({ systems }) => {
-      for (const { engine } of Object.values(systems)) {
-        engine.cores = 4;
-        // Longer than a DELETE request waits, so that cancelling a job that ignores SIGTERM returns 202.
-        engine.killGraceSeconds = 13;
-      }
+      for (const { engine } of Object.values(systems)) engine.cores = 4;
     },
   });
   me = await fixture.user('301701');
@@ -50,55 +39,42 @@ after(async () => {
 const remove = async (caller: Caller, job: Job) => (await caller.send('DELETE', jobPath(job))) as ApiResponse<Job>;
 const workspacePath = (job: Job) => join(fixture.server.data, 'workspaces', job.job_id);
 
-function assertCancelled({ body: job }: ApiResponse<Job>): void {
-  assert.deepEqual([job.stage, job.terminal_stage, job.failed], ['CANCELED', true, false]);
-  assert.match(job.end_date ?? '', /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
-}
-
 describe('DELETE', { concurrency: true }, () => {
-  test('cancels a job right after it was accepted', async () => {
+  test('returns 409 for an unfinished job, which continues', async () => {
     const owner = await fixture.user('301702');
-    for (let i = 0; i < 5; i++) {
-      const job = await submitJob(owner, { command: waitForGoScript });
-      const response = await remove(owner, job);
-      assert.equal(response.status, 200, response.text);
-      assertCancelled(response);
-      assert.equal((await owner.get(jobPath(job))).text, response.text);
-    }
-    await assertStatementAddsUp(owner);
-  });
-
-  test('cancels a running job and keeps its workspace', async () => {
-    const owner = await fixture.user('301703');
     const job = await submitJob(owner, { command: markBegunScript });
+    const assertRejected = async () =>
+      assertProblem(await remove(owner, job), {
+        status: 409,
+        code: 'job_not_finished',
+        message: new RegExp(`Cancel it first with POST …/${job.job_id}/cancel/`),
+      });
+    await assertRejected();
     await waitUntilBegun(fixture, job);
     await waitForStage(owner, job, 'RUNNING');
-    const response = await remove(owner, job);
-    assert.equal(response.status, 200, response.text);
-    assertCancelled(response);
-    assert.ok(existsSync(workspacePath(job)), 'the workspace is kept until the job is deleted');
+    await assertRejected();
+    releaseJob(fixture.server, job);
+    assert.equal((await owner.waitUntilFinished(job)).stage, 'SUCCESSFUL');
+    assert.ok(existsSync(workspacePath(job)));
   });
 
-  test('cancels and deletes a job of a system with other stage names', async () => {
-    const owner = await fixture.user('301704');
-    const zip = await createZip({ 'main.sh': `${waitForGoScript}\n` });
-    const job = await submitJob(owner, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_01');
-    await waitForStage(owner, job, 'RUNNING');
-    assertCancelled(await remove(owner, job));
-    const deleted = await remove(owner, job);
-    assert.deepEqual([deleted.status, deleted.body.stage, deleted.body.failed], [200, 'DELETED', false]);
-  });
-
-  test('returns 202 while the system is still stopping the job, which then ends as cancelled', async () => {
-    const owner = await fixture.user('301705');
-    const job = await submitJob(owner, { command: `touch begun; ${ignoresTermScript}` });
-    await waitUntilBegun(fixture, job);
-    await waitForStage(owner, job, 'RUNNING');
-    const response = await remove(owner, job);
-    assert.deepEqual([response.status, response.body.stage, response.body.terminal_stage], [202, 'RUNNING', false]);
-    const { stage, failed } = await owner.waitUntilFinished(job);
-    assert.deepEqual([stage, failed], ['CANCELED', false]);
-    assert.equal((await listJobMovements(owner, job)).at(-1)?.reason, 'used: cancelled');
+  test('that meets the end of the job returns 409 until the end is stored, and then deletes the files', async () => {
+    const owner = await fixture.user('301703');
+    const jobs = await Promise.all(Array.from({ length: 8 }, () => submitJob(owner, { command: 'echo done' })));
+    await Promise.all(
+      jobs.map(async (job) => {
+        let response: ApiResponse<Job>;
+        do {
+          await sleep(10);
+          response = await remove(owner, job);
+          assert.ok(response.status === 200 || response.status === 409, response.text);
+        } while (response.status === 409);
+        assert.deepEqual([response.body.stage, response.body.failed], ['DELETED', false]);
+        assert.ok(!existsSync(workspacePath(job)));
+        assert.equal((await listJobMovements(owner, job)).at(-1)?.reason, 'used: succeeded');
+      }),
+    );
+    await assertStatementAddsUp(owner);
   });
 
   test('deletes the whole workspace of a finished job', async () => {
@@ -123,7 +99,7 @@ describe('DELETE', { concurrency: true }, () => {
   test('deletes the files of a cancelled job, and keeps `failed` false', async () => {
     const job = await submitJob(me, { command: markBegunScript });
     await waitUntilBegun(fixture, job);
-    const cancelled = (await remove(me, job)).body;
+    const cancelled = await cancelJob(me, job);
     assert.deepEqual((await remove(me, job)).body, { ...cancelled, stage: 'DELETED', failed: false });
     assert.ok(!existsSync(workspacePath(job)));
   });
@@ -217,26 +193,5 @@ describe('DELETE', { concurrency: true }, () => {
       assertProblem(response, { status: 405, code: 'method_not_allowed' });
       assert.equal(response.headers.get('allow'), 'GET, HEAD, DELETE');
     }
-    const adminResponse = await fixture.admin.send('DELETE', `/admin${jobPath(job)}`);
-    assertProblem(adminResponse, { status: 405, code: 'method_not_allowed' });
-    assert.equal((await fixture.admin.get<Job>(`/admin${jobPath(job)}`)).body.owner, '301701');
-    assert.notEqual(adminId, '301701');
   });
-});
-
-// Not in the concurrent suite above, because it needs all cores of the system.
-test('DELETE cancels a job that waits for free cores', async () => {
-  const blockingJob = await submitJob(me, { command: waitForGoScript, core_number: 4 });
-  await waitForStage(me, blockingJob, 'RUNNING');
-  const job = await submitJob(me, { command: 'true' });
-  await until('the job is queued at the engine', async () => {
-    const [row] = await fixture.query<{ state: string }>('select state from jobs where job_id = ?', job.job_id);
-    return row?.state === 'queued' ? true : undefined;
-  });
-  assert.equal((await me.get<Job>(jobPath(job))).body.stage, 'QUEUED');
-  const response = await remove(me, job);
-  assert.equal(response.status, 200, response.text);
-  assertCancelled(response);
-  releaseJob(fixture.server, blockingJob);
-  assert.equal((await me.waitUntilFinished(blockingJob)).stage, 'SUCCESSFUL');
 });

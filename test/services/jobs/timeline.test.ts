@@ -2,7 +2,14 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { loadOpenApiContract } from '../../support/contract.ts';
-import { jobPath, runThroughAllStages, submitShellLine, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import {
+  cancelJob,
+  jobPath,
+  runThroughAllStages,
+  submitShellLine,
+  waitForGoScript,
+  waitForStage,
+} from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 // GET /jobs/{hpc}/{project_name}/{job_id}/timeline/
@@ -76,8 +83,7 @@ describe('the timeline of a job', () => {
     const before = await timelineOf(me, body);
     assert.deepEqual([before.used_seconds, before.charged_seconds], [null, null]);
     assert.equal(before.entries.at(-1)?.type, 'job.running');
-    await me.send('DELETE', jobPath(body));
-    await me.waitUntilFinished(body);
+    await cancelJob(me, body);
     await me.send('DELETE', jobPath(body));
     const { entries } = await timelineOf(me, body);
     assert.deepEqual(

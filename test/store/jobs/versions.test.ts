@@ -72,7 +72,13 @@ describe("the version of a user's jobs", () => {
     const steps: [name: string, run: () => Promise<unknown>][] = [
       ['accepted', () => submit('V-1')],
       ['queued', () => advance({ state: 'queued' })],
-      ['cancellation requested', async () => requestCancellation(db, (await readJob('V-1')).id, 5)],
+      [
+        'cancellation requested',
+        async () => {
+          const { id } = await readJob('V-1');
+          assert.ok(await inTransaction(db, (tx) => requestCancellation(tx, id, { by: '1', at: 5 })));
+        },
+      ],
       ['running', () => advance({ state: 'running', startedAt: 2 })],
       ['ended', () => advance({ state: 'ended', ...end })],
     ];

@@ -1,0 +1,69 @@
+import { toJobReference } from '../../contract/event.ts';
+import { publicJob, toJobJson } from '../../contract/job.ts';
+import { BursarError } from '../../domain/errors.ts';
+import { isTerminal } from '../../domain/jobs/job.ts';
+import type { Workspaces } from '../../files/workspaces/workspaces.ts';
+import type { Db } from '../../store/database/handle.ts';
+import { inTransaction } from '../../store/database/transaction.ts';
+import { insertEvent } from '../../store/events/events.ts';
+import { insertAudit } from '../../store/identity/audit.ts';
+import { type JobRecord, updateStatus } from '../../store/jobs/jobs.ts';
+import { freeSpace } from '../../store/ledger/ledger.ts';
+import type { Topic } from '../events/topic.ts';
+import { requireSystem, type Systems } from '../scope.ts';
+import { auditedJob, type JobAction, requireJob } from './find-job.ts';
+
+export interface DeleteFilesDeps {
+  db: Db;
+  systems: Systems;
+  workspacesByHpc: ReadonlyMap<string, Workspaces>;
+  now(): number;
+}
+
+export interface DeleteJobDeps extends DeleteFilesDeps {
+  userTopic: Pick<Topic, 'publish'>;
+}
+
+/** Deletes the files of a finished job and returns its public JSON. Repeating it is harmless. */
+export async function deleteJob(
+  deps: DeleteJobDeps,
+  { actor: { userId: actor }, owner, scope, jobId }: JobAction,
+): Promise<string> {
+  const job = await requireJob(deps.db, deps.systems, owner, scope, jobId);
+  if (!isTerminal(job.status.state)) {
+    const message = `The job has not ended. Cancel it first with POST …/${jobId}/cancel/, and delete it when it has ended.`;
+    throw new BursarError('job_not_finished', message);
+  }
+  try {
+    const reason = `files of ${job.jobId} deleted`;
+    return await deleteFiles(deps, job, { actor, reason, isAudited: actor !== job.owner });
+  } finally {
+    deps.userTopic.publish(job.owner);
+  }
+}
+
+/**
+ * Deletes the files of a finished job and returns its public JSON. The database is changed first: after a crash in
+ * between, the next start or a repeated request removes the files.
+ */
+export async function deleteFiles(
+  { db, systems, workspacesByHpc, now }: DeleteFilesDeps,
+  job: JobRecord,
+  { actor, reason, isAudited = false }: { actor: string; reason: string; isAudited?: boolean },
+): Promise<string> {
+  const stageNames = requireSystem(systems, job.project.hpc).stages;
+  const { status } = job;
+  if (status.state !== 'ended' && status.state !== 'deleted') return toJobJson(job, stageNames);
+  const next = { ...status, state: 'deleted' } as const;
+  const deletedJob = publicJob({ ...job, status: next }, stageNames);
+  const at = now();
+  await inTransaction(db, async (tx) => {
+    if (status.state === 'deleted' || !(await updateStatus(tx, job, next, deletedJob))) return;
+    await freeSpace(tx, job, { actor, reason, at });
+    const data = { ...toJobReference(job), stage: deletedJob.stage };
+    await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: deletedJob.json, kind: 'job.deleted', data, at });
+    if (isAudited) await insertAudit(tx, { ...auditedJob(job), actor, act: 'job.delete', at });
+  });
+  await workspacesByHpc.get(job.project.hpc)?.remove(job.jobId);
+  return deletedJob.json;
+}
