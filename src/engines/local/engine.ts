@@ -14,6 +14,8 @@ export interface LocalEngineOptions extends JobLimits {
   directory: string;
   /** The number of cores that all running jobs together may use. */
   cores: number;
+  /** The time that a supervisor has, beyond the grace period of its job, before it is killed. */
+  supervisorGraceSeconds?: number;
   now?: () => number;
 }
 
@@ -23,17 +25,26 @@ export interface LocalEngineOptions extends JobLimits {
  * the same user: this is no protection against a malicious job.
  */
 export function createLocalEngine(options: LocalEngineOptions): Engine {
-  const { directory, cores, memoryMb, outputKb, killGraceSeconds, now = Date.now } = options;
+  const {
+    directory,
+    cores,
+    memoryMb,
+    outputKb,
+    killGraceSeconds,
+    supervisorGraceSeconds = 15,
+    now = Date.now,
+  } = options;
+  const limits = { memoryMb, outputKb, killGraceSeconds };
   const listeners: (() => void)[] = [];
   let lastError: string | null = null;
   const onError = (message: string) => {
     lastError = message;
   };
-  const list = createJobList({ directory, totalCores: cores, now, onError });
+  const list = createJobList({ directory, totalCores: cores, limits, supervisorGraceSeconds, now, onError });
   const scheduler = createScheduler({
     list,
     totalCores: cores,
-    limits: { memoryMb, outputKb, killGraceSeconds },
+    limits,
     compileCacheFolder: join(directory, '.cache'),
     onError,
     onChange: () => {
@@ -130,7 +141,8 @@ async function cancelJob({ folder }: LocalJob, at: number): Promise<void> {
   if (typeof start !== 'object' || start.kind !== 'supervised') return;
   // Record the request before the signal: the supervisor then knows that the owner cancelled, and acts even without the signal.
   await requestCancellation(folder);
-  await signalProcess(start.supervisor, 'SIGTERM');
+  // A stopped process handles SIGTERM only after SIGCONT.
+  await signalProcess(start.supervisor, 'SIGTERM', 'SIGCONT');
 }
 
 function toObservation({ jobId, state }: LocalJob): Observation {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
 import type { EngineJob } from '../engine.ts';
-import { endDamagedRequest, type LocalJobState, readJobState } from './job-state.ts';
+import { createStateReader, type LocalJobState, type StateReaderOptions } from './job-state.ts';
 import { hasRequest, listRecordedJobs, readRequest, removeJobFolder } from './records.ts';
 
 export interface LocalJob {
@@ -9,6 +9,8 @@ export interface LocalJob {
   folder: string;
   sequence: number;
   cores: number;
+  /** Null if the request record cannot be read. */
+  job: EngineJob | null;
   state: LocalJobState;
 }
 
@@ -30,14 +32,14 @@ export interface JobList {
   nextSequence(): number;
 }
 
-export interface JobListOptions {
+export interface JobListOptions extends StateReaderOptions {
   directory: string;
   totalCores: number;
-  now: () => number;
   onError(message: string): void;
 }
 
-export function createJobList({ directory, totalCores, now, onError }: JobListOptions): JobList {
+export function createJobList({ directory, totalCores, onError, ...readerOptions }: JobListOptions): JobList {
+  const { readJobState, endDamagedRequest } = createStateReader(readerOptions);
   const jobs = new Map<string, LocalJob>();
   const folderFor = (jobId: string) => join(directory, jobId);
   let lastSequence = 0;
@@ -46,12 +48,13 @@ export function createJobList({ directory, totalCores, now, onError }: JobListOp
     const folder = folderFor(jobId);
     const request = await readRequest(folder);
     const isReadable = typeof request === 'object';
-    let state = await readJobState(folder, jobId, now);
-    if (state.kind === 'queued' && !isReadable) state = await endDamagedRequest(folder, jobId, now);
+    const job = isReadable ? request.job : null;
+    let state = await readJobState({ folder, jobId, job });
+    if (state.kind === 'queued' && !isReadable) state = await endDamagedRequest({ folder, jobId, job });
     // A job with an unreadable request may use any number of cores: assume all of them.
-    const usedCores = isReadable ? coresNeeded(request.job, totalCores) : totalCores;
+    const usedCores = job === null ? totalCores : coresNeeded(job, totalCores);
     const sequence = isReadable ? request.sequence : 0;
-    jobs.set(jobId, { jobId, folder, sequence, cores: usedCores, state });
+    jobs.set(jobId, { jobId, folder, sequence, cores: usedCores, job, state });
     lastSequence = Math.max(lastSequence, sequence);
   }
 
@@ -68,7 +71,7 @@ export function createJobList({ directory, totalCores, now, onError }: JobListOp
       if (job.state.kind === 'finished' || jobs.get(job.jobId) !== job) return false;
       const previousKind = job.state.kind;
       try {
-        job.state = await readJobState(job.folder, job.jobId, now);
+        job.state = await readJobState(job);
         // The record was removed by hand: the engine no longer has this job.
         if (job.state.kind === 'queued' && !(await hasRequest(job.folder))) jobs.delete(job.jobId);
       } catch (error) {

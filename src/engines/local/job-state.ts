@@ -1,9 +1,22 @@
 import { rm } from 'node:fs/promises';
 import type { JobEnd } from '../../domain/jobs/job.ts';
+import type { EngineJob } from '../engine.ts';
 import { scratchFolder } from './environment.ts';
-import { buildLostEnd } from './job-end.ts';
-import { isAlive, killJob } from './processes.ts';
-import { claimJob, readEnd, readGroup, readRequest, readStart, recordEnd } from './records.ts';
+import { buildLostEnd, type JobLimits } from './job-end.ts';
+import { monotonicNowMs } from './monotonic-clock.ts';
+import { buildOverdueEnd, findOverdue } from './overdue-job.ts';
+import type { JobProcessSelector } from './process-table.ts';
+import { hasProcesses, killJob, killProcess, signalProcess } from './processes.ts';
+import {
+  claimJob,
+  readCancellation,
+  readEnd,
+  readGroup,
+  readStart,
+  recordEnd,
+  recordRetrySeconds,
+  type StartRecord,
+} from './records.ts';
 
 /** The state of a job according to its record and the process table. */
 export type LocalJobState =
@@ -11,36 +24,87 @@ export type LocalJobState =
   | { kind: 'running'; startedAt: number }
   | { kind: 'finished'; end: JobEnd };
 
-/**
- * Reads the state of a job. If its supervisor died without recording an end, kills the job's remaining processes and
- * records the end here. A finished job stays finished, with the same end.
- */
-export async function readJobState(folder: string, jobId: string, now: () => number): Promise<LocalJobState> {
-  const endAsLost = (reason: string, startedAt: number | null) =>
-    endOrphanedJob(folder, jobId, buildLostEnd(reason, startedAt, now()));
-  const start = await readStart(folder);
-  if (start === 'absent') return { kind: 'queued' };
-  const end = await readEnd(folder);
-  if (typeof end === 'object') return { kind: 'finished', end };
-  if (start === 'damaged') return endAsLost('its start record is damaged', null);
-  if (start.kind === 'withdrawn') return { kind: 'finished', end: await recordEnd(folder, start.end) };
-  const { supervisor, startedAt } = start;
-  if (end === 'damaged') return endAsLost('its exit record is damaged', startedAt);
-  if (await isAlive(supervisor)) return { kind: 'running', startedAt };
-  return endAsLost('its supervisor died (was the machine restarted?)', startedAt);
+export interface StateReaderOptions {
+  limits: JobLimits;
+  supervisorGraceSeconds: number;
+  now: () => number;
 }
 
-/** Ends a job that cannot run because its request record is damaged, unless a supervisor has already claimed it. */
-export async function endDamagedRequest(folder: string, jobId: string, now: () => number): Promise<LocalJobState> {
-  await claimJob(folder, { kind: 'withdrawn', end: buildLostEnd('its request record is damaged', null, now()) });
-  return readJobState(folder, jobId, now);
+/** A job with its record folder. `job` is null if the request record cannot be read. */
+export interface RecordedJob {
+  folder: string;
+  jobId: string;
+  job: EngineJob | null;
+}
+
+type SupervisedStart = Extract<StartRecord, { kind: 'supervised' }>;
+
+export function createStateReader({ limits, supervisorGraceSeconds, now }: StateReaderOptions) {
+  /**
+   * Reads the state of a job. If its supervisor died without recording an end, or does not end the job in time, kills the
+   * job's remaining processes and records the end here. A finished job stays finished, with the same end.
+   */
+  async function readJobState(recorded: RecordedJob): Promise<LocalJobState> {
+    const { folder } = recorded;
+    const endAsLost = (reason: string, startedAt: number | null) =>
+      endOrphanedJob(recorded, buildLostEnd(reason, startedAt, now()));
+    const start = await readStart(folder);
+    if (start === 'absent') return { kind: 'queued' };
+    const end = await readEnd(folder);
+    if (typeof end === 'object') return { kind: 'finished', end };
+    if (start === 'damaged') return endAsLost('its start record is damaged', null);
+    if (start.kind === 'withdrawn') return { kind: 'finished', end: await recordEnd(folder, start.end) };
+    const { supervisor, startedAt } = start;
+    if (end === 'damaged') return endAsLost('its exit record is damaged', startedAt);
+    // A job can stop its supervisor. Here it continues.
+    if (!(await signalProcess(supervisor, 'SIGCONT')))
+      return endAsLost('its supervisor died (was the machine restarted?)', startedAt);
+    const overdueEnd = await takeOverIfOverdue(recorded, start);
+    return overdueEnd === null ? { kind: 'running', startedAt } : endOrphanedJob(recorded, overdueEnd);
+  }
+
+  /**
+   * A job can stop its supervisor again and again, and a supervisor can hang. If the job should have ended long ago, kills
+   * the supervisor and returns the end of the job, of which processes may be left. Returns null if the supervisor may still
+   * end the job by itself.
+   */
+  async function takeOverIfOverdue(recorded: RecordedJob, start: SupervisedStart): Promise<JobEnd | null> {
+    const { folder, job } = recorded;
+    if (job === null) return null;
+    const { supervisor, startedAt, startedAtMonotonicMs } = start;
+    const elapsedMs = startedAtMonotonicMs === undefined ? now() - startedAt : monotonicNowMs() - startedAtMonotonicMs;
+    const cancelledAtMs = await readCancellation(folder);
+    const sinceCancellationMs = typeof cancelledAtMs === 'number' ? monotonicNowMs() - cancelledAtMs : null;
+    const overdue = findOverdue(elapsedMs - job.runtimeSeconds * 1000, sinceCancellationMs);
+    const allowedMs = (limits.killGraceSeconds + supervisorGraceSeconds) * 1000;
+    if (overdue === null || overdue.overdueMs < allowedMs) return null;
+    // A job without processes has ended, and its supervisor knows how. It may be waiting for space on the disk.
+    const isEnding = !(await hasProcesses(await readSelector(recorded)));
+    if (isEnding && overdue.overdueMs < allowedMs + recordRetrySeconds * 1000) return null;
+    if (!(await killProcess(supervisor))) return null;
+    return buildOverdueEnd(overdue, job, limits, { startedAt, endedAt: Math.max(startedAt, now()), elapsedMs });
+  }
+
+  return {
+    readJobState,
+
+    /** Ends a job that cannot run because its request record is damaged, unless a supervisor has already claimed it. */
+    async endDamagedRequest(recorded: RecordedJob): Promise<LocalJobState> {
+      const end = buildLostEnd('its request record is damaged', null, now());
+      await claimJob(recorded.folder, { kind: 'withdrawn', end });
+      return await readJobState(recorded);
+    },
+  };
 }
 
 /** Ends a job without a supervisor. The supervisor may have recorded an end just before it died: the first end wins. */
-async function endOrphanedJob(folder: string, jobId: string, end: JobEnd): Promise<LocalJobState> {
+async function endOrphanedJob(recorded: RecordedJob, end: JobEnd): Promise<LocalJobState> {
+  await killJob(await readSelector(recorded));
+  if (recorded.job !== null) await rm(scratchFolder(recorded.job), { recursive: true, force: true });
+  return { kind: 'finished', end: await recordEnd(recorded.folder, end) };
+}
+
+async function readSelector({ folder, jobId }: RecordedJob): Promise<JobProcessSelector> {
   const group = await readGroup(folder);
-  await killJob({ jobId, leader: typeof group === 'object' ? group : null });
-  const request = await readRequest(folder);
-  if (typeof request === 'object') await rm(scratchFolder(request.job), { recursive: true, force: true });
-  return { kind: 'finished', end: await recordEnd(folder, end) };
+  return { jobId, leader: typeof group === 'object' ? group : null };
 }

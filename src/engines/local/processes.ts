@@ -27,9 +27,20 @@ export function processExists(pid: number): boolean {
   }
 }
 
-/** Has no effect on a process that has ended, or on a later one with the same pid. */
-export async function signalProcess(id: ProcessId, signal: NodeJS.Signals): Promise<void> {
-  if (await isAlive(id)) sendSignal(id.pid, signal);
+/** Returns false, without an effect, if the process has ended, even if a later one has the same pid. */
+export async function signalProcess(id: ProcessId, ...signals: NodeJS.Signals[]): Promise<boolean> {
+  if (!(await isAlive(id))) return false;
+  for (const signal of signals) sendSignal(id.pid, signal);
+  return true;
+}
+
+/** Kills a process and waits until it has ended. Returns false if it has not (it hangs in the kernel). */
+export function killProcess(id: ProcessId, timeoutMs = 5_000): Promise<boolean> {
+  return retryUntil(timeoutMs, async () => !(await signalProcess(id, 'SIGKILL')));
+}
+
+export async function hasProcesses(job: JobProcessSelector): Promise<boolean> {
+  return (await table.findJobProcesses(job)).processes.length > 0;
 }
 
 /** Adds up the resident memory of all processes of the job. Shared memory is counted once for each process. */

@@ -5,6 +5,7 @@ import type { JobEnd } from '../../domain/jobs/job.ts';
 import { syncFolder } from '../../files/sync-folder.ts';
 import type { EngineJob } from '../engine.ts';
 import { isLeftover, parseWriterPid, publishFolder, removeFolder, replaceFile, writeOnce } from './durable-files.ts';
+import { monotonicNowMs } from './monotonic-clock.ts';
 import type { ProcessId } from './process-table.ts';
 import { processExists } from './processes.ts';
 
@@ -15,7 +16,7 @@ import { processExists } from './processes.ts';
  *   request.json   the engine has accepted the job (the folder appears together with this file)
  *   start.json     the job is claimed: by the one supervisor that may run it, or by a cancellation
  *   group.json     the job's process group
- *   cancel         the owner has requested the end of the job
+ *   cancel         when the cancellation of the job was requested
  *   exit.json      how the job ended
  *
  * The first process to write start.json or exit.json wins, and the file never changes: a job runs at most once and has
@@ -29,8 +30,12 @@ export interface RequestRecord {
   job: EngineJob;
 }
 
+/** A supervisor that cannot record the end of its job, because the disk is full, tries again for this long. */
+export const recordRetrySeconds = 600;
+
 export type StartRecord =
-  | { kind: 'supervised'; supervisor: ProcessId; startedAt: number }
+  /** `startedAtMonotonicMs` is the start by `monotonicNowMs`. Supervisors of earlier versions did not record it. */
+  | { kind: 'supervised'; supervisor: ProcessId; startedAt: number; startedAtMonotonicMs?: number }
   /** Claimed so that the job never runs. Contains the end too, in case of a crash before exit.json is written. */
   | { kind: 'withdrawn'; end: JobEnd };
 
@@ -72,8 +77,12 @@ export async function recordEnd(folder: string, end: JobEnd): Promise<JobEnd> {
 
 /** After success the request is durable: the supervisor polls for it, so that a lost signal only delays the end. */
 export async function requestCancellation(folder: string): Promise<void> {
-  await writeOnce(join(folder, files.cancel), '');
+  await writeOnce(join(folder, files.cancel), String(monotonicNowMs()));
 }
+
+/** Returns when the cancellation was first requested, by `monotonicNowMs`. */
+export const readCancellation = (folder: string): Promise<RecordOrProblem<number>> =>
+  readRecord(join(folder, files.cancel), (value) => typeof value === 'number');
 
 export async function isCancellationRequested(folder: string): Promise<boolean> {
   return exists(join(folder, files.cancel));
@@ -163,7 +172,13 @@ function isCommand(value: unknown): boolean {
 function isStart(value: unknown): value is StartRecord {
   if (!isObject(value)) return false;
   if (value.kind === 'withdrawn') return isEnd(value.end);
-  return value.kind === 'supervised' && typeof value.startedAt === 'number' && isProcessId(value.supervisor);
+  const isOptionalNumber = (number: unknown) => number === undefined || typeof number === 'number';
+  return (
+    value.kind === 'supervised' &&
+    typeof value.startedAt === 'number' &&
+    isOptionalNumber(value.startedAtMonotonicMs) &&
+    isProcessId(value.supervisor)
+  );
 }
 
 function isProcessId(value: unknown): value is ProcessId {

@@ -8,8 +8,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { buildEndWithoutStart, type JobLimits } from './job-end.ts';
+import { monotonicNowMs } from './monotonic-clock.ts';
 import { identifyProcess } from './processes.ts';
-import { claimJob, isCancellationRequested, readRequest, recordEnd, recordGroup } from './records.ts';
+import {
+  claimJob,
+  isCancellationRequested,
+  readRequest,
+  recordEnd,
+  recordGroup,
+  recordRetrySeconds,
+} from './records.ts';
 import { runJob } from './run-job.ts';
 
 async function supervise(folder: string, limits: JobLimits): Promise<void> {
@@ -25,7 +33,8 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
   const supervisor = await identifyProcess(process.pid);
   if (supervisor.mark === null) throw new Error('the start time of this process cannot be read');
   const startedAt = Date.now();
-  if (!(await claimJob(folder, { kind: 'supervised', supervisor, startedAt }))) return;
+  const startedAtMonotonicMs = monotonicNowMs();
+  if (!(await claimJob(folder, { kind: 'supervised', supervisor, startedAt, startedAtMonotonicMs }))) return;
   notifyParent();
 
   const end = await runJob({
@@ -54,14 +63,14 @@ function notifyParent(): void {
   });
 }
 
-/** Retries for ten minutes: a full disk is often a short condition, and a job without a recorded end is lost. */
+/** Retries for a while: a full disk is often a short condition, and a job without a recorded end is lost. */
 async function recordEndWithRetries(folder: string, end: JobEnd): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await recordEnd(folder, end);
       return;
     } catch (error) {
-      if (errnoCode(error) === 'ENOENT' || attempt === 600) throw error;
+      if (errnoCode(error) === 'ENOENT' || attempt === recordRetrySeconds) throw error;
       await sleep(1000);
     }
   }

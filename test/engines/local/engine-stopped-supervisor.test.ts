@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { EngineJob } from '../../../src/engines/engine.ts';
+import { requestCancellation } from '../../../src/engines/local/records.ts';
+import { eventually, neverAborted, observeJob, waitUntilFinished } from '../observing.ts';
+import { runOnce, shellLine } from '../test-jobs.ts';
+import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
+
+// A job runs as the same user as its supervisor, so it can stop the supervisor that enforces its limits.
+
+const stopSupervisor = 'kill -STOP $PPID';
+/** Stops the supervisor again whenever it continues, and ignores SIGTERM. */
+const keepStopping = 'trap "" TERM; touch ready; while :; do kill -STOP $SUPERVISOR; done';
+const stopForEver = `SUPERVISOR=$PPID; ${keepStopping}`;
+const options = { cores: 1, killGraceSeconds: 0.2, supervisorGraceSeconds: 1 };
+
+async function submit(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']>[0]) {
+  const job = await h.newJob({ runtimeSeconds: 600, ...overrides });
+  await h.engine.submit(job, neverAborted);
+  return job;
+}
+
+const untilReady = (job: EngineJob) =>
+  eventually('the job is ready', async () => existsSync(join(job.workspace.directory, 'ready')));
+
+async function assertSlotIsFree(h: LocalHarness) {
+  const next = await submit(h, runOnce);
+  assert.equal((await waitUntilFinished(h.engine, next.jobId)).outcome, 'succeeded');
+}
+
+localTest('a stopped supervisor continues, and reports how the job ended', options, async (h) => {
+  const job = await submit(h, shellLine(`${stopSupervisor}; exit 3`));
+  const end = await waitUntilFinished(h.engine, job.jobId);
+  assert.deepEqual([end.outcome, end.exitCode], ['failed', 3]);
+});
+
+localTest(
+  'a stopped supervisor ends its job when the job is cancelled',
+  { ...options, supervisorGraceSeconds: 600 },
+  async (h) => {
+    const job = await submit(h, shellLine(`${stopSupervisor}; touch ready; sleep 600`));
+    await untilReady(job);
+    await h.engine.cancel(job.jobId, neverAborted);
+    const end = await waitUntilFinished(h.engine, job.jobId);
+    assert.deepEqual([end.outcome, end.reason], ['cancelled', 'cancelled by its owner']);
+  },
+);
+
+for (const [name, line] of [
+  ['stops its supervisor for ever', stopForEver],
+  ['stops its supervisor for ever from another session', `SUPERVISOR=$PPID setsid sh -c '${keepStopping}' & sleep 600`],
+] as const) {
+  localTest(`a job that ${name} is killed after its time limit`, options, async (h) => {
+    const job = await submit(h, { ...shellLine(line), runtimeSeconds: 2 });
+    const end = await waitUntilFinished(h.engine, job.jobId);
+    assert.equal(end.outcome, 'timed_out');
+    assert.match(end.reason, /^it reached its time limit of 2 s( \(its supervisor did not respond\))?$/);
+    assert.deepEqual(processesMentioning(job.jobId), []);
+    await assertSlotIsFree(h);
+  });
+
+  localTest(`a job that ${name} is killed when it is cancelled`, options, async (h) => {
+    const job = await submit(h, shellLine(line));
+    await untilReady(job);
+    await h.engine.cancel(job.jobId, neverAborted);
+    const end = await waitUntilFinished(h.engine, job.jobId);
+    assert.equal(end.outcome, 'cancelled');
+    assert.match(end.reason, /^cancelled by its owner/);
+    assert.deepEqual(processesMentioning(job.jobId), []);
+    await assertSlotIsFree(h);
+  });
+}
+
+for (const [outcome, reason, runtimeSeconds] of [
+  ['timed_out', 'it reached its time limit of 2 s (its supervisor did not respond)', 2],
+  ['cancelled', 'cancelled by its owner (its supervisor did not respond)', 600],
+] as const) {
+  localTest(`a job that is overdue at the start of the engine is killed: ${outcome}`, options, async (h) => {
+    const job = await submit(h, { ...shellLine(`setsid sleep 600 & ${stopForEver}`), runtimeSeconds });
+    await untilReady(job);
+    await h.engine.close();
+    if (outcome === 'cancelled') await requestCancellation(h.recordOf(job));
+    await sleep(3500);
+    await h.reopen();
+    const end = await observeJob(h.engine, job.jobId);
+    assert.ok(end?.kind === 'finished');
+    assert.deepEqual([end.outcome, end.reason, end.exitCode], [outcome, reason, null]);
+    assert.ok(end.elapsedSeconds >= 3, 'the time until the end');
+    assert.deepEqual(processesMentioning(job.jobId), []);
+    assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
+    await assertSlotIsFree(h);
+    const reopened = await h.reopen();
+    assert.deepEqual(await observeJob(reopened, job.jobId), end);
+  });
+}
