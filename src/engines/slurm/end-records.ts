@@ -32,7 +32,9 @@ export async function readEndRecords(
   if (jobs.size === 0) return records;
   const jobIds = [...jobs.keys()];
   const stdin = [...jobs.values()].map(({ directory }) => `${directory}\0`).join('');
-  const output = requireOutput('bash', await run({ argv: ['bash', '-c', readRecordsBash], stdin }, signal));
+  // --norc: see `createRunCommand`.
+  const argv = ['bash', '--norc', '-c', readRecordsBash] as const;
+  const output = requireOutput('bash', await run({ argv, stdin }, signal));
   for (const line of output.split('\n')) {
     // Ignores an incomplete end record: a power cut can leave an empty file.
     const [, index, code, startedAt, endedAt] = /^(\d+)(?: (\d{1,3}) (\d{1,10}) (\d{1,10}))?$/.exec(line) ?? [];
