@@ -47,6 +47,12 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/bench\//,
   },
   {
+    name: 'strace',
+    programs: ['strace'],
+    packages: ['strace'],
+    testPaths: /^test\/crash\/failed-fsync/,
+  },
+  {
     name: 'OpenSSL',
     programs: ['openssl'],
     packages: ['openssl'],

@@ -45,6 +45,7 @@ export const errorTitles = {
   system_paused: 'The HPC system is paused and accepts no jobs',
   unavailable: 'The service is temporarily unavailable',
   database_unavailable: 'The database is temporarily unavailable',
+  storage_unavailable: 'The server cannot store data at the moment, because its disk is full or read-only',
   internal: 'Internal error',
   invalid_config: 'The configuration is not valid',
   invalid_argument: 'A command line argument is not valid',
@@ -90,6 +91,18 @@ export class BursarError extends Error {
     this.details = options.details ?? {};
     this.retryAfterSeconds = options.retryAfterSeconds;
   }
+}
+
+/** A full disk rarely lasts for less. */
+const storageRetrySeconds = 30;
+const fullDiskCodes = new Set(['ENOSPC', 'EDQUOT', 'SQLITE_FULL', '53100']);
+
+/** The error of a write that the disk refused. `code` is that of the file system or of the database. Nothing was written. */
+export function storageUnavailable(code: string, cause: unknown): BursarError {
+  const problem = fullDiskCodes.has(code) ? 'is full' : 'cannot be written';
+  const message = `The disk of the server ${problem} (${code}). Try again later, when its operators have corrected that.`;
+  const options = { cause, transient: true, retryAfterSeconds: storageRetrySeconds };
+  return new BursarError('storage_unavailable', message, options);
 }
 
 /** Ends a `switch` over a union, so that a forgotten case is a compile error. */

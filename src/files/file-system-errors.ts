@@ -1,17 +1,17 @@
-import { BursarError } from '../domain/errors.ts';
+import { BursarError, storageUnavailable } from '../domain/errors.ts';
 
-/** Errors that may disappear by themselves, or after the operator frees space. */
+/** The disk refuses writes until the operator frees space or repairs it. */
+const storageCodes = new Set(['EDQUOT', 'ENOSPC', 'EROFS']);
+
+/** Errors that may disappear by themselves. */
 const transientCodes = new Set([
   'EAGAIN',
   'EBUSY',
-  'EDQUOT',
   'EIO',
   'EMFILE',
   'ENFILE',
   'ENOMEM',
-  'ENOSPC',
   'ENOTEMPTY',
-  'EROFS',
   'ESTALE',
   'ETIMEDOUT',
 ]);
@@ -26,6 +26,7 @@ export function fileSystemErrorCode(error: unknown): string | undefined {
 export function toFileSystemError(action: string, error: unknown): unknown {
   const code = fileSystemErrorCode(error);
   if (code === undefined) return error;
+  if (storageCodes.has(code)) return storageUnavailable(code, error);
   if (transientCodes.has(code)) {
     const message = `Bursar could not ${action} just now (${code}). Try again later.`;
     return new BursarError('unavailable', message, { cause: error, transient: true });

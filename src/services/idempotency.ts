@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { BursarError } from '../domain/errors.ts';
 import type { Db, Tx } from '../store/database/handle.ts';
 import { inTransaction } from '../store/database/transaction.ts';
@@ -71,19 +72,31 @@ export interface KeyClaim {
   extend(): void;
   /** Stores the response in the transaction of the request. Throws if the claim was lost, so that nothing is done twice. */
   complete(tx: Tx, response: string, bodySha256: string): Promise<void>;
-  /** Frees the key after a request that failed. */
+  /** Frees the key after a request that failed. Never throws. */
   release(): Promise<void>;
 }
+
+/**
+ * Claims of failed requests that could not be deleted from the database, such as on a full disk, by user and key. A
+ * repetition on this server takes such a claim over.
+ */
+export type AbandonedClaims = LRUCache<string, string>;
+
+export const createAbandonedClaims = (): AbandonedClaims => new LRUCache({ max: 10_000, ttl: claimMs });
 
 /** Claims a key, or returns the earlier response. */
 export async function claimKey(
   db: Db,
   request: IdempotentRequest,
+  abandonedClaims: AbandonedClaims,
   now: () => number,
 ): Promise<{ claim: KeyClaim } | { earlier: KeyRecord }> {
   const claimedKey = toClaimedKey(request);
+  const name = `${request.userId} ${request.key}`;
   let extendedAt = now();
-  if (!(await insertClaim(db, claimedKey, hashContent(request), { now: extendedAt, until: extendedAt + claimMs }))) {
+  const times = { now: extendedAt, until: extendedAt + claimMs };
+  const abandoned = abandonedClaims.get(name);
+  if (!(await insertClaim(db, claimedKey, hashContent(request), { ...times, abandoned }))) {
     return { earlier: await requireEarlierResponse(db, request) };
   }
   const claim: KeyClaim = {
@@ -96,7 +109,10 @@ export async function claimKey(
     async complete(tx, response, bodySha256) {
       if (!(await storeResponse(tx, claimedKey, { response, bodySha256, at: now() }))) throw keyInUse();
     },
-    release: () => deleteClaim(db, claimedKey),
+    release: () =>
+      deleteClaim(db, claimedKey).catch(() => {
+        abandonedClaims.set(name, claimedKey.claimId);
+      }),
   };
   return { claim };
 }

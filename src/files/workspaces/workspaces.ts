@@ -27,7 +27,7 @@ export interface Workspaces extends WorkspaceReader {
    * and its job may be running in it. After a failure or a crash no workspace exists, not even a partial one. The call
    * can be repeated any number of times, also concurrently.
    *
-   * Failures: `invalid_zip`, and `unavailable` (transient) if the disk is full.
+   * Failures: `invalid_zip`, and `storage_unavailable` (transient) if the disk is full.
    */
   stage(jobId: string, zip: ZipSource | null, limits: ZipLimits): Promise<void>;
 

@@ -46,6 +46,7 @@ export const statusByCode = {
   system_paused: 503,
   unavailable: 503,
   database_unavailable: 503,
+  storage_unavailable: 503,
 } as const satisfies Partial<Record<ErrorCode, number>>;
 
 type PublicCode = keyof typeof statusByCode;

@@ -1,4 +1,4 @@
-import type { IdempotentRequest } from '../idempotency.ts';
+import { createAbandonedClaims, type IdempotentRequest } from '../idempotency.ts';
 import type { Owner, PathScope } from '../scope.ts';
 import { type CancelJobDeps, cancelJob } from './cancel-job.ts';
 import { type DeleteJobDeps, deleteJob } from './delete-job.ts';
@@ -8,7 +8,7 @@ import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
 import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
 import { readTimeline } from './timeline.ts';
 
-export interface JobServiceDeps extends SubmissionDeps, CancelJobDeps, DeleteJobDeps {}
+export interface JobServiceDeps extends Omit<SubmissionDeps, 'abandonedClaims'>, CancelJobDeps, DeleteJobDeps {}
 
 export type JobService = ReturnType<typeof createJobService>;
 
@@ -17,6 +17,7 @@ const jobListCacheBytes = 16_000_000;
 /** Everything that users do with jobs, except reading their files and logs. */
 export function createJobService(deps: JobServiceDeps) {
   const { db, systems, userTopic } = deps;
+  const submissionDeps = { ...deps, abandonedClaims: createAbandonedClaims() };
   const lists = { db, systems, jobListCache: createJobListCache(jobListCacheBytes) };
   return {
     list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),
@@ -24,7 +25,7 @@ export function createJobService(deps: JobServiceDeps) {
     timeline: (owner: Owner, project: Required<PathScope>, jobId: string) =>
       readTimeline(db, systems, owner, project, jobId),
     async submit(submission: Submission): Promise<string> {
-      const json = await submitJob(deps, submission);
+      const json = await submitJob(submissionDeps, submission);
       userTopic.publish(submission.actor.userId);
       return json;
     },

@@ -26,7 +26,7 @@ import { insertJob, type NewJob } from '../../store/jobs/jobs.ts';
 import { type AccountSet, type Amounts, lockAccount } from '../../store/ledger/accounts.ts';
 import { reserve } from '../../store/ledger/ledger.ts';
 import { quoteFor } from '../accounting/quote.ts';
-import { claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
+import { type AbandonedClaims, claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import type { PathScope } from '../scope.ts';
 import {
@@ -40,6 +40,7 @@ export interface SubmissionDeps extends SubmissionTargetDeps {
   spool: Spool;
   zipLimits: ZipLimits;
   maxBodyBytes: number;
+  abandonedClaims: AbandonedClaims;
   newUuid(): string;
   /** Called when a job of the system may have been stored, so that the dispatcher polls at once. */
   wakeDispatcher(hpc: string): void;
@@ -67,7 +68,8 @@ export async function submitJob(deps: SubmissionDeps, submission: Submission): P
   const { actor, headers, body, idempotency } = submission;
   if (idempotency === null) return await acceptJob(deps, submission, null);
   const content = [idempotency.target, toComparablePayload(headers)];
-  const result = await claimKey(deps.db, { userId: actor.userId, key: idempotency.key, content }, deps.now);
+  const request = { userId: actor.userId, key: idempotency.key, content };
+  const result = await claimKey(deps.db, request, deps.abandonedClaims, deps.now);
   if ('earlier' in result) {
     await requireSameBody(deps, result.earlier, body);
     return result.earlier.response;
@@ -75,8 +77,7 @@ export async function submitJob(deps: SubmissionDeps, submission: Submission): P
   try {
     return await acceptJob(deps, submission, result.claim);
   } catch (error) {
-    // If the database is unavailable, the claim expires by itself. The first error is the one to report.
-    await result.claim.release().catch(() => undefined);
+    await result.claim.release();
     throw error;
   }
 }
@@ -196,7 +197,8 @@ const lookupDelayMs = 500;
 
 /**
  * Finds out whether a job was stored although its transaction reported an error. Returns its public JSON, or undefined
- * if it is certain that the job does not and will not exist. Throws if that stays unknown; then the zip must be kept.
+ * if it is certain that the job does not and will not exist, not even after a crash: the lookup commits, and SQLite then
+ * overwrites what a failed commit left in its file. Throws if that stays unknown; then the zip must be kept.
  */
 async function findAfterError(
   { db }: SubmissionDeps,
@@ -204,7 +206,7 @@ async function findAfterError(
   accounts: AccountSet,
   error: unknown,
 ): Promise<string | undefined> {
-  // Every other BursarError is thrown before the commit.
+  // After every other BursarError the transaction is certainly not committed.
   if (error instanceof BursarError && error.code !== 'database_unavailable') return undefined;
   for (let lookup = 1; lookup <= maxLookups; lookup++) {
     try {

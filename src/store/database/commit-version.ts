@@ -1,4 +1,5 @@
 import type { Database } from 'better-sqlite3';
+import { withBursarErrors } from './sqlite-errors.ts';
 
 /** A value that changes with every commit to a SQLite file, by any process. */
 export interface CommitVersion {
@@ -21,7 +22,7 @@ export function createCommitVersion(reader: Database): CommitVersion {
   return {
     read() {
       if (current === undefined) {
-        current = { value: dataVersion.get() };
+        current = { value: withBursarErrors(() => dataVersion.get()) };
         setImmediate(reset);
       }
       return current.value;

@@ -1,8 +1,13 @@
 import type { Database } from 'better-sqlite3';
+import { BursarError } from '../../domain/errors.ts';
+import { toBursarError, withBursarErrors } from './sqlite-errors.ts';
 
 /** One caller's writes within a group. Both methods let the next caller write, and return when the group has ended. */
 export interface GroupMember {
-  /** Returns when the writes are on disk. Throws if they are not; then none of them is. */
+  /**
+   * Returns when the writes are on disk. After `database_unavailable` it is unknown whether they are; after the next
+   * successful commit, by anybody, they are not. After every other error they are not.
+   */
   commit(): Promise<void>;
   /** Rolls back only this caller's writes. */
   rollback(): Promise<void>;
@@ -11,14 +16,21 @@ export interface GroupMember {
 /** Lets many callers write through one connection, one after the other. */
 export interface GroupWriter {
   begin(): Promise<GroupMember>;
+  /** Runs a statement of the member that is writing. Throws if its group has failed. */
+  run<T>(statement: () => T): T;
   /** Runs statements that SQLite refuses inside a transaction, such as `vacuum`. */
   runOutsideTransaction<T>(work: () => T): Promise<T>;
+  /** The error of the last group if the disk refused it. Undefined when a later group has been committed. */
+  lastFailure(): BursarError | undefined;
   /** Commits the open group. */
   close(): void;
 }
 
 /** A commit of this many takes hardly longer than a commit of a few; the limit bounds how long members wait. */
 const maxGroupSize = 64;
+
+/** SQLite stores `user_version` in 32 bits, with a sign. Bursar does not use it otherwise. */
+const maxUserVersion = 2 ** 31;
 
 interface Group {
   size: number;
@@ -37,7 +49,7 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
   const lock = createLock();
   const statement = (sql: string) => {
     const prepared = database.prepare(sql);
-    return () => prepared.run();
+    return () => withBursarErrors(() => prepared.run());
   };
   // Takes the write lock at once. A transaction that reads first and writes later fails when another process has
   // written in between.
@@ -48,6 +60,8 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
   const releaseSavepoint = statement('release member');
   const rollbackSavepoint = statement('rollback to member');
   let current: Group | undefined;
+  let groupError: unknown;
+  let diskFailure: BursarError | undefined;
 
   function join(): Group {
     const group = current ?? openGroup();
@@ -58,12 +72,27 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
 
   function openGroup(): Group {
     beginImmediate();
+    if (diskFailure !== undefined) overwriteFailedCommit();
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     // Members await this promise and handle its rejection. A group without waiting members must not end the process.
     promise.catch(() => undefined);
     current = { size: 0, ended: promise, resolve, reject };
     commitWhenQuiet(current, 0);
     return current;
+  }
+
+  /**
+   * After a failed fsync the frames of the failed commit may be in the WAL file, and a crash would then bring its changes
+   * back. Any write replaces them. SQLite does not write an update that changes nothing, so a number is incremented.
+   */
+  function overwriteFailedCommit(): void {
+    try {
+      const version = Number(database.pragma('user_version', { simple: true }));
+      database.pragma(`user_version = ${(version + 1) % maxUserVersion}`);
+    } catch (error) {
+      if (database.inTransaction) rollbackAll();
+      throw toBursarError(error);
+    }
   }
 
   /** Commits after the first turn of the event loop in which nobody joined. */
@@ -87,6 +116,7 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
     try {
       commitAll();
       current = undefined;
+      diskFailure = undefined;
       onCommit();
       group.resolve();
     } catch (error) {
@@ -94,12 +124,23 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
     }
   }
 
-  /** Fails all members: SQLite rolls the whole transaction back on some errors, such as a full disk. */
+  /** Fails all members: their writes are rolled back together. */
   function failGroup(error: unknown): void {
     const group = current;
     current = undefined;
-    if (database.inTransaction) rollbackAll();
+    groupError = error;
+    rememberDiskFailure(error);
+    try {
+      if (database.inTransaction) rollbackAll();
+    } catch {
+      // SQLite has ended the transaction all the same.
+    }
     group?.reject(error);
+  }
+
+  function rememberDiskFailure(error: unknown): void {
+    const isOfDisk = error instanceof BursarError && error.code !== 'unavailable';
+    if (isOfDisk) diskFailure = error;
   }
 
   return {
@@ -109,7 +150,7 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
         const group = join();
         const end = async (endSavepoint: () => void) => {
           try {
-            endSavepoint();
+            if (group === current) endSavepoint();
           } catch (error) {
             failGroup(error);
           }
@@ -123,7 +164,20 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
         };
         return { commit: () => end(releaseSavepoint), rollback: () => end(undoSavepoint).catch(() => undefined) };
       } catch (error) {
+        rememberDiskFailure(error);
         unlock();
+        throw error;
+      }
+    },
+
+    run(statement) {
+      // Outside of a transaction each statement would be committed on its own.
+      if (!database.inTransaction) throw groupError;
+      try {
+        return withBursarErrors(statement);
+      } catch (error) {
+        // SQLite rolls the whole transaction back on some errors, such as a full disk.
+        if (!database.inTransaction) failGroup(error);
         throw error;
       }
     },
@@ -132,12 +186,14 @@ export function createGroupWriter(database: Database, onCommit: () => void): Gro
       const unlock = await lock();
       try {
         commit();
-        return work();
+        return withBursarErrors(work);
       } finally {
         onCommit();
         unlock();
       }
     },
+
+    lastFailure: () => diskFailure,
 
     close: commit,
   };

@@ -1,4 +1,5 @@
 import type { CompiledQuery, Kysely, Transaction } from 'kysely';
+import type { BursarError } from '../../domain/errors.ts';
 import type { Dialect } from './dialect.ts';
 import type { Tables } from './tables.ts';
 
@@ -9,6 +10,10 @@ export interface Backend {
   run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>): Promise<readonly Row[]>;
   /** A value that changes with every commit, by any process. PostgreSQL has none. */
   commitVersion?(): unknown;
+  /** The error of the last write that the disk refused. Undefined when the database could be written since. */
+  lastWriteFailure(): BursarError | undefined;
+  /** Writes, after a failure, to find out whether the database can be written again. Throws if not. */
+  probeWrite(handle: Kysely<Tables>): Promise<void>;
 }
 
 /** A handle for queries: the database or, inside a transaction, the transaction only. */

@@ -1,4 +1,4 @@
-import { BursarError } from '../../domain/errors.ts';
+import { BursarError, storageUnavailable } from '../../domain/errors.ts';
 
 /** The fields of a server error that classify it. */
 interface ServerError {
@@ -8,6 +8,8 @@ interface ServerError {
 
 /** Classes and codes of transient errors: out of resources, timeouts, a standby that has not been promoted. */
 const transientCodes = ['53', '57', '58', '08', '25006', '25P03', '55P03'];
+
+const diskFull = '53100';
 
 /** A character that the encoding of the database lacks: the only one in UTF-8 is NUL. */
 const invalidCharacter = '22021';
@@ -24,6 +26,8 @@ export function toBursarError(error: unknown): unknown {
     const message = 'A text contains a NUL character, which cannot be stored. Remove it.';
     return new BursarError('bad_request', message, { cause: error });
   }
+  // The server has rolled the transaction back. If it cannot write even that, it closes the connection.
+  if (!isConnectionLost(error) && (error as ServerError).code === diskFull) return storageUnavailable(diskFull, error);
   const isTransient =
     isConnectionLost(error) || transientCodes.some((code) => (error as ServerError).code.startsWith(code));
   if (!isTransient) return error;

@@ -7,6 +7,7 @@ import {
   type PostgresPool,
   type PostgresPoolClient,
   type PostgresQueryResult,
+  sql,
 } from 'kysely';
 import type Pg from 'pg';
 import type { PostgresAddress } from '../../config/database-url.ts';
@@ -36,15 +37,29 @@ const maxIdleInTransactionMs = 5000;
 /** Names of prepared statements by their SQL. The server parses a named statement once for each connection. */
 type StatementNames = Map<string, string>;
 
+/** The error of the last write that failed because the disk of the server was full. */
+interface DiskFailure {
+  last: BursarError | undefined;
+}
+
 export function openPostgres(settings: PostgresSettings): Db {
   const names: StatementNames = new Map();
-  const pool = () => createPgPool(settings, names);
+  const diskFailure: DiskFailure = { last: undefined };
+  const pool = () => createPgPool(settings, names, diskFailure);
   const kysely = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
   const backend = {
     dialect: postgresDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
       if (!names.has(query.sql)) names.set(query.sql, `bursar_${names.size + 1}`);
       return (await handle.executeQuery(query)).rows;
+    },
+    lastWriteFailure: () => diskFailure.last,
+    async probeWrite(handle: Kysely<Tables>) {
+      // Other writes may fit into the files as they are. A new table needs space on the disk.
+      const probe = sql`create temporary table storage_probe on commit drop as
+        select repeat('x', 1000) as filler from generate_series(1, 64)`;
+      await handle.transaction().execute((transaction) => probe.execute(transaction));
+      diskFailure.last = undefined;
     },
   };
   return Object.assign(kysely, { backend });
@@ -61,7 +76,11 @@ export async function openClient(settings: PostgresSettings): Promise<Pg.Client>
 }
 
 /** Kysely calls this at the first query, so that SQLite sites never load the driver. */
-async function createPgPool(settings: PostgresSettings, names: StatementNames): Promise<PostgresPool> {
+async function createPgPool(
+  settings: PostgresSettings,
+  names: StatementNames,
+  diskFailure: DiskFailure,
+): Promise<PostgresPool> {
   const { default: pg } = await import('pg');
   const pool = new pg.Pool(poolConfig(settings, pg));
   // The pool has already dropped an idle connection that failed. An unhandled `error` would end the process.
@@ -74,7 +93,7 @@ async function createPgPool(settings: PostgresSettings, names: StatementNames): 
     end: () => pool.end(),
     connect: async () => {
       try {
-        return wrapClient(await pool.connect(), names);
+        return wrapClient(await pool.connect(), names, diskFailure);
       } catch (error) {
         throw toBursarError(error);
       }
@@ -139,7 +158,7 @@ function readCertificates(file: string): string {
 }
 
 /** Translates errors into Bursar's, and keeps a lost connection from going back to the pool. */
-function wrapClient(client: Pg.PoolClient, names: StatementNames): PostgresPoolClient {
+function wrapClient(client: Pg.PoolClient, names: StatementNames, diskFailure: DiskFailure): PostgresPoolClient {
   let isLost = false;
   async function query(text: string, values: readonly unknown[]): Promise<unknown> {
     // A lost connection has rolled back. The caller should see the first error, not that of the rollback.
@@ -150,7 +169,9 @@ function wrapClient(client: Pg.PoolClient, names: StatementNames): PostgresPoolC
       return (await client.query(config)) as PostgresQueryResult<unknown>;
     } catch (error) {
       isLost ||= isConnectionLost(error);
-      throw toBursarError(error);
+      const translated = toBursarError(error);
+      if (translated instanceof BursarError && translated.code === 'storage_unavailable') diskFailure.last = translated;
+      throw translated;
     }
   }
   return {

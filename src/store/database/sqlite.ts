@@ -19,6 +19,7 @@ import { type CommitVersion, createCommitVersion } from './commit-version.ts';
 import { sqliteDialect } from './dialect.ts';
 import { createGroupWriter, type GroupMember, type GroupWriter } from './group-commit.ts';
 import type { Backend, Db } from './handle.ts';
+import { toBursarError, withBursarErrors } from './sqlite-errors.ts';
 import type { Tables } from './tables.ts';
 
 type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryResult<unknown>;
@@ -27,6 +28,7 @@ type RunStatement = (query: Pick<CompiledQuery, 'sql' | 'parameters'>) => QueryR
 interface Connections {
   writer: Database;
   reader: Database;
+  groups: GroupWriter;
   /** Runs a statement on the reader, which sees only committed data. */
   read: RunStatement;
   /** Runs a statement in the open transaction of the writer. */
@@ -49,14 +51,18 @@ export function openSqlite(file: string): Db {
   writer.pragma('busy_timeout = 10000');
   const reader = new Sqlite(file, { readonly: true });
   reader.pragma('busy_timeout = 10000');
-  const writeOutsideTransaction = statementRunner(writer);
-  const connections = {
+  const runOnReader = statementRunner(reader);
+  const runOnWriter = statementRunner(writer);
+  const commitVersion = createCommitVersion(reader);
+  const groups = createGroupWriter(writer, commitVersion.reset);
+  const connections: Connections = {
     writer,
     reader,
-    read: statementRunner(reader),
-    write: inOpenTransaction(writer, writeOutsideTransaction),
-    writeOutsideTransaction,
-    commitVersion: createCommitVersion(reader),
+    groups,
+    read: (query) => withBursarErrors(() => runOnReader(query)),
+    write: (query) => groups.run(() => runOnWriter(query)),
+    writeOutsideTransaction: runOnWriter,
+    commitVersion,
   };
   const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
   return Object.assign(kysely, { backend: sqliteBackend(connections) });
@@ -66,7 +72,7 @@ export function openSqlite(file: string): Db {
  * Runs compiled queries without Kysely's executor. SQLite answers synchronously, and the executor's promises take longer
  * than most statements. Only a write outside of a transaction goes through Kysely, which begins one for it.
  */
-function sqliteBackend({ read, write, commitVersion }: Connections): Backend {
+function sqliteBackend({ read, write, groups, commitVersion }: Connections): Backend {
   return {
     dialect: sqliteDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
@@ -75,6 +81,9 @@ function sqliteBackend({ read, write, commitVersion }: Connections): Backend {
       return (await handle.executeQuery(query)).rows;
     },
     commitVersion: commitVersion.read,
+    lastWriteFailure: groups.lastFailure,
+    // After a failure every transaction writes.
+    probeWrite: (handle) => handle.transaction().execute(async () => undefined),
   };
 }
 
@@ -108,17 +117,15 @@ class ConcurrentAdapter extends SqliteAdapter {
 
 class ReaderWriterDriver implements Driver {
   readonly #connections: Connections;
-  readonly #writer: GroupWriter;
 
   constructor(connections: Connections) {
     this.#connections = connections;
-    this.#writer = createGroupWriter(connections.writer, connections.commitVersion.reset);
   }
 
   async init(): Promise<void> {}
 
   async acquireConnection(): Promise<ReaderWriterConnection> {
-    return new ReaderWriterConnection(this.#connections, this.#writer);
+    return new ReaderWriterConnection(this.#connections);
   }
 
   async releaseConnection(): Promise<void> {}
@@ -136,7 +143,7 @@ class ReaderWriterDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
-    this.#writer.close();
+    this.#connections.groups.close();
     this.#connections.reader.close();
     this.#connections.writer.close();
   }
@@ -144,21 +151,19 @@ class ReaderWriterDriver implements Driver {
 
 class ReaderWriterConnection implements DatabaseConnection {
   readonly #connections: Connections;
-  readonly #writer: GroupWriter;
   /** Set while this connection is in a transaction. */
   #member: GroupMember | undefined;
 
-  constructor(connections: Connections, writer: GroupWriter) {
+  constructor(connections: Connections) {
     this.#connections = connections;
-    this.#writer = writer;
   }
 
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
-    const { read, write, writeOutsideTransaction } = this.#connections;
+    const { read, write, writeOutsideTransaction, groups } = this.#connections;
     if (this.#member !== undefined) return write(query) as QueryResult<R>;
     if (SelectQueryNode.is(query.query)) return read(query) as QueryResult<R>;
     if (!changesRows(query))
-      return (await this.#writer.runOutsideTransaction(() => writeOutsideTransaction(query))) as QueryResult<R>;
+      return (await groups.runOutsideTransaction(() => writeOutsideTransaction(query))) as QueryResult<R>;
     await this.begin();
     try {
       const result = write(query) as QueryResult<R>;
@@ -172,11 +177,15 @@ class ReaderWriterConnection implements DatabaseConnection {
 
   async *streamQuery<R>({ sql, parameters }: CompiledQuery): AsyncIterableIterator<QueryResult<R>> {
     // Not one of the shared statements: a statement that is being iterated cannot run again.
-    for (const row of this.#connections.reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
+    try {
+      for (const row of this.#connections.reader.prepare(sql).iterate(parameters)) yield { rows: [row as R] };
+    } catch (error) {
+      throw toBursarError(error);
+    }
   }
 
   async begin(): Promise<void> {
-    this.#member = await this.#writer.begin();
+    this.#member = await this.#connections.groups.begin();
   }
 
   /** After a commit that failed there is nothing left to roll back. */
@@ -190,17 +199,6 @@ class ReaderWriterConnection implements DatabaseConnection {
 /** Other statements, such as `vacuum`, cannot run in a transaction. */
 function changesRows({ query }: CompiledQuery): boolean {
   return InsertQueryNode.is(query) || UpdateQueryNode.is(query) || DeleteQueryNode.is(query);
-}
-
-/**
- * Refuses statements after SQLite has rolled back the transaction by itself, as it does when the disk is full: each would
- * be committed on its own.
- */
-function inOpenTransaction(database: Database, run: RunStatement): RunStatement {
-  return (query) => {
-    if (!database.inTransaction) throw new Error('SQLite has rolled back the transaction');
-    return run(query);
-  };
 }
 
 const maxPreparedStatements = 500;

@@ -19,12 +19,15 @@ export interface KeyRecord {
   isInProgress: boolean;
 }
 
-/** Claims a key that is unused or whose claim has expired. Returns false, without a change, if another request has it. */
+/**
+ * Claims a key that is unused, or whose claim has expired or is `abandoned`, the id of a claim. Returns false, without a change, if
+ * another request has it.
+ */
 export async function insertClaim(
   db: Db,
   { userId, key, claimId }: ClaimedKey,
   requestHash: string,
-  { now, until }: { now: number; until: number },
+  { now, until, abandoned = '' }: { now: number; until: number; abandoned?: string | undefined },
 ): Promise<boolean> {
   const values = { request_hash: requestHash, at: now, claimed_by: claimId, claimed_until: until };
   const row = await db
@@ -35,7 +38,9 @@ export async function insertClaim(
         .columns(['user_id', 'key'])
         .doUpdateSet(values)
         .where('idempotency.claimed_by', 'is not', null)
-        .where('idempotency.claimed_until', '<=', now),
+        .where((eb) =>
+          eb.or([eb('idempotency.claimed_until', '<=', now), eb('idempotency.claimed_by', '=', abandoned)]),
+        ),
     )
     .returning('key')
     .executeTakeFirst();

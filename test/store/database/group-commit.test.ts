@@ -125,6 +125,29 @@ describe('group commit', () => {
     assert.deepEqual(textsOf(reader), ['b']);
   });
 
+  test('rejects all members with the error of a full disk, and writes in every transaction until a commit succeeds', async () => {
+    const userVersion = () => Number(reader.pragma('user_version', { simple: true }));
+    const full = { code: 'storage_unavailable', transient: true };
+    writer.pragma(`max_page_count = ${writer.pragma('page_count', { simple: true })}`);
+    const small = write('a');
+    const member = await group.begin();
+    const insert = () => note('x'.repeat(100_000));
+    assert.throws(() => group.run(insert), full);
+    assert.throws(() => group.run(insert), full, 'it would be committed on its own');
+    await member.rollback();
+    await assert.rejects(small, full);
+    assert.equal(group.lastFailure()?.code, 'storage_unavailable');
+
+    writer.pragma('max_page_count = 1000000');
+    const before = userVersion();
+    const readOnly = await group.begin();
+    await readOnly.commit();
+    assert.equal(userVersion(), before + 1, 'a transaction without changes has written');
+    assert.equal(group.lastFailure(), undefined);
+    await write('b');
+    assert.deepEqual([textsOf(reader), userVersion()], [['b'], before + 1]);
+  });
+
   test('limits the size of a group', async () => {
     await Promise.all(Array.from({ length: 200 }, (_, index) => write(String(index))));
     assert.equal(textsOf(reader).length, 200);
@@ -160,7 +183,7 @@ describe('group commit', () => {
     const other = new Sqlite(join(folder, 'x.db'));
     writer.pragma('busy_timeout = 0');
     other.exec('begin immediate');
-    await assert.rejects(write('a'), { code: 'SQLITE_BUSY' });
+    await assert.rejects(write('a'), { code: 'unavailable', transient: true });
     other.exec('rollback');
     other.close();
     await write('b');
