@@ -8,6 +8,7 @@ import type { Config } from './config/schema.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
 import type { Db } from './store/database/handle.ts';
 import { cleanUpSpool } from './workers/cleanup.ts';
+import { startStorageMonitor } from './workers/storage-monitor.ts';
 
 /** An instance that is ready to listen. */
 export interface Bursar {
@@ -40,14 +41,16 @@ async function compose(
   await syncProjects(db, config, deps.now());
   await spool.open();
   await cleanUpSpool(db, spool, database.staleAtStartMs);
+  const storage = startStorageMonitor(deps);
   const worker = role === 'api' ? undefined : await startWorker(deps);
-  const api = await createApi(deps, role !== 'worker');
+  const api = await createApi({ ...deps, storageProblem: storage.problem }, role !== 'worker');
   return {
     app: api.app,
     db,
     async stop() {
       await api.stop();
       await worker?.stop();
+      await storage.stop();
       await Promise.all(systemBackends.map(({ shell }) => shell?.close()));
       await database.close();
     },

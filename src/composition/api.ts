@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
+import type { StorageProblem } from '../domain/systems/health.ts';
 import { closeServer } from '../http/server/close-server.ts';
 import { createServer } from '../http/server/server.ts';
 import type { Metrics } from '../metrics/registry.ts';
@@ -19,9 +20,13 @@ import { pingDatabase } from '../store/database/check-server.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
 
+export interface ApiDependencies extends Dependencies {
+  storageProblem(): StorageProblem | null;
+}
+
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
 export async function createApi(
-  deps: Dependencies,
+  deps: ApiDependencies,
   servesCallers: boolean,
 ): Promise<{ app: FastifyInstance; stop(): Promise<void> }> {
   const { config, db, userTopic, metrics, now, log, version } = deps;
@@ -47,6 +52,7 @@ export async function createApi(
     findProblems: () => findProblems(deps),
     metrics: async () => {
       await updateGauges(db, metrics);
+      metrics.setGauge('bursar_storage_writable', {}, deps.storageProblem() === null ? 1 : 0);
       return metrics.toPrometheusText();
     },
     onResponse: createResponseCounter(metrics),
@@ -73,7 +79,7 @@ function createResponseCounter(metrics: Metrics): (method: string, status: numbe
   };
 }
 
-function createServices(deps: Dependencies, feed: EventFeed) {
+function createServices(deps: ApiDependencies, feed: EventFeed) {
   const { config, db, systems, dataFolder, userTopic, systemTopic, metrics, now } = deps;
   const common = {
     ...deps,
@@ -106,6 +112,10 @@ function createServices(deps: Dependencies, feed: EventFeed) {
 }
 
 /** Reasons why this instance cannot serve. A system that is down is no reason: jobs can still be submitted to it. */
-async function findProblems({ db }: Dependencies): Promise<string[]> {
-  return (await pingDatabase(db)) ? [] : ['the database does not respond'];
+async function findProblems({ db, storageProblem }: ApiDependencies): Promise<string[]> {
+  const problem = storageProblem();
+  return [
+    ...((await pingDatabase(db)) ? [] : ['The database does not respond.']),
+    ...(problem === null ? [] : [problem.detail]),
+  ];
 }

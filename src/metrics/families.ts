@@ -6,6 +6,7 @@ export const families = {
   bursar_jobs: { type: 'gauge', help: 'Unfinished jobs of a system, by state.' },
   bursar_jobs_missing: { type: 'gauge', help: 'Jobs that a system has not reported for a long time.' },
   bursar_system_up: { type: 'gauge', help: 'Health of a system: 1 up, 0.5 degraded, 0 down.' },
+  bursar_storage_writable: { type: 'gauge', help: 'Whether the server can store data: 1 yes, 0 no.' },
   bursar_http_requests_total: { type: 'counter', help: 'Requests answered, by method and status.' },
   bursar_followed_logs: { type: 'gauge', help: 'Logs that clients are following.' },
   bursar_log_followers: { type: 'gauge', help: 'Clients that are following a log.' },

@@ -64,7 +64,7 @@ export function createDaemons(cwd: string, logFolder: string, variables: Record<
 }
 
 /** Makes SIGTERM and SIGINT run the exit handlers, so that an aborted test run leaves no processes behind. */
-function exitOnSignals(): void {
+export function exitOnSignals(): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     if (process.listenerCount(signal) === 0) process.once(signal, () => process.exit(1));
   }

@@ -126,7 +126,8 @@ function runAsPostgres(program: string, args: string[]): void {
   execFileSync(command, rest, { stdio: ['ignore', 'ignore', 'inherit'], cwd: tmpdir() });
 }
 
-function chownToPostgres(path: string): void {
+/** Lets PostgreSQL use a file or folder. */
+export function chownToPostgres(path: string): void {
   if (process.getuid?.() !== 0) return;
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
   chownSync(path, id('-u'), id('-g'));

@@ -1,6 +1,13 @@
 /** `degraded`: the last poll failed or was slow. `down`: several polls in a row have failed. */
 export type SystemStatus = 'up' | 'degraded' | 'down';
 
+/** A reason why the server cannot store data: nothing can be submitted, and no change of a job can be recorded. */
+export interface StorageProblem {
+  /** In epoch milliseconds. */
+  since: number;
+  detail: string;
+}
+
 export interface PollResult {
   durationMs: number;
   /** Null if the poll succeeded. */

@@ -33,7 +33,7 @@ export function probeRoutes(
       schema: { ...describeRoute('operation', 'Check that requests can be served', { 200: Ok }), security: [] },
       handler: async () => {
         const problems = await findProblems();
-        if (problems.length > 0) throw new BursarError('unavailable', `Not ready: ${problems.join('; ')}.`);
+        if (problems.length > 0) throw new BursarError('unavailable', `Not ready. ${problems.join(' ')}`);
         return { status: 'ok' };
       },
     },

@@ -1,6 +1,7 @@
 import { publicSystem } from '../../contract/system.ts';
+import type { StorageProblem } from '../../domain/systems/health.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
-import { countUnfinishedJobs, listSystems, setSystemPause } from '../../store/systems/systems.ts';
+import { countUnfinishedJobs, listSystems, type SystemRecord, setSystemPause } from '../../store/systems/systems.ts';
 import { executeAdminAction } from '../accounting/admin-actions.ts';
 import type { IdempotentRequest } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
@@ -10,6 +11,7 @@ export interface SystemServiceDeps {
   db: Db;
   systems: Systems;
   defaultProject(hpc: string): string;
+  storageProblem(): StorageProblem | null;
   now(): number;
 }
 
@@ -26,7 +28,8 @@ export function createSystemService(deps: SystemServiceDeps) {
 }
 
 /** Reads limits, tools and health of one system or of all, without asking the schedulers. */
-async function readSystems({ db, systems, defaultProject }: Omit<SystemServiceDeps, 'now'>, hpc?: string) {
+async function readSystems(deps: Omit<SystemServiceDeps, 'now'>, hpc?: string) {
+  const { db, systems, defaultProject } = deps;
   if (hpc !== undefined) requireSystem(systems, hpc);
   const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));
   const counts = await countUnfinishedJobs(db);
@@ -34,8 +37,14 @@ async function readSystems({ db, systems, defaultProject }: Omit<SystemServiceDe
     const record = records.get(system.name);
     if (record === undefined || (hpc !== undefined && hpc !== system.name)) return [];
     const { queued, running } = counts.get(system.name) ?? { queued: 0, running: 0 };
-    return [publicSystem({ ...record, system, defaultProject: defaultProject(system.name), queued, running })];
+    const fields = { ...record, ...storageStatus(deps.storageProblem()) };
+    return [publicSystem({ ...fields, system, defaultProject: defaultProject(system.name), queued, running })];
   });
+}
+
+/** The status of every system while the server cannot store data. It cannot be stored itself. */
+function storageStatus(problem: StorageProblem | null): Partial<SystemRecord> {
+  return problem === null ? {} : { status: 'down', since: problem.since, detail: problem.detail };
 }
 
 /** Stops new submissions to a system or, with null, allows them again. */
