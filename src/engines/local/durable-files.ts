@@ -12,15 +12,58 @@ import { syncFolder } from '../../files/sync-folder.ts';
 export async function writeOnce(path: string, content: string): Promise<boolean> {
   const temporary = await writeTemporary(path, content);
   try {
+    return await linkOnce(temporary, path);
+  } finally {
+    await removeTemporary(temporary);
+  }
+}
+
+/** A file that will be written. Its disk space is allocated, so that it can be written when the disk is full. */
+export interface ReservedFile {
+  /** Like the function `writeOnce`. After a failure it can be repeated. */
+  writeOnce(content: string): Promise<boolean>;
+  /** Frees the space of a file that is not needed. Never throws. */
+  discard(): Promise<void>;
+}
+
+/** The content is padded with spaces to `bytes`, which makes no difference to JSON. */
+export async function reserveFile(path: string, bytes: number): Promise<ReservedFile> {
+  const temporary = await writeTemporary(path, ' '.repeat(bytes));
+  return {
+    async writeOnce(content) {
+      await overwrite(temporary, content.padEnd(bytes));
+      const isWritten = await linkOnce(temporary, path);
+      await removeTemporary(temporary);
+      return isWritten;
+    },
+    discard: () => removeTemporary(temporary),
+  };
+}
+
+async function linkOnce(temporary: string, path: string): Promise<boolean> {
+  try {
     await link(temporary, path);
   } catch (error) {
     if (errnoCode(error) === 'EEXIST') return false;
     throw error;
-  } finally {
-    await unlink(temporary).catch(() => {}); // a leftover temporary file is harmless
   }
   await syncFolder(dirname(path));
   return true;
+}
+
+/** A temporary file that is left over is harmless. */
+async function removeTemporary(temporary: string): Promise<void> {
+  await unlink(temporary).catch(() => {});
+}
+
+async function overwrite(path: string, content: string): Promise<void> {
+  const file = await open(path, 'r+');
+  try {
+    await file.write(content, 0);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
 }
 
 /** Writes a file, or replaces it atomically: a reader sees the old content or the new content. */

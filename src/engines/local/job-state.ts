@@ -14,7 +14,7 @@ import {
   readGroup,
   readStart,
   recordEnd,
-  recordRetrySeconds,
+  reserveEnd,
   type StartRecord,
 } from './records.ts';
 
@@ -39,7 +39,23 @@ export interface RecordedJob {
 
 type SupervisedStart = Extract<StartRecord, { kind: 'supervised' }>;
 
+/** A supervisor whose job has ended gets this long to record the end, while the disk takes new files. */
+const recordingMs = 600_000;
+
 export function createStateReader({ limits, supervisorGraceSeconds, now }: StateReaderOptions) {
+  /** When the disk last refused a record, or when this reader was created: the disk may have been full just before. */
+  let diskRefusedAtMs = monotonicNowMs();
+
+  /** Whether the disk has taken records for as long as a supervisor gets, so that it does not wait for the disk. */
+  async function hadSpaceToRecord(folder: string): Promise<boolean> {
+    try {
+      await (await reserveEnd(folder)).discard();
+    } catch {
+      diskRefusedAtMs = monotonicNowMs();
+    }
+    return monotonicNowMs() - diskRefusedAtMs > recordingMs;
+  }
+
   /**
    * Reads the state of a job. If its supervisor died without recording an end, or does not end the job in time, kills the
    * job's remaining processes and records the end here. A finished job stays finished, with the same end.
@@ -80,7 +96,7 @@ export function createStateReader({ limits, supervisorGraceSeconds, now }: State
     if (overdue === null || overdue.overdueMs < allowedMs) return null;
     // A job without processes has ended, and its supervisor knows how. It may be waiting for space on the disk.
     const isEnding = !(await hasProcesses(await readSelector(recorded)));
-    if (isEnding && overdue.overdueMs < allowedMs + recordRetrySeconds * 1000) return null;
+    if (isEnding && (overdue.overdueMs < allowedMs + recordingMs || !(await hadSpaceToRecord(folder)))) return null;
     if (!(await killProcess(supervisor))) return null;
     return buildOverdueEnd(overdue, job, limits, { startedAt, endedAt: Math.max(startedAt, now()), elapsedMs });
   }

@@ -5,6 +5,7 @@ import { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { diskRetryMs, isDiskRefusal } from './disk-retry.ts';
 
 const execFileAsync = promisify(execFile);
 
@@ -26,9 +27,9 @@ export interface Output {
   startReading(): void;
   /**
    * Resolves when all output has been read and is durable, or at the timeout if a process still holds the pipe open.
-   * Safe to repeat.
+   * While the disk refuses the output, waits longer, until `isAbandoned`. Safe to repeat.
    */
-  finish(timeoutMs: number): Promise<void>;
+  finish(timeoutMs: number, isAbandoned: () => Promise<boolean>): Promise<void>;
 }
 
 /**
@@ -40,40 +41,70 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   // Remove any symbolic link from the zip, so that output is never written through it.
   await rm(options.file, { force: true });
   const file = openSync(options.file, 'wx', 0o600);
-  const { readEnd, writeEnd } = await openPipe(options.pipe);
+  const { readEnd, writeEnd } = await openPipe(options.pipe).catch((error) => {
+    closeSync(file);
+    throw error;
+  });
   const { promise: ended, resolve: markEnded } = Promise.withResolvers<void>();
   let socket: Socket | null = null;
   let bytesLeft = options.maxBytes;
   let isExceeded = false;
   let isFailed = false;
   let finishing: Promise<void> | null = null;
+  /** Output that was read and is not written yet, because the disk refused it. */
+  let unwritten: Buffer = Buffer.alloc(0);
+  let diskError: unknown;
 
-  function write(chunk: Buffer): void {
+  function receive(chunk: Buffer): void {
     if (chunk.length > bytesLeft && !isExceeded) {
       isExceeded = true;
       options.onExceeded();
     }
-    let part = chunk.subarray(0, bytesLeft);
-    bytesLeft -= part.length;
-    // Write synchronously: a slow disk then slows the job down instead of filling the memory.
-    while (part.length > 0) part = part.subarray(writeSync(file, part));
+    unwritten = chunk.subarray(0, bytesLeft);
+    bytesLeft -= unwritten.length;
+    write();
+  }
+
+  /** Writes synchronously: a slow disk then slows the job down instead of filling the memory. On a full disk it waits. */
+  function write(): void {
+    if (isFailed) return;
+    try {
+      while (unwritten.length > 0) unwritten = unwritten.subarray(writeSync(file, unwritten));
+      socket?.resume();
+    } catch (error) {
+      if (isDiskRefusal(error)) {
+        diskError = error;
+        socket?.pause();
+        setTimeout(write, diskRetryMs);
+      } else fail(error);
+    }
   }
 
   function fail(error: unknown): void {
     if (isFailed) return;
     isFailed = true;
     bytesLeft = 0;
+    unwritten = Buffer.alloc(0);
+    // What the job writes from now on is read and dropped, so that the job does not wait.
+    socket?.resume();
     options.onFailure(error instanceof Error ? error : new Error(String(error)));
   }
 
-  async function finish(timeoutMs: number): Promise<void> {
+  async function waitForRest(timeoutMs: number, isAbandoned: () => Promise<boolean>): Promise<void> {
+    do {
+      const timer = new AbortController();
+      await Promise.race([ended, sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => {})]);
+      timer.abort();
+    } while (unwritten.length > 0 && !(await isAbandoned()));
+    if (unwritten.length > 0) fail(diskError);
+  }
+
+  async function finish(timeoutMs: number, isAbandoned: () => Promise<boolean>): Promise<void> {
     if (socket === null) {
       closeSync(writeEnd);
       closeSync(readEnd);
     } else {
-      const timer = new AbortController();
-      await Promise.race([ended, sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => {})]);
-      timer.abort();
+      await waitForRest(timeoutMs, isAbandoned);
       socket.destroy();
     }
     try {
@@ -90,17 +121,13 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
       closeSync(writeEnd);
       socket = new Socket({ fd: readEnd, readable: true, writable: false });
       socket.on('data', (chunk) => {
-        try {
-          if (!isFailed) write(chunk);
-        } catch (error) {
-          fail(error);
-        }
+        if (!isFailed) receive(chunk);
       });
       socket.on('error', fail);
       socket.on('close', () => markEnded());
     },
-    finish: (timeoutMs) => {
-      finishing ??= finish(timeoutMs);
+    finish: (timeoutMs, isAbandoned) => {
+      finishing ??= finish(timeoutMs, isAbandoned);
       return finishing;
     },
   };
@@ -108,7 +135,12 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
 
 async function openPipe(path: string): Promise<{ readEnd: number; writeEnd: number }> {
   await rm(path, { force: true });
-  await execFileAsync('mkfifo', ['-m', '600', path], { timeout: 10_000 });
+  const env = { ...process.env, LC_ALL: 'C' };
+  await execFileAsync('mkfifo', ['-m', '600', path], { env, timeout: 10_000 }).catch((error) => {
+    // The program does not pass on the error number, only its text.
+    const isFull = /No space left|quota exceeded|Read-only file system/.test(error.stderr);
+    throw isFull ? Object.assign(error, { code: 'ENOSPC', syscall: 'mkfifo' }) : error;
+  });
   // Open the read end first and non-blocking: opening one end alone would block until the other one is open.
   const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const writeEnd = openSync(path, constants.O_WRONLY);

@@ -4,7 +4,16 @@ import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { syncFolder } from '../../files/sync-folder.ts';
 import type { EngineJob } from '../engine.ts';
-import { isLeftover, parseWriterPid, publishFolder, removeFolder, replaceFile, writeOnce } from './durable-files.ts';
+import {
+  isLeftover,
+  parseWriterPid,
+  publishFolder,
+  type ReservedFile,
+  removeFolder,
+  replaceFile,
+  reserveFile,
+  writeOnce,
+} from './durable-files.ts';
 import { monotonicNowMs } from './monotonic-clock.ts';
 import type { ProcessId } from './process-table.ts';
 import { processExists } from './processes.ts';
@@ -29,9 +38,6 @@ export interface RequestRecord {
   sequence: number;
   job: EngineJob;
 }
-
-/** A supervisor that cannot record the end of its job, because the disk is full, tries again for this long. */
-export const recordRetrySeconds = 600;
 
 export type StartRecord =
   /** `startedAtMonotonicMs` is the start by `monotonicNowMs`. Supervisors of earlier versions did not record it. */
@@ -64,10 +70,19 @@ export function recordGroup(folder: string, leader: ProcessId): Promise<void> {
   return replaceFile(join(folder, files.group), JSON.stringify(leader));
 }
 
+/** More than an end record needs, and no more than a file occupies on most file systems. */
+const reservedEndBytes = 4096;
+
+/** Allocates the disk space for the end record, before the job runs. */
+export function reserveEnd(folder: string): Promise<ReservedFile> {
+  return reserveFile(join(folder, files.end), reservedEndBytes);
+}
+
 /** Records the end of the job unless one is recorded already. Returns the recorded end, which is final. */
-export async function recordEnd(folder: string, end: JobEnd): Promise<JobEnd> {
+export async function recordEnd(folder: string, end: JobEnd, reserved?: ReservedFile): Promise<JobEnd> {
   const path = join(folder, files.end);
-  if (await writeOnce(path, JSON.stringify(end))) return end;
+  const content = JSON.stringify(end);
+  if (await (reserved === undefined ? writeOnce(path, content) : reserved.writeOnce(content))) return end;
   const earlierEnd = await readEnd(folder);
   if (typeof earlierEnd === 'object') return earlierEnd;
   // The existing file is damaged.

@@ -6,6 +6,7 @@ import type { JobEnd } from '../../domain/jobs/job.ts';
 import { bytesPerKb } from '../../domain/units.ts';
 import type { EngineJob } from '../engine.ts';
 import { type Invocation, resolveCommand } from './command.ts';
+import { retryWhileDiskRefuses } from './disk-retry.ts';
 import { jobEnvironment, scratchFolder } from './environment.ts';
 import { buildEndWithoutStart, type EndCause, hasGracePeriod, type JobLimits, toRunOutcome } from './job-end.ts';
 import { type Output, openOutput } from './output.ts';
@@ -36,9 +37,13 @@ export async function runJob(run: JobRun): Promise<JobEnd> {
   if ('rejected' in invocation) return buildEndWithoutStart('rejected', invocation.rejected, Date.now());
 
   const causes = createCauses();
-  const outputs = await openOutputs(run, causes);
-  try {
+  const prepare = async () => {
     await mkdir(env.TMPDIR, { recursive: true });
+    return await openOutputs(run, causes);
+  };
+  // There was space before the claim. If it is gone, the job waits. There are no outputs if it was cancelled meanwhile.
+  const outputs = (await retryWhileDiskRefuses(prepare, maxPreparations, () => isStopRequested(run))) ?? [];
+  try {
     const byOwner = await run.isCancellationRequested();
     if (byOwner || run.stop.aborted) {
       const { outcome, reason } = toRunOutcome({ kind: 'stop_requested', byOwner }, run.job, run.limits);
@@ -51,6 +56,13 @@ export async function runJob(run: JobRun): Promise<JobEnd> {
     await finishAll(outputs, 0);
     await rm(scratchFolder(run.job), { recursive: true, force: true }).catch(() => {});
   }
+}
+
+/** In seconds, about: the time limit of the job counts from the claim, so that it cannot wait for long after it. */
+const maxPreparations = 10;
+
+async function isStopRequested({ stop, isCancellationRequested }: JobRun): Promise<boolean> {
+  return stop.aborted || (await isCancellationRequested());
 }
 
 interface Causes {
@@ -69,7 +81,7 @@ function createCauses(): Causes {
   return { add, first, all };
 }
 
-function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
+async function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
   const open = (stream: 'stdout' | 'stderr') =>
     openOutput({
       file: run.job.workspace[stream],
@@ -79,7 +91,13 @@ function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
       onFailure: (error) =>
         causes.add({ kind: 'node_error', reason: `its ${stream} could not be stored (${errnoCode(error)})` }),
     });
-  return Promise.all([open('stdout'), open('stderr')]);
+  const stdout = await open('stdout');
+  try {
+    return [stdout, await open('stderr')];
+  } catch (error) {
+    await stdout.finish(0, abandoned);
+    throw error;
+  }
 }
 
 /** Starts the job's first process. Returns an error if that fails. */
@@ -138,7 +156,8 @@ async function waitForEnd(run: JobRun, child: ChildProcess, outputs: Output[], c
   if (hasGracePeriod(cause)) await terminateJob(selector, limits.killGraceSeconds * 1000);
   await killJob(selector);
   const elapsedMs = performance.now() - monotonicStartMs;
-  await finishAll(outputs, outputTimeoutMs);
+  // A job that ended by itself has its complete output, as soon as the disk takes it.
+  await finishAll(outputs, outputTimeoutMs, cause.kind === 'exited' ? () => isStopRequested(run) : abandoned);
 
   return {
     ...toRunOutcome(decisiveCause(cause, causes.all), job, limits),
@@ -154,8 +173,10 @@ function decisiveCause(cause: EndCause, all: EndCause[]): EndCause {
   return all.find(({ kind }) => kind === 'output_exceeded' || kind === 'node_error') ?? cause;
 }
 
-async function finishAll(outputs: Output[], timeoutMs: number): Promise<void> {
-  await Promise.all(outputs.map((output) => output.finish(timeoutMs)));
+const abandoned = async () => true;
+
+async function finishAll(outputs: Output[], timeoutMs: number, isAbandoned = abandoned): Promise<void> {
+  await Promise.all(outputs.map((output) => output.finish(timeoutMs, isAbandoned)));
 }
 
 function onAbort(signal: AbortSignal, action: () => void): void {

@@ -7,6 +7,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
+import { diskRetryMs } from './disk-retry.ts';
+import type { ReservedFile } from './durable-files.ts';
 import { buildEndWithoutStart, type JobLimits } from './job-end.ts';
 import { monotonicNowMs } from './monotonic-clock.ts';
 import { identifyProcess } from './processes.ts';
@@ -16,7 +18,8 @@ import {
   readRequest,
   recordEnd,
   recordGroup,
-  recordRetrySeconds,
+  reserveEnd,
+  type StartRecord,
 } from './records.ts';
 import { runJob } from './run-job.ts';
 
@@ -32,9 +35,11 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
   if (typeof request === 'string') throw new Error(`request.json is ${request}`);
   const supervisor = await identifyProcess(process.pid);
   if (supervisor.mark === null) throw new Error('the start time of this process cannot be read');
+  // On a full disk this throws before the claim, and the job stays queued.
+  const reservedEnd = await reserveEnd(folder);
   const startedAt = Date.now();
-  const startedAtMonotonicMs = monotonicNowMs();
-  if (!(await claimJob(folder, { kind: 'supervised', supervisor, startedAt, startedAtMonotonicMs }))) return;
+  const start = { kind: 'supervised', supervisor, startedAt, startedAtMonotonicMs: monotonicNowMs() } as const;
+  if (!(await claimOrDiscard(folder, start, reservedEnd))) return;
   notifyParent();
 
   const end = await runJob({
@@ -53,7 +58,17 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
       Date.now(),
     );
   });
-  await recordEndWithRetries(folder, end);
+  await recordEndWithRetries(folder, end, reservedEnd);
+}
+
+async function claimOrDiscard(folder: string, start: StartRecord, reserved: ReservedFile): Promise<boolean> {
+  let isClaimed = false;
+  try {
+    isClaimed = await claimJob(folder, start);
+  } finally {
+    if (!isClaimed) await reserved.discard();
+  }
+  return isClaimed;
 }
 
 /** Notifies the process that started this supervisor, if it still runs. */
@@ -63,15 +78,19 @@ function notifyParent(): void {
   });
 }
 
-/** Retries for a while: a full disk is often a short condition, and a job without a recorded end is lost. */
-async function recordEndWithRetries(folder: string, end: JobEnd): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
+/**
+ * Retries for as long as it takes, because a job without a recorded end is lost. The space of the record is reserved, but
+ * some file systems need more for every change, and the disk may be read-only.
+ */
+async function recordEndWithRetries(folder: string, end: JobEnd, reserved: ReservedFile): Promise<void> {
+  for (;;) {
     try {
-      await recordEnd(folder, end);
+      await recordEnd(folder, end, reserved);
       return;
     } catch (error) {
-      if (errnoCode(error) === 'ENOENT' || attempt === recordRetrySeconds) throw error;
-      await sleep(1000);
+      // The folder of the job was removed.
+      if (errnoCode(error) === 'ENOENT') throw error;
+      await sleep(diskRetryMs);
     }
   }
 }

@@ -21,8 +21,11 @@ export interface LocalHarness extends EngineHarness {
 const sharedCache = mkdtempSync(join(tmpdir(), 'bursar-cache-'));
 process.on('exit', () => rmSync(sharedCache, { recursive: true, force: true }));
 
-export async function localHarness(overrides: Partial<LocalEngineOptions> = {}): Promise<LocalHarness> {
-  const root = await mkdtemp(join(tmpdir(), 'bursar-engine-'));
+export async function localHarness(
+  overrides: Partial<LocalEngineOptions> = {},
+  parentFolder = tmpdir(),
+): Promise<LocalHarness> {
+  const root = await mkdtemp(join(parentFolder, 'bursar-engine-'));
   const directory = join(root, 'records');
   const options = { directory, cores: 4, memoryMb: 1000, outputKb: 1000, killGraceSeconds: 1, ...overrides };
   await mkdir(directory);
