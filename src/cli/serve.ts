@@ -15,11 +15,11 @@ export async function serve(config: Config, role: Role, version: string): Promis
   const bursar = await startBursar(config, role, log, version);
   try {
     await listen(bursar, config);
+    process.stdout.write(readyMessage(version, baseUrl(bursar), config, await createFirstUsers(bursar)));
   } catch (error) {
     await bursar.stop();
     throw error;
   }
-  process.stdout.write(readyMessage(version, baseUrl(bursar), config, await createFirstUsers(bursar)));
 
   const [signal] = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   log.info({ signal }, 'stopping: finishing open requests; running jobs continue');
