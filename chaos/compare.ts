@@ -73,13 +73,14 @@ export function compareJob(
   const isPossible =
     (outcome === 'cancelled' && job.isCancelRequested) ||
     (outcome === 'timed_out' && job.plan.kind === 'timeout') ||
-    (outcome === 'node_failed' && wasNodeKilled) ||
+    ((outcome === 'node_failed' || outcome === 'lost') && wasNodeKilled) ||
     // A restarted controller kills jobs that it has forgotten.
     outcome === 'cancelled_by_site' ||
     (outcome === 'failed' && exitCode === null);
   if (!isPossible) return differ('wrong outcome', `it was stopped, stored as ${described}`);
   const limit = job.plan.kind === 'timeout' ? timeoutSeconds * job.cores : Number.POSITIVE_INFINITY;
-  if (outcome === 'node_failed' ? chargedSeconds > 0 : chargedSeconds < job.cores || chargedSeconds > limit)
+  const isFree = outcome === 'node_failed' || outcome === 'lost';
+  if (isFree ? chargedSeconds > 0 : chargedSeconds < job.cores || chargedSeconds > limit)
     return differ('wrong charge', `${described}, paid ${chargedSeconds} s on ${job.cores} cores`);
   return null;
 }

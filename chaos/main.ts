@@ -50,7 +50,7 @@ try {
 function startServer(): Promise<ServerProcess> {
   return spawnServer({
     data: join(folder, 'data'),
-    config: { ...slurmConfig(cluster), database: { leaseSeconds } },
+    config: { ...slurmConfig(cluster, { missingAlarmSeconds: 30 }), database: { leaseSeconds } },
     env: { BURSAR_DATABASE_URL: postgres.url('bursar') },
     logFile: join(folder, 'server.log'),
   });

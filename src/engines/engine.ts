@@ -36,10 +36,13 @@ export interface MissingJob {
 
 /**
  * `never_started`: nothing of the job has run, and nothing can run once its workspace is removed. The job may have been
- * cancelled. `lost_by_system`: the job neither started nor ended, and may be submitted again. `JobEnd`: the job ended;
- * its wrapper recorded how.
+ * cancelled. `not_ended`: the job has started, and may still be running. `JobEnd`: the job ended; its wrapper recorded how.
+ * The system has certainly forgotten the job if `isForgotten`: one that never started may then be submitted again.
  */
-export type MissingJobStatus = EndRecord | 'lost_by_system';
+export interface MissingJobStatus {
+  record: EndRecord;
+  isForgotten: boolean;
+}
 
 export interface EngineHealth {
   ok: boolean;
@@ -87,14 +90,14 @@ export interface Engine {
 
   /**
    * Reads what the wrappers of jobs recorded, in one command for any number of jobs. `workspaces` maps job ids to their
-   * workspaces. A job that is absent from the result has started and not ended, or its record cannot be read. Empty for
-   * an engine whose reports are always right.
+   * workspaces. A job whose record cannot be read is absent from the result. Empty for an engine whose reports are always
+   * right.
    */
   readEndRecords(workspaces: ReadonlyMap<string, WorkspacePaths>, signal: AbortSignal): Promise<Map<string, EndRecord>>;
 
   /**
    * Finds out what happened to jobs that the engine should have but does not report, in a few commands for any number of
-   * jobs. A job that is absent from the result may have started, and may still be running.
+   * jobs. A job whose record cannot be read is absent from the result.
    */
   inspectMissing(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, MissingJobStatus>>;
 

@@ -1,8 +1,10 @@
+import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { attributeSignalToCancellation } from '../domain/jobs/end-record.ts';
 import type { JobEnd, JobState } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
 import type { MissingJob } from '../engines/engine.ts';
 import { findUnfinishedJobs, listJobsToCancel, requeueJob } from '../store/jobs/job-queue.ts';
+import { findJob } from '../store/jobs/jobs.ts';
 import type { FinishedObservation } from './job-ends.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
@@ -16,24 +18,27 @@ interface MissingEntry {
   since: number;
   missedPolls: number;
   investigatedAt: number;
+  /** Whether the system has certainly forgotten the job. */
+  isForgotten: boolean;
   /** Whether a cancellation was requested at the last investigation; null before the first. */
   hadCancelRequest: boolean | null;
 }
 
-/** A job that its system reported as running, and then forgot, although nothing of it ran. Users have seen it running. */
-const lostBeforeStart: Omit<JobEnd, 'endedAt'> = {
-  outcome: 'node_failed',
-  reason: 'the system lost the job before it started, nothing is charged: submit it again',
+/** The end of a job that its system has forgotten. How long it ran is unknown, so nothing is charged. */
+const lostEnd = (outcome: 'node_failed' | 'lost', when: string): Omit<JobEnd, 'endedAt'> => ({
+  outcome,
+  reason: `the system lost the job ${when}, nothing is charged: submit it again`,
   exitCode: null,
   startedAt: null,
   elapsedSeconds: 0,
-};
+});
 
 /**
  * Tracks jobs that the engine should have and does not report. Absence is not an end and changes no state; after the
  * configured time it is logged as an error. A job is requeued for the dispatcher only if it certainly never started: to be
  * submitted again if its system lost it (a controller that is killed can forget a job it has just accepted), or to be ended
- * if its owner has cancelled it. A job whose wrapper script left an end record in the workspace has ended.
+ * if it was cancelled. A job whose wrapper script left an end record in the workspace has ended. A job that was killed
+ * before it could leave one, and that its system has forgotten, ends as lost.
  */
 export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () => void) {
   const { db, lease, engine, system, workspaces, missingAlarmMs, metrics, now, log } = deps;
@@ -51,17 +56,25 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
       const workspace = workspaces.pathsOf(jobId);
       jobs.set(jobId, { ref: refs.get(jobId) ?? '', workspace, acceptedAt, state });
     }
-    for (const [jobId, finding] of await engine.inspectMissing(jobs, signal)) {
-      const { ref, state } = jobs.get(jobId) ?? { ref: '' };
+    for (const [jobId, { record, isForgotten }] of await engine.inspectMissing(jobs, signal)) {
+      const job = jobs.get(jobId);
+      const entry = missing.get(jobId);
+      if (job === undefined || entry === undefined) continue;
+      const { ref, state } = job;
+      entry.isForgotten ||= isForgotten;
       const isCancelRequested = jobsToCancel.has(jobId);
-      if (typeof finding === 'object') {
-        const end = isCancelRequested ? attributeSignalToCancellation(finding) : finding;
-        ends.push({ jobId, ref, kind: 'finished', ...end });
-      } else if (finding === 'lost_by_system' && state === 'running') {
-        ends.push({ jobId, ref, kind: 'finished', ...lostBeforeStart, endedAt: now() });
-      } else if (finding === 'lost_by_system' || isCancelRequested) {
+      const common = { jobId, ref, kind: 'finished' } as const;
+      if (typeof record === 'object') {
+        ends.push({ ...common, ...(isCancelRequested ? attributeSignalToCancellation(record) : record) });
+      } else if (record === 'not_ended') {
+        if (await isCertainlyOver(jobId, entry))
+          ends.push({ ...common, ...lostEnd('lost', 'while it ran'), endedAt: now() });
+      } else if (entry.isForgotten && state === 'running') {
+        // Users have seen it running, so it cannot go back to the queue.
+        ends.push({ ...common, ...lostEnd('node_failed', 'before it started'), endedAt: now() });
+      } else if (entry.isForgotten || isCancelRequested) {
         if (!(await lease.transaction((tx) => requeueJob(tx, jobId, ref, now())))) continue;
-        log.warn({ hpc: system.name, jobId, ref, finding }, 'missing job never started, requeued');
+        log.warn({ hpc: system.name, jobId, ref, isForgotten }, 'missing job never started, requeued');
         onRequeued();
       }
     }
@@ -72,6 +85,18 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
       entry.investigatedAt = now();
     }
     return ends;
+  }
+
+  /**
+   * Whether a job that has started and left no end record does not run any more. A system that has forgotten a job kills
+   * it as soon as its node responds. No system lets a job run for much longer than its granted runtime.
+   */
+  async function isCertainlyOver(jobId: string, { since, isForgotten }: MissingEntry): Promise<boolean> {
+    const missingMs = now() - since;
+    if (missingMs < missingAlarmMs) return false;
+    if (isForgotten) return true;
+    const job = await findJob(db, jobId);
+    return job !== undefined && missingMs >= missingAlarmMs + toTimeLimitSeconds(job.request.runtimeHours) * 1000;
   }
 
   function raiseAlarm(jobId: string, { since }: MissingEntry): void {
@@ -99,7 +124,13 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
       const jobsToCancel = new Set(unreported.size > 0 ? await listJobsToCancel(db, system.name) : []);
       const toInvestigate = new Map<string, string>();
       for (const [jobId, ref] of unreported) {
-        const entry = missing.get(jobId) ?? { since: now(), missedPolls: 0, investigatedAt: 0, hadCancelRequest: null };
+        const entry = missing.get(jobId) ?? {
+          since: now(),
+          missedPolls: 0,
+          investigatedAt: 0,
+          isForgotten: false,
+          hadCancelRequest: null,
+        };
         entry.missedPolls += 1;
         missing.set(jobId, entry);
         raiseAlarm(jobId, entry);

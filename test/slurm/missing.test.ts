@@ -120,4 +120,18 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
     assert.ok(await findLogLine(/missing job never started, requeued/, job));
     assert.equal(readFileSync(join(data, 'workspaces', job.job_id, 'files', 'runs'), 'utf8'), 'ran\n');
   });
+
+  test('ends a job as lost that was killed with its node and that the controller has forgotten', async (t) => {
+    const { cluster, data, me, findLogLine, submit } = await startService(t);
+    const before = (await me().quota('hpc_one', 'proj_hpc_one_01')).time_left;
+    const job = await submit('sleep 600');
+    await until('the job runs', () => findLogLine(/job state changed/, job));
+    await cluster.stopNode('n1');
+    await cluster.wipeController();
+    const { stage, failed } = await me().waitUntilFinished(job);
+    assert.deepEqual([stage, failed], ['FAILED', true]);
+    const [end] = await queryDatabase<{ outcome: string }>(data, 'select outcome from jobs', []);
+    assert.equal(end?.outcome, 'lost');
+    assert.equal((await me().quota('hpc_one', 'proj_hpc_one_01')).time_left, before);
+  });
 });

@@ -5,10 +5,11 @@ import type { JobEnd, Outcome } from './job.ts';
 const clockToleranceMs = 2000;
 
 /**
- * What the wrapper of a job wrote on the node: how the job ended, or that it has never been started. The system's own
- * report can be wrong after a crash of its controller; the record cannot.
+ * What the wrapper of a job wrote on the node: how the job ended, that it has not been started, or that it has been started
+ * and not ended, or was killed with its node. The system's own report can be wrong after a crash of its controller; the
+ * record cannot.
  */
-export type EndRecord = JobEnd | 'never_started';
+export type EndRecord = JobEnd | 'never_started' | 'not_ended';
 
 /**
  * Returns how a job really ended. `report` is the end that the system reports, `record` what the wrapper of the job
@@ -20,7 +21,7 @@ export function reconcileEnd(
   record: EndRecord | undefined,
   { runtimeSeconds, isCancelRequested }: { runtimeSeconds: number; isCancelRequested: boolean },
 ): JobEnd {
-  if (record === undefined) return report;
+  if (record === undefined || record === 'not_ended') return report;
   if (record === 'never_started') return toNeverStarted(report, isCancelRequested);
   const startedAt = Math.min(record.startedAt ?? record.endedAt, report.startedAt ?? record.endedAt);
   const hasReachedLimit = record.endedAt - startedAt >= runtimeSeconds * 1000 - clockToleranceMs;

@@ -5,23 +5,24 @@ import { type RunCommand, requireOutput } from './commands.ts';
 import { outcomeForShellExitCode } from './observation.ts';
 
 /**
- * Prints `index` for a job that never started, and `index code start end` for one that has an end record. The wrapper
- * creates `<directory>.started` before anything else of the job runs, and writes the end record into it. A job whose
- * workspace is absent prints nothing: the file system may be unmounted, so nothing is known.
+ * Prints a line for each job: `<index> never_started`, `<index> not_ended`, or `<index> end <code> <start> <end>`. The
+ * wrapper creates `<directory>.started` before anything else of the job runs, and writes the end record into it. A job
+ * whose workspace is absent prints nothing: the file system may be unmounted, so nothing is known.
  */
 const readRecordsBash = `
 index=0
 while IFS= read -r -d '' directory; do
   if [ -d "$directory" ]; then
-    if [ ! -e "$directory.started" ]; then echo "$index"
-    elif IFS= read -r end < "$directory.started/end"; then echo "$index $end"; fi 2> /dev/null
+    if [ ! -e "$directory.started" ]; then echo "$index never_started"
+    elif [ ! -e "$directory.started/end" ]; then echo "$index not_ended"
+    elif IFS= read -r end < "$directory.started/end"; then echo "$index end $end"; fi 2> /dev/null
   fi
   index=$((index + 1))
 done`;
 
 /**
  * Reads what the wrappers of jobs wrote, in one command for any number of jobs. `jobs` maps job ids to workspaces. A job
- * that is absent from the result has started and not ended, or its workspace cannot be read.
+ * that is absent from the result has a workspace or an end record that cannot be read.
  */
 export async function readEndRecords(
   run: RunCommand,
@@ -36,16 +37,19 @@ export async function readEndRecords(
   const argv = ['bash', '--norc', '-c', readRecordsBash] as const;
   const output = requireOutput('bash', await run({ argv, stdin }, signal));
   for (const line of output.split('\n')) {
-    // Ignores an incomplete end record: a power cut can leave an empty file.
-    const [, index, code, startedAt, endedAt] = /^(\d+)(?: (\d{1,3}) (\d{1,10}) (\d{1,10}))?$/.exec(line) ?? [];
+    const [, index, text = ''] = /^(\d+) (.*)$/.exec(line) ?? [];
     const jobId = jobIds[Number(index)];
-    if (index === undefined || jobId === undefined) continue;
-    records.set(
-      jobId,
-      code === undefined ? 'never_started' : toJobEnd(Number(code), Number(startedAt), Number(endedAt)),
-    );
+    const record = parseRecord(text);
+    if (jobId !== undefined && record !== null) records.set(jobId, record);
   }
   return records;
+}
+
+/** Returns null for an incomplete end record: a power cut can leave an empty file. */
+function parseRecord(text: string): EndRecord | null {
+  if (text === 'never_started' || text === 'not_ended') return text;
+  const [, code, startedAt, endedAt] = /^end (\d{1,3}) (\d{1,10}) (\d{1,10})$/.exec(text) ?? [];
+  return code === undefined ? null : toJobEnd(Number(code), Number(startedAt), Number(endedAt));
 }
 
 function toJobEnd(code: number, startSeconds: number, endSeconds: number): JobEnd {

@@ -13,8 +13,8 @@ export interface MissingJobInspector {
 
 /**
  * A job that left the queue without starting either ended there (it was cancelled, or a node could not start it), or was
- * lost by a controller that was killed before it saved its state. Only a lost job may be submitted again. A job is lost
- * if one of these holds:
+ * forgotten by a controller that was killed before it saved its state. Only a forgotten job may be submitted again. A job
+ * is forgotten if one of these holds:
  *
  * - it was in the queue, or was not submitted yet, less than MinJobAge ago, so that squeue would still list it, had it
  *   ended;
@@ -24,19 +24,21 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
   /** By Slurm id. */
   const lastSeenAt = new Map<string, number>();
 
-  async function findLost(notStarted: [string, MissingJob][], signal: AbortSignal): Promise<string[]> {
+  async function findForgotten(jobs: [string, MissingJob][], signal: AbortSignal): Promise<Set<string>> {
     const config = parseControllerConfig(requireOutput('scontrol', await run(showConfigCommand(), signal)));
     const currentNames = new Map<string, string>();
-    for (const chunk of toChunks(notStarted)) {
+    for (const chunk of toChunks(jobs)) {
       const refs = chunk.map(([, { ref }]) => ref);
-      const jobs = parseSqueueById(await run(squeueByIdCommand(refs), signal));
-      for (const { ref, name } of jobs) currentNames.set(ref, name);
+      const current = parseSqueueById(await run(squeueByIdCommand(refs), signal));
+      for (const { ref, name } of current) currentNames.set(ref, name);
     }
-    const isLost = ([jobId, { ref, acceptedAt }]: [string, MissingJob]) =>
-      now() - Math.max(lastSeenAt.get(ref) ?? 0, acceptedAt) < config.minJobAgeMs ||
-      Number(ref) >= config.nextJobId ||
-      (currentNames.get(ref) ?? jobId) !== jobId;
-    return notStarted.filter(isLost).map(([jobId]) => jobId);
+    const isForgotten = ([jobId, { ref, acceptedAt }]: [string, MissingJob]) => {
+      const currentName = currentNames.get(ref);
+      if (currentName !== undefined) return currentName !== jobId;
+      const existedAt = Math.max(lastSeenAt.get(ref) ?? 0, acceptedAt);
+      return now() - existedAt < config.minJobAgeMs || Number(ref) >= config.nextJobId;
+    };
+    return new Set(jobs.filter(isForgotten).map(([jobId]) => jobId));
   }
 
   return {
@@ -50,10 +52,11 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
 
     async inspect(missing, signal) {
       const workspaces = new Map([...missing].map(([jobId, { workspace }]) => [jobId, workspace]));
-      const statuses: Map<string, MissingJobStatus> = await readEndRecords(run, workspaces, signal);
-      const notStarted = [...missing].filter(([jobId]) => statuses.get(jobId) === 'never_started');
-      const lost = notStarted.length > 0 ? await findLost(notStarted, signal) : [];
-      for (const jobId of lost) statuses.set(jobId, 'lost_by_system');
+      const records = await readEndRecords(run, workspaces, signal);
+      const withoutEnd = [...missing].filter(([jobId]) => typeof records.get(jobId) === 'string');
+      const forgotten = withoutEnd.length > 0 ? await findForgotten(withoutEnd, signal) : new Set();
+      const statuses = new Map<string, MissingJobStatus>();
+      for (const [jobId, record] of records) statuses.set(jobId, { record, isForgotten: forgotten.has(jobId) });
       return statuses;
     },
   };

@@ -10,10 +10,13 @@ import { type SlurmHarness, slurmTest } from './slurm-harness.ts';
 /** No accounting; slurmctld removes finished jobs from the queue within 12 s. */
 const withoutAccounting = { accounting: 'none', minJobAge: 2 } as const;
 
-const inspect = async (engine: Engine, job: EngineJob, ref: string, acceptedAt = 0) =>
-  (
-    await engine.inspectMissing(new Map([[job.jobId, { ref, workspace: job.workspace, acceptedAt }]]), neverAborted)
-  ).get(job.jobId);
+/** Returns the record of the job, or `['forgotten', record]`. */
+async function inspect(engine: Engine, { jobId, workspace }: EngineJob, ref: string, acceptedAt = 0) {
+  const missing = new Map([[jobId, { ref, workspace, acceptedAt }]]);
+  const status = (await engine.inspectMissing(missing, neverAborted)).get(jobId);
+  return status?.isForgotten ? ['forgotten', status.record] : status?.record;
+}
+const forgotten = ['forgotten', 'never_started'];
 
 const waitUntilGone = ({ engine }: Pick<SlurmHarness, 'engine'>, job: EngineJob) =>
   eventually(`${job.jobId} has left the queue`, async () => (await engine.find([job], neverAborted)).size === 0);
@@ -55,10 +58,10 @@ describe('inspectMissing', { concurrency: true }, () => {
       await waitUntilGone(harness, ran);
       await cluster.wipeController();
       const end = await inspect(engine, ran, first);
-      assert.ok(typeof end === 'object');
+      assert.ok(typeof end === 'object' && 'outcome' in end);
       assert.deepEqual([end.outcome, end.exitCode], ['succeeded', 0]);
       assert.ok(end.startedAt !== null && end.endedAt >= end.startedAt && end.elapsedSeconds >= 1);
-      assert.equal(await inspect(engine, lost, second), 'lost_by_system');
+      assert.deepEqual(await inspect(engine, lost, second), forgotten);
       const unreachable = { ...lost, workspace: { ...lost.workspace, directory: '/nowhere/files' } };
       assert.equal(await inspect(engine, unreachable, second), undefined);
     },
@@ -77,9 +80,9 @@ describe('inspectMissing', { concurrency: true }, () => {
       await eventually('the job runs', async () => (await countRuns(held)) === 1);
       await waitUntilFinished(engine, killed.jobId);
       await waitUntilGone(harness, killed);
-      assert.equal(await inspect(engine, held, refs[0]), undefined);
+      assert.equal(await inspect(engine, held, refs[0]), 'not_ended');
       const end = await inspect(engine, killed, refs[1]);
-      assert.ok(typeof end === 'object');
+      assert.ok(typeof end === 'object' && 'outcome' in end);
       assert.deepEqual([end.outcome, end.reason], ['failed', 'killed by SIGSEGV']);
       await letFinish(held);
       await waitUntilFinished(engine, held.jobId);
@@ -113,14 +116,17 @@ describe('inspectMissing', { concurrency: true }, () => {
       ' 0 1 2\n',
       'x\n1 0 1 2\n',
       '1e3 1 2\n',
+      'never_started\n',
     ]) {
       await writeFile(`${ran.workspace.directory}.started/end`, text);
-      assert.deepEqual(await engine.inspectMissing(missing, neverAborted), new Map(), JSON.stringify(text));
+      const found = await engine.inspectMissing(missing, neverAborted);
+      assert.deepEqual([...found.keys()], [other.jobId], JSON.stringify(text));
+      assert.equal(found.get(other.jobId)?.record, 'not_ended');
     }
     await writeFile(`${ran.workspace.directory}.started/end`, '3 10 12\n1 0 1 2\n');
     const found = await engine.inspectMissing(missing, neverAborted);
-    assert.deepEqual([...found.keys()], [ran.jobId]);
-    assert.equal((found.get(ran.jobId) as { reason: string }).reason, 'exit code 3');
+    const record = found.get(ran.jobId)?.record;
+    assert.equal(typeof record === 'object' && record.reason, 'exit code 3');
   });
 
   slurmTest(
@@ -131,7 +137,7 @@ describe('inspectMissing', { concurrency: true }, () => {
       const lost = await newJob(runOnce);
       const ref = await engine.submit(lost, neverAborted);
       await cluster.wipeController();
-      assert.equal(await inspect(await reopen(), lost, ref), 'lost_by_system');
+      assert.deepEqual(await inspect(await reopen(), lost, ref), forgotten);
     },
   );
 
@@ -145,7 +151,7 @@ describe('inspectMissing', { concurrency: true }, () => {
       .trim();
     cluster.run('sbatch', '--hold', '-J', 'next', '-o', '/dev/null', '--wrap', 'true');
     assert.equal(other, ref);
-    assert.equal(await inspect(await reopen(), lost, ref), 'lost_by_system');
+    assert.deepEqual(await inspect(await reopen(), lost, ref), forgotten);
   });
 
   slurmTest('reports a job as lost if it was in the queue less than MinJobAge ago', {}, async (harness) => {
@@ -155,10 +161,10 @@ describe('inspectMissing', { concurrency: true }, () => {
     await engine.find([lost], neverAborted);
     await appendFile(cluster.env.SLURM_CONF, 'FirstJobId=1000\n');
     await cluster.wipeController();
-    assert.equal(await inspect(engine, lost, ref), 'lost_by_system');
+    assert.deepEqual(await inspect(engine, lost, ref), forgotten);
     // An engine that did not see the job in the queue cannot tell: it may have been cancelled long ago.
     assert.equal(await inspect(await reopen(), lost, ref), 'never_started');
     // Unless the job did not exist that long ago.
-    assert.equal(await inspect(await reopen(), lost, ref, Date.now() - 60_000), 'lost_by_system');
+    assert.deepEqual(await inspect(await reopen(), lost, ref, Date.now() - 60_000), forgotten);
   });
 });
