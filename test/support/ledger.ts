@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AccountingFixture, defaultProject, defaultProjectPath } from './accounting-fixture.ts';
 import type { ApiResponse, Caller, Job, Quota } from './api.ts';
-import { waitForGoScript } from './jobs.ts';
+import { releaseJob, waitForGoScript } from './jobs.ts';
 import { assertProblem, type ProblemBody } from './problems.ts';
 import { until } from './until.ts';
 
@@ -174,6 +174,23 @@ export async function runJob(
   project = defaultProjectPath,
 ): Promise<Job> {
   return await caller.waitUntilFinished(await submitJob(caller, payload, zip, project));
+}
+
+/**
+ * Runs a job that is charged for 10,000 cores, many more than it requested, as on a cluster that allocates whole nodes: the
+ * only way in which a job costs more than its hold.
+ */
+export async function runOverrun(
+  { server, tamper }: Pick<AccountingFixture, 'server' | 'tamper'>,
+  caller: Caller,
+  payload: Record<string, unknown>,
+  project = defaultProjectPath,
+): Promise<Job> {
+  const job = await submitJob(caller, { command: markBegunScript, ...payload }, undefined, project);
+  await waitUntilBegun({ server }, job);
+  await tamper('update jobs set units = 10000 where id = ?', job.id);
+  releaseJob(server, job);
+  return await caller.waitUntilFinished(job);
 }
 
 export async function getStatement(caller: Caller, project = defaultProjectPath, query = ''): Promise<Statement> {

@@ -14,11 +14,10 @@ import {
   assertQuotaExceeded,
   assertStatementAddsUp,
   createProject,
-  ignoresTermScript,
   listJobMovements,
   postAsAdmin,
   postCreated,
-  runJob,
+  runOverrun,
   topUp,
   withdrawDownTo,
 } from '../../support/ledger.ts';
@@ -117,10 +116,8 @@ test('accepts one of many concurrent submissions by members whose pool is enough
   const callers = await Promise.all(members.map((member) => fixture.user(member)));
   const overrunner = await fixture.user('301510');
   const project = await createProject(fixture.admin, 'shared', ['301510', ...members], { timeSeconds: 600 });
-  // An overrun of one member is missing in the pool: two seconds of it are more than all other members have.
-  const overrun = { command: ignoresTermScript, node_number: 64, core_number: 128, runtime: 1 / 3600 };
-  await topUp(fixture.admin, '301510', 64 * 128 - 600, { project });
-  await runJob(overrunner, overrun, undefined, project);
+  // An overrun of one member is missing in the pool: it is more than all other members have.
+  await runOverrun(fixture, overrunner, { runtime: 600 / 3600 }, project);
   const reserveTopUp = (amount: number) => ({ kind: 'top_up', resource: 'time', amount, reason: 'for one job' });
   const [pool] = await postCreated(fixture.admin, `/admin/grants/${project}/`, reserveTopUp(1));
   assert.ok(pool && pool.available < 0, JSON.stringify(pool));

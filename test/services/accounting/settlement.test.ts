@@ -19,11 +19,11 @@ import {
   getQuota,
   getSettlement,
   getStatement,
-  ignoresTermScript,
   markBegunScript,
   postCreated,
   type Quote,
   runJob,
+  runOverrun,
   submitJob,
   topUp,
   waitUntilBegun,
@@ -151,6 +151,7 @@ describe('the used time is charged for', () => {
     const job = await runJob(me, { command: 'sleep 600', core_number: 2, runtime: 1 / 3600 });
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     const used = await assertCharged(me, job, 'used: timed_out', 2);
+    assert.equal(used, 2, 'no more than the granted runtime');
     assert.equal((await getQuota(me)).time_left, granted - used);
   });
 
@@ -173,16 +174,16 @@ describe('an overrun', () => {
 
   before(async () => {
     me = await fixture.user(user);
-    await withdrawDownTo(fixture.admin, user, { time: 1 });
-    job = await runJob(me, { command: ignoresTermScript, runtime: 1 / 3600 });
+    await withdrawDownTo(fixture.admin, user, { time: 100 });
+    job = await runOverrun(fixture, me, { runtime: 100 / 3600 });
   });
 
   test('is charged in full, beyond the hold and the quota', async () => {
-    assert.equal(job.stage, 'FAILED');
+    assert.equal(job.stage, 'SUCCESSFUL');
     const { held, settled } = await getSettlement(me, job);
-    assert.equal(held, 1);
-    assert.ok(settled.used > 1, JSON.stringify(settled));
-    overrun = settled.used - 1;
+    assert.equal(held, 100);
+    assert.ok(settled.used > 100, JSON.stringify(settled));
+    overrun = settled.used - 100;
     assert.equal(settled.balance, -overrun);
     const { time } = await getStatement(me);
     assert.equal(time.closing_balance, -overrun);
@@ -235,8 +236,8 @@ describe('an overrun that empties the pool', () => {
   before(async () => {
     const overrunner = await fixture.user('301631');
     otherMember = await fixture.user('301632');
-    project = await createProject(fixture.admin, 'narrow', ['301631', '301632'], { timeSeconds: 10 });
-    await runJob(overrunner, { command: ignoresTermScript, core_number: 10, runtime: 1 / 3600 }, undefined, project);
+    project = await createProject(fixture.admin, 'narrow', ['301631', '301632'], { timeSeconds: 100 });
+    await runOverrun(fixture, overrunner, { runtime: 100 / 3600 }, project);
     const topUpReserve = { kind: 'top_up', resource: 'time', amount: 5, reason: 'more reserve' };
     const [pool] = await postCreated<Account[]>(fixture.admin, `/admin/grants/${project}/`, topUpReserve);
     poolLeft = pool?.available ?? Number.NaN;
