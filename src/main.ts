@@ -14,7 +14,10 @@ import { startStorageMonitor } from './workers/storage-monitor.ts';
 export interface Bursar {
   app: FastifyInstance;
   db: Db;
-  /** Finishes requests and worker rounds in progress, and closes the database. Running jobs go on. */
+  /**
+   * Finishes requests in progress and aborts the work of the workers, both for at most `server.drainSeconds`, and closes
+   * the database. Running jobs go on.
+   */
   stop(): Promise<void>;
 }
 
@@ -48,9 +51,9 @@ async function compose(
     app: api.app,
     db,
     async stop() {
-      await api.stop();
-      await worker?.stop();
-      await storage.stop();
+      // At the same time: a request that hangs must not delay the release of the leases.
+      await Promise.all([api.stop(), worker?.stop()]);
+      await Promise.all([deps.fileRemover.stop(), storage.stop()]);
       await Promise.all(systemBackends.map(({ shell }) => shell?.close()));
       await database.close();
     },

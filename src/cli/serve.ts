@@ -27,6 +27,8 @@ export async function serve(config: Config, role: Role, version: string): Promis
   for (const secondSignal of ['SIGTERM', 'SIGINT'] as const) process.once(secondSignal, () => process.exit(130));
   await bursar.stop();
   log.info({}, 'stopped');
+  // Work that could not be stopped, such as a read of a file system that hangs, must not keep the process alive.
+  process.exit();
 }
 
 async function listen({ app }: Bursar, { server: { host, port } }: Config): Promise<void> {

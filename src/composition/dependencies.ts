@@ -6,6 +6,7 @@ import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
 import { bytesPerKb } from '../domain/units.ts';
 import { createSpool } from '../files/spool/spool.ts';
+import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import { families } from '../metrics/families.ts';
 import { createMetrics } from '../metrics/registry.ts';
 import { createTopic } from '../services/events/topic.ts';
@@ -26,6 +27,8 @@ export function createDependencies(config: Config, database: InstanceDatabase, v
     if (settings === undefined) return [];
     return { system, ...createSystemBackend(system.name, settings, dataFolder, metrics) };
   });
+  const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));
+  const fileRemover = createFileRemover(workspacesByHpc, log);
   return {
     config,
     database,
@@ -37,7 +40,9 @@ export function createDependencies(config: Config, database: InstanceDatabase, v
     maxBodyBytes: config.submissions.maxBodyKb * bytesPerKb,
     systems,
     systemBackends,
-    workspacesByHpc: new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces])),
+    workspacesByHpc,
+    fileRemover,
+    removeFiles: fileRemover.remove,
     /** Published when there is something new for a user. */
     userTopic: createTopic('user', database.pgNotify),
     /** Published when there is work for the workers of a system. */

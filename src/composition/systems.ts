@@ -62,7 +62,12 @@ export function createSystemBackend(
         onCommand: (command) => metrics.increment('bursar_scheduler_commands_total', { hpc: name, command }),
       }),
     workspaces: ssh
-      ? createRemoteWorkspaces({ shell, root, staging: join(dataFolder, 'staging', name) })
+      ? createRemoteWorkspaces({
+          shell,
+          root,
+          staging: join(dataFolder, 'staging', name),
+          readTimeoutMs: options.commandTimeoutSeconds * 1000,
+        })
       : createWorkspaces(root),
     shell,
     siteOptions: (project) => ({

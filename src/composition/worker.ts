@@ -11,9 +11,10 @@ import type { Dependencies } from './dependencies.ts';
 
 /** Starts all background work: dispatching and watching jobs, accounting periods, webhook deliveries, file retention. */
 export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise<void> }> {
-  const { database, db, spool, zipLimits, systemBackends, userTopic, systemTopic, holder, metrics, now, log } = deps;
-  const common = { db, spool, zipLimits, staleMs, metrics, publish: userTopic.publish, now, log };
-  const leaseDeps = { db, holder, leaseMs: database.leaseMs, log };
+  const { config, database, db, spool, zipLimits, systemBackends, userTopic, systemTopic } = deps;
+  const { removeFiles, holder, metrics, now, log } = deps;
+  const common = { db, spool, zipLimits, staleMs, removeFiles, metrics, publish: userTopic.publish, now, log };
+  const leaseDeps = { db, holder, leaseMs: database.leaseMs, drainMs: config.server.drainSeconds * 1000, log };
 
   const systemWorkers = await startSystemWorkers(
     systemBackends.map((backend) => ({ ...common, ...backend })),

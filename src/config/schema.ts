@@ -39,7 +39,7 @@ export const ConfigSchema = Type.Object(
         description: 'Port to listen on; 0 picks a free one (`BURSAR_PORT`).',
       }),
       requestTimeoutSeconds: positiveInt(3600, 'Timeout for receiving a request, uploads included.'),
-      drainSeconds: positiveInt(20, 'How long a shutdown waits for requests in progress, in seconds.'),
+      drainSeconds: positiveInt(20, 'How long a shutdown waits for requests and work in progress, in seconds.'),
     }),
     data: Type.String({
       minLength: 1,

@@ -172,7 +172,10 @@ const SlurmEngine = section('Submits jobs to a Slurm cluster with its command li
       'Source of information about jobs that have left the queue: slurmdbd (`sacct`), the job completion file ' +
       '(`completion`), or no source (`none`).',
   }),
-  commandTimeoutSeconds: positiveInt(30, 'Timeout of one Slurm command, in seconds.'),
+  commandTimeoutSeconds: positiveInt(
+    30,
+    'Timeout of one Slurm command and, with `ssh`, of a request for files or logs until their first byte, in seconds.',
+  ),
   missingAlarmSeconds: positiveInt(
     900,
     'After how many seconds Bursar raises an alarm about a job that Slurm does not report.',

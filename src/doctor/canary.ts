@@ -27,8 +27,8 @@ export async function checkWorkspace(check: Check, { workspaces, host }: Pick<Ca
     `a workspace can be created on ${host}`,
     `Create ${folder} on ${host}, make the account that Bursar uses there its owner, and check the free disk space.`,
     async () => {
-      await workspaces.stage(jobId, null, unpackLimits);
-      await workspaces.remove(jobId);
+      await workspaces.stage(jobId, null, unpackLimits, AbortSignal.timeout(stepTimeoutMs));
+      await workspaces.remove(jobId, AbortSignal.timeout(stepTimeoutMs));
       return folder;
     },
   );
@@ -42,11 +42,11 @@ export async function runCanaryJob(check: Check, target: CanaryTarget, timeoutMs
     'Read what the job printed, and what the system reports about it ("squeue" shows why a job waits). ' +
     'On a cluster: check that its nodes see the workspace folder under the same path, and that the account can write there.';
   const succeeded = await check('a canary job runs', fix, async () => {
-    await workspaces.stage(jobId, null, unpackLimits);
+    await workspaces.stage(jobId, null, unpackLimits, AbortSignal.timeout(stepTimeoutMs));
     return await runToEnd(target, jobId, performance.now() + timeoutMs);
   });
   if (!succeeded) await engine.cancel(jobId, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
-  await workspaces.remove(jobId).catch(() => undefined);
+  await workspaces.remove(jobId, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
 }
 
 /** A running Bursar sees the job in the queue, and ignores it because its database does not have the job. */

@@ -50,8 +50,16 @@ async function checkCommands(check: Check, run: RunSlurmCommand, host: string, {
 
 /** Reports a munge failure and a controller failure as separate findings, by squeue's error message. */
 async function checkController(check: Check, run: RunSlurmCommand): Promise<boolean> {
-  const squeue = await run('squeue', '--me', '-h', '-o', '%i');
-  const ping = await run('scontrol', 'ping');
+  const checkAnswer = (read: () => Promise<string>) =>
+    check(
+      'the controller answers',
+      'Check that slurmctld runs and that slurm.conf names its host; set SLURM_CONF in engine.environment if the file is not in /etc/slurm.',
+      read,
+    );
+  const results = await Promise.allSettled([run('squeue', '--me', '-h', '-o', '%i'), run('scontrol', 'ping')]);
+  const [squeue, ping] = results.map((result) => (result.status === 'fulfilled' ? result.value : null));
+  // A command that hangs is a finding, not the end of all checks.
+  if (!squeue || !ping) return await checkAnswer(async () => Promise.reject(firstError(results)));
   const isAuthenticated = await check(
     'munge authenticates the service account',
     'Start munged there ("systemctl start munge") with the key of the cluster, and give the service account access to its socket.',
@@ -63,18 +71,17 @@ async function checkController(check: Check, run: RunSlurmCommand): Promise<bool
   );
   return (
     isAuthenticated &&
-    (await check(
-      'the controller answers',
-      'Check that slurmctld runs and that slurm.conf names its host; set SLURM_CONF in engine.environment if the file is not in /etc/slurm.',
-      async () => {
-        const { ok, detail } = parsePing(ping);
-        if (!ok) throw new Error(detail);
-        if (squeue.code !== 0) throw new Error(lastErrorLine(squeue));
-        return detail;
-      },
-    ))
+    (await checkAnswer(async () => {
+      const { ok, detail } = parsePing(ping);
+      if (!ok) throw new Error(detail);
+      if (squeue.code !== 0) throw new Error(lastErrorLine(squeue));
+      return detail;
+    }))
   );
 }
+
+const firstError = (results: readonly PromiseSettledResult<unknown>[]): unknown =>
+  results.find((result) => result.status === 'rejected')?.reason;
 
 /** Munge rejects credentials if clocks differ too much, and jobs are charged by Slurm's times. */
 function checkClock(check: Check, name: string, readSeconds: () => Promise<string>): Promise<boolean> {

@@ -10,6 +10,7 @@ import { controlSocketPath, type SshTarget, sshArgv } from './ssh-target.ts';
 export interface SshConnection {
   /** Opens the connection unless it is open. It may be lost again at any time. */
   ensure(): Promise<void>;
+  /** Closes the connection, also one that is being opened. */
   close(): Promise<void>;
 }
 
@@ -22,6 +23,7 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
   const folder = dirname(socket);
   const log = `${socket}.log`;
   let connecting: Promise<void> | null = null;
+  let closing = new AbortController();
 
   async function connect() {
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -29,7 +31,7 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
     await rm(log, { force: true });
     // ssh applies its own connect timeout, but not to a login that hangs.
     const timeoutMs = (target.connectTimeoutSeconds + 10) * 1000;
-    const code = await runSsh([...sshArgv(target, '-E', log), 'exit 0'], environment, timeoutMs);
+    const code = await runSsh([...sshArgv(target, '-E', log), 'exit 0'], environment, timeoutMs, closing.signal);
     if (code === 0) return;
     const sshLog = await readFile(log, 'utf8').catch(() => '');
     throw connectionError(target, sshLog || `the login ${code === null ? 'did not answer' : `ended with ${code}`}`);
@@ -45,6 +47,8 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
     },
 
     async close() {
+      closing.abort();
+      closing = new AbortController();
       await connecting?.catch(() => undefined);
       if (await isListening(socket)) await runSsh(sshArgv(target, '-O', 'exit'), environment, 5000);
       if (folder === target.controlFolder) return;
@@ -81,10 +85,17 @@ async function isListening(path: string): Promise<boolean> {
   }
 }
 
-/** Returns the exit code; null if ssh could not be started, or was killed at the timeout. */
-async function runSsh([program = '', ...args]: string[], env: Record<string, string>, timeoutMs: number) {
+/** Returns the exit code; null if ssh could not be started, or was killed: at the timeout, or by the signal. */
+async function runSsh(
+  [program = '', ...args]: string[],
+  env: Record<string, string>,
+  timeoutMs: number,
+  signal?: AbortSignal,
+) {
   const child = spawn(program, args, { cwd: '/', env, detached: true, stdio: 'ignore' });
-  const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
+  const kill = () => child.kill('SIGKILL');
+  const timer = setTimeout(kill, timeoutMs);
+  signal?.addEventListener('abort', kill);
   try {
     const [code] = await once(child, 'exit');
     return code as number | null;
@@ -92,5 +103,6 @@ async function runSsh([program = '', ...args]: string[], env: Record<string, str
     return null;
   } finally {
     clearTimeout(timer);
+    signal?.removeEventListener('abort', kill);
   }
 }

@@ -1,6 +1,8 @@
+import { msPerHour } from '../domain/units.ts';
 import type { Spool } from '../files/spool/spool.ts';
 import type { Db } from '../store/database/handle.ts';
 import { findInputJobs, listJobsWithUnneededFiles } from '../store/jobs/job-queue.ts';
+import { type Loop, startLoop } from './loop.ts';
 import type { SystemDeps } from './system-deps.ts';
 
 /**
@@ -18,11 +20,26 @@ export async function cleanUpSpool(db: Db, spool: Spool, staleMs: number): Promi
   }
 }
 
-/** Removes workspaces that no job needs. If the system is unreachable, they stay until its lease is next acquired. */
-export async function cleanUpWorkspaces({ db, system, workspaces, log }: SystemDeps): Promise<void> {
-  try {
-    for (const jobId of await listJobsWithUnneededFiles(db, await workspaces.list())) await workspaces.remove(jobId);
-  } catch (error) {
-    log.warn({ err: error, hpc: system.name }, 'workspace cleanup failed');
-  }
+/** Removes workspaces that no job needs. */
+async function cleanUpWorkspaces({ db, workspaces }: SystemDeps, signal: AbortSignal): Promise<void> {
+  const jobIds = await listJobsWithUnneededFiles(db, await workspaces.list(signal));
+  for (const jobId of jobIds) await workspaces.remove(jobId, signal);
+}
+
+const intervalMs = msPerHour;
+const delayAfterErrorMs = 60_000;
+
+/**
+ * Removes files that no job needs: when the lease of the system is acquired, for files that a crash left, and every hour,
+ * for workspaces of deleted jobs that could not be removed because the system was unreachable.
+ */
+export function startCleanup(deps: SystemDeps): Loop {
+  const { db, spool, staleMs, system, log } = deps;
+  return startLoop(async (signal) => {
+    const results = await Promise.allSettled([cleanUpSpool(db, spool, staleMs), cleanUpWorkspaces(deps, signal)]);
+    const failed = results.filter((result) => result.status === 'rejected');
+    for (const { reason } of signal.aborted ? [] : failed)
+      log.warn({ err: reason, hpc: system.name }, 'cleanup failed, will retry');
+    return failed.length === 0 ? intervalMs : delayAfterErrorMs;
+  });
 }

@@ -110,7 +110,7 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: Abor
   // A job whose zip is gone was submitted before, but never started: its workspace is complete and unchanged.
   const zip = await findZip(deps, job);
   if (zip !== null || !job.hasInput) {
-    await workspaces.stage(jobId, zip, zipLimits);
+    await workspaces.stage(jobId, zip, zipLimits, signal);
     await requireEntry(zip, request, zipLimits);
   }
   return await engine.submit(
@@ -150,12 +150,12 @@ function isPermanent(error: unknown): error is BursarError {
 
 /** Ends a job that the engine does not have. Nothing of it ran, so its files are removed and nothing is charged. */
 async function endUnsubmitted(deps: LeasedSystemDeps, job: JobRecord, outcome: Outcome, reason: string): Promise<void> {
-  const { lease, system, spool, workspaces, now, log } = deps;
+  const { lease, system, spool, now, log } = deps;
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
   if (!(await advanceJob(lease, job, system, { next, now: now() }))) return;
   deps.publish(job.owner);
-  await workspaces.remove(job.jobId);
+  deps.removeFiles(system.name, job.jobId);
   await spool.remove(job.jobId);
   log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended before submission');
 }

@@ -37,10 +37,11 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
     try {
       if (stopping.signal.aborted) return;
       // The engine may forget a job only when its end is stored: now, or earlier, by a process that was killed then.
-      const result = await storeJobEnd(deps, observation, record);
+      const result = await storeJobEnd(deps, observation, record, stopping.signal);
       if (result === 'requeued') onRequeued();
       if (result === 'stored') await engine.forget([jobId], stopping.signal);
     } catch (error) {
+      if (stopping.signal.aborted) return;
       log.error({ err: error, hpc: system.name, jobId }, 'job end not stored, will retry');
     }
   }
@@ -82,6 +83,7 @@ async function storeJobEnd(
   deps: LeasedSystemDeps,
   observation: FinishedObservation,
   record: EndRecord | undefined,
+  signal: AbortSignal,
 ): Promise<'stored' | 'requeued' | 'unchanged'> {
   const { db, lease, system, workspaces, now, log } = deps;
   const job = await findJob(db, observation.jobId);
@@ -102,7 +104,7 @@ async function storeJobEnd(
   const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, isCancelRequested }) };
   const next = transition(job.status, end, job.cancelRequestedBy);
   if (next?.state !== 'ended') return 'stored';
-  const spaceBytes = await workspaces.measureBytes(job.jobId);
+  const spaceBytes = await workspaces.measureBytes(job.jobId, signal);
   const { engineMessage } = observation;
   const change = { next, now: now(), spaceBytes, ...(engineMessage === undefined ? {} : { engineMessage }) };
   if (!(await advanceJob(lease, job, system, change))) return 'unchanged';

@@ -18,7 +18,7 @@ export interface RetentionWorkerDeps {
   retentionDays(hpc: string, project: string): number | undefined;
   noticeDays: number;
   intervalMs: number;
-  /** Deletes the files of a finished job and frees its space, like a DELETE request of its owner. Idempotent. */
+  /** Deletes a finished job in the database and has its files removed, like a DELETE request of its owner. Idempotent. */
   deleteJob(job: JobRecord): Promise<unknown>;
   /** Called after a commit that concerns a user. */
   publish(userId: string): void;
@@ -32,16 +32,13 @@ export interface RetentionWorkerDeps {
  */
 export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
   const { db, retentionDays, intervalMs, now, log } = deps;
-  /** Jobs that are deleted in the database, but whose files remain because their system could not be reached. */
-  const undeleted = new Map<string, JobRecord>();
   return startLoop(async (signal) => {
     try {
       await deleteOldKeys(db, now() - msPerDay);
-      await deleteJobs(deps, undeleted, [...undeleted.values()], signal);
       for (const { id, hpc, name } of await listProjects(db)) {
         const days = retentionDays(hpc, name);
         if (days === undefined) await clearExpiries(db, id);
-        else await deleteJobs(deps, undeleted, await notifyAndListExpired(deps, id, days), signal);
+        else await deleteJobs(deps, await notifyAndListExpired(deps, id, days), signal);
       }
     } catch (error) {
       log.error({ err: error }, 'retention worker failed, will retry');
@@ -77,25 +74,15 @@ async function notifyOwner(
   });
 }
 
-/** Stops at the first failure: if the system is unreachable, deleting its other jobs would fail too. */
 async function deleteJobs(
   { deleteJob, publish, log }: RetentionWorkerDeps,
-  undeleted: Map<string, JobRecord>,
   jobs: readonly JobRecord[],
   signal: AbortSignal,
 ): Promise<void> {
   for (const job of jobs) {
     if (signal.aborted) return;
-    const { jobId, project } = job;
-    undeleted.delete(jobId);
-    try {
-      await deleteJob(job);
-      publish(job.owner);
-      log.info({ hpc: project.hpc, jobId }, 'job files deleted after their retention period');
-    } catch (error) {
-      undeleted.set(jobId, job);
-      log.warn({ err: error, hpc: project.hpc, jobId }, 'job files not deleted, will retry');
-      return;
-    }
+    await deleteJob(job);
+    publish(job.owner);
+    log.info({ hpc: job.project.hpc, jobId: job.jobId }, 'job files deleted after their retention period');
   }
 }

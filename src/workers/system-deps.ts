@@ -17,6 +17,8 @@ export interface SystemDeps {
   workspaces: Workspaces;
   spool: Spool;
   zipLimits: ZipLimits;
+  /** Removes the workspace of a job in the background. */
+  removeFiles(hpc: string, jobId: string): void;
   /** Files older than this cannot belong to an upload that is still in progress. */
   staleMs: number;
   /** Limits of the time between two polls of the engine. */

@@ -1,6 +1,6 @@
 import { ensureSystem, setSystemStatus } from '../store/systems/systems.ts';
 import { startCanceller } from './canceller.ts';
-import { cleanUpSpool, cleanUpWorkspaces } from './cleanup.ts';
+import { startCleanup } from './cleanup.ts';
 import { startDispatcher } from './dispatcher.ts';
 import { fencedEngine } from './fenced-engine.ts';
 import { type HeldLease, holdLease, type LeaseDeps, type Stoppable } from './hold-lease.ts';
@@ -10,7 +10,7 @@ import { startWatcher } from './watcher.ts';
 export interface SystemWorkers {
   /** Makes the dispatcher and the canceller of a system poll now, if this process holds its lease. */
   wake(hpc: string): void;
-  /** Waits for work in progress, then releases the leases. Running jobs keep running. */
+  /** Aborts work in progress, waits for its end for a limited time, and releases the leases. Running jobs keep running. */
   stop(): Promise<void>;
 }
 
@@ -19,8 +19,8 @@ export async function startSystemWorkers(systems: readonly SystemDeps[], leaseDe
   const running = new Map<string, RunningWorkers>();
   for (const { db, system, now } of systems) await ensureSystem(db, system.name, now());
   const heldLeases = systems.map((systemDeps) =>
-    holdLease(leaseDeps, `system ${systemDeps.system.name}`, async (lease) => {
-      const workers = await startWorkers(systemDeps, lease);
+    holdLease(leaseDeps, `system ${systemDeps.system.name}`, async (lease, signal) => {
+      const workers = await startWorkers(systemDeps, lease, signal);
       running.set(systemDeps.system.name, workers);
       return workers;
     }),
@@ -37,9 +37,9 @@ interface RunningWorkers extends Stoppable {
   wake(): void;
 }
 
-async function startWorkers(systemDeps: SystemDeps, lease: HeldLease): Promise<RunningWorkers> {
+async function startWorkers(systemDeps: SystemDeps, lease: HeldLease, signal: AbortSignal): Promise<RunningWorkers> {
   const deps: LeasedSystemDeps = { ...systemDeps, lease, engine: fencedEngine(systemDeps.createEngine(), lease) };
-  await openEngine(deps);
+  await openEngine(deps, signal);
   // Watcher and dispatcher wake each other. The watcher is created first, so its callback refers to the later variable.
   const watcher = startWatcher(deps, () => dispatcher.wake());
   const canceller = startCanceller(deps);
@@ -48,32 +48,22 @@ async function startWorkers(systemDeps: SystemDeps, lease: HeldLease): Promise<R
     watcher.wake(deps.minPollMs);
     canceller.wake();
   });
-  const cleanup = removeUnneededFiles(deps);
+  const cleanup = startCleanup(deps);
   return {
     wake() {
       dispatcher.wake();
       canceller.wake();
     },
     async stop() {
-      await Promise.all([dispatcher, watcher, canceller].map((loop) => loop.stop()));
-      await cleanup;
+      await Promise.all([dispatcher, watcher, canceller, cleanup].map((loop) => loop.stop()));
       await deps.engine.close();
     },
   };
 }
 
-/** Removes files that an earlier lease holder left. Never throws. */
-async function removeUnneededFiles(deps: LeasedSystemDeps): Promise<void> {
-  const { db, spool, staleMs, system, log } = deps;
-  await cleanUpSpool(db, spool, staleMs).catch((error) => {
-    log.warn({ err: error, hpc: system.name }, 'spool cleanup failed');
-  });
-  await cleanUpWorkspaces(deps);
-}
-
-async function openEngine({ engine, system, lease, now }: LeasedSystemDeps): Promise<void> {
+async function openEngine({ engine, system, lease, now }: LeasedSystemDeps, signal: AbortSignal): Promise<void> {
   try {
-    await engine.open(new AbortController().signal);
+    await engine.open(signal);
   } catch (error) {
     const { message } = error as Error;
     await lease.transaction((tx) => setSystemStatus(tx, system.name, 'down', now(), message));

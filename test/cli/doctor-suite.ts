@@ -153,6 +153,17 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       assert.match(fix, /→ Check that slurmctld runs and that slurm\.conf names its host/);
     });
 
+    test('reports a command that hangs, and goes on with the other checks', async () => {
+      const squeue = '[ "$1" = --version ] || exec sleep 600; exec /usr/bin/squeue "$@"';
+      const bin = await createBinFolder([...tools, ...slurmTools, 'sleep'], { squeue });
+      const { fault, stdout } = await requireOneFault({ ...withPath(bin), commandTimeoutSeconds: 3 });
+      assert.match(
+        fault,
+        /the controller answers: .*squeue on .* did not answer|the controller answers: .* did not answer/,
+      );
+      assert.match(stdout, /✔ a workspace can be created/);
+    });
+
     test('reports an unknown partition, account and feature, and an account without the service account', async () => {
       const site = { account: 'gateway', partition: 'main' };
       const partition = await requireOneFault({ site: { ...site, partition: 'nowhere' } });

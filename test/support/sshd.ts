@@ -15,6 +15,13 @@ export interface TestSshd {
   folder: string;
   /** Kills the server and all of its connections. */
   stop(): Promise<void>;
+  /**
+   * Makes every command that contains the text hang before it starts, as on a file system that does not answer; null ends
+   * that for later commands. Only with the option `canHang`.
+   */
+  hang(text: string | null): Promise<void>;
+  /** Waits until a command hangs because of the last call of `hang`. */
+  waitForHang(): Promise<void>;
   /** Keeps the host key and the port; all connections are lost. */
   restart(): Promise<void>;
   /** Stops the server and removes its folder. */
@@ -22,7 +29,7 @@ export interface TestSshd {
 }
 
 /** Starts a real OpenSSH server on a free loopback port, without the configuration of the host. */
-export async function startSshd(): Promise<TestSshd> {
+export async function startSshd({ canHang = false } = {}): Promise<TestSshd> {
   const program = findSshd();
   const folder = await mkdtemp(join(tmpdir(), 'bursar-sshd-'));
   const at = (name: string) => join(folder, name);
@@ -44,6 +51,10 @@ export async function startSshd(): Promise<TestSshd> {
     // With SHLVL set, bash does not read the account's .bashrc, which may be slow.
     'SetEnv SHLVL=1',
   ];
+  if (canHang) {
+    await writeFile(at('command'), hangingCommand(at('hang')), { mode: 0o755 });
+    lines.push(`ForceCommand ${at('command')}`);
+  }
   await writeFile(at('sshd_config'), `${lines.join('\n')}\n`);
   await writeFile(at('ssh_config'), '');
   const [type, key] = (await readFile(at('host_key.pub'), 'utf8')).split(' ');
@@ -89,6 +100,14 @@ export async function startSshd(): Promise<TestSshd> {
       environment: {},
     },
     stop,
+    async hang(text) {
+      await rm(at('hang'), { force: true });
+      await rm(at('hanging'), { force: true });
+      if (text !== null) await writeFile(at('hang'), text);
+    },
+    async waitForHang() {
+      await until('a command hangs', () => existsSync(at('hanging')) || undefined);
+    },
     async restart() {
       await stop();
       await start();
@@ -99,6 +118,15 @@ export async function startSshd(): Promise<TestSshd> {
     },
   };
 }
+
+/** Runs the requested command, unless it contains the text in the file: then it hangs, and cannot be killed over ssh. */
+const hangingCommand = (file: string) => `#!/bin/sh
+if [ -e ${file} ]; then
+  text=$(cat ${file})
+  case $SSH_ORIGINAL_COMMAND in *"$text"*) touch ${file}ing; exec sleep 3600 ;; esac
+fi
+exec sh -c "$SSH_ORIGINAL_COMMAND"
+`;
 
 /** Returns an absolute path, which sshd requires. */
 function findSshd(): string {

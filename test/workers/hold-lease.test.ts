@@ -8,6 +8,7 @@ import { until } from '../support/until.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const leaseMs = 300;
+const drainMs = 60_000;
 
 describe('holdLease', () => {
   let database: TestDatabase;
@@ -30,7 +31,7 @@ describe('holdLease', () => {
       latestLease: () => until(`${holder} has the lease`, () => acquired.at(-1)),
       stop: () => work.stop(),
     };
-    const work = holdLease({ db: database.db, holder, leaseMs, log: silentLog }, 'work', async (lease) => {
+    const work = holdLease({ db: database.db, holder, leaseMs, drainMs, log: silentLog }, 'work', async (lease) => {
       acquired.push(lease);
       return {
         stop: async () => {
@@ -63,7 +64,7 @@ describe('holdLease', () => {
     const starting = Promise.withResolvers<void>();
     const ready = Promise.withResolvers<void>();
     let stopCount = 0;
-    const deps = { db: database.db, holder: 'slow', leaseMs, log: silentLog };
+    const deps = { db: database.db, holder: 'slow', leaseMs, drainMs, log: silentLog };
     const work = holdLease(deps, 'work', async () => {
       starting.resolve();
       await ready.promise;
@@ -78,6 +79,89 @@ describe('holdLease', () => {
     ready.resolve();
     await stopping;
     assert.equal(stopCount, 1);
+  });
+
+  test('renews the lease while the work starts', async () => {
+    const ready = Promise.withResolvers<void>();
+    const deps = { db: database.db, holder: 'slow', leaseMs, drainMs, log: silentLog };
+    const leases: HeldLease[] = [];
+    started.push(
+      holdLease(deps, 'work', async (lease) => {
+        leases.push(lease);
+        await ready.promise;
+        return { stop: async () => undefined };
+      }),
+    );
+    const lease = await until('the work starts', () => leases[0]);
+    const second = startInstance('second');
+    await new Promise((resolve) => setTimeout(resolve, leaseMs * 3));
+    assert.equal(second.acquired.length, 0);
+    assert.equal(await lease.transaction(async () => 'written'), 'written');
+    ready.resolve();
+  });
+
+  test('aborts work that is starting when it is stopped', async () => {
+    const signals: AbortSignal[] = [];
+    const deps = { db: database.db, holder: 'slow', leaseMs, drainMs, log: silentLog };
+    const work = holdLease(deps, 'work', async (_lease, signal) => {
+      signals.push(signal);
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      throw new Error('interrupted');
+    });
+    await until('the work starts', () => signals[0]);
+    await work.stop();
+    assert.equal(signals[0]?.aborted, true);
+  });
+
+  test('gives the lease up when the work does not stop in time: nothing of it can begin any more', async () => {
+    const leases: HeldLease[] = [];
+    const deps = { db: database.db, holder: 'hanging', leaseMs, drainMs: 100, log: silentLog };
+    const work = holdLease(deps, 'work', async (lease) => {
+      leases.push(lease);
+      return { stop: () => new Promise(() => undefined) };
+    });
+    const lease = await until('the work runs', () => leases[0]);
+    await work.stop();
+    assert.throws(() => lease.assertValid(), { code: 'lease_lost' });
+    await assert.rejects(
+      lease.transaction(async () => 1),
+      { code: 'lease_lost' },
+    );
+    await startInstance('second').latestLease();
+  });
+
+  test('stops work once, and releases the lease although the work failed to stop', async () => {
+    let stopCount = 0;
+    const leases: HeldLease[] = [];
+    const deps = { db: database.db, holder: 'failing', leaseMs: maxTimerMs, drainMs, log: silentLog };
+    const work = holdLease(deps, 'work', async (lease) => {
+      leases.push(lease);
+      return {
+        stop: async () => {
+          stopCount += 1;
+          throw new Error('cannot stop');
+        },
+      };
+    });
+    await until('the work runs', () => leases[0]);
+    await Promise.all([work.stop(), work.stop()]);
+    await work.stop();
+    assert.equal(stopCount, 1);
+    await startInstance('second').latestLease();
+  });
+
+  test('acquires the lease again after work that lost it failed to stop', async () => {
+    const leases: HeldLease[] = [];
+    const deps = { db: database.db, holder: 'failing', leaseMs, drainMs, log: silentLog };
+    started.push(
+      holdLease(deps, 'work', async (lease) => {
+        leases.push(lease);
+        return { stop: () => Promise.reject(new Error('cannot stop')) };
+      }),
+    );
+    await until('the work runs', () => leases[0]);
+    await database.db.updateTable('leases').set({ term: 99, expires_at: 0 }).execute();
+    await until('the lease is acquired a second time', () => leases[1]);
   });
 
   test('stops its work and refuses transactions after another instance acquired the lease', async () => {
@@ -105,7 +189,7 @@ describe('holdLease', () => {
 
   test('releases the lease and retries if the work fails to start', async () => {
     let startCount = 0;
-    const deps = { db: database.db, holder: 'failing', leaseMs: maxTimerMs, log: silentLog };
+    const deps = { db: database.db, holder: 'failing', leaseMs: maxTimerMs, drainMs, log: silentLog };
     started.push(
       holdLease(deps, 'work', async () => {
         startCount += 1;

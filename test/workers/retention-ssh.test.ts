@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { toHpcSystems } from '../../src/config/hpc-systems.ts';
+import { createSpool } from '../../src/files/spool/spool.ts';
+import { createFileRemover } from '../../src/files/workspaces/file-remover.ts';
 import { createRemoteWorkspaces } from '../../src/files/workspaces/remote/remote-workspaces.ts';
 import { deleteFiles } from '../../src/services/jobs/delete-job.ts';
 import { createSshShell } from '../../src/shell/ssh-shell.ts';
@@ -13,14 +15,23 @@ import { findJob, insertJob, updateStatus } from '../../src/store/jobs/jobs.ts';
 import { findAccounts } from '../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
+import { startCleanup } from '../../src/workers/cleanup.ts';
+import type { Logger } from '../../src/workers/loop.ts';
 import { startRetentionWorker } from '../../src/workers/retention-worker.ts';
+import type { SystemDeps } from '../../src/workers/system-deps.ts';
 import { hostileLimits } from '../files/zip/hostile-zips.ts';
+import { notAborted } from '../support/signals.ts';
 import { startSshd } from '../support/sshd.ts';
 import { openTestDatabase, publicColumns } from '../support/test-database.ts';
 import { until } from '../support/until.ts';
 
 const jobId = '7B0C3D2E-0000-4000-8000-000000000001';
-const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const warnings: string[] = [];
+const log = {
+  info: () => undefined,
+  warn: (_: object, text: string) => void warnings.push(text),
+  error: () => undefined,
+} as unknown as Logger;
 
 /** Inserts a job that has ended and whose hold is settled. */
 async function insertEndedJob(db: Db): Promise<void> {
@@ -49,22 +60,28 @@ async function insertEndedJob(db: Db): Promise<void> {
   });
 }
 
-test('deletes expired files on an ssh host once the host is reachable again', async () => {
+test('deletes expired jobs while their ssh host is down, and their files once the host is reachable again', async () => {
   const [sshd, database] = [await startSshd(), await openTestDatabase(['1'], 1000, 1000)];
   const shell = createSshShell({ ...sshd.options, environment: {}, controlFolder: join(database.folder, 'ssh') });
   const root = join(sshd.folder, 'workspaces');
-  const workspaces = createRemoteWorkspaces({ shell, root, staging: join(database.folder, 'staging') });
+  const workspaces = createRemoteWorkspaces({
+    shell,
+    root,
+    staging: join(database.folder, 'staging'),
+    readTimeoutMs: 30_000,
+  });
+  const remover = createFileRemover(new Map([['sys', workspaces]]), log);
   const { db } = database;
   try {
-    await workspaces.stage(jobId, null, hostileLimits);
+    await workspaces.stage(jobId, null, hostileLimits, notAborted);
     await insertEndedJob(db);
     await sshd.stop();
-    const deps = {
-      db,
-      systems: toHpcSystems(database.config),
-      workspacesByHpc: new Map([['sys', workspaces]]),
-      now: Date.now,
-    };
+    const systems = toHpcSystems(database.config);
+    const deps = { db, systems, removeFiles: remover.remove, now: Date.now };
+    const cleanup = startCleanup({
+      ...{ db, workspaces, spool: createSpool(join(database.folder, 'spool')), staleMs: 1, log },
+      system: systems.get('sys'),
+    } as Partial<SystemDeps> as SystemDeps);
     const worker = startRetentionWorker({
       db,
       retentionDays: () => 1,
@@ -73,16 +90,19 @@ test('deletes expired files on an ssh host once the host is reachable again', as
       deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: 'retention period is over' }),
       publish: () => undefined,
       now: Date.now,
-      log: silentLog,
+      log,
     });
     try {
       const state = async () => (await findJob(db, jobId))?.status.state;
       await until('the job is deleted in the database', async () => ((await state()) === 'deleted' ? true : undefined));
+      await until('the removal of its files fails', () => warnings.find((text) => text.includes('not removed')));
       assert.ok(existsSync(join(root, jobId)));
+      await until('the cleanup fails', () => warnings.find((text) => text.includes('cleanup failed')));
       await sshd.restart();
+      cleanup.wake();
       await until('its files are deleted', () => (existsSync(join(root, jobId)) ? undefined : true));
     } finally {
-      await worker.stop();
+      await Promise.all([worker.stop(), cleanup.stop(), remover.stop()]);
     }
     const kinds = await db.selectFrom('events').select('kind').orderBy('id').execute();
     assert.deepEqual(

@@ -52,13 +52,8 @@ export function exactLength(length: number): Transform {
 }
 
 /** Passes all bytes on. Fails if no chunk has passed for `idleMs`, because its source or its reader has stalled. */
-export function idleTimeout(idleMs: number): Transform {
-  const onTimeout = () =>
-    stream.destroy(
-      new BursarError('unavailable', 'The transfer stalled for too long. Resume it with a Range header.', {
-        transient: true,
-      }),
-    );
+export function idleTimeout(idleMs: number, message: string): Transform {
+  const onTimeout = () => stream.destroy(new BursarError('unavailable', message, { transient: true }));
   const timer = setTimeout(onTimeout, idleMs);
   const stream = new Transform({
     transform(chunk, _encoding, done) {

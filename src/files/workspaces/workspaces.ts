@@ -18,7 +18,10 @@ export interface WorkspacePaths {
   stderr: string;
 }
 
-/** Manages the folders that jobs run in, one per job. Except for `stage`, calls for the same job must not overlap. */
+/**
+ * Manages the folders that jobs run in, one per job. Except for `stage`, calls for the same job must not overlap. On
+ * another host, an aborted signal ends a call with `unavailable`; the guarantees after a failure hold.
+ */
 export interface Workspaces extends WorkspaceReader {
   pathsOf(jobId: string): WorkspacePaths;
 
@@ -29,19 +32,19 @@ export interface Workspaces extends WorkspaceReader {
    *
    * Failures: `invalid_zip`, and `storage_unavailable` (transient) if the disk is full.
    */
-  stage(jobId: string, zip: ZipSource | null, limits: ZipLimits): Promise<void>;
+  stage(jobId: string, zip: ZipSource | null, limits: ZipLimits, signal: AbortSignal): Promise<void>;
 
   /** Sums the sizes of the job's files and logs, as far as they are readable. Returns 0 if there is no workspace. */
-  measureBytes(jobId: string): Promise<number>;
+  measureBytes(jobId: string, signal: AbortSignal): Promise<number>;
 
   /** Returns the ids of all jobs with any files here, including partial and partly removed workspaces. */
-  list(): Promise<string[]>;
+  list(signal: AbortSignal): Promise<string[]>;
 
   /**
    * Deletes the workspace, if there is one, and everything else of the job here. After a failure or a crash the
    * workspace is complete or gone. Repeat the call to delete the rest.
    */
-  remove(jobId: string): Promise<void>;
+  remove(jobId: string, signal: AbortSignal): Promise<void>;
 }
 
 export function createWorkspaces(root: string): Workspaces {

@@ -2,7 +2,6 @@ import { toJobReference } from '../../contract/event.ts';
 import { publicJob, toJobJson } from '../../contract/job.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
-import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertEvent } from '../../store/events/events.ts';
@@ -16,7 +15,8 @@ import { auditedJob, type JobAction, requireJob } from './find-job.ts';
 export interface DeleteFilesDeps {
   db: Db;
   systems: Systems;
-  workspacesByHpc: ReadonlyMap<string, Workspaces>;
+  /** Removes the workspace of a job in the background. */
+  removeFiles(hpc: string, jobId: string): void;
   now(): number;
 }
 
@@ -43,11 +43,11 @@ export async function deleteJob(
 }
 
 /**
- * Deletes the files of a finished job and returns its public JSON. The database is changed first: after a crash in
- * between, the next start or a repeated request removes the files.
+ * Deletes a finished job in the database, and returns its public JSON. Its files are removed afterwards, in the background:
+ * nobody waits for the file system. Files that remain after a crash or a failure are left to the cleanup of the system.
  */
 export async function deleteFiles(
-  { db, systems, workspacesByHpc, now }: DeleteFilesDeps,
+  { db, systems, removeFiles, now }: DeleteFilesDeps,
   job: JobRecord,
   { actor, reason, isAudited = false }: { actor: string; reason: string; isAudited?: boolean },
 ): Promise<string> {
@@ -64,6 +64,6 @@ export async function deleteFiles(
     await insertEvent(tx, { userId: job.owner, job: job.id, jobJson: deletedJob.json, kind: 'job.deleted', data, at });
     if (isAudited) await insertAudit(tx, { ...auditedJob(job), actor, act: 'job.delete', at });
   });
-  await workspacesByHpc.get(job.project.hpc)?.remove(job.jobId);
+  removeFiles(job.project.hpc, job.jobId);
   return deletedJob.json;
 }

@@ -5,6 +5,7 @@ import { createRemoteWorkspaces } from '../../../src/files/workspaces/remote/rem
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import type { Shell } from '../../../src/shell/shell.ts';
 import { createSshShell } from '../../../src/shell/ssh-shell.ts';
+import { notAborted } from '../../support/signals.ts';
 import { type ClusterOptions, type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
 import { startSshd } from '../../support/sshd.ts';
 import type { EngineHarness } from '../engine-harness.ts';
@@ -73,12 +74,12 @@ export async function slurmSshHarness(): Promise<SlurmHarness> {
   });
   const staging = join(sshd.folder, 'staging');
   const root = join(harness.cluster.folder, 'workspaces');
-  const workspaces = createRemoteWorkspaces({ shell: harness.shell, root, staging });
+  const workspaces = createRemoteWorkspaces({ shell: harness.shell, root, staging, readTimeoutMs: 30_000 });
   return {
     ...harness,
     async newJob(overrides = {}) {
       const jobId = overrides.jobId ?? newJobId();
-      await workspaces.stage(jobId, null, { maxEntries: 1, maxUnpackedBytes: 1, maxRatio: 1 });
+      await workspaces.stage(jobId, null, { maxEntries: 1, maxUnpackedBytes: 1, maxRatio: 1 }, notAborted);
       return { ...smallJob, jobId, workspace: workspaces.pathsOf(jobId), ...overrides };
     },
     async close() {

@@ -10,7 +10,7 @@ async function start() {
   const shell = createSshShell(sshd.options);
   return {
     createWorkspaces: (root: string, folder: string) =>
-      createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging') }),
+      createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 30_000 }),
     raceRounds: 40,
     close: async () => {
       await shell.close();

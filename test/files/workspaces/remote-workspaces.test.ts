@@ -12,6 +12,7 @@ import type { ZipSource } from '../../../src/files/zip/zip-source.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import type { Shell } from '../../../src/shell/shell.ts';
 import { createSshShell, type SshShellOptions } from '../../../src/shell/ssh-shell.ts';
+import { notAborted } from '../../support/signals.ts';
 import { startSshd } from '../../support/sshd.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
@@ -36,14 +37,14 @@ function remoteContract(
       const folder = await temporaryFolder(t);
       const root = join(folder, "it's the root");
       const staging = join(folder, 'staging');
-      const workspaces = createRemoteWorkspaces({ shell, root, staging });
+      const workspaces = createRemoteWorkspaces({ shell, root, staging, readTimeoutMs: 30_000 });
       const saveZip = async (bytes: Buffer) => {
         const path = join(folder, 'upload.zip');
         await writeFile(path, bytes);
         return { kind: 'file', path } as const;
       };
       const stage = async (bytes: Buffer | null) =>
-        await workspaces.stage(jobId, bytes === null ? null : await saveZip(bytes), hostileLimits);
+        await workspaces.stage(jobId, bytes === null ? null : await saveZip(bytes), hostileLimits, notAborted);
       const names = async (path = root): Promise<string[]> => await readdir(path).catch(() => []);
       return { folder, root, staging, workspaces, saveZip, stage, names, paths: workspaces.pathsOf(jobId) };
     }
@@ -109,7 +110,7 @@ function remoteContract(
 
     test('measureBytes returns the same as local workspaces', async (t) => {
       const { folder, root, workspaces, stage, paths } = await setUp(t);
-      assert.equal(await workspaces.measureBytes(jobId), 0);
+      assert.equal(await workspaces.measureBytes(jobId, notAborted), 0);
       await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
       await writeFile(join(paths.directory, 'new\nf 1 1:1 99999'), '1');
       await writeFile(paths.stdout, '123');
@@ -120,19 +121,19 @@ function remoteContract(
       await link(join(paths.directory, 'a'), join(paths.directory, 'same'));
       await writeFile(join(paths.directory, 'sparse'), '');
       await truncate(join(paths.directory, 'sparse'), 5_000_000_000);
-      assert.equal(await workspaces.measureBytes(jobId), 5_000_000_014);
-      assert.equal(await createWorkspaces(root).measureBytes(jobId), 5_000_000_014);
+      assert.equal(await workspaces.measureBytes(jobId, notAborted), 5_000_000_014);
+      assert.equal(await createWorkspaces(root).measureBytes(jobId, notAborted), 5_000_000_014);
     });
 
     test('list includes jobs with any local or remote files', async (t) => {
       const { root, staging, workspaces, stage } = await setUp(t);
-      assert.deepEqual(await workspaces.list(), []);
+      assert.deepEqual(await workspaces.list(notAborted), []);
       await stage(null);
       for (const name of ['A-1.partial', 'A-2.removed', 'A-1', 'not a job', '.hidden']) await mkdir(join(root, name));
       await mkdir(join(staging, 'A-3'));
-      assert.deepEqual((await workspaces.list()).sort(), ['A-1', 'A-2', 'A-3', jobId]);
-      for (const id of await workspaces.list()) await workspaces.remove(id);
-      assert.deepEqual(await workspaces.list(), []);
+      assert.deepEqual((await workspaces.list(notAborted)).sort(), ['A-1', 'A-2', 'A-3', jobId]);
+      for (const id of await workspaces.list(notAborted)) await workspaces.remove(id, notAborted);
+      assert.deepEqual(await workspaces.list(notAborted), []);
     });
 
     test('remove deletes a workspace with its logs, and does nothing if repeated', async (t) => {
@@ -141,9 +142,9 @@ function remoteContract(
       await writeFile(paths.stdout, 'output');
       await mkdir(join(folder, 'precious'));
       await symlink(join(folder, 'precious'), join(paths.directory, 'link'));
-      await workspaces.remove(jobId);
+      await workspaces.remove(jobId, notAborted);
       assert.deepEqual(await names(), []);
-      await workspaces.remove(jobId);
+      await workspaces.remove(jobId, notAborted);
       assert.equal((await stat(join(folder, 'precious'))).isDirectory(), true);
     });
 
@@ -151,7 +152,7 @@ function remoteContract(
       const { root, workspaces, stage } = await setUp(t);
       await writeFile(root, 'not a folder');
       const internal = { name: 'BursarError', code: 'internal' };
-      await assert.rejects(workspaces.list(), internal);
+      await assert.rejects(workspaces.list(notAborted), internal);
       await assert.rejects(stage(null), internal);
       await assert.rejects(stage(await makeZip({ a: 'x' })), internal);
     });
@@ -174,7 +175,7 @@ function remoteContract(
         if ((await names()).includes(jobId)) assert.equal((await names(paths.directory)).length, files.length);
       }
       assert.equal(kills > 0, true, 'every child exited before it could be killed');
-      await workspaces.stage(jobId, zip, hostileLimits);
+      await workspaces.stage(jobId, zip, hostileLimits, notAborted);
       assert.deepEqual(await names(), [jobId]);
       assert.equal((await readdir(paths.directory)).length, files.length);
     });
@@ -183,9 +184,9 @@ function remoteContract(
       const { workspaces } = await setUp(t);
       for (const invalidId of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
         assert.throws(() => workspaces.pathsOf(invalidId), { code: 'internal' });
-        await assert.rejects(workspaces.stage(invalidId, null, hostileLimits), { code: 'internal' });
-        await assert.rejects(workspaces.measureBytes(invalidId), { code: 'internal' });
-        await assert.rejects(workspaces.remove(invalidId), { code: 'internal' });
+        await assert.rejects(workspaces.stage(invalidId, null, hostileLimits, notAborted), { code: 'internal' });
+        await assert.rejects(workspaces.measureBytes(invalidId, notAborted), { code: 'internal' });
+        await assert.rejects(workspaces.remove(invalidId, notAborted), { code: 'internal' });
       }
     });
 
@@ -200,9 +201,9 @@ function remoteContract(
       await chmod(join(paths.directory, 'locked'), 0o000);
       await chmod(join(paths.directory, 'unsearchable'), 0o400);
       await chmod(join(paths.directory, 'readonly'), 0o500);
-      assert.equal(await workspaces.measureBytes(jobId), 7);
+      assert.equal(await workspaces.measureBytes(jobId, notAborted), 7);
       await chmod(join(root, jobId), 0o000);
-      await workspaces.remove(jobId);
+      await workspaces.remove(jobId, notAborted);
       assert.deepEqual(await names(), []);
     });
   });
@@ -229,7 +230,7 @@ function startStaging(args: {
     const { createLocalShell } = await import(${toImport('shell/local-shell.ts')});
     const { shellOptions, root, staging, jobId, zip } = JSON.parse(process.argv[1]);
     const shell = shellOptions.ssh ? createSshShell(shellOptions.ssh) : createLocalShell({ environment: {} });
-    await createRemoteWorkspaces({ shell, root, staging }).stage(jobId, zip, ${JSON.stringify(hostileLimits)});`;
+    await createRemoteWorkspaces({ shell, root, staging, readTimeoutMs: 30_000 }).stage(jobId, zip, ${JSON.stringify(hostileLimits)}, new AbortController().signal);`;
   const argv = ['--input-type=module', '--eval', script, JSON.stringify(args)];
   return spawn(process.execPath, argv, { stdio: 'inherit' });
 }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
+import { notAborted } from '../../support/signals.ts';
 import { runUnprivileged, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
 
@@ -22,7 +23,7 @@ async function setUp(t: TestContext) {
     return { kind: 'file', path } as const;
   };
   const stage = async (bytes: Buffer | null) =>
-    await workspaces.stage(jobId, bytes === null ? null : await saveZip(bytes), hostileLimits);
+    await workspaces.stage(jobId, bytes === null ? null : await saveZip(bytes), hostileLimits, notAborted);
   return { folder, root, workspaces, saveZip, stage, paths: workspaces.pathsOf(jobId) };
 }
 
@@ -82,7 +83,7 @@ for (const { name, bytes } of [...forgedZips, ...hostileZips.slice(0, 6)]) {
 test('stage does not reveal the path of a missing zip', async (t) => {
   const { folder, root, workspaces } = await setUp(t);
   await assert.rejects(
-    workspaces.stage(jobId, { kind: 'file', path: join(folder, 'gone.zip') }, hostileLimits),
+    workspaces.stage(jobId, { kind: 'file', path: join(folder, 'gone.zip') }, hostileLimits, notAborted),
     (error: Error) => {
       assert.equal(error.message.includes(folder), false);
       return true;
@@ -97,7 +98,7 @@ test('a process killed during stage leaves no workspace, and the next call creat
   const zip = await saveZip(await makeZip(Object.fromEntries(files)));
   const script = `
     const { createWorkspaces } = await import(${JSON.stringify(new URL('../../../src/files/workspaces/workspaces.ts', import.meta.url))});
-    await createWorkspaces(process.argv[1]).stage(process.argv[2], { kind: 'file', path: process.argv[3] }, ${JSON.stringify(hostileLimits)});`;
+    await createWorkspaces(process.argv[1]).stage(process.argv[2], { kind: 'file', path: process.argv[3] }, ${JSON.stringify(hostileLimits)}, new AbortController().signal);`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', script, root, jobId, zip.path], {
     stdio: 'inherit',
   });
@@ -108,14 +109,14 @@ test('a process killed during stage leaves no workspace, and the next call creat
   const [exitCode] = await exit;
   assert.equal(exitCode, null, 'the child exited before it could be killed');
   assert.deepEqual(await readdir(root), [`${jobId}.partial`]);
-  await workspaces.stage(jobId, zip, hostileLimits);
+  await workspaces.stage(jobId, zip, hostileLimits, notAborted);
   assert.deepEqual(await readdir(root), [jobId]);
   assert.equal((await readdir(paths.directory)).length, files.length);
 });
 
 test('measureBytes returns 0 if there is no workspace', async (t) => {
   const { workspaces } = await setUp(t);
-  assert.equal(await workspaces.measureBytes(jobId), 0);
+  assert.equal(await workspaces.measureBytes(jobId, notAborted), 0);
 });
 
 test('measureBytes sums the files in all folders and the logs', async (t) => {
@@ -124,7 +125,7 @@ test('measureBytes sums the files in all folders and the logs', async (t) => {
   await writeFile(paths.stdout, '123');
   await writeFile(paths.stderr, '12');
   await writeFile(Buffer.concat([Buffer.from(`${paths.directory}/`), Buffer.from([0xff, 0xfe])]), '1');
-  assert.equal(await workspaces.measureBytes(jobId), 15);
+  assert.equal(await workspaces.measureBytes(jobId, notAborted), 15);
 });
 
 test('measureBytes does not follow links, and counts a file with several hard links once', async (t) => {
@@ -135,7 +136,7 @@ test('measureBytes does not follow links, and counts a file with several hard li
   await symlink(join(folder, 'elsewhere'), join(paths.directory, 'file'));
   await symlink('loop', join(paths.directory, 'loop'));
   await link(join(paths.directory, 'a'), join(paths.directory, 'b'));
-  assert.equal(await workspaces.measureBytes(jobId), 5);
+  assert.equal(await workspaces.measureBytes(jobId, notAborted), 5);
 });
 
 test('measureBytes counts files larger than 32 bits', async (t) => {
@@ -143,7 +144,7 @@ test('measureBytes counts files larger than 32 bits', async (t) => {
   await stage(null);
   await writeFile(join(paths.directory, 'sparse'), '');
   await truncate(join(paths.directory, 'sparse'), 5_000_000_000);
-  assert.equal(await workspaces.measureBytes(jobId), 5_000_000_000);
+  assert.equal(await workspaces.measureBytes(jobId, notAborted), 5_000_000_000);
 });
 
 test('measureBytes counts thousands of files in one folder and in many folders', async (t) => {
@@ -154,7 +155,7 @@ test('measureBytes counts thousands of files in one folder and in many folders',
     await mkdir(join(paths.directory, `d${i}`));
     await writeFile(join(paths.directory, `d${i}`, 'f'), 'xy');
   }
-  assert.equal(await workspaces.measureBytes(jobId), 3000);
+  assert.equal(await workspaces.measureBytes(jobId, notAborted), 3000);
 });
 
 test('measureBytes succeeds while files disappear', async (t) => {
@@ -169,9 +170,9 @@ test('measureBytes succeeds while files disappear', async (t) => {
   const removal = Promise.all(names.map((name) => rm(name, { recursive: true }))).finally(() => {
     isRemoving = false;
   });
-  while (isRemoving) assert.equal((await workspaces.measureBytes(jobId)) <= names.length, true);
+  while (isRemoving) assert.equal((await workspaces.measureBytes(jobId, notAborted)) <= names.length, true);
   await removal;
-  assert.equal(await workspaces.measureBytes(jobId), 0);
+  assert.equal(await workspaces.measureBytes(jobId, notAborted), 0);
 });
 
 test('measureBytes skips unreadable folders', async (t) => {
@@ -180,7 +181,7 @@ test('measureBytes skips unreadable folders', async (t) => {
     await stage(await makeZip({ a: '12345', 'locked/b': '1234', 'unsearchable/c': '123' }));
     await chmod(join(paths.directory, 'locked'), 0o000);
     await chmod(join(paths.directory, 'unsearchable'), 0o400);
-    assert.equal(await workspaces.measureBytes(jobId), 5);
+    assert.equal(await workspaces.measureBytes(jobId, notAborted), 5);
   });
 });
 
@@ -188,16 +189,16 @@ test('remove deletes a workspace with its logs, and does nothing if repeated', a
   const { root, workspaces, stage, paths } = await setUp(t);
   await stage(await makeZip({ 'a/b': 'x' }));
   await writeFile(paths.stdout, 'output');
-  await workspaces.remove(jobId);
+  await workspaces.remove(jobId, notAborted);
   assert.deepEqual(await readdir(root), []);
-  await workspaces.remove(jobId);
+  await workspaces.remove(jobId, notAborted);
 });
 
 test('remove deletes what a crash left of an earlier removal or attempt', async (t) => {
   const { root, workspaces } = await setUp(t);
   await mkdir(join(root, `${jobId}.removed`, 'files'), { recursive: true });
   await mkdir(join(root, `${jobId}.partial`, 'files'), { recursive: true });
-  await workspaces.remove(jobId);
+  await workspaces.remove(jobId, notAborted);
   assert.deepEqual(await readdir(root), []);
 });
 
@@ -212,7 +213,7 @@ test('remove deletes locked folders and read-only files', async (t) => {
     await chmod(join(paths.directory, 'locked'), 0o000);
     await chmod(paths.directory, 0o000);
     await chmod(join(root, jobId), 0o000);
-    await workspaces.remove(jobId);
+    await workspaces.remove(jobId, notAborted);
     assert.deepEqual(await readdir(root), []);
   });
 });
@@ -223,7 +224,7 @@ test('remove deletes links, but not their targets', async (t) => {
   await mkdir(join(folder, 'precious'));
   await writeFile(join(folder, 'precious', 'file'), 'precious');
   await symlink(join(folder, 'precious'), join(paths.directory, 'link'));
-  await workspaces.remove(jobId);
+  await workspaces.remove(jobId, notAborted);
   assert.deepEqual(await readdir(root), []);
   assert.equal(await readFile(join(folder, 'precious', 'file'), 'utf8'), 'precious');
 });
@@ -234,7 +235,7 @@ test('remove deletes files whose names are not UTF-8', async (t) => {
   const folder = Buffer.concat([Buffer.from(`${paths.directory}/`), Buffer.from([0xff, 0xfe])]);
   await mkdir(folder);
   await writeFile(Buffer.concat([folder, Buffer.from([0x2f, 0x80])]), 'x');
-  await workspaces.remove(jobId);
+  await workspaces.remove(jobId, notAborted);
   assert.deepEqual(await readdir(root), []);
 });
 
@@ -245,7 +246,7 @@ test('remove deletes folders whose paths exceed PATH_MAX', async (t) => {
     fs.writeFileSync('file', 'deep');`;
   const child = spawn(process.execPath, ['--eval', script], { cwd: paths.directory, stdio: 'inherit' });
   assert.deepEqual(await once(child, 'exit'), [0, null]);
-  await workspaces.remove(jobId);
+  await workspaces.remove(jobId, notAborted);
   assert.deepEqual(await readdir(root), []);
 });
 
@@ -253,8 +254,8 @@ test('invalid job ids are rejected', async (t) => {
   const { workspaces } = await setUp(t);
   for (const invalidId of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
     assert.throws(() => workspaces.pathsOf(invalidId), { code: 'internal' });
-    await assert.rejects(workspaces.stage(invalidId, null, hostileLimits), { code: 'internal' });
-    await assert.rejects(workspaces.measureBytes(invalidId), { code: 'internal' });
-    await assert.rejects(workspaces.remove(invalidId), { code: 'internal' });
+    await assert.rejects(workspaces.stage(invalidId, null, hostileLimits, notAborted), { code: 'internal' });
+    await assert.rejects(workspaces.measureBytes(invalidId, notAborted), { code: 'internal' });
+    await assert.rejects(workspaces.remove(invalidId, notAborted), { code: 'internal' });
   }
 });

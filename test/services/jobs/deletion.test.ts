@@ -85,7 +85,7 @@ describe('DELETE', { concurrency: true }, () => {
     const { status, body } = await remove(me, job);
     assert.equal(status, 200);
     assert.deepEqual(body, { ...job, stage: 'DELETED' });
-    assert.ok(!existsSync(workspacePath(job)));
+    await until('its files are removed', () => !existsSync(workspacePath(job)) || undefined);
     assert.deepEqual((await me.get<Job>(jobPath(job))).body, body);
     const listed = (await me.get<Job[]>(`/jobs/${defaultProjectPath}/`)).body.find(({ id }) => id === job.id);
     assert.deepEqual(listed, body, 'the job stays in the lists');
@@ -101,7 +101,7 @@ describe('DELETE', { concurrency: true }, () => {
     await waitUntilBegun(fixture, job);
     const cancelled = await cancelJob(me, job);
     assert.deepEqual((await remove(me, job)).body, { ...cancelled, stage: 'DELETED', failed: false });
-    assert.ok(!existsSync(workspacePath(job)));
+    await until('its files are removed', () => !existsSync(workspacePath(job)) || undefined);
   });
 
   test('returns the same response when repeated, without ledger movements', async () => {

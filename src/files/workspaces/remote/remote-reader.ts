@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { BursarError } from '../../../domain/errors.ts';
 import type { Shell } from '../../../shell/shell.ts';
 import { requireJobId } from '../../safe-paths.ts';
-import { exactLength, idleTimeout } from '../file-streams.ts';
+import { exactLength } from '../file-streams.ts';
 import { countLinks, createHardLinkCheck } from '../hard-links.ts';
 import { clampTimeMs, fileNotFound, type WorkspaceReader } from '../workspace-reader.ts';
 import { type FindRecord, parseFindOutput } from './find-output.ts';
@@ -11,7 +11,7 @@ import { archiveScript, findLinkedScript, findScript, readScript } from './read-
 import { createScriptRunner } from './script-runner.ts';
 import { readTarEntries } from './tar-entries.ts';
 
-/** A download that stalls this long is ended, because others may be waiting for its slot. The client can resume it. */
+/** The client of a download that stalled can resume it. */
 const idleTimeoutMs = 120_000;
 const downloadConcurrency = 4;
 const queryConcurrency = 4;
@@ -21,10 +21,10 @@ const versionReliableAfterSeconds = 2;
 type RunScript = ReturnType<typeof createScriptRunner>;
 
 /** Reads workspaces on another host, with scripts that verify the location of what they have opened: see `readScript`. */
-export function createRemoteReader(shell: Shell, root: string): WorkspaceReader {
+export function createRemoteReader(shell: Shell, root: string, timeoutMs: number): WorkspaceReader {
   // Separate limits, so that lists and logs do not wait for downloads.
-  const runQuery = createScriptRunner(shell, queryConcurrency);
-  const runDownload = createScriptRunner(shell, downloadConcurrency);
+  const runQuery = createScriptRunner(shell, { concurrency: queryConcurrency, timeoutMs, idleTimeoutMs });
+  const runDownload = createScriptRunner(shell, { concurrency: downloadConcurrency, timeoutMs, idleTimeoutMs });
 
   async function openAt(run: RunScript, path: readonly string[], offset: number, length: number, signal: AbortSignal) {
     const args = [root, path.slice(0, -1).join('/'), path.at(-1) ?? '', String(offset), String(length)];
@@ -82,8 +82,7 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
     const excludedPaths = await findOuterLinks(jobId, folder, signal);
     const output = await runDownload(archiveScript, [root, folderPath(jobId, folder)], signal);
     if (output === undefined) throw fileNotFound();
-    const tar = pipeline(output.rest, idleTimeout(idleTimeoutMs), () => undefined);
-    for await (const entry of readTarEntries(tar)) {
+    for await (const entry of readTarEntries(output.rest)) {
       if (!excludedPaths.has(entry.path)) yield { ...entry, path: joinPath(folder, entry.path) };
     }
   }
@@ -108,7 +107,7 @@ export function createRemoteReader(shell: Shell, root: string): WorkspaceReader 
           if (length === 0) return Readable.from([]);
           const download = await openAt(runDownload, fullPath, start, length, signal);
           if (download?.id === id && download.size >= start + length) {
-            return pipeline(download.content, idleTimeout(idleTimeoutMs), exactLength(length), () => undefined);
+            return pipeline(download.content, exactLength(length), () => undefined);
           }
           download?.content.destroy();
           const message = 'The file was replaced or became shorter. Request it again.';

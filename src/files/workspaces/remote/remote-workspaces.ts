@@ -1,16 +1,19 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
-import type { Readable } from 'node:stream';
+import { pipeline, type Readable } from 'node:stream';
+import pLimit from 'p-limit';
 import { BursarError } from '../../../domain/errors.ts';
 import { msPerHour } from '../../../domain/units.ts';
 import { createLocalShell } from '../../../shell/local-shell.ts';
 import type { RunResult, Shell } from '../../../shell/shell.ts';
+import { takeSlot } from '../../../shell/slot.ts';
 import { toFileSystemError } from '../../file-system-errors.ts';
 import { requireJobId } from '../../safe-paths.ts';
 import { unpackZip } from '../../zip/unzip.ts';
 import type { ZipLimits } from '../../zip/zip-entries.ts';
 import type { ZipSource } from '../../zip/zip-source.ts';
+import { idleTimeout } from '../file-streams.ts';
 import { removeTree } from '../remove-tree.ts';
 import { toJobIds, type Workspaces } from '../workspaces.ts';
 import { createRemoteReader } from './remote-reader.ts';
@@ -23,13 +26,17 @@ export interface RemoteWorkspacesOptions {
   root: string;
   /** A local folder. Zips are checked and unpacked there before anything is sent. */
   staging: string;
+  /** Time limit of a read until its first byte. Clients wait for it. */
+  readTimeoutMs: number;
 }
 
 /** Generous, because a cluster file system can be slow with many files, but finite, because a command can hang. */
 const commandTimeoutMs = 600_000;
 const transferTimeoutMs = msPerHour;
+const transferIdleTimeoutMs = 120_000;
 const maxOutputBytes = 64_000_000;
-const neverAborted = new AbortController().signal;
+/** Fewer than the shell allows, so that a file system that hangs does not delay the scheduler's commands. */
+const concurrency = 5;
 
 /**
  * Workspaces on another host, with the guarantees of `Workspaces`. The first command of an upload unpacks an archive
@@ -38,15 +45,23 @@ const neverAborted = new AbortController().signal;
  *
  * Additional failure: `unavailable` (transient) if the host cannot be reached.
  */
-export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspacesOptions): Workspaces {
+export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: RemoteWorkspacesOptions): Workspaces {
   // tar packs on this host. The variable keeps macOS from adding metadata files to the archive.
   const localShell = createLocalShell({ environment: { COPYFILE_DISABLE: '1' } });
   const workspacePath = (jobId: string) => posix.join(root, requireJobId(jobId));
   const stagingPath = (jobId: string) => join(staging, requireJobId(jobId));
 
-  async function runScript(action: string, script: string, args: string[], stdin?: Readable): Promise<string> {
+  const limit = pLimit(concurrency);
+
+  async function runScript(
+    action: string,
+    script: string,
+    args: string[],
+    signal: AbortSignal,
+    stdin?: Readable,
+  ): Promise<string> {
     const result = await shell.run(['sh', '-c', script, 'sh', ...args], {
-      signal: neverAborted,
+      signal,
       timeoutMs: stdin === undefined ? commandTimeoutMs : transferTimeoutMs,
       maxOutputBytes,
       ...(stdin && { stdin }),
@@ -55,12 +70,28 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
     return result.stdout;
   }
 
-  async function upload(jobId: string, tar: Readable | undefined) {
+  async function upload(jobId: string, signal: AbortSignal, openTar?: () => Promise<Readable>) {
     const action = 'create the workspace of the job';
     const attempt = randomBytes(8).toString('hex');
+    const tar = await openTar?.();
     const kind = tar === undefined ? 'empty' : 'tar';
-    await runScript(action, unpackScript, [workspacePath(jobId), attempt, kind], tar);
-    await runScript(action, commitScript, [workspacePath(jobId), attempt]);
+    await runScript(action, unpackScript, [workspacePath(jobId), attempt, kind], signal, tar);
+    await runScript(action, commitScript, [workspacePath(jobId), attempt], signal);
+  }
+
+  async function inSlot<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const freeSlot = await takeSlot(limit, signal);
+    try {
+      return await work();
+    } finally {
+      freeSlot();
+    }
+  }
+
+  async function packFolder(folder: string, signal: AbortSignal): Promise<Readable> {
+    const tar = await localShell.stream(['tar', '-cf', '-', '-C', folder, '.'], { signal });
+    const message = `The upload of the job's files to ${shell.hostLabel} stalled. Try again later.`;
+    return pipeline(tar, idleTimeout(transferIdleTimeoutMs, message), () => undefined);
   }
 
   async function unpackLocally(folder: string, zip: ZipSource, limits: ZipLimits) {
@@ -74,7 +105,7 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
   }
 
   return {
-    ...createRemoteReader(shell, root),
+    ...createRemoteReader(shell, root, readTimeoutMs),
 
     pathsOf(jobId) {
       const workspace = workspacePath(jobId);
@@ -85,31 +116,34 @@ export function createRemoteWorkspaces({ shell, root, staging }: RemoteWorkspace
       };
     },
 
-    async stage(jobId, zip, limits) {
+    async stage(jobId, zip, limits, signal) {
       const folder = stagingPath(jobId);
       try {
-        if (zip === null) return await upload(jobId, undefined);
+        if (zip === null) return await inSlot(signal, () => upload(jobId, signal));
         await unpackLocally(folder, zip, limits);
-        await upload(jobId, await localShell.stream(['tar', '-cf', '-', '-C', folder, '.'], { signal: neverAborted }));
+        await inSlot(signal, () => upload(jobId, signal, () => packFolder(folder, signal)));
       } finally {
         // Errors are ignored: the next attempt deletes the rest.
         await removeTree(folder).catch(() => undefined);
       }
     },
 
-    async measureBytes(jobId) {
-      return Number(await runScript('measure the files of a job', measureScript, [workspacePath(jobId)]));
+    async measureBytes(jobId, signal) {
+      const [action, path] = ['measure the files of a job', workspacePath(jobId)];
+      return Number(await inSlot(signal, () => runScript(action, measureScript, [path], signal)));
     },
 
-    async list() {
+    async list(signal) {
       await mkdir(staging, { recursive: true, mode: 0o700 });
-      const remoteNames = (await runScript('list the files of jobs', listScript, [root])).split('\n');
+      const output = await inSlot(signal, () => runScript('list the files of jobs', listScript, [root], signal));
+      const remoteNames = output.split('\n');
       return toJobIds([...remoteNames, ...(await readdir(staging))]);
     },
 
-    async remove(jobId) {
+    async remove(jobId, signal) {
       await removeTree(stagingPath(jobId));
-      await runScript('remove the files of a job', removeScript, [workspacePath(jobId)]);
+      const [action, path] = ['remove the files of a job', workspacePath(jobId)];
+      await inSlot(signal, () => runScript(action, removeScript, [path], signal));
     },
   };
 }

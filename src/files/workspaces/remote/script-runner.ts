@@ -1,7 +1,9 @@
-import type { Readable } from 'node:stream';
+import { pipeline, type Readable } from 'node:stream';
 import pLimit, { type LimitFunction } from 'p-limit';
 import type { Shell } from '../../../shell/shell.ts';
-import { requestSlot } from '../../../shell/slot.ts';
+import { timeoutError } from '../../../shell/shell-errors.ts';
+import { takeSlot } from '../../../shell/slot.ts';
+import { idleTimeout } from '../file-streams.ts';
 
 /** The output of a script: its first line, and the rest as a stream. */
 export interface ScriptOutput {
@@ -9,28 +11,38 @@ export interface ScriptOutput {
   rest: Readable;
 }
 
-/** Time limit for the first line. A script would wait forever if a job replaced a file with a pipe. */
-const firstLineTimeoutMs = 60_000;
+const stalled = 'The transfer stalled for too long. Try again later; a download can be resumed with a Range header.';
+
+export interface ScriptRunnerOptions {
+  /** The number of streams that may be open, because an ssh connection allows few sessions. */
+  concurrency: number;
+  /** Time limit for the first line, including the wait for a slot: the file system may hang. */
+  timeoutMs: number;
+  /** A stream that stalls this long is ended, because others may be waiting for its slot. */
+  idleTimeoutMs: number;
+}
 
 /**
- * Returns a function that runs a script and streams its output. At most `concurrency` streams are open, because an ssh
- * connection allows few sessions. Further calls wait until a stream closes or their signal is aborted. Returns
- * undefined if the first line is `-`: then the file or folder does not exist.
+ * Returns a function that runs a script and streams its output. Further calls than `concurrency` wait until a stream
+ * closes or their signal is aborted. Returns undefined if the first line is `-`: then the file or folder does not exist.
  */
-export function createScriptRunner(shell: Shell, concurrency: number) {
+export function createScriptRunner(shell: Shell, { concurrency, timeoutMs, idleTimeoutMs }: ScriptRunnerOptions) {
   const limit = pLimit(concurrency);
   return async (script: string, args: readonly string[], signal: AbortSignal): Promise<ScriptOutput | undefined> => {
     const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), firstLineTimeoutMs);
+    const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const anySignal = AbortSignal.any([signal, timeout.signal]);
     try {
       const output = await startWithinLimit(limit, anySignal, () =>
         shell.stream(['sh', '-c', script, 'sh', ...args], { signal: anySignal }),
       );
       const firstLine = await readFirstLine(output);
-      if (firstLine !== '-') return { firstLine, rest: output };
+      if (firstLine !== '-')
+        return { firstLine, rest: pipeline(output, idleTimeout(idleTimeoutMs, stalled), () => undefined) };
       output.resume();
       return undefined;
+    } catch (error) {
+      throw timeout.signal.aborted ? timeoutError(`The file system of ${shell.hostLabel}`, timeoutMs) : error;
     } finally {
       clearTimeout(timer);
     }
@@ -43,20 +55,12 @@ async function startWithinLimit(
   signal: AbortSignal,
   startStream: () => Promise<Readable>,
 ): Promise<Readable> {
-  const slot = requestSlot(limit);
-  const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const onAbort = () => reject(signal.reason);
-  signal.addEventListener('abort', onAbort);
+  const freeSlot = await takeSlot(limit, signal);
   try {
-    signal.throwIfAborted();
-    await Promise.race([slot.taken, aborted]);
-    const stream = await startStream();
-    return stream.once('close', slot.free);
+    return (await startStream()).once('close', freeSlot);
   } catch (error) {
-    slot.free();
+    freeSlot();
     throw error;
-  } finally {
-    signal.removeEventListener('abort', onAbort);
   }
 }
 

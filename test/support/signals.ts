@@ -1,0 +1,2 @@
+/** For calls that no test aborts. */
+export const notAborted = new AbortController().signal;
