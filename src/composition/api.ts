@@ -17,6 +17,7 @@ import { createJobService } from '../services/jobs/job-service.ts';
 import { createSystemService } from '../services/systems/system-service.ts';
 import { updateGauges } from '../services/systems/update-gauges.ts';
 import { pingDatabase } from '../store/database/check-server.ts';
+import { countDelayedJobs } from '../store/jobs/delayed-jobs.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
 
@@ -50,6 +51,7 @@ export async function createApi(
     services: createServices(deps, feed),
     authenticate: (authorization) => authenticate(authentication, authorization),
     findProblems: () => findProblems(deps),
+    findWarnings: () => findWarnings(deps),
     metrics: async () => {
       await updateGauges(db, metrics);
       metrics.setGauge('bursar_storage_writable', {}, deps.storageProblem() === null ? 1 : 0);
@@ -118,4 +120,10 @@ async function findProblems({ db, storageProblem }: ApiDependencies): Promise<st
     ...((await pingDatabase(db)) ? [] : ['The database does not respond.']),
     ...(problem === null ? [] : [problem.detail]),
   ];
+}
+
+/** Names systems, not reasons: a probe needs no token. */
+async function findWarnings({ db }: Dependencies): Promise<string[]> {
+  const delayed = await countDelayedJobs(db);
+  return [...delayed].map(([hpc, { count }]) => `jobs that cannot be submitted to ${hpc}: ${count}, see /hpc/${hpc}/`);
 }

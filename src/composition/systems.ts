@@ -20,6 +20,7 @@ export interface SystemBackend {
   shell: Shell | null;
   siteOptions(project: string): SiteOptions;
   missingAlarmMs: number;
+  delayAlarmMs: number;
   minPollMs: number;
   maxPollMs: number;
 }
@@ -32,6 +33,7 @@ export function createSystemBackend(
 ): SystemBackend {
   const { engine: options } = settings;
   const minPollMs = settings.watchSeconds * 1000;
+  const delayAlarmMs = settings.delayAlarmSeconds * 1000;
   const workspaceFolder = join(dataFolder, 'workspaces');
   if (options.kind === 'local') {
     const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = options;
@@ -42,6 +44,7 @@ export function createSystemBackend(
       shell: null,
       siteOptions: () => ({}),
       missingAlarmMs: 60_000,
+      delayAlarmMs,
       // Observing local processes is cheap, so an idle system is polled as often as a busy one.
       minPollMs,
       maxPollMs: minPollMs,
@@ -75,6 +78,7 @@ export function createSystemBackend(
       ...settings.projects.find((candidate) => candidate.name === project)?.site,
     }),
     missingAlarmMs: options.missingAlarmSeconds * 1000,
+    delayAlarmMs,
     minPollMs,
     maxPollMs: settings.idleWatchSeconds * 1000,
   };

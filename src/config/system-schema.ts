@@ -213,6 +213,13 @@ export const System = Type.Object(
       default: 30,
       description: 'Maximum poll interval, used while nothing changes or polls fail, in seconds.',
     }),
+    delayAlarmSeconds: Type.Number({
+      minimum: 0,
+      default: 300,
+      description:
+        'After how many seconds of transient errors a job that cannot be submitted is reported: to its owner, at `/hpc/`, ' +
+        '`/readyz` and `/metrics`. A permanent error is reported at once.',
+    }),
     stages: Stages,
     jobId: JobId,
     charge: Type.Union([Type.Literal('core'), Type.Literal('node'), Type.Literal('wall')], {

@@ -1,6 +1,7 @@
 /** Event types with their descriptions. The types are stable; the descriptions appear in the OpenAPI document. */
 export const eventKinds = {
   'job.accepted': 'the job was accepted, and its time and space are on hold',
+  'job.delayed': 'the job cannot be submitted to the HPC system, for the given reason; Bursar keeps trying',
   'job.queued': 'the HPC system has queued the job',
   'job.running': 'the job has started',
   'job.ended': 'the job has ended, with any outcome, and its hold is settled',

@@ -62,9 +62,10 @@ export interface Engine {
   /**
    * After success the engine has stored the job durably, and the result is its ref. The job runs exactly once, after it
    * has been released. After a failure or a crash the engine may or may not have the job: call `find`, and submit again
-   * if it finds nothing.
+   * if it finds nothing. It calls `beforeSubmission` before the first step that can store the job, and if it has the
+   * job already: after a failure without that call it does not have the job.
    */
-  submit(job: EngineJob, signal: AbortSignal): Promise<string>;
+  submit(job: EngineJob, signal: AbortSignal, beforeSubmission?: () => void): Promise<string>;
 
   /**
    * Allows submitted jobs to start. `refs` maps job ids to refs. The caller must have stored the refs before: then no

@@ -7,15 +7,25 @@ import { inspectZipAndReadStart } from '../files/zip/unzip.ts';
 import type { ZipLimits } from '../files/zip/zip-entries.ts';
 import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
-import { claimDueJobs, findNextDueAt, postponeJob } from '../store/jobs/job-queue.ts';
-import type { JobRecord } from '../store/jobs/jobs.ts';
+import { claimDueJobs, findNextDueAt, listSubmissionsToCancel, postponeJob } from '../store/jobs/job-queue.ts';
+import { findJob, type JobRecord } from '../store/jobs/jobs.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
+import { createDispatchFailures } from './dispatch-failures.ts';
 import { idleIntervalMs, type Loop, maxTimerMs, startLoop } from './loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 const concurrency = 8;
-const maxRetryDelayMs = 60_000;
 const delayAfterErrorMs = 1000;
+
+/** One try to submit a job. */
+interface Attempt {
+  /** Aborted when the dispatcher stops. */
+  stopping: AbortSignal;
+  /** Aborted when the job is cancelled. */
+  cancelling: AbortController;
+  /** Whether this try may have submitted the job. */
+  hasReachedEngine: boolean;
+}
 
 /**
  * Submits accepted jobs to the engine of their system: claims jobs that are due, unpacks their zips into their workspaces,
@@ -24,21 +34,30 @@ const delayAfterErrorMs = 1000;
  */
 export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void): Loop {
   const { db, lease, system, now, log } = deps;
-  const inProgress = new Map<number, Promise<void>>();
+  const failures = createDispatchFailures(deps);
+  const inProgress = new Map<number, { attempt: Attempt; dispatched: Promise<void> }>();
 
-  const loop = startLoop(async (signal) => {
+  /** Interrupts the upload of jobs that were cancelled meanwhile: it may take long, or hang. */
+  async function interruptCancelled(): Promise<void> {
+    if (inProgress.size === 0) return;
+    for (const id of await listSubmissionsToCancel(db, system.name)) inProgress.get(id)?.attempt.cancelling.abort();
+  }
+
+  const loop = startLoop(async (stopping) => {
     try {
+      await interruptCancelled();
       // Jobs are claimed only when they can be dispatched at once: a claim counts as a try.
       if (inProgress.size >= concurrency) return maxTimerMs;
       const claim = { now: now(), limit: concurrency - inProgress.size, excludedIds: [...inProgress.keys()] };
       const jobs = await lease.transaction((tx) => claimDueJobs(tx, system.name, claim));
       for (const job of jobs) {
-        const dispatched = dispatch(deps, job, signal).finally(() => {
+        const attempt = { stopping, cancelling: new AbortController(), hasReachedEngine: false };
+        const dispatched = dispatch(deps, job, attempt, failures).finally(() => {
           inProgress.delete(job.id);
           onDispatched();
           loop.wake();
         });
-        inProgress.set(job.id, dispatched);
+        inProgress.set(job.id, { attempt, dispatched });
       }
       const nextAt = await findNextDueAt(db, system.name, [...inProgress.keys()]);
       return nextAt === undefined ? idleIntervalMs : Math.min(idleIntervalMs, Math.max(10, nextAt - now()));
@@ -51,69 +70,91 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
     wake: loop.wake,
     async stop() {
       await loop.stop();
-      await Promise.all(inProgress.values());
+      await Promise.all([...inProgress.values()].map(({ dispatched }) => dispatched));
     },
   };
 }
 
+type DispatchFailures = ReturnType<typeof createDispatchFailures>;
+
 /** Never throws: a job that fails here is still due, and is retried. */
-async function dispatch(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<void> {
-  const { system, log } = deps;
+async function dispatch(
+  deps: LeasedSystemDeps,
+  job: JobRecord,
+  attempt: Attempt,
+  failures: DispatchFailures,
+): Promise<void> {
+  const { lease, system, now, log } = deps;
+  const { stopping } = attempt;
   try {
-    await submitOnce(deps, job, signal);
+    try {
+      await submitOnce(deps, job, attempt);
+      failures.forget(job);
+    } catch (error) {
+      const { hasReachedEngine } = attempt;
+      if (!stopping.aborted) await failures.postpone(job, error, hasReachedEngine);
+      else await lease.transaction((tx) => postponeJob(tx, job, { dueAt: now(), hasReachedEngine }));
+    }
   } catch (error) {
     log.error({ err: error, hpc: system.name, jobId: job.jobId }, 'job dispatch failed, will retry');
     // Not even the retry time could be stored, so the job is due at once: wait here instead.
-    await sleep(delayAfterErrorMs, undefined, { signal }).catch(() => undefined);
+    await sleep(delayAfterErrorMs, undefined, { signal: stopping }).catch(() => undefined);
   }
 }
 
-async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<void> {
-  const { lease, system, spool, now, log } = deps;
+/** Submits the job, or ends it: as cancelled, or as rejected if it is certain that a retry would fail in the same way. */
+async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attempt): Promise<void> {
+  const { db, lease, system, spool, now, log } = deps;
+  let engineRef: string | null;
   try {
-    const engineRef = await findOrSubmit(deps, job, signal);
-    if (engineRef === null) {
-      const { outcome, reason } = describeCancellation(job.cancelRequestedBy);
-      await endUnsubmitted(deps, job, outcome, `${reason} before it began`);
-      return;
-    }
-    if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
-    deps.publish(job.owner);
-    await spool.remove(job.jobId);
-    log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
-    await releaseJobs(deps, new Map([[job.jobId, engineRef]]), signal);
+    engineRef = await findOrSubmit(deps, job, attempt);
   } catch (error) {
-    if (isPermanent(error)) {
-      await endUnsubmitted(deps, job, 'rejected', error.message);
-      return;
-    }
-    const delayMs = signal.aborted ? 0 : Math.min(maxRetryDelayMs, 500 * 2 ** Math.min(job.tries, 10));
-    log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job submission failed, will retry');
-    await lease.transaction((tx) => postponeJob(tx, job.id, now() + delayMs));
+    if (!isRejection(error)) throw error;
+    await endUnsubmitted(deps, job, 'rejected', error.message);
+    return;
   }
+  if (engineRef === null) {
+    // The cancellation may be later than the claim.
+    const { outcome, reason } = describeCancellation((await findJob(db, job.jobId))?.cancelRequestedBy ?? null);
+    await endUnsubmitted(deps, job, outcome, `${reason} before it began`);
+    return;
+  }
+  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
+  deps.publish(job.owner);
+  await spool.remove(job.jobId);
+  log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
+  await releaseJobs(deps, new Map([[job.jobId, engineRef]]), attempt.stopping);
 }
 
 /**
  * Returns the engine's id of the job, either of an earlier submission whose answer was lost or of a new one. Returns null if
  * the job was cancelled and the engine does not have it.
  */
-async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<string | null> {
-  const { engine, workspaces, zipLimits, siteOptions } = deps;
+async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Attempt): Promise<string | null> {
+  const { engine, workspaces, siteOptions } = deps;
   const { jobId, request } = job;
+  const { stopping, cancelling } = attempt;
   const workspace = workspaces.pathsOf(jobId);
   // After an earlier try the job may already be running in its workspace. It must not be staged again then.
   if (job.tries > 1) {
-    const engineRef = (await engine.find([{ jobId, workspace }], signal)).get(jobId);
-    if (engineRef !== undefined) return engineRef;
+    const engineRef = (await engine.find([{ jobId, workspace }], stopping)).get(jobId);
+    if (engineRef !== undefined) {
+      attempt.hasReachedEngine = true;
+      return engineRef;
+    }
   }
   if (job.cancelRequestedBy !== null) return null;
-  // A job whose zip is gone was submitted before, but never started: its workspace is complete and unchanged.
-  const zip = await findZip(deps, job);
-  if (zip !== null || !job.hasInput) {
-    await workspaces.stage(jobId, zip, zipLimits, signal);
-    await requireEntry(zip, request, zipLimits);
+  try {
+    await stageFiles(deps, job, AbortSignal.any([stopping, cancelling.signal]));
+  } catch (error) {
+    if (!cancelling.signal.aborted || stopping.aborted) throw error;
   }
-  return await engine.submit(
+  if (cancelling.signal.aborted) return null;
+  // A cancellation waits for this: an interrupted submission could leave a job in the engine.
+  const setReached = () => {
+    attempt.hasReachedEngine = true;
+  };
+  const engineRef = await engine.submit(
     {
       jobId,
       nodes: request.nodes,
@@ -123,8 +164,20 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, signal: Abor
       workspace,
       site: siteOptions(job.project.name),
     },
-    signal,
+    stopping,
+    setReached,
   );
+  setReached();
+  return engineRef;
+}
+
+async function stageFiles(deps: LeasedSystemDeps, job: JobRecord, signal: AbortSignal): Promise<void> {
+  const { workspaces, zipLimits } = deps;
+  // A job whose zip is gone was submitted before, but never started: its workspace is complete and unchanged.
+  const zip = await findZip(deps, job);
+  if (zip === null && job.hasInput) return;
+  await workspaces.stage(job.jobId, zip, zipLimits, signal);
+  await requireEntry(zip, job.request, zipLimits);
 }
 
 /** Small zips are in the database, larger ones in the spool. Null if the job has no zip, or it was unpacked and removed. */
@@ -143,8 +196,8 @@ async function requireEntry(zip: ZipSource | null, { entry, tool }: JobRequest, 
   throw new BursarError('job_refused', `${entry} is not in the zip: add it, because the tool ${tool} reads it first`);
 }
 
-/** Whether a retry would fail in the same way. */
-function isPermanent(error: unknown): error is BursarError {
+/** Whether the error concerns this job for certain, so that a retry would fail in the same way. */
+function isRejection(error: unknown): error is BursarError {
   return error instanceof BursarError && (error.code === 'job_refused' || error.code === 'invalid_zip');
 }
 

@@ -26,6 +26,8 @@ export interface SystemDeps {
   maxPollMs: number;
   /** A job that the engine has not reported for this long raises an alarm. */
   missingAlarmMs: number;
+  /** A job that could not be submitted for this long, because of transient errors, is reported as delayed. */
+  delayAlarmMs: number;
   metrics: Pick<Metrics, 'increment' | 'setGauge'>;
   /** Partition, account and other scheduler options for the jobs of a project. */
   siteOptions(project: string): SiteOptions;

@@ -44,6 +44,8 @@ describe('commands that hang on an ssh host', { concurrency: 1 }, () => {
     return (await until(condition, () => settled)).value;
   }
   const submit = async (command: string) => (await me.submit('/jobs/hpc_one/', { command })).body;
+  const countPolls = async () =>
+    Number(/bursar_watch_rounds_total\S* (\d+)/.exec((await me.get('/metrics')).text)?.[1] ?? 0);
   const endHang = async () => {
     await sshd.hang(null);
     // Ends the commands that hang.
@@ -91,13 +93,16 @@ describe('commands that hang on an ssh host', { concurrency: 1 }, () => {
     await endHang();
   });
 
-  test('a job whose files are being uploaded is cancelled at once', async () => {
+  test('uploads of files delay no other command, and are interrupted when their jobs are cancelled', async () => {
     await sshd.hang(workspaceFolder);
-    const job = await submit('true');
+    const jobs = await Promise.all(Array.from({ length: 8 }, () => submit('true')));
     await sshd.waitForHang();
-    const response = await whileHanging('the cancellation is answered', me.send('DELETE', jobPath(job)));
-    assert.equal(response.status, 200, response.text);
-    assert.equal((response.body as Job).stage, 'CANCELED');
+    const polls = await countPolls();
+    await until('the scheduler is polled', async () => (await countPolls()) > polls + 2 || undefined);
+    assert.equal((await me.get<{ status: string }>('/hpc/hpc_one/')).body.status, 'up');
+    for (const job of jobs) assert.equal((await me.send('POST', `${jobPath(job)}cancel/`)).status, 202);
+    const ended = await whileHanging('the jobs end', Promise.all(jobs.map(me.waitUntilFinished)));
+    assert.deepEqual(new Set(ended.map(({ stage }) => stage)), new Set(['CANCELED']));
     await endHang();
   });
 

@@ -14,6 +14,32 @@ export interface PollResult {
   error: string | null;
 }
 
+/** The jobs that a system does not accept although it may answer. */
+export interface DelayedJobs {
+  count: number;
+  /** Epoch milliseconds. */
+  since: number;
+  /** Why one of them is delayed. */
+  reason: string;
+}
+
+export interface SystemHealth {
+  status: SystemStatus;
+  /** When the status last changed, in epoch milliseconds. */
+  since: number;
+  detail: string;
+}
+
+/** The health of a system to which jobs cannot be submitted: it is no better than degraded. */
+export function withDelayedJobs<T extends SystemHealth>(health: T, delayed: DelayedJobs | undefined): T {
+  if (delayed === undefined) return health;
+  const jobs = delayed.count === 1 ? '1 job cannot be submitted' : `${delayed.count} jobs cannot be submitted`;
+  const detail = `${jobs}: ${delayed.reason}`;
+  return health.status === 'up'
+    ? { ...health, status: 'degraded', since: delayed.since, detail }
+    : { ...health, detail: `${health.detail.replace(/\.$/, '')}; ${detail}` };
+}
+
 const slowMs = 5000;
 const minFailuresForDown = 2;
 const minFailingMsForDown = 15_000;

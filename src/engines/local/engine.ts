@@ -59,7 +59,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
         await scheduler.withExclusiveList(list.loadAll);
       }),
 
-    submit: (job, signal) =>
+    submit: (job, signal, beforeSubmission) =>
       mapErrors(signal, async () => {
         const { jobId } = job;
         // The id becomes a folder name.
@@ -70,6 +70,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
           );
         }
         if (list.get(jobId) === undefined) {
+          beforeSubmission?.();
           await publishRequest(list.folderFor(jobId), { sequence: list.nextSequence(), job });
           await scheduler.withExclusiveList(async () => {
             if (list.get(jobId) === undefined) await list.load(jobId);

@@ -81,11 +81,12 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     return submitted.filter((job) => !isCancelledOnNode(job) || records.get(job.name) !== 'never_started');
   }
 
-  async function submit(job: EngineJob, signal: AbortSignal): Promise<string> {
+  async function submit(job: EngineJob, signal: AbortSignal, beforeSubmission?: () => void): Promise<string> {
     const { command, workspace } = job;
     // An earlier sbatch may have succeeded although its response was lost. Jobs are submitted held, so none has run.
     const [existing, ...duplicates] = await findSubmitted([job], signal);
     const heldDuplicates = duplicates.filter(isHeld).map(({ ref }) => ref);
+    if (existing !== undefined) beforeSubmission?.();
     if (heldDuplicates.length > 0) await scancel(heldDuplicates, signal);
     if (existing !== undefined) return existing.ref;
     const submission = sbatchCommand(job);
@@ -93,13 +94,14 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       const check = scriptCheckCommand(workspace.directory, command.script);
       requireRunnableScript(command.script, requireOutput('bash', await run(check, signal)));
     }
+    beforeSubmission?.();
     return parseSubmittedJobId(await run(submission, signal));
   }
 
   return {
     open: async () => undefined,
 
-    async submit(job, signal) {
+    async submit(job, signal, beforeSubmission) {
       const { jobId } = job;
       if (!isJobName(jobId)) {
         throw new BursarError('job_refused', `The job id ${JSON.stringify(jobId)} cannot be used as a Slurm job name`);
@@ -107,7 +109,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       const limit = submissionLimits.get(jobId) ?? pLimit(1);
       submissionLimits.set(jobId, limit);
       try {
-        return await limit(() => submit(job, signal));
+        return await limit(() => submit(job, signal, beforeSubmission));
       } finally {
         if (limit.activeCount + limit.pendingCount === 0) submissionLimits.delete(jobId);
       }

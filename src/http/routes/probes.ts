@@ -6,11 +6,18 @@ import type { RateLimits } from '../server/rate-limits.ts';
 import { addResource } from './resource.ts';
 
 const Ok = Type.Object({ status: Type.Literal('ok') });
+const Ready = Type.Object({
+  status: Type.Literal('ok'),
+  warnings: Type.Optional(
+    Type.Array(Type.String(), { description: 'Problems that need an operator, although requests can be served.' }),
+  ),
+});
 
 /** Probes and metrics for operators. They need no token and reveal nothing about users. */
 export function probeRoutes(
   app: FastifyInstance,
   findProblems: () => Promise<string[]>,
+  findWarnings: () => Promise<string[]>,
   metrics: () => Promise<string>,
   limits: Pick<RateLimits, 'anonymous'>,
 ): void {
@@ -30,11 +37,12 @@ export function probeRoutes(
   });
   addResource(app, '/readyz', {
     GET: {
-      schema: { ...describeRoute('operation', 'Check that requests can be served', { 200: Ok }), security: [] },
+      schema: { ...describeRoute('operation', 'Check that requests can be served', { 200: Ready }), security: [] },
       handler: async () => {
         const problems = await findProblems();
         if (problems.length > 0) throw new BursarError('unavailable', `Not ready. ${problems.join(' ')}`);
-        return { status: 'ok' };
+        const warnings = await findWarnings();
+        return warnings.length === 0 ? { status: 'ok' } : { status: 'ok', warnings };
       },
     },
   });

@@ -69,6 +69,8 @@ export interface ServerDeps {
   onResponse(method: string, status: number): void;
   /** Reasons why requests cannot be served. */
   findProblems(): Promise<string[]>;
+  /** Problems that need an operator, although requests can be served. */
+  findWarnings(): Promise<string[]>;
 }
 
 /**
@@ -162,7 +164,9 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.server.on('checkExpectation', connections.rejectExpectation);
 
   await registerOpenApi(app, deps.version, limits);
-  await app.register(async (instance) => probeRoutes(instance, deps.findProblems, deps.metrics, limits));
+  await app.register(async (instance) =>
+    probeRoutes(instance, deps.findProblems, deps.findWarnings, deps.metrics, limits),
+  );
   if (deps.servesCallers) await registerRoutes(app, deps, limits);
   return app;
 }

@@ -1,6 +1,7 @@
 import { publicSystem } from '../../contract/system.ts';
-import type { StorageProblem } from '../../domain/systems/health.ts';
+import { type StorageProblem, withDelayedJobs } from '../../domain/systems/health.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
+import { countDelayedJobs } from '../../store/jobs/delayed-jobs.ts';
 import { countUnfinishedJobs, listSystems, type SystemRecord, setSystemPause } from '../../store/systems/systems.ts';
 import { executeAdminAction } from '../accounting/admin-actions.ts';
 import type { IdempotentRequest } from '../idempotency.ts';
@@ -33,12 +34,13 @@ async function readSystems(deps: Omit<SystemServiceDeps, 'now'>, hpc?: string) {
   if (hpc !== undefined) requireSystem(systems, hpc);
   const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));
   const counts = await countUnfinishedJobs(db);
+  const delayed = await countDelayedJobs(db);
   return [...systems.values()].flatMap((system) => {
     const record = records.get(system.name);
     if (record === undefined || (hpc !== undefined && hpc !== system.name)) return [];
     const { queued, running } = counts.get(system.name) ?? { queued: 0, running: 0 };
-    const fields = { ...record, ...storageStatus(deps.storageProblem()) };
-    return [publicSystem({ ...fields, system, defaultProject: defaultProject(system.name), queued, running })];
+    const health = withDelayedJobs({ ...record, ...storageStatus(deps.storageProblem()) }, delayed.get(system.name));
+    return [publicSystem({ ...health, system, defaultProject: defaultProject(system.name), queued, running })];
   });
 }
 

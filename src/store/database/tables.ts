@@ -149,8 +149,11 @@ export interface Tables {
     accepted_at: number;
     /** When the dispatcher should try to submit the job next. */
     due_at: number;
-    /** How often the dispatcher has tried to submit the job. */
+    /** How often the dispatcher has tried to submit the job, not counting tries that did not reach the engine. */
     tries: number;
+    /** Since when the owner knows that the job cannot be submitted, and why it cannot; null for other jobs. */
+    delayed_at: number | null;
+    delay_reason: string | null;
     /** When the cancellation was first requested. */
     cancel_requested_at: number | null;
     /** The owner or the administrator who requested it; null for requests from before this column was added. */

@@ -5,7 +5,7 @@ import type { Db, Tx } from '../database/handle.ts';
 import { prepareQuery } from '../database/prepared.ts';
 import { type JobRecord, toJobRecord } from './jobs.ts';
 
-const dispatchableStates: JobState[] = ['accepted', 'submitting'];
+export const dispatchableStates: JobState[] = ['accepted', 'submitting'];
 
 /**
  * The conditions of partial indexes, word for word: the databases use a partial index only for a query that repeats its
@@ -55,12 +55,25 @@ function selectDispatchable(db: Db, hpc: string, excludedIds: readonly number[])
   return excludedIds.length === 0 ? query : query.where('id', 'not in', excludedIds);
 }
 
-/** Lets the dispatcher retry a job later. */
-export async function postponeJob(tx: Tx, id: number, dueAt: number): Promise<void> {
+/**
+ * Lets the dispatcher retry a job later, or at once if it was cancelled since it was claimed. A try that did not reach the
+ * engine is not counted: then the next one need not ask the engine whether it has the job.
+ */
+export async function postponeJob(
+  tx: Tx,
+  job: JobRecord,
+  { dueAt, hasReachedEngine }: { dueAt: number; hasReachedEngine: boolean },
+): Promise<void> {
   await tx
     .updateTable('jobs')
-    .set({ due_at: dueAt })
-    .where('id', '=', id)
+    .set((eb) => ({
+      due_at:
+        job.cancelRequestedBy === null
+          ? eb.case().when('cancel_requested_at', 'is', null).then(dueAt).else(0).end()
+          : dueAt,
+      ...(hasReachedEngine ? {} : { tries: job.tries - 1 }),
+    }))
+    .where('id', '=', job.id)
     .where('state', 'in', dispatchableStates)
     .execute();
 }
@@ -110,7 +123,7 @@ function selectUnfinished(db: Db, hpc: string) {
 
 /**
  * Records the request of a user to cancel a job. Returns false, without a change, if the job has ended or an earlier
- * request is stored.
+ * request is stored. A job that waits for its next try to be submitted becomes due, so that the dispatcher ends it at once.
  */
 export async function requestCancellation(
   tx: Tx,
@@ -119,7 +132,7 @@ export async function requestCancellation(
 ): Promise<boolean> {
   const result = await tx
     .updateTable('jobs')
-    .set({ cancel_requested_at: at, cancel_requested_by: by })
+    .set({ cancel_requested_at: at, cancel_requested_by: by, due_at: at })
     .where('id', '=', id)
     .where('cancel_requested_at', 'is', null)
     .where(isUnfinished)
@@ -133,8 +146,16 @@ export async function listJobsToCancel(db: Db, hpc: string): Promise<string[]> {
   return rows.filter((row) => row.hpc === hpc && row.state !== 'submitting').map((row) => row.job_id);
 }
 
+/** Lists the ids of the jobs to cancel that are being submitted. */
+export async function listSubmissionsToCancel(db: Db, hpc: string): Promise<number[]> {
+  const rows = await selectToCancel(db, {});
+  return rows.filter((row) => row.hpc === hpc && row.state === 'submitting').map((row) => row.id);
+}
+
 /** For all systems: with a condition on `hpc` SQLite would choose an index of all jobs. Jobs to cancel are few. */
-const selectToCancel = prepareQuery((db) => db.selectFrom('jobs').select(['job_id', 'hpc', 'state']).where(mustCancel));
+const selectToCancel = prepareQuery((db) =>
+  db.selectFrom('jobs').select(['id', 'job_id', 'hpc', 'state']).where(mustCancel),
+);
 
 /** Returns the given jobs whose files are not needed: deleted jobs, jobs that ended before submission, unknown jobs. */
 export async function listJobsWithUnneededFiles(db: Db, jobIds: readonly string[]): Promise<string[]> {

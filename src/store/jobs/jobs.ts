@@ -162,6 +162,7 @@ export async function updateStatus(
       state: next.state,
       ...toColumns(publicColumns),
       ...(isChanged ? { version } : {}),
+      ...(job.status.state === 'submitting' ? { delayed_at: null, delay_reason: null } : {}),
       ...(next.state === 'running' ? { started_at: next.startedAt } : {}),
       ...(next.state === 'ended' || next.state === 'deleted' ? endColumns(next) : {}),
       ...(engineRef === undefined ? {} : { engine_ref: engineRef }),

@@ -1,0 +1,39 @@
+import type { DelayedJobs } from '../../domain/systems/health.ts';
+import type { Db, Tx } from '../database/handle.ts';
+import { dispatchableStates } from './job-queue.ts';
+
+/**
+ * Records why a job cannot be submitted to its system. `updateStatus` clears that when the job is submitted or ends.
+ * Returns true if nothing was recorded before.
+ */
+export async function setDelay(tx: Tx, id: number, { at, reason }: { at: number; reason: string }): Promise<boolean> {
+  const row = await tx
+    .updateTable('jobs')
+    .set((eb) => ({ delayed_at: eb.fn.coalesce('delayed_at', eb.val(at)), delay_reason: reason }))
+    .where('id', '=', id)
+    .where('state', 'in', dispatchableStates)
+    .returning('delayed_at')
+    .executeTakeFirst();
+  return row?.delayed_at === at;
+}
+
+/** Counts the delayed jobs of each system that has any. Uses the index `jobs_delayed`: such jobs are few. */
+export async function countDelayedJobs(db: Db): Promise<Map<string, DelayedJobs>> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select((eb) => [
+      'hpc',
+      eb.fn.countAll().as('count'),
+      eb.fn.min('delayed_at').as('since'),
+      eb.fn.max('delay_reason').as('reason'),
+    ])
+    .where('delayed_at', 'is not', null)
+    .groupBy('hpc')
+    .execute();
+  return new Map(
+    rows.map(({ hpc, count, since, reason }) => [
+      hpc,
+      { count: Number(count), since: Number(since), reason: reason ?? '' },
+    ]),
+  );
+}

@@ -1,0 +1,59 @@
+import { toJobReference } from '../contract/event.ts';
+import { publicJob } from '../contract/job.ts';
+import { BursarError } from '../domain/errors.ts';
+import { insertEvent } from '../store/events/events.ts';
+import { setDelay } from '../store/jobs/delayed-jobs.ts';
+import { postponeJob } from '../store/jobs/job-queue.ts';
+import { type JobRecord, lockJobsVersion } from '../store/jobs/jobs.ts';
+import type { LeasedSystemDeps } from './system-deps.ts';
+
+const minRetryDelayMs = 1000;
+const maxRetryDelayMs = 60_000;
+
+/**
+ * Tracks jobs that could not be submitted. Each is retried with a growing delay: a permanent error may concern the system
+ * rather than the job, and an operator can repair that. The owner and the operators are told why the job waits: at once if
+ * the error is permanent, and after `delayAlarmMs` if it is transient.
+ */
+export function createDispatchFailures(deps: LeasedSystemDeps) {
+  const { lease, system, delayAlarmMs, now, log } = deps;
+  /** By the id of the job. */
+  const failures = new Map<number, { since: number; count: number }>();
+
+  /** Stores why the job waits, and an event the first time. */
+  async function storeDelay(job: JobRecord, reason: string, dueAt: number, hasReachedEngine: boolean): Promise<void> {
+    const at = now();
+    const isNew = await lease.transaction(async (tx) => {
+      await lockJobsVersion(tx, job.owner, { increment: false });
+      await postponeJob(tx, job, { dueAt, hasReachedEngine });
+      if (!(await setDelay(tx, job.id, { at, reason }))) return false;
+      const data = { ...toJobReference(job), stage: publicJob(job, system.stages).stage, reason };
+      const { owner: userId, publicJson: jobJson } = job;
+      await insertEvent(tx, { userId, job: job.id, jobJson, kind: 'job.delayed', data, at });
+      return true;
+    });
+    if (isNew) deps.publish(job.owner);
+  }
+
+  return {
+    /** Lets the dispatcher retry the job later. */
+    async postpone(job: JobRecord, error: unknown, hasReachedEngine: boolean): Promise<void> {
+      const { since, count } = failures.get(job.id) ?? { since: now(), count: 0 };
+      failures.set(job.id, { since, count: count + 1 });
+      const delayMs = Math.min(maxRetryDelayMs, minRetryDelayMs * 2 ** Math.min(count, 10));
+      log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job submission failed, will retry');
+      const dueAt = now() + delayMs;
+      if (isTransient(error) && now() - since < delayAlarmMs) {
+        await lease.transaction((tx) => postponeJob(tx, job, { dueAt, hasReachedEngine }));
+      } else await storeDelay(job, toReason(error), dueAt, hasReachedEngine);
+    },
+
+    /** The job was submitted, or has ended. */
+    forget: (job: JobRecord) => void failures.delete(job.id),
+  };
+}
+
+const isTransient = (error: unknown) => error instanceof BursarError && error.transient;
+
+const toReason = (error: unknown) =>
+  error instanceof BursarError ? error.message : 'Bursar has an internal error. Its operators find it in the log.';
