@@ -106,7 +106,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       assert.deepEqual([job.stage, job.failed], ['CANCELED', false]);
       assert.match(String((await endOf(job))?.reason), /^cancelled by its owner/);
       assert.equal((await me.send('DELETE', jobPath(body))).status, 200);
-      assert.equal(existsSync(workspaceOf(job)), false);
+      await until('its files are removed', () => !existsSync(workspaceOf(job)) || undefined);
     });
 
     test('cancels a job right after its submission, and charges only the time used', async () => {
