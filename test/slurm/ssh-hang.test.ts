@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
-import { jobPath } from '../support/jobs.ts';
+import { jobPath, requestCancel } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
 import { assertProblem } from '../support/problems.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -100,7 +100,7 @@ describe('commands that hang on an ssh host', { concurrency: 1 }, () => {
     const polls = await countPolls();
     await until('the scheduler is polled', async () => (await countPolls()) > polls + 2 || undefined);
     assert.equal((await me.get<{ status: string }>('/hpc/hpc_one/')).body.status, 'up');
-    for (const job of jobs) assert.equal((await me.send('POST', `${jobPath(job)}cancel/`)).status, 202);
+    for (const job of jobs) assert.equal((await requestCancel(me, job)).status, 202);
     const ended = await whileHanging('the jobs end', Promise.all(jobs.map(me.waitUntilFinished)));
     assert.deepEqual(new Set(ended.map(({ stage }) => stage)), new Set(['CANCELED']));
     await endHang();

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
-import { jobPath } from '../support/jobs.ts';
+import { jobPath, requestCancel } from '../support/jobs.ts';
 import { startServer, type TestServer } from '../support/server.ts';
 import { shippedConfig } from '../support/shipped-config.ts';
 import { until } from '../support/until.ts';
@@ -56,7 +56,7 @@ describe('a job that cannot be submitted', () => {
   const cancelAtOnce = async (job: Job) => {
     const countTries = () => server.log().match(new RegExp(`${job.job_id}.*job submission failed`, 'g'))?.length;
     const tries = countTries();
-    assert.equal((await me.send('POST', `${jobPath(job)}cancel/`)).status, 202);
+    assert.equal((await requestCancel(me, job)).status, 202);
     assert.equal((await me.waitUntilFinished(job)).stage, 'CANCELED');
     assert.equal(countTries(), tries);
   };
