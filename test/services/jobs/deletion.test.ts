@@ -70,7 +70,7 @@ describe('DELETE', { concurrency: true }, () => {
           assert.ok(response.status === 200 || response.status === 409, response.text);
         } while (response.status === 409);
         assert.deepEqual([response.body.stage, response.body.failed], ['DELETED', false]);
-        assert.ok(!existsSync(workspacePath(job)));
+        await until('its files are removed', () => !existsSync(workspacePath(job)) || undefined);
         assert.equal((await listJobMovements(owner, job)).at(-1)?.reason, 'used: succeeded');
       }),
     );
