@@ -278,7 +278,11 @@ test('grants that exceed exact integers are rejected, and the ledger can still b
   let granted = 100;
   for (let i = 0; i < 10; i++) {
     const body = { kind: 'top_up', resource: 'space', amount, reason: 'the maximum of one request' };
-    const response = await postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/${otherUser}/`, body);
+    const response = await postAsAdmin(
+      fixture.admin,
+      `/admin/grants/${defaultProjectPath}/members/${otherUser}/`,
+      body,
+    );
     if (response.status === 201) {
       granted += amount;
       assert.equal(response.body.find((account) => account.user === otherUser)?.granted, granted);

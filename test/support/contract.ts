@@ -95,7 +95,6 @@ export function findPathTemplate(document: OpenApi, path: string): string | unde
   return Object.keys(document.paths).find((template) => {
     const pattern = template
       .replace(/\/?$/, '/')
-      .replace('{user_id}', '\\d+')
       .replace('{path}', '.+')
       .replace(/\{\w+\}/g, '[^/]+');
     return new RegExp(`^${pattern}$`).test(whole);

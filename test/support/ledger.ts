@@ -105,13 +105,13 @@ interface Change {
 export function topUp(admin: Caller, user: string, amount: number, change: Change = {}): Promise<Account[]> {
   const { project = defaultProjectPath, ...rest } = change;
   const body = { kind: 'top_up', resource: 'time', amount, reason: 'more is needed', ...rest };
-  return postCreated(admin, `/admin/grants/${project}/${user}/`, body);
+  return postCreated(admin, `/admin/grants/${project}/members/${user}/`, body);
 }
 
 export function withdraw(admin: Caller, user: string, amount: number, change: Change = {}): Promise<Account[]> {
   const { project = defaultProjectPath, ...rest } = change;
   const body = { kind: 'withdraw', resource: 'time', amount, reason: 'less is needed', ...rest };
-  return postCreated(admin, `/admin/grants/${project}/${user}/`, body);
+  return postCreated(admin, `/admin/grants/${project}/members/${user}/`, body);
 }
 
 /** Withdraws so much that exactly the given amounts are left. */

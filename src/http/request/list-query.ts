@@ -10,8 +10,8 @@ const maxPageSize = 1000;
 const optionalString = (description: string) => Type.Optional(Type.String({ description }));
 const optionalBoolean = (description: string) => Type.Optional(Type.Boolean({ description }));
 
-/** The OpenAPI schema of the query of a job list. `parseListQuery` does the validation. */
-export const listQuerySchema = Type.Object({
+/** OpenAPI schemas of the query of a job list. `parseListQuery` does the validation. */
+export const listQuery = {
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: maxPageSize, description: 'Maximum number of jobs. Default: all.' }),
   ),
@@ -21,9 +21,9 @@ export const listQuerySchema = Type.Object({
   terminal: optionalBoolean('`true`: only jobs in a final stage. `false`: only unfinished jobs.'),
   since: optionalString('Only jobs submitted at this time (ISO 8601) or later.'),
   title: optionalString('Only jobs with exactly this title.'),
-});
+};
 
-type Field = keyof typeof listQuerySchema.properties;
+type Field = keyof typeof listQuery;
 
 /** Parses the query of a job list. Throws one error that names every invalid parameter. */
 export function parseListQuery(request: FastifyRequest): JobListQuery {

@@ -1,7 +1,8 @@
 import type { FastifyRequest } from 'fastify';
-import Type, { type TProperties } from 'typebox';
+import type { TProperties } from 'typebox';
 import type { AccessService } from '../../services/identity/access.ts';
 import { actorOf } from './authentication.ts';
+import { queryUserId, userIdOf, userParam } from './path-params.ts';
 
 /** The owner whose resources a family of paths shows: the caller, one user, or all users. */
 export interface OwnerScope {
@@ -17,7 +18,10 @@ export interface OwnerScope {
 
 const capitalize = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** Paths such as `/jobs/…`, `/admin/jobs/{user_id}/…` and `/admin/jobs/…`. A first segment of digits is a user. */
+/**
+ * Paths such as `/quotas/…`, `/admin/quotas/{user_id}/…` and `/admin/quotas/`. A resource must not use both of the latter
+ * with path parameters: `/admin/quotas/{hpc}/` would have the shape of `/admin/quotas/{user_id}/`.
+ */
 export function ownerScopes(base: string, access: AccessService) {
   const own: OwnerScope = {
     prefix: `/${base}/`,
@@ -27,12 +31,12 @@ export function ownerScopes(base: string, access: AccessService) {
     ownerOf: async (request) => actorOf(request).userId,
   };
   const ofUser: OwnerScope = {
-    prefix: `/admin/${base}/:user_id(^\\d+$)/`,
+    prefix: `/admin/${base}/:user_id/`,
     tag: 'administration',
     describe: (resources) => `${capitalize(resources)} of a user`,
-    params: { user_id: Type.String({ description: 'The user, in digits.' }) },
+    params: userParam,
     ownerOf: async (request) => {
-      const { user_id: userId = '' } = request.params as { user_id?: string };
+      const userId = userIdOf(request);
       await access.requireAdminAndUser(actorOf(request), userId);
       return userId;
     },
@@ -47,5 +51,15 @@ export function ownerScopes(base: string, access: AccessService) {
       return undefined;
     },
   };
-  return { own, ofUser, allUsers };
+  /** All users, or the one in the query. */
+  const byQuery: OwnerScope = {
+    ...allUsers,
+    ownerOf: async (request) => {
+      const userId = queryUserId(request);
+      if (userId === undefined) return await allUsers.ownerOf(request);
+      await access.requireAdminAndUser(actorOf(request), userId);
+      return userId;
+    },
+  };
+  return { own, ofUser, allUsers, byQuery };
 }

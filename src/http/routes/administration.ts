@@ -16,13 +16,11 @@ import type { AccessService } from '../../services/identity/access.ts';
 import type { PathScope } from '../../services/scope.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotencyKey, requestTarget, requiredKeyHeader } from '../request/idempotency-key.ts';
-import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
+import { hpcParam, pathScope, projectParams, projectScope, userIdOf, userParam } from '../request/path-params.ts';
 import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
 
 const tag = 'administration';
-const userParam = { user_id: Type.String({ description: 'Numeric identifier of the user.' }) };
-const userIdOf = (request: FastifyRequest) => (request.params as { user_id: string }).user_id;
 
 /** Grants, projects, members, users, the audit trail and the check of the ledger, for administrators. */
 export function administrationRoutes(app: FastifyInstance, admin: AdminService, access: AccessService): void {
@@ -94,7 +92,7 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
   );
   addResource(
     app,
-    `${prefix}:user_id(^\\d+$)/`,
+    `${prefix}members/:user_id/`,
     post(
       "Change a member's quota",
       CapGrantBody,

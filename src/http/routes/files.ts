@@ -29,8 +29,8 @@ const fileResponse = binary('The file, or the list of a folder.');
 
 /** The files in a job's working directory: as a list, one by one, or as a zip. */
 export function fileRoutes(app: FastifyInstance, files: FileService, access: AccessService): void {
-  const { own, ofUser, allUsers } = ownerScopes('files', access);
-  for (const scope of [own, ofUser, allUsers]) readRoutes(app, files, scope);
+  const { own, allUsers } = ownerScopes('files', access);
+  for (const scope of [own, allUsers]) readRoutes(app, files, scope);
 }
 
 function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope): void {

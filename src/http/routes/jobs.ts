@@ -1,12 +1,23 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import Type from 'typebox';
+import Type, { type TProperties } from 'typebox';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
+import type { PathScope } from '../../services/scope.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
-import { listQuerySchema, parseListQuery } from '../request/list-query.ts';
+import { listQuery, parseListQuery } from '../request/list-query.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { hpcParam, jobIdOf, jobParams, pathScope, projectParams, projectScope } from '../request/path-params.ts';
+import {
+  hpcParam,
+  jobIdOf,
+  jobParams,
+  pathScope,
+  projectParams,
+  projectScope,
+  queryScope,
+  scopeQuery,
+  userQuery,
+} from '../request/path-params.ts';
 import { submissionHeaders, submissionSchema, zipBody } from '../request/submission.ts';
 import { sendTagged, sendVersioned } from '../response/conditional.ts';
 import { sendJson } from '../response/send.ts';
@@ -24,37 +35,47 @@ export function jobRoutes(
   access: AccessService,
   limits: Pick<RateLimits, 'upload'>,
 ): void {
-  const { own, ofUser, allUsers } = ownerScopes('jobs', access);
-  listPaths(app, jobs, own, submitHandlers(jobs, limits));
-  listPaths(app, jobs, ofUser);
-  listPaths(app, jobs, allUsers);
-  for (const scope of [own, ofUser, allUsers]) jobPaths(app, jobs, scope);
+  const { own, allUsers, byQuery } = ownerScopes('jobs', access);
+  const list = (where: string, params: TProperties) =>
+    listHandler(jobs, own, { summary: `Your jobs ${where}`, params, query: listQuery, scopeOf: pathScope });
+  const submit = submitHandlers(jobs, limits);
+  addResource(app, '/jobs/', { GET: list('on all systems', {}) });
+  addResource(app, '/jobs/:hpc/', { GET: list('on one system', hpcParam), ...submit(hpcParam) });
+  addResource(app, '/jobs/:hpc/:project_name/', {
+    GET: list('in one project', projectParams),
+    ...submit(projectParams),
+  });
+  jobPaths(app, jobs, own);
+
+  const query = { ...userQuery, ...scopeQuery, ...listQuery };
+  addResource(app, '/admin/jobs/', {
+    GET: listHandler(jobs, byQuery, { summary: 'Jobs of all users', params: {}, query, scopeOf: queryScope }),
+  });
+  jobPaths(app, jobs, allUsers);
 }
 
-type SubmitHandlers = (params: typeof hpcParam) => Handlers;
+interface ListOptions {
+  summary: string;
+  params: TProperties;
+  query: TProperties;
+  scopeOf(request: FastifyRequest): PathScope;
+}
 
-function listPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope, submit?: SubmitHandlers): void {
-  const { prefix, tag } = scope;
-  const list = (where: string, params: object) => ({
+function listHandler(jobs: JobService, scope: OwnerScope, { summary, params, query, scopeOf }: ListOptions) {
+  return {
     schema: {
-      ...describeRoute(tag, scope.describe(`jobs ${where}`), { 200: JobList }),
+      ...describeRoute(scope.tag, summary, { 200: JobList }),
       description: 'All jobs or, with `limit`, one page: the header `Link` leads to the next page.',
-      params: Type.Object({ ...scope.params, ...params }),
-      querystring: listQuerySchema,
+      params: Type.Object(params),
+      querystring: Type.Object(query),
     },
     // `parseListQuery` checks the query and gives better messages than a schema.
     validatorCompiler: () => () => true,
     handler: async (request: FastifyRequest, reply: FastifyReply) => {
       const owner = await scope.ownerOf(request);
-      return sendVersioned(request, reply, owner, await jobs.list(owner, pathScope(request), parseListQuery(request)));
+      return sendVersioned(request, reply, owner, await jobs.list(owner, scopeOf(request), parseListQuery(request)));
     },
-  });
-  addResource(app, prefix, { GET: list('on all systems', {}) });
-  addResource(app, `${prefix}:hpc/`, { GET: list('on one system', hpcParam), ...submit?.(hpcParam) });
-  addResource(app, `${prefix}:hpc/:project_name/`, {
-    GET: list('in one project', projectParams),
-    ...submit?.(projectParams),
-  });
+  };
 }
 
 function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): void {
@@ -114,7 +135,7 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
   });
 }
 
-function submitHandlers(jobs: JobService, limits: Pick<RateLimits, 'upload'>): SubmitHandlers {
+function submitHandlers(jobs: JobService, limits: Pick<RateLimits, 'upload'>): (params: TProperties) => Handlers {
   const contentTypes = new WeakMap<FastifyRequest, string | undefined>();
   return (params) => ({
     POST: {

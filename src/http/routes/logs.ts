@@ -33,8 +33,8 @@ export function logRoutes(
   authenticate: Authenticate,
 ): void {
   const closing = closingSignal(app);
-  const { own, ofUser, allUsers } = ownerScopes('jobs', access);
-  for (const scope of [own, ofUser, allUsers]) logRoute(app, files, scope, authenticate, closing);
+  const { own, allUsers } = ownerScopes('jobs', access);
+  for (const scope of [own, allUsers]) logRoute(app, files, scope, authenticate, closing);
 }
 
 function logRoute(

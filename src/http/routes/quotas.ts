@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AccessService } from '../../services/identity/access.ts';
+import type { PathScope } from '../../services/scope.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
-import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
+import { hpcParam, pathScope, projectParams, projectScope, queryScope, scopeQuery } from '../request/path-params.ts';
 import { sendVersioned } from '../response/conditional.ts';
 import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
@@ -13,7 +14,27 @@ const QuotaList = Type.Array(Type.Ref('Quota'), { description: 'The quotas, by d
 /** The caller's own quotas (4.3 of the interface); for administrators those of a user (4.4) and of all users. */
 export function quotaRoutes(app: FastifyInstance, accounting: AccountingService, access: AccessService): void {
   const { own, ofUser, allUsers } = ownerScopes('quotas', access);
-  for (const scope of [own, ofUser, allUsers]) readRoutes(app, accounting, scope);
+  for (const scope of [own, ofUser]) readRoutes(app, accounting, scope);
+  addResource(app, allUsers.prefix, {
+    GET: {
+      schema: {
+        ...describeRoute(allUsers.tag, allUsers.describe('quotas'), { 200: QuotaList }),
+        querystring: Type.Object(scopeQuery),
+      },
+      handler: listHandler(accounting, allUsers, queryScope),
+    },
+  });
+}
+
+function listHandler(
+  accounting: AccountingService,
+  scope: OwnerScope,
+  scopeOf: (request: FastifyRequest) => PathScope,
+) {
+  return async (request: FastifyRequest, reply: FastifyReply) => {
+    const userId = await scope.ownerOf(request);
+    return sendVersioned(request, reply, userId, await accounting.listQuotas(userId, scopeOf(request)));
+  };
 }
 
 function readRoutes(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
@@ -22,21 +43,16 @@ function readRoutes(app: FastifyInstance, accounting: AccountingService, scope: 
     ...describeRoute(tag, scope.describe(`quotas ${where}`), { 200: response }),
     params: Type.Object({ ...scope.params, ...params }),
   });
-  const list = async (request: FastifyRequest, reply: FastifyReply) => {
-    const userId = await scope.ownerOf(request);
-    return sendVersioned(request, reply, userId, await accounting.listQuotas(userId, pathScope(request)));
-  };
+  const list = listHandler(accounting, scope, pathScope);
   addResource(app, prefix, { GET: { schema: schema('on all systems', {}, QuotaList), handler: list } });
   addResource(app, `${prefix}:hpc/`, {
     GET: { schema: schema('on one system', hpcParam, QuotaList), handler: list },
   });
   addResource(app, `${prefix}:hpc/:project_name/`, {
     GET: {
-      schema: schema('in one project', projectParams, prefix === '/admin/quotas/' ? QuotaList : Type.Ref('Quota')),
+      schema: schema('in one project', projectParams, Type.Ref('Quota')),
       handler: async (request, reply) => {
-        const userId = await scope.ownerOf(request);
-        // A user has one quota in a project; the quotas of all users are a list.
-        if (userId === undefined) return list(request, reply);
+        const userId = (await scope.ownerOf(request)) ?? '';
         return sendVersioned(request, reply, userId, await accounting.readQuota(userId, projectScope(request)));
       },
     },

@@ -95,9 +95,12 @@ describe('pages', () => {
   });
 
   test('administrators can page through the jobs of one user and of all users', async () => {
-    assert.equal((await readAllPages(admin, '/admin/jobs/77/?limit=8')).ids.length, 30);
+    assert.equal((await readAllPages(admin, '/admin/jobs/?user_id=77&limit=8')).ids.length, 30);
     assert.equal((await readAllPages(admin, '/admin/jobs/?limit=1000')).ids.length, 1255);
-    assert.equal((await readAllPages(admin, '/admin/jobs/hpc_one/proj_hpc_one_01/?limit=500')).ids.length, 1230);
+    assert.equal(
+      (await readAllPages(admin, '/admin/jobs/?hpc=hpc_one&project_name=proj_hpc_one_01&limit=500')).ids.length,
+      1230,
+    );
   });
 });
 

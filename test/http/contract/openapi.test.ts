@@ -161,6 +161,17 @@ test('the schemas are exact: an extra field, a missing field or a wrong type is 
   }
 });
 
+test('no two paths can match the same URL', () => {
+  const segments = (path: string) => path.split('/').filter((segment) => segment !== '');
+  const overlap = (a: string, b: string) => a === b || a.startsWith('{') || b.startsWith('{');
+  const paths = Object.keys(contract.document.paths);
+  const pairs = paths.flatMap((a, index) => paths.slice(index + 1).map((b) => [segments(a), segments(b)] as const));
+  const ambiguous = pairs.filter(
+    ([a, b]) => a.length === b.length && a.every((segment, index) => overlap(segment, b[index] ?? '')),
+  );
+  assert.deepEqual(ambiguous, []);
+});
+
 test('every path of the document exists', async () => {
   for (const path of Object.keys(contract.document.paths)) {
     const filled = path.replaceAll('{user_id}', '1').replace(/\{\w+\}/g, 'x');

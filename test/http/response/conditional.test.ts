@@ -37,7 +37,7 @@ const taggedPaths = (): [path: string, caller: Caller][] => [
   ['/quotas/hpc_one/', me],
   ['/quotas/hpc_one/proj_hpc_one_01/', me],
   ['/admin/jobs/', admin],
-  [`/admin/jobs/${user}/hpc_one/`, admin],
+  [`/admin/jobs/?user_id=${user}&hpc=hpc_one`, admin],
   ['/admin/quotas/', admin],
   [`/admin/quotas/${user}/`, admin],
   [`/admin/quotas/${user}/hpc_one/proj_hpc_one_01/`, admin],
@@ -151,7 +151,7 @@ describe('the ETag changes with the response after', () => {
       'a grant',
       async () => {
         const body = { kind: 'top_up', resource: 'time', amount: 5, source: 'new', reason: 'test' };
-        assert.equal((await grant(`${user}/`, body)).status, 201);
+        assert.equal((await grant(`members/${user}/`, body)).status, 201);
       },
       ['/quotas/', '/quotas/hpc_one/proj_hpc_one_01/'],
     ],

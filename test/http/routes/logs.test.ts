@@ -100,10 +100,9 @@ describe('the log of a job that has ended', () => {
 
   test('can be read by administrators, but not by other users', async () => {
     const admin = { authorization: `Bearer ${server.adminToken}` };
-    for (const path of [`/admin${jobPath(job)}`, jobPath(job).replace('/jobs/', '/admin/jobs/301330/')]) {
-      assert.equal(await (await fetch(`${server.url}${path}log/`, { headers: admin })).text(), printed);
-      assert.equal((await me.get(`${path}log/`)).status, 403);
-    }
+    const path = `/admin${jobPath(job)}log/`;
+    assert.equal(await (await fetch(server.url + path, { headers: admin })).text(), printed);
+    assert.equal((await me.get(path)).status, 403);
   });
 });
 

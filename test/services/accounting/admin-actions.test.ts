@@ -32,7 +32,7 @@ after(async () => {
 const { createProjectFor, getMemberQuota } = grantedProjects(() => fixture);
 
 const actions: [name: string, path: string, body: Record<string, unknown>][] = [
-  ['a cap', '/302121/', { kind: 'top_up', resource: 'time', amount: 1, reason }],
+  ['a cap', '/members/302121/', { kind: 'top_up', resource: 'time', amount: 1, reason }],
   ['the reserve', '/', { kind: 'top_up', resource: 'time', amount: 1, reason }],
   ['a transfer', '/transfers/', { from: '302121', to: '302122', resource: 'time', amount: 1, reason }],
   ['a refund', '/refunds/', { job_id: 'X', amount: 1, reason }],
@@ -149,7 +149,7 @@ describe('actions of administrators', () => {
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
     const before = (await getMemberQuota('302121', project)).time_left;
     for (const caller of [admin, other]) {
-      await postCreated(caller, `/admin/grants/${project}/302121/`, body, 'everybody-likes-this-key');
+      await postCreated(caller, `/admin/grants/${project}/members/302121/`, body, 'everybody-likes-this-key');
     }
     assert.equal((await getMemberQuota('302121', project)).time_left, before + 2);
     const actors = (await getStatement(await fixture.user('302121'), project)).time.movements.map(({ actor }) => actor);
@@ -157,7 +157,7 @@ describe('actions of administrators', () => {
   });
 
   test('that failed can be repeated with the same key', async () => {
-    const path = `/admin/grants/${project}/302122/`;
+    const path = `/admin/grants/${project}/members/302122/`;
     const { time_left } = await getMemberQuota('302122', project);
     const body = { kind: 'withdraw', resource: 'time', amount: time_left + 5, reason };
     assert.equal((await postAsAdmin(admin, path, body, 'try-again')).status, 409);
@@ -172,8 +172,8 @@ describe('actions of administrators', () => {
     for (const [path, code] of [
       ['/admin/grants/hpc_three/proj_hpc_one_01/', 'system_unknown'],
       ['/admin/grants/hpc_one/nowhere/', 'project_unknown'],
-      [`/admin/grants/${project}/999999/`, 'quota_unknown'],
-      [`/admin/grants/${project}/302128/`, 'quota_unknown'],
+      [`/admin/grants/${project}/members/999999/`, 'quota_unknown'],
+      [`/admin/grants/${project}/members/302128/`, 'quota_unknown'],
       [`/admin/grants/${project}/somebody/`, 'not_found'],
     ] as const) {
       assertProblem(await postAsAdmin(admin, path, body), { status: 404, code });
@@ -202,7 +202,7 @@ describe('actions of administrators', () => {
       const [suffix, body] = (
         [
           ['/', { kind, resource, amount, reason }],
-          [`/${user}/`, { kind, resource, amount, source, reason }],
+          [`/members/${user}/`, { kind, resource, amount, source, reason }],
           ['/transfers/', { from: user, to: otherUser, resource, amount, reason }],
         ] as const
       )[randomBelow(3)] ?? ['/', {}];

@@ -59,10 +59,22 @@ after(async () => {
   await fixture.dispose();
 });
 
+/** The path of the quotas of all users in one project. */
+function allQuotasOf(project: string): string {
+  const [hpc, name] = project.split('/');
+  return `/admin/quotas/?hpc=${hpc}&project_name=${name}`;
+}
+
 describe('quotas of all users', () => {
-  for (const suffix of ['', 'hpc_one/', 'hpc_two/', 'hpc_one/proj_hpc_one_01/', 'hpc_two/proj_hpc_two_02/']) {
-    test(`/admin/quotas/${suffix} returns the quotas of all users, by descending project, each as its user sees it`, async () => {
-      const { status, body } = await admin.get<Quota[]>(`/admin/quotas/${suffix}`);
+  for (const [query, suffix] of [
+    ['', ''],
+    ['?hpc=hpc_one', 'hpc_one/'],
+    ['?hpc=hpc_two', 'hpc_two/'],
+    ['?hpc=hpc_one&project_name=proj_hpc_one_01', 'hpc_one/proj_hpc_one_01/'],
+    ['?hpc=hpc_two&project_name=proj_hpc_two_02', 'hpc_two/proj_hpc_two_02/'],
+  ] as const) {
+    test(`/admin/quotas/${query} returns the quotas of all users, by descending project, each as its user sees it`, async () => {
+      const { status, body } = await admin.get<Quota[]>(`/admin/quotas/${query}`);
       assert.equal(status, 200);
       const expected: Quota[] = [];
       for (const user of [adminId, '301330', ...users]) {
@@ -80,48 +92,56 @@ describe('quotas of all users', () => {
 
   test('are an array for a single project too, even without members', async () => {
     const project = await createProject(admin, 'empty', [], { timeSeconds: 1 });
-    const { status, text } = await admin.get(`/admin/quotas/${project}/`);
+    const { status, text } = await admin.get(allQuotasOf(project));
     assert.deepEqual([status, text], [200, '[]']);
   });
 
   test('never add up to more than the pool of the project', async () => {
     const body = { kind: 'top_up', resource: 'time', amount: 1, reason };
     const [pool] = await postCreated(admin, `/admin/grants/${defaultProjectPath}/`, body);
-    const { body: quotas } = await admin.get<Quota[]>(`/admin/quotas/${defaultProjectPath}/`);
+    const { body: quotas } = await admin.get<Quota[]>(allQuotasOf(defaultProjectPath));
     const sum = quotas.reduce((total, { time_left }) => total + time_left, 0);
     assert.ok(pool && sum <= pool.available, `${sum} ${pool?.available}`);
     assert.equal(sum, pool.available - 1, 'all except the second in reserve');
   });
 
   test('return 404 for an unknown system or project', async () => {
-    for (const [suffix, code] of [
-      ['hpc_three/', 'system_unknown'],
-      ['hpc_one/nowhere/', 'project_unknown'],
+    for (const [query, code] of [
+      ['hpc=hpc_three', 'system_unknown'],
+      ['hpc=hpc_one&project_name=nowhere', 'project_unknown'],
     ] as const) {
-      assertProblem(await admin.get(`/admin/quotas/${suffix}`), { status: 404, code });
+      assertProblem(await admin.get(`/admin/quotas/?${query}`), { status: 404, code });
     }
+    assertProblem(await admin.get('/admin/quotas/hpc_one/'), { status: 404, code: 'user_unknown' });
   });
 });
 
 describe('jobs of all users', () => {
   const idsOf = (predicate: (job: Job) => boolean) => jobs.filter(predicate).map(({ job_id }) => job_id);
-  const lists: [suffix: string, expected: () => string[]][] = [
+  const lists: [query: string, expected: () => string[]][] = [
     ['', () => idsOf(() => true)],
-    ['hpc_one/', () => idsOf(({ project_hpc }) => project_hpc === 'HPC_ONE')],
-    ['hpc_two/', () => idsOf(({ project_hpc }) => project_hpc === 'HPC_TWO')],
-    ['hpc_two/proj_hpc_two_02/', () => idsOf(({ project_name }) => project_name === 'proj_hpc_two_02')],
-    ['302401/', () => idsOf(({ owner }) => owner === '302401')],
-    ['302402/hpc_one/', () => idsOf(({ owner, project_hpc }) => owner === '302402' && project_hpc === 'HPC_ONE')],
+    ['?hpc=hpc_one', () => idsOf(({ project_hpc }) => project_hpc === 'HPC_ONE')],
+    ['?hpc=hpc_two', () => idsOf(({ project_hpc }) => project_hpc === 'HPC_TWO')],
     [
-      '302401/hpc_two/proj_hpc_two_01/',
+      '?hpc=hpc_two&project_name=proj_hpc_two_02',
+      () => idsOf(({ project_name }) => project_name === 'proj_hpc_two_02'),
+    ],
+    ['?user_id=302401', () => idsOf(({ owner }) => owner === '302401')],
+    [
+      '?user_id=302402&hpc=hpc_one',
+      () => idsOf(({ owner, project_hpc }) => owner === '302402' && project_hpc === 'HPC_ONE'),
+    ],
+    ['?user_id=302402&stage=COMPLETED', () => idsOf(({ owner, stage }) => owner === '302402' && stage === 'COMPLETED')],
+    [
+      '?user_id=302401&hpc=hpc_two&project_name=proj_hpc_two_01',
       () => idsOf(({ owner, project_name }) => owner === '302401' && project_name === 'proj_hpc_two_01'),
     ],
-    ['302403/', () => []],
-    ['302402/hpc_two/proj_hpc_two_01/', () => []],
+    ['?user_id=302403', () => []],
+    ['?user_id=302402&hpc=hpc_two&project_name=proj_hpc_two_01', () => []],
   ];
-  for (const [suffix, expected] of lists) {
-    test(`/admin/jobs/${suffix} returns the matching jobs, by ascending id`, async () => {
-      const { status, body } = await admin.get<Job[]>(`/admin/jobs/${suffix}`);
+  for (const [query, expected] of lists) {
+    test(`/admin/jobs/${query} returns the matching jobs, by ascending id`, async () => {
+      const { status, body } = await admin.get<Job[]>(`/admin/jobs/${query}`);
       assert.equal(status, 200);
       assert.deepEqual(
         body.map(({ job_id }) => job_id),
@@ -130,30 +150,34 @@ describe('jobs of all users', () => {
     });
   }
 
-  test('are byte for byte what their owners see, by both paths', async () => {
+  test('are byte for byte what their owners see', async () => {
     for (const job of jobs) {
       const own = await (await fixture.user(job.owner)).get(jobPath(job));
-      for (const prefix of ['/admin', `/admin/jobs/${job.owner}`]) {
-        const path = prefix === '/admin' ? `/admin${jobPath(job)}` : jobPath(job).replace('/jobs', prefix);
-        const { status, text } = await admin.get(path);
-        assert.deepEqual([status, text], [200, own.text], path);
-      }
+      const { status, text } = await admin.get(`/admin${jobPath(job)}`);
+      assert.deepEqual([status, text], [200, own.text], job.job_id);
     }
   });
 
-  test('return 404 for an unknown user, system, project or job, and for a job of another user', async () => {
-    const [job] = jobs;
-    assert.ok(job);
+  test('return 404 for an unknown user, system, project or job', async () => {
     for (const [suffix, code] of [
-      ['999999/', 'user_unknown'],
-      ['999999/hpc_one/', 'user_unknown'],
-      ['hpc_three/', 'system_unknown'],
-      ['302401/hpc_one/nowhere/', 'project_unknown'],
+      ['?user_id=999999', 'user_unknown'],
+      ['?user_id=%00', 'user_unknown'],
+      ['?user_id=999999&hpc=hpc_one', 'user_unknown'],
+      ['?hpc=hpc_three', 'system_unknown'],
+      ['?user_id=302401&hpc=hpc_one&project_name=nowhere', 'project_unknown'],
       [`${defaultProjectPath}/NO-SUCH-JOB/`, 'job_unknown'],
-      [`302402/${defaultProjectPath}/${job.job_id}/`, 'job_unknown'],
     ] as const) {
       assertProblem(await admin.get(`/admin/jobs/${suffix}`), { status: 404, code });
     }
+  });
+
+  test('return 400 for a project without its system, and for a filter that is given twice', async () => {
+    for (const path of ['/admin/jobs/', '/admin/quotas/']) {
+      for (const query of ['?project_name=proj_hpc_one_01', '?hpc=hpc_one&hpc=hpc_two']) {
+        assert.equal((await admin.get(path + query)).status, 400, path + query);
+      }
+    }
+    assert.equal((await admin.get('/admin/jobs/?user_id=1&user_id=2')).status, 400);
   });
 });
 

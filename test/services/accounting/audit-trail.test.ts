@@ -52,8 +52,16 @@ describe('the audit trail', () => {
     ],
     ['member.active', 'hpc_one/audited/302401', () => setMember(admin, 'hpc_one/audited', '302401', 'active', reason)],
     ['member.active', 'hpc_one/audited/302402', () => setMember(admin, 'hpc_one/audited', '302402', 'active', reason)],
-    ['grant.top_up', 'hpc_one/audited', () => grant('/302401/', { kind: 'top_up', resource: 'time', amount: 9 })],
-    ['grant.withdraw', 'hpc_one/audited', () => grant('/302401/', { kind: 'withdraw', resource: 'time', amount: 4 })],
+    [
+      'grant.top_up',
+      'hpc_one/audited',
+      () => grant('/members/302401/', { kind: 'top_up', resource: 'time', amount: 9 }),
+    ],
+    [
+      'grant.withdraw',
+      'hpc_one/audited',
+      () => grant('/members/302401/', { kind: 'withdraw', resource: 'time', amount: 4 }),
+    ],
     ['grant.top_up', 'hpc_one/audited', () => grant('/', { kind: 'top_up', resource: 'space', amount: 9 })],
     [
       'grant.transfer',
@@ -139,10 +147,10 @@ describe('the audit trail', () => {
   test('does not contain rejected requests, or repetitions with the same idempotency key', async () => {
     const before = await readTrail('?limit=1000');
     const body = { kind: 'withdraw', resource: 'time', amount: 1e9, reason };
-    assert.equal((await postAsAdmin(admin, `/admin/grants/${defaultProjectPath}/302403/`, body)).status, 409);
+    assert.equal((await postAsAdmin(admin, `/admin/grants/${defaultProjectPath}/members/302403/`, body)).status, 409);
     const good = { ...body, amount: 1 };
     for (let i = 0; i < 3; i++)
-      await postCreated(admin, `/admin/grants/${defaultProjectPath}/302403/`, good, 'audited-once');
+      await postCreated(admin, `/admin/grants/${defaultProjectPath}/members/302403/`, good, 'audited-once');
     assert.equal((await readTrail('?limit=1000')).length, before.length + 1);
   });
 

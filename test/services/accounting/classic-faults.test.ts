@@ -169,7 +169,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       ];
       const adminPaths = [
         '/admin/jobs/',
-        '/admin/jobs/301420/',
+        '/admin/jobs/?user_id=301420',
         `/admin/quotas/301420/${defaultProjectPath}/`,
         '/admin/usage/',
       ];

@@ -71,7 +71,7 @@ for (const resource of ['time', 'space'] as const) {
     test('grows from the reserve, and shrinks into it (source pool)', async () => {
       const project = await createProjectFor('302101', '302102');
       const fromReserve = { kind: 'top_up', resource, amount: 25, reason, source: 'pool' };
-      const path = `/admin/grants/${project}/302101/`;
+      const path = `/admin/grants/${project}/members/302101/`;
       assertProblem(await postAsAdmin(admin, path, fromReserve), { status: 409, code: 'conflict', message: /: 0\.$/ });
       await postCreated(admin, `/admin/grants/${project}/`, { kind: 'top_up', resource, amount: 25, reason });
       const [pool, cap] = await postCreated(admin, path, fromReserve);
@@ -88,7 +88,7 @@ for (const resource of ['time', 'space'] as const) {
       const project = await createProjectFor('302101', '302102');
       for (const source of ['new', 'pool'] as const) {
         const body = { kind: 'withdraw', resource, amount: grantedEach + 1, reason, source };
-        const response = await postAsAdmin(admin, `/admin/grants/${project}/302101/`, body);
+        const response = await postAsAdmin(admin, `/admin/grants/${project}/members/302101/`, body);
         assertProblem(response, { status: 409, code: 'conflict', message: /302101/ });
       }
       assert.equal(leftOf(await getMemberQuota('302101', project)), grantedEach);
@@ -150,8 +150,8 @@ for (const [resource, grantedEach] of [
     const amount = grantedEach + 1;
     for (const [suffix, body, free] of [
       ['/', { kind: 'withdraw' }, 0],
-      ['/302104/', { kind: 'withdraw' }, grantedEach],
-      ['/302104/', { kind: 'top_up', source: 'pool' }, 0],
+      ['/members/302104/', { kind: 'withdraw' }, grantedEach],
+      ['/members/302104/', { kind: 'top_up', source: 'pool' }, 0],
       ['/transfers/', { from: '302104', to: '302105' }, grantedEach],
     ] as const) {
       const response = await postAsAdmin(admin, `/admin/grants/${project}${suffix}`, {
@@ -171,7 +171,7 @@ test('rejects a withdrawal of time that a job holds', async () => {
   const me = await fixture.user('302103');
   const job = await submitJob(me, { command: waitForGoScript, runtime: 1 }, undefined, project);
   const body = { kind: 'withdraw', resource: 'time', amount: 6401, reason };
-  const path = `/admin/grants/${project}/302103/`;
+  const path = `/admin/grants/${project}/members/302103/`;
   assertProblem(await postAsAdmin(admin, path, body), { status: 409, code: 'conflict', message: /6400/ });
   const [, cap] = await postCreated(admin, path, { ...body, amount: 6400 });
   assert.deepEqual([cap?.held, cap?.available], [3600, 0]);

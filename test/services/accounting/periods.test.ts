@@ -119,7 +119,7 @@ describe('a new period', () => {
     assert.equal(await getTimeLeft('302202', project), 777);
     assert.equal(await getTimeLeft('302203', project), 0, 'a removed member gets nothing');
     const fromReserve = { kind: 'top_up', resource: 'time', source: 'pool', reason };
-    const path = `/admin/grants/${project}/302202/`;
+    const path = `/admin/grants/${project}/members/302202/`;
     assertProblem(await postAsAdmin(admin, path, { ...fromReserve, amount: 51 }), { status: 409, code: 'conflict' });
     await postCreated(admin, path, { ...fromReserve, amount: 50 });
     assert.equal(await getTimeLeft('302202', project), 827);
@@ -313,7 +313,7 @@ describe('a project without a current period', () => {
   test('rejects grants: 409 for the reserve, 404 or 409 for a member', async () => {
     const change = { kind: 'top_up', resource: 'time', amount: 1, reason };
     assertProblem(await postAsAdmin(admin, `/admin/grants/${project}/`, change), { status: 409, code: 'conflict' });
-    const { status } = await postAsAdmin(admin, `/admin/grants/${project}/${user}/`, change);
+    const { status } = await postAsAdmin(admin, `/admin/grants/${project}/members/${user}/`, change);
     assert.ok(status === 404 || status === 409, String(status));
   });
 

@@ -168,7 +168,7 @@ test('concurrent top-ups with one idempotency key are one top-up with one respon
   const me = await fixture.user('301530');
   const body = { kind: 'top_up', resource: 'time', amount: 7, reason: 'sent repeatedly' };
   const responses = await runConcurrently(30, () =>
-    postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/301530/`, body, 'one-and-the-same'),
+    postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/members/301530/`, body, 'one-and-the-same'),
   );
   assert.deepEqual(countStatuses(responses), { 201: 30 });
   assert.equal(new Set(responses.map(({ text }) => text)).size, 1);
@@ -180,7 +180,7 @@ test('concurrent withdrawals take no more than is available', async () => {
   await withdrawDownTo(fixture.admin, '301531', { time: 100 });
   const body = { kind: 'withdraw', resource: 'time', amount: 30, reason: 'taken back' };
   const responses = await runConcurrently(20, () =>
-    postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/301531/`, body),
+    postAsAdmin(fixture.admin, `/admin/grants/${defaultProjectPath}/members/301531/`, body),
   );
   assert.deepEqual(countStatuses(responses), { 201: 3, 409: 17 });
   assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, 10);

@@ -138,8 +138,6 @@ describe('access to a timeline', () => {
       [admin, path, 404],
       [me, `/admin${path}`, 403],
       [admin, `/admin${path}`, 200],
-      [admin, path.replace('/jobs/', `/admin/jobs/${job.owner}/`), 200],
-      [admin, path.replace('/jobs/', '/admin/jobs/303101/'), 404],
       [me, path.replace('proj_hpc_one_01', 'proj_hpc_two_01'), 404],
       [me, path.replace(job.job_id, 'NO-SUCH-JOB'), 404],
     ] as const) {
