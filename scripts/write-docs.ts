@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { ConfigSchema } from '../src/config/schema.ts';
 import { engineSchemas } from '../src/config/system-schema.ts';
-import { errorReference } from '../src/http/server/error-reference.ts';
+import { errorReference } from '../src/http/openapi/error-reference.ts';
 
 interface SchemaNode {
   type?: string;

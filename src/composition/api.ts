@@ -30,7 +30,7 @@ export async function createApi(
   deps: ApiDependencies,
   servesCallers: boolean,
 ): Promise<{ app: FastifyInstance; stop(): Promise<void> }> {
-  const { config, db, userTopic, metrics, now, log, version } = deps;
+  const { config, db, systems, userTopic, metrics, now, log, version } = deps;
   const { events, limits, server } = config;
   const feed = createEventFeed({
     db,
@@ -44,6 +44,7 @@ export async function createApi(
     servesCallers,
     log,
     version,
+    systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
     heartbeatMs: events.heartbeatSeconds * 1000,
     limits: { ...limits, windowMs: limits.windowSeconds * 1000 },
@@ -81,11 +82,15 @@ function createResponseCounter(metrics: Metrics): (method: string, status: numbe
   };
 }
 
+function defaultProject({ systems }: Dependencies['config'], hpc: string): string {
+  return systems[hpc]?.projects[0]?.name ?? '';
+}
+
 function createServices(deps: ApiDependencies, feed: EventFeed) {
   const { config, db, systems, dataFolder, userTopic, systemTopic, metrics, now } = deps;
   const common = {
     ...deps,
-    defaultProject: (hpc: string) => config.systems[hpc]?.projects[0]?.name ?? '',
+    defaultProject: (hpc: string) => defaultProject(config, hpc),
     newUuid: randomUUID,
     wakeDispatcher: systemTopic.publish,
   };

@@ -1,11 +1,36 @@
 import Type from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { nullableInteger, nullableString, timestamp } from './fields.ts';
+import {
+  account,
+  nullable,
+  nullableInteger,
+  nullableString,
+  nullableTime,
+  resource,
+  stage,
+  stringReference,
+  timestamp,
+} from './fields.ts';
 import { toIsoTime } from './json-format.ts';
 
 const kindDescriptions = Object.entries(eventKinds).map(([kind, meaning]) => `\`${kind}\`: ${meaning}`);
+export const testEventType = 'webhook.test';
 const optionalInteger = (description: string) => Type.Optional(nullableInteger(description));
 const optionalText = (description: string) => Type.Optional(nullableString(description));
+
+export const EventTypeSchema = Type.Enum([...Object.keys(eventKinds), testEventType], {
+  $id: 'EventType',
+  description: `${kindDescriptions.join('; ')}; \`${testEventType}\`: a test of a webhook.`,
+});
+export const eventType = stringReference('EventType');
+
+const exampleEvent = {
+  id: 7,
+  type: 'quota.threshold',
+  at: '2026-01-31T12:00:00.000Z',
+  job: null,
+  data: { hpc: 'hpc_one', project_name: 'proj_hpc_one_01', resource: 'time', account: 'cap', percent: 80 },
+};
 
 /** An event, as streams, lists and webhooks send it. */
 export const EventSchema = Type.Object(
@@ -14,7 +39,7 @@ export const EventSchema = Type.Object(
       description:
         'Number of the event among your events, without gaps. Pass it as `after` to get later ones. Test events have 0.',
     }),
-    type: Type.String({ description: `${kindDescriptions.join('; ')}.`, examples: ['job.ended'] }),
+    type: eventType,
     at: timestamp,
     job: Type.Union([Type.Ref('Job'), Type.Null()], { description: 'The job as it was at that time.' }),
     data: Type.Object(
@@ -22,28 +47,28 @@ export const EventSchema = Type.Object(
         hpc: optionalText('The HPC system, as in URL paths.'),
         project_name: optionalText('Name of the project.'),
         job_id: optionalText('Identifier of the job.'),
-        stage: optionalText('Stage of the job after the event.'),
+        stage: Type.Optional(nullable(stage)),
         engine_id: optionalText("The scheduler's own identifier of the job."),
         engine_words: optionalText("The scheduler's own description of the state."),
         held_seconds: optionalInteger('Charged seconds on hold for the job.'),
-        outcome: optionalText('Outcome of the job.'),
+        outcome: Type.Optional(nullable(stringReference('Outcome'))),
         reason: optionalText('Reason for the outcome, in one line.'),
         exit_code: optionalInteger('Exit code of the job.'),
         elapsed_seconds: optionalInteger('Wall-clock runtime, in seconds.'),
         charged_seconds: optionalInteger('Charged seconds.'),
         space_bytes: optionalInteger('Size of the files of the job, in bytes.'),
-        resource: optionalText('`time` or `space`.'),
-        account: optionalText('`pool`: the quota of the project. `cap`: your own quota.'),
+        resource: Type.Optional(nullable(resource)),
+        account: Type.Optional(nullable(account)),
         percent: optionalInteger('The threshold that was reached.'),
-        ends_at: optionalText('When the grant expires.'),
-        deletes_at: optionalText('When the files of the job will be deleted.'),
+        ends_at: Type.Optional(nullableTime('When the grant expires.')),
+        deletes_at: Type.Optional(nullableTime('When the files of the job will be deleted.')),
         webhook_id: optionalInteger('Number of the webhook.'),
         url: optionalText('URL of the webhook.'),
       },
       { additionalProperties: true, description: 'Details, depending on the type.' },
     ),
   },
-  { $id: 'Event', additionalProperties: false },
+  { $id: 'Event', additionalProperties: false, examples: [exampleEvent] },
 );
 
 export const EventPageSchema = Type.Object(
@@ -51,7 +76,7 @@ export const EventPageSchema = Type.Object(
     events: Type.Array(Type.Ref('Event'), { description: 'Oldest first.' }),
     next: Type.Integer({ description: 'Pass it as `after` to get the next page.' }),
   },
-  { $id: 'EventPage', additionalProperties: false },
+  { $id: 'EventPage', additionalProperties: false, examples: [{ events: [exampleEvent], next: 7 }] },
 );
 
 export interface EventFields {

@@ -1,8 +1,23 @@
-import Type from 'typebox';
+import Type, { type TSchema } from 'typebox';
 
-export const timestamp = Type.String({ description: 'ISO 8601, UTC.', examples: ['2026-01-31T12:00:00.000Z'] });
+export const timestamp = Type.String({
+  format: 'date-time',
+  description: 'ISO 8601, UTC.',
+  examples: ['2026-01-31T12:00:00.000Z'],
+});
 export const nullableTimestamp = Type.Union([timestamp, Type.Null()]);
 export const resource = Type.Enum(['time', 'space']);
+export const account = Type.Enum(['pool', 'cap'], {
+  description: '`pool`: the quota of the project. `cap`: the quota of the user.',
+});
+
+/** Refers to a schema with a name that is a string. */
+export const stringReference = <T extends string = string>(id: string) => Type.Unsafe<T>(Type.Ref(id));
+export const stage = stringReference('Stage');
+/** Null if it does not apply. */
+export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 export const nullableString = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
+export const nullableTime = (description: string) =>
+  Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description });
 export const nullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });

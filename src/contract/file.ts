@@ -11,7 +11,11 @@ export const FileSchema = Type.Object(
     size: Type.Integer({ description: 'Size in bytes.' }),
     modified: timestamp,
   },
-  { $id: 'File', additionalProperties: false },
+  {
+    $id: 'File',
+    additionalProperties: false,
+    examples: [{ path: 'results/output.csv', size: 1234, modified: '2026-01-31T12:00:00.000Z' }],
+  },
 );
 
 export function publicFile(file: { path: string; size: number; modifiedAt: number }): Static<typeof FileSchema> {

@@ -1,12 +1,35 @@
 import Type, { type Static } from 'typebox';
-import { isFailure, isTerminal, type JobRequest, type JobStatus } from '../domain/jobs/job.ts';
+import { isFailure, isTerminal, type JobRequest, type JobStatus, outcomes } from '../domain/jobs/job.ts';
 import { type StageNames, toStage } from '../domain/jobs/stage.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
+import { stage } from './fields.ts';
 import { createJsonWriter } from './json-format.ts';
 
+export const OutcomeSchema = Type.Enum([...outcomes], {
+  $id: 'Outcome',
+  description: 'How a job ended. Several outcomes share one stage.',
+});
+
 const secondsTimestamp = {
+  format: 'date-time',
   pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}Z$',
   examples: ['2026-01-31T12:00:00Z'],
+};
+
+export const exampleJob = {
+  id: 1,
+  job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10',
+  owner: '301330',
+  project: 1,
+  project_hpc: 'HPC_ONE',
+  project_name: 'proj_hpc_one_01',
+  title: 'First job',
+  runtime: 0.1,
+  stage: 'QUEUED',
+  terminal_stage: false,
+  failed: false,
+  init_date: '2026-01-31T12:00:00Z',
+  end_date: null,
 };
 
 /** The public Job object. The API contract (2.2) allows exactly these fields. */
@@ -20,7 +43,7 @@ export const JobSchema = Type.Object(
     project_name: Type.String(),
     title: Type.String(),
     runtime: Type.Number({ description: 'Hours of wall-clock time granted.' }),
-    stage: Type.String({ description: 'Current stage, in the stage names of the HPC system.', examples: ['QUEUED'] }),
+    stage,
     terminal_stage: Type.Boolean({ description: 'True when the stage is final.' }),
     failed: Type.Boolean({ description: 'True for every outcome except success and cancellation by the owner.' }),
     init_date: Type.String({ ...secondsTimestamp, description: 'Submission time, UTC.' }),
@@ -28,7 +51,11 @@ export const JobSchema = Type.Object(
       description: 'End time, UTC; null until the job has ended.',
     }),
   },
-  { $id: 'Job', additionalProperties: false },
+  {
+    $id: 'Job',
+    additionalProperties: false,
+    examples: [exampleJob],
+  },
 );
 
 export interface JobFields {

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox';
 import { type AccountBalance, availableBalance } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
-import { nullableString, resource, timestamp } from './fields.ts';
+import { account, nullableString, nullableTime, resource, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 export const QuoteSchema = Type.Object(
@@ -13,19 +13,47 @@ export const QuoteSchema = Type.Object(
     cost: Type.Integer({ description: 'Charged seconds that would be put on hold.' }),
     accepted: Type.Boolean({ description: 'Whether the job would be accepted now.' }),
     reason: nullableString('Why the job would not be accepted; null if it would.'),
-    binding_account: nullableString('The account with too little left: `pool` (project) or `cap` (own quota).'),
+    binding_account: Type.Union([account, Type.Null()], { description: 'The account with too little left.' }),
     time_left: Type.Integer({ description: 'Charged seconds that would remain.' }),
     longest_runtime: Type.Number({ description: 'The longest runtime, in hours, that would fit now.' }),
   },
-  { $id: 'Quote', additionalProperties: false },
+  {
+    $id: 'Quote',
+    additionalProperties: false,
+    examples: [
+      {
+        project_hpc: 'HPC_ONE',
+        project_name: 'proj_hpc_one_01',
+        runtime: 0.1,
+        cost: 360,
+        accepted: true,
+        reason: null,
+        binding_account: null,
+        time_left: 17_999_640,
+        longest_runtime: 48,
+      },
+    ],
+  },
 );
+
+const unit = Type.Enum(['seconds', 'KB']);
 
 const Movement = Type.Object({
   id: Type.Integer(),
   at: timestamp,
-  kind: Type.String({
-    description: 'grant, top_up, withdraw, expire, reserve, release, charge, free, refund, transfer',
-  }),
+  kind: Type.Enum([
+    'grant',
+    'top_up',
+    'withdraw',
+    'expire',
+    'reserve',
+    'release',
+    'charge',
+    'free',
+    'refund',
+    'transfer',
+    'adjust',
+  ]),
   change: Type.Number({ description: 'Change of the balance.' }),
   balance: Type.Number({ description: 'Available amount after the movement.' }),
   used: Type.Number({ description: 'Amount that was charged; negative for a refund.' }),
@@ -35,7 +63,7 @@ const Movement = Type.Object({
 });
 
 const accountStatement = {
-  unit: Type.String(),
+  unit,
   opening_balance: Type.Number(),
   closing_balance: Type.Number(),
   movements: Type.Array(Movement),
@@ -51,11 +79,44 @@ export const StatementSchema = Type.Object(
     time: Type.Object({
       ...accountStatement,
       burn_rate_per_day: Type.Number({ description: 'Average use per day over the period of the statement.' }),
-      runs_out_at: nullableString('When the balance reaches zero at this rate; null if it does not.'),
+      runs_out_at: nullableTime('When the balance reaches zero at this rate; null if it does not.'),
     }),
     space: Type.Object(accountStatement),
   },
-  { $id: 'Statement', additionalProperties: false },
+  {
+    $id: 'Statement',
+    additionalProperties: false,
+    examples: [
+      {
+        user: '301330',
+        project_hpc: 'HPC_ONE',
+        project_name: 'proj_hpc_one_01',
+        from: '2026-01-01T00:00:00.000Z',
+        to: '2026-02-01T00:00:00.000Z',
+        time: {
+          unit: 'seconds',
+          opening_balance: 18_000_000,
+          closing_balance: 17_999_640,
+          movements: [
+            {
+              id: 12,
+              at: '2026-01-31T12:00:00.000Z',
+              kind: 'reserve',
+              change: -360,
+              balance: 17_999_640,
+              used: 0,
+              job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10',
+              actor: '301330',
+              reason: 'submission',
+            },
+          ],
+          burn_rate_per_day: 0,
+          runs_out_at: null,
+        },
+        space: { unit: 'KB', opening_balance: 10_000_000, closing_balance: 10_000_000, movements: [] },
+      },
+    ],
+  },
 );
 
 export const UsageSchema = Type.Object(
@@ -67,20 +128,47 @@ export const UsageSchema = Type.Object(
     jobs: Type.Integer({ description: 'Jobs that ended.' }),
     time_seconds: Type.Integer({ description: 'Charged seconds, minus refunds.' }),
   },
-  { $id: 'Usage', additionalProperties: false },
+  {
+    $id: 'Usage',
+    additionalProperties: false,
+    examples: [
+      {
+        user: '301330',
+        project_hpc: 'HPC_ONE',
+        project_name: 'proj_hpc_one_01',
+        month: '2026-01',
+        jobs: 12,
+        time_seconds: 4320,
+      },
+    ],
+  },
 );
 
 export const AccountSchema = Type.Object(
   {
     user: nullableString('The user of a cap; null for the pool of the project.'),
     resource,
-    unit: Type.String(),
+    unit,
     granted: Type.Number(),
     held: Type.Number(),
     used: Type.Number(),
     available: Type.Number(),
   },
-  { $id: 'Account', additionalProperties: false },
+  {
+    $id: 'Account',
+    additionalProperties: false,
+    examples: [
+      {
+        user: null,
+        resource: 'time',
+        unit: 'seconds',
+        granted: 18_000_000,
+        held: 360,
+        used: 4320,
+        available: 17_995_320,
+      },
+    ],
+  },
 );
 
 export const LedgerVerificationSchema = Type.Object(
@@ -90,7 +178,11 @@ export const LedgerVerificationSchema = Type.Object(
     entries: Type.Integer({ description: 'Number of ledger entries added up.' }),
     problems: Type.Array(Type.String(), { description: 'Inconsistencies, ordered by account.' }),
   },
-  { $id: 'LedgerProof', additionalProperties: false },
+  {
+    $id: 'LedgerProof',
+    additionalProperties: false,
+    examples: [{ balanced: true, accounts: 12, entries: 345, problems: [] }],
+  },
 );
 
 interface AccountFields extends AccountBalance {
@@ -115,7 +207,7 @@ export function publicAccount(account: AccountFields): Static<typeof AccountSche
 interface MovementFields {
   id: number;
   at: number;
-  kind: string;
+  kind: Static<typeof Movement>['kind'];
   change: number;
   balance: number;
   used: number;

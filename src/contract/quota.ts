@@ -15,7 +15,21 @@ export const QuotaSchema = Type.Object(
     time_left: Type.Integer({ description: "Remaining time in whole seconds of the system's charging unit." }),
     user: Type.String({ pattern: '^\\d+$', description: 'User identifier of the owner of the quota.' }),
   },
-  { $id: 'Quota', additionalProperties: false },
+  {
+    $id: 'Quota',
+    additionalProperties: false,
+    examples: [
+      {
+        id: 1,
+        project: 1,
+        project_hpc: 'HPC_ONE',
+        project_name: 'proj_hpc_one_01',
+        space_left: 9_999_998.5,
+        time_left: 17_999_640,
+        user: '301330',
+      },
+    ],
+  },
 );
 
 export interface QuotaFields {

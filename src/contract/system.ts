@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import type { SystemStatus } from '../domain/systems/health.ts';
 import { type HpcSystem, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
-import { nullableString } from './fields.ts';
+import { nullableString, nullableTime, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });
@@ -28,7 +28,7 @@ export const SystemSchema = Type.Object(
         parameters: Type.Array(
           Type.Object({
             name: Type.String(),
-            type: Type.String(),
+            type: Type.Enum(['string', 'integer', 'number']),
             required: Type.Boolean(),
             default: Type.Union([Type.String(), Type.Number(), Type.Null()]),
           }),
@@ -36,14 +36,37 @@ export const SystemSchema = Type.Object(
       }),
     ),
     status: Type.Enum(['up', 'degraded', 'down']),
-    status_since: Type.String(),
+    status_since: timestamp,
     detail: Type.String(),
     queued_jobs: Type.Integer(),
     running_jobs: Type.Integer(),
-    paused_at: nullableString('Since when the system accepts no submissions; null if it does.'),
+    paused_at: nullableTime('Since when the system accepts no submissions; null if it does.'),
     pause_reason: nullableString('Why the system accepts no submissions; null if it does.'),
   },
-  { $id: 'System', additionalProperties: false },
+  {
+    $id: 'System',
+    additionalProperties: false,
+    examples: [
+      {
+        hpc: 'hpc_one',
+        project_hpc: 'HPC_ONE',
+        kind: 'batch',
+        default_project: 'proj_hpc_one_01',
+        charge: 'core',
+        limits: { nodes: 64, cores_per_node: 128, runtime: 48 },
+        defaults: { nodes: 1, cores_per_node: 1, runtime: 1 },
+        runtime_policy: 'reject',
+        tools: [],
+        status: 'up',
+        status_since: '2026-01-31T12:00:00.000Z',
+        detail: 'ok',
+        queued_jobs: 0,
+        running_jobs: 1,
+        paused_at: null,
+        pause_reason: null,
+      },
+    ],
+  },
 );
 
 export interface SystemFields {

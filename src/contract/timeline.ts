@@ -1,12 +1,16 @@
 import Type, { type Static } from 'typebox';
-import { nullableInteger, nullableString, timestamp } from './fields.ts';
+import { eventKinds } from '../domain/event.ts';
+import { nullable, nullableInteger, nullableString, stage, stringReference, timestamp } from './fields.ts';
+import { exampleJob } from './job.ts';
+
+const timelineTypes = [...Object.keys(eventKinds), 'ledger.refund'];
 
 const TimelineEntry = Type.Object(
   {
     at: timestamp,
-    type: Type.String({ description: 'Type of the event, or `ledger.refund`.', examples: ['job.ended'] }),
-    stage: nullableString('Stage of the job after the event.'),
-    outcome: nullableString('Outcome of the job. Several outcomes share one stage.'),
+    type: Type.Enum(timelineTypes, { description: 'Type of the event, or `ledger.refund`.' }),
+    stage: nullable(stage),
+    outcome: nullable(stringReference('Outcome')),
     reason: nullableString('Reason for the outcome, in one line.'),
     exit_code: nullableInteger('Exit code of the job.'),
     engine_id: nullableString("The scheduler's own identifier of the job."),
@@ -28,7 +32,34 @@ export const TimelineSchema = Type.Object(
     charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),
     entries: Type.Array(TimelineEntry, { description: 'Oldest first.' }),
   },
-  { $id: 'Timeline', additionalProperties: false },
+  {
+    $id: 'Timeline',
+    additionalProperties: false,
+    examples: [
+      {
+        job: exampleJob,
+        asked_seconds: 360,
+        used_seconds: null,
+        charged_seconds: null,
+        entries: [
+          {
+            at: '2026-01-31T12:00:00.000Z',
+            type: 'job.accepted',
+            stage: 'QUEUED',
+            outcome: null,
+            reason: null,
+            exit_code: null,
+            engine_id: null,
+            engine_words: null,
+            asked_seconds: 360,
+            used_seconds: null,
+            charged_seconds: null,
+            charge_rule: null,
+          },
+        ],
+      },
+    ],
+  },
 );
 
 export type TimelineEntryJson = Static<typeof TimelineEntry>;

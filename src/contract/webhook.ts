@@ -1,6 +1,7 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { nullableInteger, nullableString } from './fields.ts';
+import { eventType, testEventType } from './event.ts';
+import { nullableInteger, nullableString, nullableTime, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 const url = Type.String({ description: 'URL that receives the events.', examples: ['https://example.org/bursar'] });
@@ -13,15 +14,32 @@ const webhookFields = {
   user: Type.String({ description: 'User identifier of the owner.' }),
   url,
   description,
-  events: Type.Array(Type.String(), { description: 'Event types; `*` for all.' }),
+  events,
   active: Type.Boolean({ description: 'False if the webhook is disabled.' }),
-  created_at: Type.String(),
-  failing_since: nullableString('Since when all attempts have failed; null if the last one succeeded.'),
-  disabled_at: nullableString('When the webhook was disabled.'),
+  created_at: timestamp,
+  failing_since: nullableTime('Since when all attempts have failed; null if the last one succeeded.'),
+  disabled_at: nullableTime('When the webhook was disabled.'),
   disabled_reason: nullableString('Why the webhook was disabled.'),
 };
 
-export const WebhookSchema = Type.Object(webhookFields, { $id: 'Webhook', additionalProperties: false });
+const exampleWebhook = {
+  id: 1,
+  user: '301330',
+  url: 'https://example.org/bursar',
+  description: 'Reports of finished jobs',
+  events: ['job.ended'],
+  active: true,
+  created_at: '2026-01-31T12:00:00.000Z',
+  failing_since: null,
+  disabled_at: null,
+  disabled_reason: null,
+};
+
+export const WebhookSchema = Type.Object(webhookFields, {
+  $id: 'Webhook',
+  additionalProperties: false,
+  examples: [exampleWebhook],
+});
 
 /** The response to a request that creates or rotates the secret. No other response contains it. */
 export const WebhookWithSecretSchema = Type.Object(
@@ -31,12 +49,16 @@ export const WebhookWithSecretSchema = Type.Object(
       description: 'Signs deliveries as specified by Standard Webhooks. No later response shows it again.',
     }),
   },
-  { $id: 'WebhookWithSecret', additionalProperties: false },
+  {
+    $id: 'WebhookWithSecret',
+    additionalProperties: false,
+    examples: [{ ...exampleWebhook, secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw' }],
+  },
 );
 
 export const WebhookBody = Type.Object(
   { url, events, description: Type.Optional(description) },
-  { additionalProperties: false },
+  { additionalProperties: false, examples: [{ url: 'https://example.org/bursar', events: ['job.ended'] }] },
 );
 
 export const WebhookChangeBody = Type.Object(
@@ -46,7 +68,7 @@ export const WebhookChangeBody = Type.Object(
     description: Type.Optional(description),
     active: Type.Optional(Type.Literal(true, { description: 'Enables a disabled webhook again.' })),
   },
-  { additionalProperties: false, minProperties: 1 },
+  { additionalProperties: false, minProperties: 1, examples: [{ active: true }] },
 );
 
 /** The delivery of one event to one webhook. */
@@ -55,16 +77,34 @@ export const DeliverySchema = Type.Object(
     id: Type.Integer(),
     message_id: Type.String({ description: 'Value of the header `webhook-id`, the same in every attempt.' }),
     event: nullableInteger('Id of the event; null for a test.'),
-    type: Type.String({ description: 'Type of the event, or `webhook.test`.' }),
+    type: eventType,
     state: Type.Enum(['pending', 'delivered', 'failed']),
-    created_at: Type.String(),
+    created_at: timestamp,
     tries: Type.Integer({ description: 'Number of attempts.' }),
-    next_try_at: nullableString('Earliest time of the next attempt; null if there is none.'),
-    last_try_at: nullableString('Time of the last attempt.'),
+    next_try_at: nullableTime('Earliest time of the next attempt; null if there is none.'),
+    last_try_at: nullableTime('Time of the last attempt.'),
     last_status: nullableInteger('HTTP status of the last response.'),
     last_error: nullableString('Error of the last attempt.'),
   },
-  { $id: 'Delivery', additionalProperties: false },
+  {
+    $id: 'Delivery',
+    additionalProperties: false,
+    examples: [
+      {
+        id: 3,
+        message_id: 'msg_3',
+        event: 7,
+        type: 'job.ended',
+        state: 'delivered',
+        created_at: '2026-01-31T12:00:00.000Z',
+        tries: 1,
+        next_try_at: null,
+        last_try_at: '2026-01-31T12:00:01.000Z',
+        last_status: 204,
+        last_error: null,
+      },
+    ],
+  },
 );
 
 export interface WebhookFields {
@@ -106,14 +146,12 @@ export interface DeliveryFields {
   lastError: string | null;
 }
 
-const testType = 'webhook.test';
-
 export function publicDelivery(delivery: DeliveryFields): Static<typeof DeliverySchema> {
   return {
     id: delivery.id,
     message_id: toMessageId(delivery.id),
     event: delivery.event?.seq ?? null,
-    type: delivery.event?.kind ?? testType,
+    type: delivery.event?.kind ?? testEventType,
     state: delivery.state,
     created_at: toIsoTime(delivery.createdAt),
     tries: delivery.tries,
@@ -131,5 +169,5 @@ export function toMessageId(deliveryId: number): string {
 
 /** The event that a webhook test sends. */
 export function toTestEventJson(webhookId: number, at: number): string {
-  return JSON.stringify({ id: 0, type: testType, at: toIsoTime(at), job: null, data: { webhook_id: webhookId } });
+  return JSON.stringify({ id: 0, type: testEventType, at: toIsoTime(at), job: null, data: { webhook_id: webhookId } });
 }

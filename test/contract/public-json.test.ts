@@ -8,9 +8,11 @@ import { createJsonWriter } from '../../src/contract/json-format.ts';
 import { type QuotaFields, QuotaSchema, toQuotaJson } from '../../src/contract/quota.ts';
 import type { AccountBalance } from '../../src/domain/accounting/settlement.ts';
 import type { JobEnd, Outcome } from '../../src/domain/jobs/job.ts';
+import { stageSchema } from '../../src/http/openapi/component-schemas.ts';
 import { batchSystem, toolSystem } from '../domain/example-systems.ts';
 
-const ajv = new Ajv({ strict: false });
+const ajv = new Ajv({ strict: false, validateFormats: false });
+ajv.addSchema(stageSchema([batchSystem, toolSystem()]));
 const isJob = ajv.compile(JobSchema);
 const isQuota = ajv.compile(QuotaSchema);
 

@@ -6,16 +6,49 @@ import type { TestServer } from './server.ts';
 /** The parts of a served OpenAPI document that the tests use. */
 export interface OpenApi {
   openapi: string;
+  servers: { url: string }[];
   security?: unknown;
   paths: Record<string, Record<string, Operation>>;
-  components: { schemas: Record<string, object>; securitySchemes: Record<string, object> };
+  components: {
+    schemas: Record<string, object>;
+    responses: Record<string, ResponseObject>;
+    headers: Record<string, object>;
+    securitySchemes: Record<string, object>;
+  };
 }
 
 export interface Operation {
-  parameters?: { name: string; in: string; required?: boolean }[];
-  requestBody?: { content: Record<string, object> };
+  operationId?: string;
+  summary?: string;
+  description?: string;
+  parameters?: Parameter[];
+  requestBody?: { required?: boolean; content: Record<string, Media> };
   security?: unknown;
-  responses: Record<string, { content?: Record<string, { schema: object }> }>;
+  responses: Record<string, Reference | ResponseObject>;
+}
+
+interface Reference {
+  $ref: string;
+}
+
+interface Parameter {
+  name: string;
+  in: string;
+  required?: boolean;
+  example?: unknown;
+  schema?: { default?: unknown };
+  content?: Record<string, Media>;
+}
+
+interface Media {
+  schema: { required?: string[]; properties?: Record<string, { default?: unknown }> };
+  example?: unknown;
+}
+
+export interface ResponseObject {
+  description: string;
+  headers?: Record<string, Reference>;
+  content?: Record<string, Media>;
 }
 
 /** A problem document, in the order in which its fields are sent. */
@@ -103,7 +136,7 @@ export function findPathTemplate(document: OpenApi, path: string): string | unde
 
 /** Finds the schema of a response. On a path that is not described, the only valid response is a problem. */
 function createValidatorLookup(document: OpenApi) {
-  const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false, validateFormats: false });
   ajv.addSchema(document, 'openapi.json');
   const getSchema = (...steps: string[]): ValidateFunction | undefined => {
     const pointer = steps.map((step) => encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')));
@@ -111,10 +144,31 @@ function createValidatorLookup(document: OpenApi) {
   };
   return (template: string | undefined, method: string | undefined, status: number): ValidateFunction | undefined => {
     if (template === undefined || method === undefined) return getSchema('components', 'schemas', 'Problem');
-    const responses = document.paths[template]?.[method]?.responses ?? {};
-    const key = [String(status), `${Math.floor(status / 100)}XX`, 'default'].find((name) => responses[name]);
-    const [type] = Object.keys((key && responses[key]?.content) ?? {});
-    if (key === undefined || type === undefined) return undefined;
-    return getSchema('paths', template, method, 'responses', key, 'content', type, 'schema');
+    const operation = document.paths[template]?.[method];
+    const key = findResponseKey(operation, status);
+    if (operation === undefined || key === undefined) return undefined;
+    const [type] = Object.keys(resolveResponse(document, operation.responses[key])?.content ?? {});
+    if (type === undefined) return undefined;
+    const { $ref } = operation.responses[key] as Reference;
+    const pointer = $ref === undefined ? ['paths', template, method, 'responses', key] : $ref.split('/').slice(1);
+    return getSchema(...pointer, 'content', type, 'schema');
   };
+}
+
+function findResponseKey(operation: Operation | undefined, status: number): string | undefined {
+  return [String(status), `${Math.floor(status / 100)}XX`].find((name) => operation?.responses[name]);
+}
+
+/** The description of a response with this status. */
+export function findResponse(document: OpenApi, operation: Operation, status: number): ResponseObject | undefined {
+  const key = findResponseKey(operation, status);
+  return key === undefined ? undefined : resolveResponse(document, operation.responses[key]);
+}
+
+export function resolveResponse(
+  { components }: OpenApi,
+  response: Reference | ResponseObject | undefined,
+): ResponseObject | undefined {
+  if (response === undefined || !('$ref' in response)) return response;
+  return components.responses[response.$ref.split('/').at(-1) ?? ''];
 }

@@ -16,18 +16,21 @@
 export type JobState = 'accepted' | 'submitting' | 'queued' | 'running' | 'ended' | 'deleted';
 
 /** How a job ended. Accounting distinguishes outcomes that users see as the same stage. */
-export type Outcome =
-  | 'succeeded'
-  | 'failed' // by its exit code, or by a signal that it caused itself
-  | 'timed_out'
-  | 'out_of_memory'
-  | 'output_exceeded'
-  | 'cancelled' // by its owner
-  | 'cancelled_by_site' // by an administrator of Bursar or of the cluster
-  | 'rejected' // the system refused it; it never ran
-  | 'lost' // the system has no record of it, or its supervisor died
-  | 'node_failed'
-  | 'preempted';
+export const outcomes = [
+  'succeeded',
+  'failed', // by its exit code, or by a signal that it caused itself
+  'timed_out',
+  'out_of_memory',
+  'output_exceeded',
+  'cancelled', // by its owner
+  'cancelled_by_site', // by an administrator of Bursar or of the cluster
+  'rejected', // the system refused it; it never ran
+  'lost', // the system has no record of it, or its supervisor died
+  'node_failed',
+  'preempted',
+] as const;
+
+export type Outcome = (typeof outcomes)[number];
 
 /** Who requested Bursar to cancel a job. */
 export type CancelRequester = 'owner' | 'administrator';

@@ -4,21 +4,29 @@ import { BursarError } from '../../domain/errors.ts';
 import type { IdempotentRequest } from '../../services/idempotency.ts';
 import { actorOf } from './authentication.ts';
 
-const description =
-  'A text of your choice, new for each request. Repeating a request with its key returns the first response.';
+const keySchema = Type.String({
+  description:
+    'A text of your choice (1 to 200 visible ASCII characters), new for each request. Repeating a request with its key ' +
+    'returns the first response.',
+});
 
 /** The OpenAPI schema of the header, which every POST accepts. */
-export const keyHeader = { 'idempotency-key': Type.Optional(Type.String({ description })) };
-/** For actions that must not be repeated by mistake. Optional here, because the handler gives the better error. */
-export const requiredKeyHeader = {
-  'idempotency-key': Type.Optional(Type.String({ description: `Required. ${description}` })),
-};
+export const keyHeader = { 'idempotency-key': Type.Optional(keySchema) };
+/** For actions that must not be repeated by mistake. */
+export const requiredKeyHeader = { 'idempotency-key': keySchema };
+
+export function missingKey(): BursarError {
+  return new BursarError(
+    'idempotency_key_missing',
+    'Send the header Idempotency-Key: 1 to 200 visible characters of your choice, new for each request.',
+  );
+}
 
 /** The key with the content of the request, for a service that runs it once. Null without a key. */
 export function idempotentRequest(request: FastifyRequest): IdempotentRequest | null {
-  const { key, target } = keyAndTarget(request) ?? {};
-  if (key === undefined) return null;
-  return { userId: actorOf(request).userId, key, content: [target, request.body ?? null] };
+  const keyed = keyAndTarget(request);
+  if (keyed === null) return null;
+  return { userId: actorOf(request).userId, key: keyed.key, content: [keyed.target, request.body ?? null] };
 }
 
 /** The Idempotency-Key with the method and path that it was sent to. Null without a key. */

@@ -1,5 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import { stage } from '../../contract/fields.ts';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
 import { parseInteger } from '../../domain/jobs/payload-fields.ts';
 import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
@@ -16,7 +17,7 @@ export const listQuery = {
     Type.Integer({ minimum: 1, maximum: maxPageSize, description: 'Maximum number of jobs. Default: all.' }),
   ),
   cursor: optionalString('Start of the page, from the `Link` header of the previous page.'),
-  stage: optionalString('Only jobs in this stage, such as `RUNNING`.'),
+  stage: Type.Optional(stage),
   failed: optionalBoolean('`true`: only failed jobs. `false`: only jobs that have not failed.'),
   terminal: optionalBoolean('`true`: only jobs in a final stage. `false`: only unfinished jobs.'),
   since: optionalString('Only jobs submitted at this time (ISO 8601) or later.'),

@@ -4,13 +4,15 @@ import type { AccessService } from '../../services/identity/access.ts';
 import { actorOf } from './authentication.ts';
 import { queryUserId, userIdOf, userParam } from './path-params.ts';
 
-/** The owner whose resources a family of paths shows: the caller, one user, or all users. */
+/** The owner whose resources a family of paths shows: the caller, one user, all users, or any user. */
 export interface OwnerScope {
   /** The start of its paths. */
   prefix: string;
   tag: string;
-  /** For summaries: "Your jobs", "Jobs of a user", "Jobs of all users". */
+  /** For summaries: "Your jobs", "Jobs of a user", "Jobs of all users", "Job of any user". */
   describe(resources: string): string;
+  /** For operation ids: `listJobs`, `listJobsOfUser`. */
+  operationId(name: string): string;
   params: TProperties;
   /** The user; undefined for all users. Throws unless the caller may see these resources. */
   ownerOf(request: FastifyRequest): Promise<string | undefined>;
@@ -27,6 +29,7 @@ export function ownerScopes(base: string, access: AccessService) {
     prefix: `/${base}/`,
     tag: base,
     describe: (resources) => `Your ${resources}`,
+    operationId: (name) => name,
     params: {},
     ownerOf: async (request) => actorOf(request).userId,
   };
@@ -34,6 +37,7 @@ export function ownerScopes(base: string, access: AccessService) {
     prefix: `/admin/${base}/:user_id/`,
     tag: 'administration',
     describe: (resources) => `${capitalize(resources)} of a user`,
+    operationId: (name) => `${name}OfUser`,
     params: userParam,
     ownerOf: async (request) => {
       const userId = userIdOf(request);
@@ -45,6 +49,7 @@ export function ownerScopes(base: string, access: AccessService) {
     prefix: `/admin/${base}/`,
     tag: 'administration',
     describe: (resources) => `${capitalize(resources)} of all users`,
+    operationId: (name) => `${name}OfAllUsers`,
     params: {},
     ownerOf: async (request) => {
       access.requireAdmin(actorOf(request));
@@ -61,5 +66,11 @@ export function ownerScopes(base: string, access: AccessService) {
       return userId;
     },
   };
-  return { own, ofUser, allUsers, byQuery };
+  /** For one resource, whoever owns it. */
+  const anyUser: OwnerScope = {
+    ...allUsers,
+    describe: (resources) => `${capitalize(resources)} of any user`,
+    operationId: (name) => `${name}OfAnyUser`,
+  };
+  return { own, ofUser, allUsers, byQuery, anyUser };
 }

@@ -5,20 +5,30 @@ import type { SubmissionHeaders } from '../../contract/submission-headers.ts';
 import { keyHeader } from './idempotency-key.ts';
 import { multipartFile } from './multipart.ts';
 
+export const payloadHeader = {
+  payload: Type.String({
+    contentMediaType: 'application/json',
+    contentSchema: Type.Ref('Payload'),
+    description:
+      'The job, as a JSON object on one line: `command` on batch systems, `tool` on tool systems, and the resources.',
+  }),
+};
+
 export const submissionSchema = {
   headers: Type.Object({
-    'content-disposition': Type.String({ description: 'attachment; filename=<file.zip>' }),
-    payload: Type.String({
-      description:
-        'A JSON object: `command` (batch systems) or `tool` (tool systems), `node_number`, `core_number`, ' +
-        '`runtime` in hours, `title`. Numbers as text or as numbers.',
+    'content-disposition': Type.String({
+      description: 'Names the zip: `attachment; filename=<file.zip>`. Required for a job without a zip, too.',
+      examples: ['attachment; filename=job.zip'],
     }),
+    ...payloadHeader,
     ...keyHeader,
   }),
   body: {
     content: {
       'application/zip': { schema: Type.String({ format: 'binary' }) },
-      'multipart/form-data': { schema: Type.Object({ file: Type.String({ format: 'binary' }) }) },
+      'multipart/form-data': {
+        schema: Type.Object({ file: Type.String({ format: 'binary', description: 'The zip.' }) }),
+      },
     },
   },
 };

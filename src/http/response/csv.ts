@@ -1,11 +1,20 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import Type from 'typebox';
+import Type, { type TSchema } from 'typebox';
 
 export const formatQuery = {
   format: Type.Optional(
     Type.Enum(['json', 'csv'], { description: 'Default: `csv` with the header `Accept: text/csv`, otherwise `json`.' }),
   ),
 };
+
+/** The response for the OpenAPI document. */
+export function describeTable(schema: TSchema, description: string, columns: readonly string[]) {
+  const csv = {
+    schema: Type.String({ description: `Columns: ${columns.join(', ')}.` }),
+    example: `${columns.join(',')}\r\n`,
+  };
+  return { description, content: { 'application/json': { schema }, 'text/csv': csv } };
+}
 
 type Row = Readonly<Record<string, unknown>>;
 

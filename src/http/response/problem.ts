@@ -51,21 +51,30 @@ export const statusByCode = {
 
 type PublicCode = keyof typeof statusByCode;
 
+export const ErrorCodeSchema = Type.Enum(Object.keys(statusByCode) as PublicCode[], {
+  $id: 'ErrorCode',
+  description: 'Stable identifier of the kind of error, for programs.',
+});
+
 /** Problem details (RFC 9457), with a stable code for programs. */
 export const ProblemSchema = Type.Object(
   {
     type: Type.String({ description: 'Path of the documentation of the code.' }),
     title: Type.String({ description: 'Short description of the code.' }),
     status: Type.Integer(),
-    code: Type.String({
-      description: 'Stable identifier of the kind of error, for programs.',
-      examples: ['quota_exceeded'],
-    }),
+    code: Type.Unsafe<PublicCode>(Type.Ref('ErrorCode')),
     detail: Type.String({ description: 'What is wrong and what to do about it.' }),
     request_id: Type.String({ description: 'Identifies the request in the logs of the server.' }),
     errors: Type.Optional(
       Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), { description: 'The invalid fields.' }),
     ),
+    resource: Type.Optional(Type.Enum(['time', 'space'], { description: 'Of `quota_exceeded`: what is short.' })),
+    account: Type.Optional(
+      Type.Enum(['pool', 'cap'], { description: 'Of `quota_exceeded`: the quota of the project, or your own.' }),
+    ),
+    unit: Type.Optional(Type.String({ description: 'Of `quota_exceeded`: the unit of the amounts.' })),
+    needed: Type.Optional(Type.Number({ description: 'Of `quota_exceeded`: the amount that the job needs.' })),
+    available: Type.Optional(Type.Number({ description: 'Of `quota_exceeded`: the amount that is left.' })),
   },
   { $id: 'Problem', additionalProperties: true },
 );

@@ -3,14 +3,14 @@ import Type, { type Static } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AccessService } from '../../services/identity/access.ts';
+import { describeJson, describeRoute } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { parseQueryTime, timeExample } from '../request/parse-time.ts';
 import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
-import { submissionHeaders, submissionSchema } from '../request/submission.ts';
-import { formatQuery, sendCsv, wantsCsv } from '../response/csv.ts';
-import { describeRoute } from '../server/openapi.ts';
+import { payloadHeader, submissionHeaders } from '../request/submission.ts';
+import { describeTable, formatQuery, sendCsv, wantsCsv } from '../response/csv.ts';
 import { addResource } from './resource.ts';
 
 const movementColumns = [
@@ -38,11 +38,13 @@ export function accountingRoutes(app: FastifyInstance, accounting: AccountingSer
 }
 
 function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void {
-  const quote = (params: object) => ({
+  const quote = (operationId: string, params: object) => ({
     schema: {
-      ...describeRoute('quotas', 'Read the cost of a job and whether it would be accepted', { 200: Type.Ref('Quote') }),
+      ...describeRoute('quotas', operationId, 'Read the cost of a job and whether it would be accepted', {
+        200: describeJson(Type.Ref('Quote'), 'The cost, and whether the job would be accepted.'),
+      }),
       description: 'Takes the same Payload header as a submission. Nothing is submitted or reserved.',
-      headers: Type.Object({ payload: submissionSchema.headers.properties.payload, ...keyHeader }),
+      headers: Type.Object({ ...payloadHeader, ...keyHeader }),
       params: Type.Object({ ...params }),
     },
     // The service checks the headers and gives better messages than a schema.
@@ -55,8 +57,8 @@ function quoteRoutes(app: FastifyInstance, accounting: AccountingService): void 
         idempotency: keyAndTarget(request),
       }),
   });
-  addResource(app, '/quotes/:hpc/', { POST: quote(hpcParam) });
-  addResource(app, '/quotes/:hpc/:project_name/', { POST: quote(projectParams) });
+  addResource(app, '/quotes/:hpc/', { POST: quote('getQuote', hpcParam) });
+  addResource(app, '/quotes/:hpc/:project_name/', { POST: quote('getQuoteInProject', projectParams) });
 }
 
 const RangeQuery = Type.Object({
@@ -69,9 +71,13 @@ function statementRoute(app: FastifyInstance, accounting: AccountingService, sco
   addResource(app, `${scope.prefix}:hpc/:project_name/statement/`, {
     GET: {
       schema: {
-        ...describeRoute(scope.tag, scope.describe('statement: every movement of time and space'), {
-          200: Type.Ref('Statement'),
-        }),
+        ...describeRoute(
+          scope.tag,
+          scope.operationId('getStatement'),
+          scope.describe('statement: every movement of time and space'),
+          { 200: describeTable(Type.Ref('Statement'), 'The movements of time and space.', movementColumns) },
+        ),
+        description: 'The balances at the start and the end of the period, and every movement between them.',
         params: Type.Object({ ...scope.params, ...projectParams }),
         querystring: RangeQuery,
       },
@@ -94,9 +100,13 @@ function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: 
   addResource(app, scope.prefix, {
     GET: {
       schema: {
-        ...describeRoute(scope.tag === 'usage' ? 'quotas' : scope.tag, scope.describe('usage by project and month'), {
-          200: Type.Array(Type.Ref('Usage')),
-        }),
+        ...describeRoute(
+          scope.tag === 'usage' ? 'quotas' : scope.tag,
+          scope.operationId('getUsage'),
+          scope.describe('usage by project and month'),
+          { 200: describeTable(Type.Array(Type.Ref('Usage')), 'One row for each project and month.', usageColumns) },
+        ),
+        description: 'Charged time minus refunds, and the number of jobs that ended.',
         params: Type.Object({ ...scope.params }),
         querystring: Type.Object(formatQuery),
       },

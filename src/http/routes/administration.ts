@@ -10,14 +10,13 @@ import {
   RefundBody,
   TransferBody,
 } from '../../contract/administration.ts';
-import { BursarError } from '../../domain/errors.ts';
 import type { AdminCommand, AdminService } from '../../services/accounting/admin-service.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { PathScope } from '../../services/scope.ts';
+import { describeRoute } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
-import { idempotencyKey, requestTarget, requiredKeyHeader } from '../request/idempotency-key.ts';
+import { idempotencyKey, missingKey, requestTarget, requiredKeyHeader } from '../request/idempotency-key.ts';
 import { hpcParam, pathScope, projectParams, projectScope, userIdOf, userParam } from '../request/path-params.ts';
-import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
 
 const tag = 'administration';
@@ -30,7 +29,10 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
 
   addResource(app, '/admin/users/', {
     GET: {
-      schema: describeRoute(tag, 'List all users with their roles', { 200: Type.Array(Type.Ref('User')) }),
+      schema: {
+        ...describeRoute(tag, 'listUsers', 'List all users with their roles', { 200: Type.Array(Type.Ref('User')) }),
+        description: 'A user exists from the first request with a valid token.',
+      },
       handler: () => admin.listUsers(),
     },
   });
@@ -41,7 +43,10 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
   addResource(app, '/admin/audit/', {
     GET: {
       schema: {
-        ...describeRoute(tag, 'List admin actions, newest first', { 200: Type.Array(Type.Ref('AuditRecord')) }),
+        ...describeRoute(tag, 'listAuditRecords', 'List admin actions, newest first', {
+          200: Type.Array(Type.Ref('AuditRecord')),
+        }),
+        description: 'The records are never changed.',
         querystring: AuditQuery,
       },
       handler: (request) => {
@@ -52,7 +57,12 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
   });
   addResource(app, '/admin/ledger/proof/', {
     GET: {
-      schema: describeRoute(tag, 'Check all balances against the ledger entries', { 200: Type.Ref('LedgerProof') }),
+      schema: {
+        ...describeRoute(tag, 'verifyLedger', 'Check all balances against the ledger entries', {
+          200: Type.Ref('LedgerProof'),
+        }),
+        description: 'Adds up all entries, which takes seconds in a large ledger.',
+      },
       handler: () => admin.verifyLedger(),
     },
   });
@@ -61,6 +71,7 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
 function grantRoutes(app: FastifyInstance, admin: AdminService): void {
   const prefix = '/admin/grants/:hpc/:project_name/';
   const post = <Body extends TObject>(
+    operationId: string,
     summary: string,
     body: Body,
     run: (scope: Required<PathScope>, command: AdminCommand<Static<Body>>, request: FastifyRequest) => Promise<unknown>,
@@ -68,9 +79,11 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
   ) => ({
     POST: {
       schema: {
-        ...describeRoute(tag, summary, {
+        ...describeRoute(tag, operationId, summary, {
           201: options.response === undefined ? Type.Array(Type.Ref('Account')) : Type.Ref(options.response),
         }),
+        description:
+          'Returns the accounts that have changed, or the new period. The action is recorded in the audit trail.',
         params: Type.Object({ ...projectParams, ...options.params }),
         headers: Type.Object(requiredKeyHeader),
         body,
@@ -82,18 +95,27 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
       },
     },
   });
-  addResource(app, prefix, post('Change the unallocated part of the pool', PoolGrantBody, admin.changePool));
-  addResource(app, `${prefix}transfers/`, post('Move a grant between members', TransferBody, admin.transfer));
-  addResource(app, `${prefix}refunds/`, post('Refund charged time of a job', RefundBody, admin.refund));
+  addResource(
+    app,
+    prefix,
+    post('changePool', 'Change the unallocated part of the pool', PoolGrantBody, admin.changePool),
+  );
+  addResource(
+    app,
+    `${prefix}transfers/`,
+    post('transferGrant', 'Move a grant between members', TransferBody, admin.transfer),
+  );
+  addResource(app, `${prefix}refunds/`, post('refundJob', 'Refund charged time of a job', RefundBody, admin.refund));
   addResource(
     app,
     `${prefix}periods/`,
-    post('Open a grant period', PeriodBody, admin.openPeriod, { response: 'Period' }),
+    post('openPeriod', 'Open a grant period', PeriodBody, admin.openPeriod, { response: 'Period' }),
   );
   addResource(
     app,
     `${prefix}members/:user_id/`,
     post(
+      'changeMemberQuota',
       "Change a member's quota",
       CapGrantBody,
       (project, command, request) => admin.changeCap(project, userIdOf(request), command),
@@ -103,19 +125,21 @@ function grantRoutes(app: FastifyInstance, admin: AdminService): void {
 }
 
 function projectRoutes(app: FastifyInstance, admin: AdminService): void {
-  const list = (params: object) => ({
+  const list = (operationId: string, params: object) => ({
     schema: {
-      ...describeRoute(tag, 'List projects', { 200: Type.Array(Type.Ref('Project')) }),
+      ...describeRoute(tag, operationId, 'List projects', { 200: Type.Array(Type.Ref('Project')) }),
+      description: 'All projects, including closed ones.',
       params: Type.Object({ ...params }),
     },
     handler: (request: FastifyRequest) => admin.listProjects(pathScope(request)),
   });
-  addResource(app, '/admin/projects/', { GET: list({}) });
+  addResource(app, '/admin/projects/', { GET: list('listProjects', {}) });
   addResource(app, '/admin/projects/:hpc/', {
-    GET: list(hpcParam),
+    GET: list('listProjectsOnSystem', hpcParam),
     POST: {
       schema: {
-        ...describeRoute(tag, 'Create a project', { 201: Type.Ref('Project') }),
+        ...describeRoute(tag, 'createProject', 'Create a project', { 201: Type.Ref('Project') }),
+        description: 'Every user joins it with `auto_join`; otherwise members are added.',
         params: Type.Object(hpcParam),
         headers: Type.Object(requiredKeyHeader),
         body: ProjectBody,
@@ -130,7 +154,10 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   addResource(app, '/admin/projects/:hpc/:project_name/close/', {
     POST: {
       schema: {
-        ...describeRoute(tag, 'Close a project, so that it accepts no more jobs', { 200: Type.Ref('Project') }),
+        ...describeRoute(tag, 'closeProject', 'Close a project, so that it accepts no more jobs', {
+          200: Type.Ref('Project'),
+        }),
+        description: 'Its submitted jobs continue, and its quotas stay readable.',
         params: Type.Object(projectParams),
         headers: Type.Object(requiredKeyHeader),
         body: ReasonBody,
@@ -141,7 +168,8 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   addResource(app, '/admin/projects/:hpc/:project_name/members/', {
     GET: {
       schema: {
-        ...describeRoute(tag, 'List the members of a project', { 200: Type.Array(Type.Ref('Member')) }),
+        ...describeRoute(tag, 'listMembers', 'List the members of a project', { 200: Type.Array(Type.Ref('Member')) }),
+        description: 'All members, including removed and banned ones.',
         params: Type.Object(projectParams),
       },
       handler: (request) => admin.listMembers(projectScope(request)),
@@ -150,7 +178,8 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
   addResource(app, '/admin/projects/:hpc/:project_name/members/:user_id/', {
     PUT: {
       schema: {
-        ...describeRoute(tag, 'Add, remove, ban or unban a member', { 200: Type.Ref('Member') }),
+        ...describeRoute(tag, 'setMember', 'Add, remove, ban or unban a member', { 200: Type.Ref('Member') }),
+        description: 'Can be repeated. A removed or banned member cannot submit, but keeps the jobs.',
         params: Type.Object({ ...projectParams, ...userParam }),
         body: MemberBody,
       },
@@ -167,11 +196,6 @@ function projectRoutes(app: FastifyInstance, admin: AdminService): void {
 
 function toCommand<Body>(request: FastifyRequest): AdminCommand<Body> {
   const key = idempotencyKey(request);
-  if (key === undefined) {
-    throw new BursarError(
-      'idempotency_key_missing',
-      'Send the header Idempotency-Key: 1 to 200 visible characters of your choice, new for each request.',
-    );
-  }
+  if (key === undefined) throw missingKey();
   return { actor: actorOf(request), key, target: requestTarget(request), body: request.body as Body };
 }

@@ -5,12 +5,12 @@ import type { EventService } from '../../services/events/event-service.ts';
 import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { Actor } from '../../services/identity/actor.ts';
+import { describeRoute } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
-import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
 
 export interface EventRouteOptions {
@@ -46,7 +46,10 @@ const eventResponse = {
   description: 'A stream of events, each with its id, type and JSON data; or one page of events as JSON.',
   content: {
     'application/json': { schema: Type.Ref('EventPage') },
-    'text/event-stream': { schema: Type.String() },
+    'text/event-stream': {
+      schema: Type.String({ description: 'The data of each event is an `Event` as JSON.' }),
+      example: 'retry: 1000\n\nid: 7\nevent: job.ended\ndata: {"id":7,"type":"job.ended",…}\n\n',
+    },
   },
 };
 
@@ -69,13 +72,13 @@ function eventRoute(
   options: EventRouteOptions,
   closing: AbortSignal,
 ): void {
-  const route = describeRoute(scope.tag, scope.describe('events, as they happen'), {});
   addResource(app, scope.prefix, {
     GET: {
       schema: {
-        ...route,
+        ...describeRoute(scope.tag, scope.operationId('listEvents'), scope.describe('events, as they happen'), {
+          200: eventResponse,
+        }),
         description,
-        response: { 200: eventResponse, ...route.response },
         params: Type.Object({ ...scope.params }),
         querystring: EventQuery,
         headers: EventHeaders,

@@ -5,32 +5,43 @@ import { publicFile } from '../../contract/file.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { FileRequest, ListedFile } from '../../services/jobs/read-files.ts';
+import { describeRoute, notModified, selectHeaders } from '../openapi/describe-route.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { streamJsonArray } from '../response/json-array.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
 import { requestSignal } from '../server/abort-signals.ts';
-import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
 
-const FileList = Type.Array(Type.Ref('File'), {
-  description: 'Sorted by path, unless there are more than 10,000 files.',
-});
+const binary = { schema: Type.String({ format: 'binary' }) };
+const folderContent = { 'application/json': { schema: Type.Array(Type.Ref('File')) }, 'application/zip': binary };
+const folderResponse = {
+  description: 'The files, sorted by path unless there are more than 10,000; or all of them as a zip.',
+  content: folderContent,
+};
+const downloadHeaders = ['ETag', 'Last-Modified', 'Accept-Ranges', 'Content-Disposition'] as const;
+const fileResponses = {
+  200: {
+    description: 'The file, with the media type of its name; or a folder.',
+    headers: selectHeaders(downloadHeaders),
+    content: { ...folderContent, 'application/octet-stream': binary },
+  },
+  206: {
+    description: 'The requested range.',
+    headers: selectHeaders([...downloadHeaders, 'Content-Range']),
+    content: { 'application/octet-stream': binary },
+  },
+  304: notModified,
+};
 const FolderQuery = Type.Object({
   archive: Type.Optional(Type.Enum(['zip'], { description: 'Download the folder as a zip instead of listing it.' })),
 });
-const binary = (description: string) => ({
-  description,
-  content: { 'application/octet-stream': { schema: Type.String({ format: 'binary' }) } },
-});
-
-const fileResponse = binary('The file, or the list of a folder.');
 
 /** The files in a job's working directory: as a list, one by one, or as a zip. */
 export function fileRoutes(app: FastifyInstance, files: FileService, access: AccessService): void {
-  const { own, allUsers } = ownerScopes('files', access);
-  for (const scope of [own, allUsers]) readRoutes(app, files, scope);
+  const { own, anyUser } = ownerScopes('files', access);
+  for (const scope of [own, anyUser]) readRoutes(app, files, scope);
 }
 
 function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope): void {
@@ -59,7 +70,9 @@ function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope)
   addResource(app, list, {
     GET: {
       schema: {
-        ...describeRoute(tag, scope.describe('files: list those of one job'), { 200: FileList }),
+        ...describeRoute(tag, scope.operationId('listJobFiles'), scope.describe('job: its files'), {
+          200: folderResponse,
+        }),
         description: 'With `archive=zip`, downloads all files as a zip. Links and special files are left out.',
         params: Type.Object(params),
         querystring: FolderQuery,
@@ -67,22 +80,15 @@ function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope)
       handler: handleFolder,
     },
   });
-  const { response, ...route } = describeRoute(tag, scope.describe('files: download one'), {});
   addResource(app, `${list}*`, {
     GET: {
       schema: {
-        ...route,
+        ...describeRoute(tag, scope.operationId('getJobFile'), scope.describe('job: one of its files'), fileResponses),
         description:
           'A path with a trailing slash is a folder, which is listed or archived. Supports `Range`, `If-Range`, ' +
           '`If-None-Match` and `If-Modified-Since`.',
         params: Type.Object({ ...params, '*': Type.String({ description: 'A path from the list of files.' }) }),
         querystring: FolderQuery,
-        response: {
-          200: { ...fileResponse, content: { 'application/json': { schema: FileList }, ...fileResponse.content } },
-          206: binary('The requested range.'),
-          304: { type: 'null', description: 'The file has not changed.' },
-          ...response,
-        },
       },
       handler: (request, reply) => (isFolder(request) ? handleFolder(request, reply) : handleFile(request, reply)),
     },

@@ -3,6 +3,7 @@ import Type, { type TProperties } from 'typebox';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { PathScope } from '../../services/scope.ts';
+import { describeJson, describeRoute, describeVersioned } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyAndTarget, keyHeader } from '../request/idempotency-key.ts';
 import { listQuery, parseListQuery } from '../request/list-query.ts';
@@ -21,11 +22,10 @@ import {
 import { submissionHeaders, submissionSchema, zipBody } from '../request/submission.ts';
 import { sendTagged, sendVersioned } from '../response/conditional.ts';
 import { sendJson } from '../response/send.ts';
-import { describeRoute } from '../server/openapi.ts';
 import type { RateLimits } from '../server/rate-limits.ts';
 import { addResource, type Handlers } from './resource.ts';
 
-const JobList = Type.Array(Type.Ref('Job'), { description: 'The jobs, by ascending id.' });
+const JobList = Type.Array(Type.Ref('Job'));
 const OneJob = Type.Ref('Job');
 
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). Only users submit jobs. */
@@ -35,36 +35,57 @@ export function jobRoutes(
   access: AccessService,
   limits: Pick<RateLimits, 'upload'>,
 ): void {
-  const { own, allUsers, byQuery } = ownerScopes('jobs', access);
-  const list = (where: string, params: TProperties) =>
-    listHandler(jobs, own, { summary: `Your jobs ${where}`, params, query: listQuery, scopeOf: pathScope });
+  const { own, anyUser, byQuery } = ownerScopes('jobs', access);
+  const list = (operationId: string, where: string, params: TProperties) => {
+    const summary = `Your jobs ${where}`;
+    return listHandler(jobs, own, { operationId, summary, params, query: listQuery, scopeOf: pathScope });
+  };
   const submit = submitHandlers(jobs, limits);
-  addResource(app, '/jobs/', { GET: list('on all systems', {}) });
-  addResource(app, '/jobs/:hpc/', { GET: list('on one system', hpcParam), ...submit(hpcParam) });
+  addResource(app, '/jobs/', { GET: list('listJobs', 'on all systems', {}) });
+  addResource(app, '/jobs/:hpc/', {
+    GET: list('listJobsOnSystem', 'on one system', hpcParam),
+    ...submit('submitJob', hpcParam),
+  });
   addResource(app, '/jobs/:hpc/:project_name/', {
-    GET: list('in one project', projectParams),
-    ...submit(projectParams),
+    GET: list('listJobsInProject', 'in one project', projectParams),
+    ...submit('submitJobToProject', projectParams),
   });
   jobPaths(app, jobs, own);
 
   const query = { ...userQuery, ...scopeQuery, ...listQuery };
   addResource(app, '/admin/jobs/', {
-    GET: listHandler(jobs, byQuery, { summary: 'Jobs of all users', params: {}, query, scopeOf: queryScope }),
+    GET: listHandler(jobs, byQuery, {
+      operationId: byQuery.operationId('listJobs'),
+      summary: byQuery.describe('jobs'),
+      params: {},
+      query,
+      scopeOf: queryScope,
+    }),
   });
-  jobPaths(app, jobs, allUsers);
+  jobPaths(app, jobs, anyUser);
 }
 
 interface ListOptions {
+  operationId: string;
   summary: string;
   params: TProperties;
   query: TProperties;
   scopeOf(request: FastifyRequest): PathScope;
 }
 
-function listHandler(jobs: JobService, scope: OwnerScope, { summary, params, query, scopeOf }: ListOptions) {
+function listHandler(
+  jobs: JobService,
+  scope: OwnerScope,
+  { operationId, summary, params, query, scopeOf }: ListOptions,
+) {
   return {
     schema: {
-      ...describeRoute(scope.tag, summary, { 200: JobList }),
+      ...describeRoute(
+        scope.tag,
+        operationId,
+        summary,
+        describeVersioned(JobList, 'The jobs, by ascending id.', ['Link']),
+      ),
       description: 'All jobs or, with `limit`, one page: the header `Link` leads to the next page.',
       params: Type.Object(params),
       querystring: Type.Object(query),
@@ -90,7 +111,16 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
   });
   addResource(app, path, {
     GET: {
-      schema: { ...describeRoute(tag, scope.describe('jobs: one job'), { 200: OneJob }), params },
+      schema: {
+        ...describeRoute(
+          tag,
+          scope.operationId('getJob'),
+          scope.describe('job'),
+          describeVersioned(OneJob, 'The job.'),
+        ),
+        description: 'The state that the HPC system last reported. Reading asks no scheduler.',
+        params,
+      },
       handler: async (request, reply) => {
         const owner = await scope.ownerOf(request);
         return sendTagged(request, reply, await jobs.read(owner, projectScope(request), jobIdOf(request)));
@@ -98,7 +128,14 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
     },
     DELETE: {
       schema: {
-        ...describeRoute(tag, scope.describe('jobs: delete the files of a finished job'), { 200: OneJob }),
+        ...describeRoute(
+          tag,
+          scope.operationId('deleteJob'),
+          scope.describe('job: delete the files of a finished job'),
+          {
+            200: describeJson(OneJob, 'The job, without files.'),
+          },
+        ),
         description: 'Can be repeated. An unfinished job is 409 `job_not_finished`: cancel it first.',
         params,
       },
@@ -108,7 +145,10 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
   addResource(app, `${path}cancel/`, {
     POST: {
       schema: {
-        ...describeRoute(tag, scope.describe('jobs: cancel one job'), { 200: OneJob, 202: OneJob }),
+        ...describeRoute(tag, scope.operationId('cancelJob'), scope.describe('job: cancel it'), {
+          200: describeJson(OneJob, 'The job, which had already ended.'),
+          202: describeJson(OneJob, 'The job, which the system will cancel.'),
+        }),
         description:
           '202 with the job as it is now: the system cancels it, and its end follows as the event `job.ended`. 200 with ' +
           'the unchanged job if it has already ended. Can be repeated, and never deletes files.',
@@ -124,7 +164,10 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
   addResource(app, `${path}timeline/`, {
     GET: {
       schema: {
-        ...describeRoute(tag, scope.describe('jobs: the timeline of one job'), { 200: Type.Ref('Timeline') }),
+        ...describeRoute(tag, scope.operationId('getJobTimeline'), scope.describe('job: its timeline'), {
+          200: describeJson(Type.Ref('Timeline'), 'The history of the job.'),
+        }),
+        description: 'Every transition with its reason, and the time that was requested, used and charged.',
         params,
       },
       handler: async (request, reply) => {
@@ -135,12 +178,15 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
   });
 }
 
-function submitHandlers(jobs: JobService, limits: Pick<RateLimits, 'upload'>): (params: TProperties) => Handlers {
+function submitHandlers(
+  jobs: JobService,
+  limits: Pick<RateLimits, 'upload'>,
+): (operationId: string, params: TProperties) => Handlers {
   const contentTypes = new WeakMap<FastifyRequest, string | undefined>();
-  return (params) => ({
+  return (operationId, params) => ({
     POST: {
       schema: {
-        ...describeRoute('jobs', 'Submit a job', { 201: OneJob }),
+        ...describeRoute('jobs', operationId, 'Submit a job', { 201: describeJson(OneJob, 'The new job.') }),
         ...submissionSchema,
         params: Type.Object(params),
         description: 'The body is the zip itself, or a multipart form with the zip as its only file, or empty.',

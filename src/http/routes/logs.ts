@@ -4,13 +4,13 @@ import Type, { type Static } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
+import { describeRoute } from '../openapi/describe-route.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { toLogEvents } from '../response/log-events.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
-import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
 
 const LogQuery = Type.Object({
@@ -18,6 +18,20 @@ const LogQuery = Type.Object({
   offset: Type.Integer({ minimum: 0, default: 0, description: 'Offset of the first byte to read.' }),
   follow: Type.Enum(['0', '1'], { default: '0', description: '`1`: keep reading until the job has ended.' }),
 });
+
+const logResponses = {
+  200: {
+    description: 'The output.',
+    content: {
+      'text/plain': { schema: Type.String(), example: 'Hello\n' },
+      'text/event-stream': {
+        schema: Type.String({ description: 'The data of each event is JSON with `offset` and `text`.' }),
+        example: 'id: 6\ndata: {"offset":0,"text":"Hello\\n"}\n\nid: 6\nevent: end\ndata: {"offset":6}\n\n',
+      },
+    },
+  },
+  204: { type: 'null', description: 'The log is complete, and there is nothing after `Last-Event-ID`.' },
+} as const;
 
 /** A connection that is silent for this long gets TCP keep-alive probes, which detect a client that has gone. */
 const keepAliveMs = 30_000;
@@ -33,8 +47,8 @@ export function logRoutes(
   authenticate: Authenticate,
 ): void {
   const closing = closingSignal(app);
-  const { own, allUsers } = ownerScopes('jobs', access);
-  for (const scope of [own, allUsers]) logRoute(app, files, scope, authenticate, closing);
+  const { own, anyUser } = ownerScopes('jobs', access);
+  for (const scope of [own, anyUser]) logRoute(app, files, scope, authenticate, closing);
 }
 
 function logRoute(
@@ -44,12 +58,10 @@ function logRoute(
   authenticate: Authenticate,
   closing: AbortSignal,
 ): void {
-  const { response, ...route } = describeRoute(scope.tag, scope.describe('jobs: the output of one job'), {});
-  const text = { schema: Type.String() };
   addResource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
     GET: {
       schema: {
-        ...route,
+        ...describeRoute(scope.tag, scope.operationId('getJobLog'), scope.describe('job: its output'), logResponses),
         description:
           'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
           '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete.',
@@ -63,11 +75,6 @@ function logRoute(
             }),
           ),
         }),
-        response: {
-          200: { description: 'The output.', content: { 'text/plain': text, 'text/event-stream': text } },
-          204: { type: 'null', description: 'The log is complete, and there is nothing after `Last-Event-ID`.' },
-          ...response,
-        },
       },
       handler: async (request, reply) => {
         const { stream, offset, follow } = request.query as Static<typeof LogQuery>;

@@ -3,13 +3,15 @@ import Type from 'typebox';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { PathScope } from '../../services/scope.ts';
+import { describeRoute, describeVersioned } from '../openapi/describe-route.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { hpcParam, pathScope, projectParams, projectScope, queryScope, scopeQuery } from '../request/path-params.ts';
 import { sendVersioned } from '../response/conditional.ts';
-import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
 
-const QuotaList = Type.Array(Type.Ref('Quota'), { description: 'The quotas, by descending project.' });
+const quotaList = describeVersioned(Type.Array(Type.Ref('Quota')), 'The quotas, by descending project.');
+const description = '`time_left` is in seconds of the charging unit of the system, `space_left` in KB (1,000 bytes).';
+const oneQuota = describeVersioned(Type.Ref('Quota'), 'The quota.');
 
 /** The caller's own quotas (4.3 of the interface); for administrators those of a user (4.4) and of all users. */
 export function quotaRoutes(app: FastifyInstance, accounting: AccountingService, access: AccessService): void {
@@ -18,7 +20,8 @@ export function quotaRoutes(app: FastifyInstance, accounting: AccountingService,
   addResource(app, allUsers.prefix, {
     GET: {
       schema: {
-        ...describeRoute(allUsers.tag, allUsers.describe('quotas'), { 200: QuotaList }),
+        ...describeRoute(allUsers.tag, allUsers.operationId('listQuotas'), allUsers.describe('quotas'), quotaList),
+        description,
         querystring: Type.Object(scopeQuery),
       },
       handler: listHandler(accounting, allUsers, queryScope),
@@ -39,18 +42,21 @@ function listHandler(
 
 function readRoutes(app: FastifyInstance, accounting: AccountingService, scope: OwnerScope): void {
   const { prefix, tag } = scope;
-  const schema = (where: string, params: object, response: typeof QuotaList | ReturnType<typeof Type.Ref>) => ({
-    ...describeRoute(tag, scope.describe(`quotas ${where}`), { 200: response }),
+  const schema = (operationId: string, summary: string, params: object, response: typeof quotaList) => ({
+    ...describeRoute(tag, scope.operationId(operationId), scope.describe(summary), response),
+    description,
     params: Type.Object({ ...scope.params, ...params }),
   });
   const list = listHandler(accounting, scope, pathScope);
-  addResource(app, prefix, { GET: { schema: schema('on all systems', {}, QuotaList), handler: list } });
+  addResource(app, prefix, {
+    GET: { schema: schema('listQuotas', 'quotas on all systems', {}, quotaList), handler: list },
+  });
   addResource(app, `${prefix}:hpc/`, {
-    GET: { schema: schema('on one system', hpcParam, QuotaList), handler: list },
+    GET: { schema: schema('listQuotasOnSystem', 'quotas on one system', hpcParam, quotaList), handler: list },
   });
   addResource(app, `${prefix}:hpc/:project_name/`, {
     GET: {
-      schema: schema('in one project', projectParams, Type.Ref('Quota')),
+      schema: schema('getQuota', 'quota in one project', projectParams, oneQuota),
       handler: async (request, reply) => {
         const userId = (await scope.ownerOf(request)) ?? '';
         return sendVersioned(request, reply, userId, await accounting.readQuota(userId, projectScope(request)));

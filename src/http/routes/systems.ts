@@ -2,26 +2,32 @@ import type { FastifyInstance } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
+import { describeRoute } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
 import { hpcParam, pathScope } from '../request/path-params.ts';
-import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
+
+const description = 'What a Payload may contain, and whether the system accepts and runs jobs now.';
 
 /** The HPC systems with their limits, tools and health. */
 export function systemRoutes(app: FastifyInstance, systems: SystemService): void {
   addResource(app, '/hpc/', {
     GET: {
-      schema: describeRoute('systems', 'List the HPC systems with their limits, tools and health', {
-        200: Type.Array(Type.Ref('System')),
-      }),
+      schema: {
+        ...describeRoute('systems', 'listSystems', 'List the HPC systems with their limits, tools and health', {
+          200: Type.Array(Type.Ref('System')),
+        }),
+        description,
+      },
       handler: () => systems.read(),
     },
   });
   addResource(app, '/hpc/:hpc/', {
     GET: {
       schema: {
-        ...describeRoute('systems', 'Read one HPC system', { 200: Type.Ref('System') }),
+        ...describeRoute('systems', 'getSystem', 'Read one HPC system', { 200: Type.Ref('System') }),
+        description,
         params: Type.Object(hpcParam),
       },
       handler: async (request) => (await systems.read(pathScope(request).hpc))[0],
@@ -35,9 +41,10 @@ export function pauseRoutes(app: FastifyInstance, systems: SystemService): void 
     addResource(app, `/admin/systems/:hpc/${action}/`, {
       POST: {
         schema: {
-          ...describeRoute('administration', `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {
+          ...describeRoute('administration', `${action}System`, `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {
             200: Type.Ref('System'),
           }),
+          description: 'A paused system answers submissions with 503. Its submitted jobs continue.',
           params: Type.Object(hpcParam),
           headers: Type.Object(keyHeader),
           body: ReasonBody,

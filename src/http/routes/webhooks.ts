@@ -4,10 +4,10 @@ import { ReasonBody } from '../../contract/administration.ts';
 import { WebhookBody, WebhookChangeBody } from '../../contract/webhook.ts';
 import type { WebhookService } from '../../services/events/webhooks.ts';
 import type { AccessService } from '../../services/identity/access.ts';
+import { describeRoute } from '../openapi/describe-route.ts';
 import { actorOf } from '../request/authentication.ts';
 import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
 import { ownerScopes } from '../request/owner-scope.ts';
-import { describeRoute } from '../server/openapi.ts';
 import { addResource } from './resource.ts';
 
 const tag = 'webhooks';
@@ -29,12 +29,15 @@ const deliveryIdOf = (request: FastifyRequest) => idParam(request, 'delivery_id'
 export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   addResource(app, '/webhooks/', {
     GET: {
-      schema: describeRoute(tag, 'List your webhooks', { 200: Type.Array(Type.Ref('Webhook')) }),
+      schema: {
+        ...describeRoute(tag, 'listWebhooks', 'List your webhooks', { 200: Type.Array(Type.Ref('Webhook')) }),
+        description: 'With their state. No list shows a secret.',
+      },
       handler: (request) => webhooks.list(userIdOf(request)),
     },
     POST: {
       schema: {
-        ...describeRoute(tag, 'Create a webhook', { 201: Type.Ref('WebhookWithSecret') }),
+        ...describeRoute(tag, 'createWebhook', 'Create a webhook', { 201: Type.Ref('WebhookWithSecret') }),
         description: 'Events are sent to its URL, signed as in Standard Webhooks. Only this response shows the secret.',
         headers: KeyHeader,
         body: WebhookBody,
@@ -48,12 +51,17 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
   });
   addResource(app, '/webhooks/:webhook_id/', {
     GET: {
-      schema: { ...describeRoute(tag, 'Read one webhook', { 200: Type.Ref('Webhook') }), params: Params },
+      schema: {
+        ...describeRoute(tag, 'getWebhook', 'Read one webhook', { 200: Type.Ref('Webhook') }),
+        description: 'Shows whether deliveries fail, and why the webhook was disabled.',
+        params: Params,
+      },
       handler: (request) => webhooks.read(userIdOf(request), webhookIdOf(request)),
     },
     PATCH: {
       schema: {
-        ...describeRoute(tag, 'Change a webhook or enable it again', { 200: Type.Ref('Webhook') }),
+        ...describeRoute(tag, 'changeWebhook', 'Change a webhook or enable it again', { 200: Type.Ref('Webhook') }),
+        description: 'Fields that the body omits stay as they are.',
         params: Params,
         body: WebhookChangeBody,
       },
@@ -61,14 +69,20 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
         webhooks.update(userIdOf(request), webhookIdOf(request), request.body as Static<typeof WebhookChangeBody>),
     },
     DELETE: {
-      schema: { ...describeRoute(tag, 'Delete a webhook', { 200: Type.Ref('Webhook') }), params: Params },
+      schema: {
+        ...describeRoute(tag, 'deleteWebhook', 'Delete a webhook', { 200: Type.Ref('Webhook') }),
+        description: 'Returns the webhook as it was.',
+        params: Params,
+      },
       handler: (request) => webhooks.delete(userIdOf(request), webhookIdOf(request)),
     },
   });
   addResource(app, '/webhooks/:webhook_id/secret/', {
     POST: {
       schema: {
-        ...describeRoute(tag, 'Replace the secret of a webhook', { 200: Type.Ref('WebhookWithSecret') }),
+        ...describeRoute(tag, 'rotateWebhookSecret', 'Replace the secret of a webhook', {
+          200: Type.Ref('WebhookWithSecret'),
+        }),
         description: 'For one day, deliveries are signed with the old secret too.',
         params: Params,
         headers: KeyHeader,
@@ -79,7 +93,8 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
   addResource(app, '/webhooks/:webhook_id/test/', {
     POST: {
       schema: {
-        ...describeRoute(tag, 'Send a test delivery', { 202: Type.Ref('Delivery') }),
+        ...describeRoute(tag, 'testWebhook', 'Send a test delivery', { 202: Type.Ref('Delivery') }),
+        description: 'Sends an event of the type `webhook.test`. Read the delivery to see the result.',
         params: Params,
         headers: KeyHeader,
       },
@@ -100,7 +115,10 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   addResource(app, prefix, {
     GET: {
       schema: {
-        ...describeRoute(tag, 'List deliveries, newest first', { 200: Type.Array(Type.Ref('Delivery')) }),
+        ...describeRoute(tag, 'listDeliveries', 'List deliveries, newest first', {
+          200: Type.Array(Type.Ref('Delivery')),
+        }),
+        description: 'With the result of the last attempt. Deliveries are kept as long as their events.',
         params: Params,
         querystring: DeliveryQuery,
       },
@@ -113,7 +131,8 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   addResource(app, `${prefix}:delivery_id/`, {
     GET: {
       schema: {
-        ...describeRoute(tag, 'Read one delivery', { 200: Type.Ref('Delivery') }),
+        ...describeRoute(tag, 'getDelivery', 'Read one delivery', { 200: Type.Ref('Delivery') }),
+        description: 'With the result of the last attempt.',
         params: Type.Object(deliveryParams),
       },
       handler: (request) => webhooks.readDelivery(userIdOf(request), webhookIdOf(request), deliveryIdOf(request)),
@@ -122,7 +141,10 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   addResource(app, `${prefix}:delivery_id/send/`, {
     POST: {
       schema: {
-        ...describeRoute(tag, 'Send a delivery again with the same id', { 202: Type.Ref('Delivery') }),
+        ...describeRoute(tag, 'resendDelivery', 'Send a delivery again with the same id', {
+          202: Type.Ref('Delivery'),
+        }),
+        description: 'The receiver recognizes it by its `webhook-id`.',
         params: Type.Object(deliveryParams),
         headers: KeyHeader,
       },
@@ -141,7 +163,10 @@ export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookServic
     addResource(app, scope.prefix, {
       GET: {
         schema: {
-          ...describeRoute(scope.tag, scope.describe('webhooks'), { 200: Type.Array(Type.Ref('Webhook')) }),
+          ...describeRoute(scope.tag, scope.operationId('listWebhooks'), scope.describe('webhooks'), {
+            200: Type.Array(Type.Ref('Webhook')),
+          }),
+          description: 'With their state. No list shows a secret.',
           params: Type.Object({ ...scope.params }),
         },
         handler: async (request) => webhooks.list(await scope.ownerOf(request)),
@@ -151,7 +176,8 @@ export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookServic
   addResource(app, `${ofUser.prefix}:webhook_id/disable/`, {
     POST: {
       schema: {
-        ...describeRoute(ofUser.tag, 'Disable a webhook', { 200: Type.Ref('Webhook') }),
+        ...describeRoute(ofUser.tag, 'disableWebhook', 'Disable a webhook', { 200: Type.Ref('Webhook') }),
+        description: 'Its owner can enable it again.',
         params: Type.Object({ ...ofUser.params, ...webhookParams }),
         headers: KeyHeader,
         body: ReasonBody,

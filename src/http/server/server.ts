@@ -17,8 +17,11 @@ import type { Caller } from '../../services/identity/actor.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
+import type { ExampleSystem } from '../openapi/complete-document.ts';
+import { registerOpenApi } from '../openapi/register.ts';
 import { requireToken } from '../request/authentication.ts';
 import { drainBody } from '../request/drain-body.ts';
+import { missingKey } from '../request/idempotency-key.ts';
 import { toProblem } from '../response/problem.ts';
 import { sendJson } from '../response/send.ts';
 import { accountingRoutes } from '../routes/accounting.ts';
@@ -35,7 +38,6 @@ import { type AccessLogEntry, createAccessLog } from './access-log.ts';
 import { prepareToClose } from './close-server.ts';
 import { createConnectionErrorHandler } from './connection-errors.ts';
 import { lazyValidators } from './lazy-validators.ts';
-import { registerOpenApi } from './openapi.ts';
 import { createRateLimits, type RateLimitSettings, type RateLimits } from './rate-limits.ts';
 import { createResponseCache } from './response-cache.ts';
 
@@ -55,6 +57,8 @@ export interface ServerDeps {
   servesCallers: boolean;
   log: FastifyBaseLogger;
   version: string;
+  /** For the OpenAPI document. */
+  systems: readonly ExampleSystem[];
   requestTimeoutMs: number;
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;
@@ -163,7 +167,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   prepareToClose(app);
   app.server.on('checkExpectation', connections.rejectExpectation);
 
-  await registerOpenApi(app, deps.version, limits);
+  await registerOpenApi(app, deps.version, deps.systems, limits);
   await app.register(async (instance) =>
     probeRoutes(instance, deps.findProblems, deps.findWarnings, deps.metrics, limits),
   );
@@ -224,6 +228,7 @@ function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
 /** Errors of Fastify below 500 are the caller's. Everything else is unexpected. */
 function toRequestError(error: FastifyError): unknown {
   if (error instanceof BursarError) return error;
+  if (error.validation?.some(isMissingKey)) return missingKey();
   if (error.validation) {
     const fields = error.validation.map(toFieldError);
     const list = fields.map(({ field, message }) => `${field} ${message}`).join('; ');
@@ -235,7 +240,11 @@ function toRequestError(error: FastifyError): unknown {
   return error;
 }
 
-function toFieldError(problem: NonNullable<FastifyError['validation']>[number]): FieldError {
+type ValidationError = NonNullable<FastifyError['validation']>[number];
+
+const isMissingKey = ({ params }: ValidationError) => params.missingProperty === 'idempotency-key';
+
+function toFieldError(problem: ValidationError): FieldError {
   const { missingProperty, additionalProperty, allowedValues } = problem.params as {
     missingProperty?: string;
     additionalProperty?: string;

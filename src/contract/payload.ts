@@ -1,0 +1,56 @@
+import Type from 'typebox';
+
+const wholeNumber = (description: string) =>
+  Type.Optional(
+    Type.Union([Type.Integer({ minimum: 1 }), Type.String({ pattern: '^\\d+$' })], {
+      description: `${description} A number, or a number as text. Default: set by the HPC system.`,
+    }),
+  );
+
+const commonFields = {
+  node_number: wholeNumber('Number of nodes.'),
+  core_number: wholeNumber('Cores on each node.'),
+  runtime: Type.Optional(
+    Type.Union([Type.Number({ exclusiveMinimum: 0 }), Type.String()], {
+      description: 'Hours of wall-clock time. A number, or a number as text. Default: set by the HPC system.',
+    }),
+  ),
+  title: Type.Optional(Type.String({ maxLength: 256, description: 'Default: empty.' })),
+};
+
+/** The JSON in the Payload header. `domain/jobs/payload.ts` validates it, with the limits of the system. */
+export const BatchPayloadSchema = Type.Object(
+  {
+    command: Type.String({
+      minLength: 1,
+      description: 'A line for the shell, or `sbatch` with a script from the zip or with `--wrap`.',
+    }),
+    ...commonFields,
+  },
+  {
+    $id: 'BatchPayload',
+    additionalProperties: false,
+    description: 'A job for a batch system.',
+    examples: [
+      {
+        command: 'sbatch --wrap="hostname; date"',
+        node_number: '1',
+        core_number: '1',
+        runtime: '0.1',
+        title: 'First job',
+      },
+    ],
+  },
+);
+
+export const ToolPayloadSchema = Type.Object(
+  { tool: Type.String({ description: 'One of the tools of the system, see `GET /hpc/`.' }), ...commonFields },
+  {
+    $id: 'ToolPayload',
+    additionalProperties: Type.Union([Type.String(), Type.Number()], { description: 'A parameter of the tool.' }),
+    description: 'A job for a tool system.',
+    examples: [{ tool: 'BASH', node_number: '1', core_number: '1', runtime: '0.1', title: 'First job' }],
+  },
+);
+
+export const PayloadSchema = Type.Union([Type.Ref('BatchPayload'), Type.Ref('ToolPayload')], { $id: 'Payload' });

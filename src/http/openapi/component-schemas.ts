@@ -1,0 +1,57 @@
+import Type, { type TSchema } from 'typebox';
+import { AuditSchema, MemberSchema, PeriodSchema, ProjectSchema, UserSchema } from '../../contract/administration.ts';
+import { EventPageSchema, EventSchema, EventTypeSchema } from '../../contract/event.ts';
+import { FileSchema } from '../../contract/file.ts';
+import { JobSchema, OutcomeSchema } from '../../contract/job.ts';
+import {
+  AccountSchema,
+  LedgerVerificationSchema,
+  QuoteSchema,
+  StatementSchema,
+  UsageSchema,
+} from '../../contract/ledger.ts';
+import { BatchPayloadSchema, PayloadSchema, ToolPayloadSchema } from '../../contract/payload.ts';
+import { QuotaSchema } from '../../contract/quota.ts';
+import { SystemSchema } from '../../contract/system.ts';
+import { TimelineSchema } from '../../contract/timeline.ts';
+import { DeliverySchema, WebhookSchema, WebhookWithSecretSchema } from '../../contract/webhook.ts';
+import type { HpcSystem } from '../../domain/systems/system.ts';
+import { ErrorCodeSchema, ProblemSchema } from '../response/problem.ts';
+
+/** The schemas with a name. Generated clients have a type for each of them. */
+export const componentSchemas: TSchema[] = [
+  JobSchema,
+  OutcomeSchema,
+  PayloadSchema,
+  BatchPayloadSchema,
+  ToolPayloadSchema,
+  QuotaSchema,
+  ProblemSchema,
+  ErrorCodeSchema,
+  QuoteSchema,
+  StatementSchema,
+  UsageSchema,
+  AccountSchema,
+  LedgerVerificationSchema,
+  ProjectSchema,
+  MemberSchema,
+  UserSchema,
+  AuditSchema,
+  PeriodSchema,
+  SystemSchema,
+  FileSchema,
+  EventSchema,
+  EventTypeSchema,
+  EventPageSchema,
+  TimelineSchema,
+  WebhookSchema,
+  WebhookWithSecretSchema,
+  DeliverySchema,
+];
+
+/** Stages are configured, in the words of each HPC system. */
+export function stageSchema(systems: readonly HpcSystem[]): TSchema {
+  const names = new Set(systems.flatMap(({ stages }) => Object.values(stages)));
+  const words = systems.map(({ name, stages }) => `${name}: ${Object.values(stages).join(', ')}`);
+  return Type.Enum([...names], { $id: 'Stage', description: `Stage of a job. ${words.join('; ')}.` });
+}
