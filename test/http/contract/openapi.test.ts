@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { Script } from 'node:vm';
+import { statusByCode } from '../../../src/http/response/problem.ts';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import {
   findPathTemplate,
@@ -197,10 +199,24 @@ test('/docs/ serves a page and all of its resources', async () => {
   }
 });
 
-test('the type of a problem is the URL of an existing page', async () => {
+test('the type of a problem leads to its code in a page that lists every code once', async () => {
   const { body } = await me.get<{ type: string }>('/jobs/hpc_three/');
-  const { status } = await anonymous.send('GET', new URL(body.type, server.url).pathname);
+  const { pathname, hash } = new URL(body.type, server.url);
+  assert.equal(hash, '#system_unknown');
+  const { status, headers, text } = await anonymous.send('GET', pathname);
   assert.equal(status, 200, body.type);
+  assert.match(headers.get('content-type') ?? '', /^text\/html\b/);
+  const anchors = [...text.matchAll(/ id="(\w+)"/g)].map(([, id]) => id);
+  assert.deepEqual(anchors, Object.keys(statusByCode));
+});
+
+test('/docs/ keeps the token in the session of the tab, and nowhere else', async () => {
+  const { text } = await anonymous.send('GET', '/docs/static/swagger-initializer.js');
+  assert.match(text, /sessionStorage\.setItem\(/);
+  assert.match(text, /sessionStorage\.getItem\(/);
+  assert.doesNotMatch(text, /localStorage|persistAuthorization\W*true/);
+  // The page runs the text, so it must be complete.
+  new Script(text);
 });
 
 for (const probe of ['/livez', '/readyz']) {
