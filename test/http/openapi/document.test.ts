@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { eventKinds } from '../../../src/domain/event.ts';
 import { statusByCode } from '../../../src/http/response/problem.ts';
@@ -236,4 +237,18 @@ describe('what is required', () => {
       assert.equal((body as { code?: string }).code === 'idempotency_key_missing', required, name);
     }
   });
+});
+
+test("the document follows Redocly's recommended rules, except that paths end with a slash", async () => {
+  const config = await createConfig({ extends: ['recommended'] });
+  const problems = await lintFromString({ source: JSON.stringify(document), absoluteRef: 'openapi.json', config });
+  // The interface requires the slash.
+  const isSlash = ({ ruleId }: { ruleId: string }) => ruleId === 'no-path-trailing-slash';
+  assert.ok(problems.some(isSlash), 'the rules were checked');
+  assert.deepEqual(
+    problems
+      .filter((problem) => !isSlash(problem))
+      .map(({ severity, ruleId, message, location }) => [severity, ruleId, message, location[0]?.pointer]),
+    [],
+  );
 });
