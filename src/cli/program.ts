@@ -45,7 +45,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
 
   program
     .command('serve')
-    .description('run the server until SIGTERM or SIGINT')
+    .description('run the server until SIGTERM, SIGINT or SIGHUP')
     .addOption(
       new Option(
         '--role <role>',
@@ -54,7 +54,8 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
         .choices(['all', 'api', 'worker'])
         .default('all'),
     )
-    .action(async ({ role }) => (await import('./serve.ts')).serve(readConfig(), role, version));
+    .option('--stop-with-parent', 'stop when the process that started the server ends, as "npm start" needs', false)
+    .action(async (options) => (await import('./serve.ts')).serve(readConfig(), options, version));
 
   const token = program.command('token').description('create, list and revoke access tokens');
   token
