@@ -8,7 +8,7 @@ import { BursarError } from '../domain/errors.ts';
 import { checkServer } from '../store/database/check-server.ts';
 import { connectDatabase, type DatabaseSettings } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
-import { getSchemaStatus, migrate } from '../store/database/migrations.ts';
+import { getSchemaStatus, migrate, type SchemaStatus } from '../store/database/migrations.ts';
 import { countRows } from '../store/maintenance/copy-tables.ts';
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { restoreSnapshot, type Snapshot, takeSnapshot } from '../store/maintenance/snapshot.ts';
@@ -34,13 +34,20 @@ export async function printStatus(config: Config, options: { json: boolean }): P
         const schema = await getSchemaStatus(db);
         return { ...schema, rows: schema.applied.length === 0 ? {} : Object.fromEntries(await countRows(db)) };
       })
-    : { applied: [], pending: [], rows: {} };
+    : { applied: [], pending: [], differences: [], rows: {} };
   const status = { database: file ?? hidePassword(url), exists, ...state };
+  if (status.differences.length > 0) process.exitCode = exitCodes.failure;
   if (options.json) return print(JSON.stringify(status, null, 2));
   print(`Database: ${status.database}`);
   if (!exists) return print('The database does not exist yet. The first start creates it.');
-  print(`Schema:   ${status.pending.length === 0 ? 'up to date' : `pending migrations: ${status.pending.join(', ')}`}`);
+  print(`Schema:   ${formatSchemaStatus(status)}`);
+  for (const difference of status.differences) print(`  ${difference}`);
   for (const [table, rows] of Object.entries(status.rows)) print(`  ${table.padEnd(16)} ${rows}`);
+}
+
+function formatSchemaStatus({ pending, differences }: SchemaStatus): string {
+  if (differences.length > 0) return 'not the one of this version of Bursar:';
+  return pending.length === 0 ? 'up to date' : `pending migrations: ${pending.join(', ')}`;
 }
 
 /** A server may be running. */
