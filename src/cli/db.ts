@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
@@ -10,6 +10,7 @@ import { connectDatabase, type DatabaseSettings } from '../store/database/databa
 import type { Db } from '../store/database/handle.ts';
 import { getSchemaStatus, migrate, type SchemaStatus } from '../store/database/migrations.ts';
 import { countRows } from '../store/maintenance/copy-tables.ts';
+import { createDataFolder } from '../store/maintenance/data-folder.ts';
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { restoreSnapshot, type Snapshot, takeSnapshot } from '../store/maintenance/snapshot.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -59,7 +60,7 @@ export async function backUp(config: Config, file: string): Promise<void> {
 
 export async function restore(config: Config, file: string): Promise<void> {
   const { url } = config.database;
-  mkdirSync(resolve(config.data), { recursive: true, mode: 0o700 });
+  createDataFolder(resolve(config.data));
   const snapshot = await withServerExcluded(config, url, () =>
     withConnection(config, url, async (db) => {
       await migrate(db);
@@ -74,7 +75,7 @@ export async function copyDatabase(config: Config, { from, to }: { from: string;
   const source = sqliteFile(config, from);
   if (source !== null && !existsSync(source))
     throw new BursarError('not_found', `There is no database file ${source}.`);
-  mkdirSync(resolve(config.data), { recursive: true, mode: 0o700 });
+  createDataFolder(resolve(config.data));
   const folder = await mkdtemp(join(resolve(config.data), 'copy-'));
   const file = join(folder, 'snapshot.db');
   try {

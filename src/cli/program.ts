@@ -4,6 +4,7 @@ import { formatConfig } from '../config/format.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
+import { fileSystemErrorCode } from '../files/file-system-errors.ts';
 import { exitCodeFor } from './exit-codes.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -15,11 +16,15 @@ export async function runCommandLine(argv: string[]): Promise<void> {
   try {
     await buildProgram().parseAsync(argv);
   } catch (error) {
-    if (!(error instanceof CommanderError)) {
-      process.stderr.write(`${error instanceof BursarError ? error.message : (error as Error).stack}\n`);
-    }
+    if (!(error instanceof CommanderError)) process.stderr.write(`${formatError(error as Error)}\n`);
     process.exitCode = exitCodeFor(error);
   }
+}
+
+/** An error of the operating system is not a bug: its message names the cause and the path. */
+function formatError(error: Error): string {
+  const isExpected = error instanceof BursarError || fileSystemErrorCode(error) !== undefined;
+  return isExpected ? error.message : (error.stack ?? error.message);
 }
 
 /** Defines all commands. Each imports its code when it runs, so that help does not load the server. */
