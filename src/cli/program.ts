@@ -13,12 +13,22 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 
 /** Runs one command. Results go to standard output, everything else to standard error. */
 export async function runCommandLine(argv: string[]): Promise<void> {
+  process.stdout.on('error', ignoreClosedOutput);
   try {
     await buildProgram().parseAsync(argv);
   } catch (error) {
-    if (!(error instanceof CommanderError)) process.stderr.write(`${formatError(error as Error)}\n`);
+    if (!(error instanceof CommanderError)) writeError(`${formatError(error as Error)}\n`);
     process.exitCode = exitCodeFor(error);
   }
+}
+
+function writeError(text: string): void {
+  process.stderr.on('error', ignoreClosedOutput).write(text);
+}
+
+/** The reader of the output, such as `head`, or the terminal has gone. A command that is under way is completed. */
+function ignoreClosedOutput(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
 }
 
 /** An error of the operating system is not a bug: its message names the cause and the path. */
@@ -34,6 +44,7 @@ function buildProgram(): Command {
     .description('Job submission and quota accounting in front of HPC systems.')
     .version(version)
     .exitOverride()
+    .configureOutput({ writeErr: writeError })
     .showHelpAfterError('(run with --help for usage)')
     .addHelpText(
       'after',

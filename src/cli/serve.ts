@@ -17,7 +17,7 @@ export interface ServeOptions {
 /** Serves until SIGTERM, SIGINT or SIGHUP, then stops in order. */
 export async function serve(config: Config, { role, stopWithParent }: ServeOptions, version: string): Promise<void> {
   const parent = stopWithParent ? process.ppid : undefined;
-  const log = openLog(config.log.level);
+  const log = openLog(config.log);
   const bursar = await startBursar(config, role, log, version);
   let stopReason: Promise<string>;
   try {
