@@ -23,6 +23,7 @@ export const errorTitles = {
   file_unknown: 'The file does not exist',
   quota_unknown: 'The quota does not exist',
   user_unknown: 'The user does not exist',
+  files_missing: 'The files of the job are not where the server expects them',
   files_deleted: 'The files of the job have been deleted',
   webhook_unknown: 'The webhook or delivery does not exist',
   conflict: 'The request conflicts with the current state',
