@@ -31,7 +31,7 @@ export const CapGrantBody = Type.Object(
 export const TransferBody = Type.Object({ from: user, to: user, resource, amount, reason }, strict);
 
 export const RefundBody = Type.Object(
-  { job_id: Type.String(), amount: Type.Integer({ minimum: 1, description: 'Seconds.' }), reason },
+  { job_id: Type.String(), amount: Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds.' }), reason },
   strict,
 );
 

@@ -15,7 +15,12 @@ import { addResource } from './resource.ts';
 
 const LogQuery = Type.Object({
   stream: Type.Enum(['stdout', 'stderr'], { default: 'stdout' }),
-  offset: Type.Integer({ minimum: 0, default: 0, description: 'Offset of the first byte to read.' }),
+  offset: Type.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: 0,
+    description: 'Offset of the first byte to read.',
+  }),
   follow: Type.Enum(['0', '1'], { default: '0', description: '`1`: keep reading until the job has ended.' }),
 });
 
