@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import type { ChargeUnit } from '../domain/accounting/price.ts';
 import { type AccountBalance, availableBalance } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
@@ -21,13 +22,18 @@ export const QuoteSchema = Type.Object(
 );
 
 const Movement = Type.Object({
-  id: Type.Integer(),
+  id: Type.Integer({
+    description: 'The entry of the ledger. The release of a hold and the charge of a job share one.',
+  }),
   at: timestamp,
   kind: Type.String({
     description: 'grant, top_up, withdraw, expire, reserve, release, charge, free, refund, transfer',
   }),
-  change: Type.Number({ description: 'Change of the balance.' }),
-  balance: Type.Number({ description: 'Available amount after the movement.' }),
+  change: Type.Number({
+    description:
+      'What is added to the balance: positive for a grant, release or refund, negative for a reserve or charge.',
+  }),
+  balance: Type.Number({ description: 'Available amount after the movement: the previous balance plus the change.' }),
   used: Type.Number({ description: 'Amount that was charged; negative for a refund.' }),
   job_id: nullableString('The job that caused the movement; null for other causes.'),
   actor: Type.String(),
@@ -35,7 +41,9 @@ const Movement = Type.Object({
 });
 
 const accountStatement = {
-  unit: Type.String(),
+  unit: Type.String({
+    description: 'Of all amounts: `core-seconds`, `node-seconds` or `seconds`, as the system charges; `KB`.',
+  }),
   opening_balance: Type.Number(),
   closing_balance: Type.Number(),
   movements: Type.Array(Movement),
@@ -133,12 +141,18 @@ interface AccountStatementFields {
 interface StatementFields {
   user: string;
   hpc: string;
+  charge: ChargeUnit;
   project: string;
   from: number;
   to: number;
   time: AccountStatementFields & { perDay: number; runsOutAt: number | null };
   space: AccountStatementFields;
 }
+
+const timeUnits = { core: 'core-seconds', node: 'node-seconds', wall: 'seconds' } as const satisfies Record<
+  ChargeUnit,
+  string
+>;
 
 export function publicStatement(statement: StatementFields): Static<typeof StatementSchema> {
   const { time, space } = statement;
@@ -149,16 +163,15 @@ export function publicStatement(statement: StatementFields): Static<typeof State
     from: toIsoTime(statement.from),
     to: toIsoTime(statement.to),
     time: {
-      ...publicAccountStatement(time, 'time'),
+      ...publicAccountStatement(time, timeUnits[statement.charge], publicUnits.time.size),
       burn_rate_per_day: time.perDay,
       runs_out_at: toIsoTimeOrNull(time.runsOutAt),
     },
-    space: publicAccountStatement(space, 'space'),
+    space: publicAccountStatement(space, publicUnits.space.name, publicUnits.space.size),
   };
 }
 
-function publicAccountStatement(account: AccountStatementFields, resource: 'time' | 'space') {
-  const { name: unit, size } = publicUnits[resource];
+function publicAccountStatement(account: AccountStatementFields, unit: string, size: number) {
   return {
     unit,
     opening_balance: account.opening / size,
