@@ -130,6 +130,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
         assert.equal(reserved?.change, -seconds);
         assert.equal(reserved?.balance, before - seconds);
         await requestCancel(me, job);
+        await me.waitUntilFinished(job);
       });
     }
 
