@@ -5,13 +5,11 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildFolder } from './build-folder.mjs';
+import { describeOldNode } from './node-version.mjs';
 
-const [major, minor] = process.versions.node.split('.').map(Number);
-if (major < 22 || (major === 22 && minor < 18)) {
-  console.error(
-    `Bursar needs Node 22.18 or newer; this is Node ${process.versions.node}. ` +
-      'Use "npm start" or "npm run -s bursar -- …", which install a suitable Node.',
-  );
+const problem = describeOldNode();
+if (problem !== undefined) {
+  console.error(problem);
   process.exit(1);
 }
 // Caching compiled code between runs halves the startup time.

@@ -5,7 +5,15 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { describeOldNode, hasPinnedNode } from '../bin/node-version.mjs';
 import { build } from './build.mjs';
+
+// Without a Node of its own the script runs on this one.
+const problem = hasPinnedNode() ? undefined : describeOldNode();
+if (problem !== undefined) {
+  console.error(problem);
+  process.exit(1);
+}
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const stampFile = join(root, 'node_modules', '.installed-lock');

@@ -1,9 +1,14 @@
-// Generates the reference pages from the code. With --check it only compares them, and fails if one is out of date.
-import { readFileSync, writeFileSync } from 'node:fs';
+// Generates the reference pages and the expected schema of the database from the code. With --check it only compares them, and fails if one is out of date.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { ConfigSchema } from '../src/config/schema.ts';
 import { engineSchemas } from '../src/config/system-schema.ts';
 import { errorReference } from '../src/http/openapi/error-reference.ts';
+import { applyMigrations } from '../src/store/database/migrations.ts';
+import { describeSchema } from '../src/store/database/schema-check.ts';
+import { openSqlite } from '../src/store/database/sqlite.ts';
 
 interface SchemaNode {
   type?: string;
@@ -19,7 +24,11 @@ interface SchemaNode {
   required?: string[];
 }
 
-const pages = { 'docs/configuration.md': configurationReference(), 'docs/errors.md': errorReference() };
+const pages = {
+  'docs/configuration.md': configurationReference(),
+  'docs/errors.md': errorReference(),
+  'src/store/database/expected-schema.json': await expectedSchema(),
+};
 const stale = Object.entries(pages).filter(([page, text]) => {
   const path = fileURLToPath(new URL(`../${page}`, import.meta.url));
   if (!process.argv.includes('--check')) {
@@ -30,6 +39,19 @@ const stale = Object.entries(pages).filter(([page, text]) => {
 });
 for (const [page] of stale) console.error(`${page} is out of date; run "npm run docs"`);
 process.exitCode = stale.length > 0 ? 1 : 0;
+
+/** The schema that the migrations produce. A test compares it with that of PostgreSQL too. */
+async function expectedSchema(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-schema-'));
+  const db = openSqlite(join(folder, 'schema.db'));
+  try {
+    await applyMigrations(db);
+    return `${JSON.stringify(await describeSchema(db), null, 2)}\n`;
+  } finally {
+    await db.destroy();
+    rmSync(folder, { recursive: true });
+  }
+}
 
 function configurationReference(): string {
   return `# Configuration

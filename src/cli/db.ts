@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
@@ -8,8 +8,9 @@ import { BursarError } from '../domain/errors.ts';
 import { checkServer } from '../store/database/check-server.ts';
 import { connectDatabase, type DatabaseSettings } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
-import { getSchemaStatus, migrate } from '../store/database/migrations.ts';
+import { getSchemaStatus, migrate, type SchemaStatus } from '../store/database/migrations.ts';
 import { countRows } from '../store/maintenance/copy-tables.ts';
+import { createDataFolder } from '../store/maintenance/data-folder.ts';
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { restoreSnapshot, type Snapshot, takeSnapshot } from '../store/maintenance/snapshot.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -34,13 +35,20 @@ export async function printStatus(config: Config, options: { json: boolean }): P
         const schema = await getSchemaStatus(db);
         return { ...schema, rows: schema.applied.length === 0 ? {} : Object.fromEntries(await countRows(db)) };
       })
-    : { applied: [], pending: [], rows: {} };
+    : { applied: [], pending: [], differences: [], rows: {} };
   const status = { database: file ?? hidePassword(url), exists, ...state };
+  if (status.differences.length > 0) process.exitCode = exitCodes.failure;
   if (options.json) return print(JSON.stringify(status, null, 2));
   print(`Database: ${status.database}`);
   if (!exists) return print('The database does not exist yet. The first start creates it.');
-  print(`Schema:   ${status.pending.length === 0 ? 'up to date' : `pending migrations: ${status.pending.join(', ')}`}`);
+  print(`Schema:   ${formatSchemaStatus(status)}`);
+  for (const difference of status.differences) print(`  ${difference}`);
   for (const [table, rows] of Object.entries(status.rows)) print(`  ${table.padEnd(16)} ${rows}`);
+}
+
+function formatSchemaStatus({ pending, differences }: SchemaStatus): string {
+  if (differences.length > 0) return 'not the one of this version of Bursar:';
+  return pending.length === 0 ? 'up to date' : `pending migrations: ${pending.join(', ')}`;
 }
 
 /** A server may be running. */
@@ -52,7 +60,7 @@ export async function backUp(config: Config, file: string): Promise<void> {
 
 export async function restore(config: Config, file: string): Promise<void> {
   const { url } = config.database;
-  mkdirSync(resolve(config.data), { recursive: true, mode: 0o700 });
+  createDataFolder(resolve(config.data));
   const snapshot = await withServerExcluded(config, url, () =>
     withConnection(config, url, async (db) => {
       await migrate(db);
@@ -67,7 +75,7 @@ export async function copyDatabase(config: Config, { from, to }: { from: string;
   const source = sqliteFile(config, from);
   if (source !== null && !existsSync(source))
     throw new BursarError('not_found', `There is no database file ${source}.`);
-  mkdirSync(resolve(config.data), { recursive: true, mode: 0o700 });
+  createDataFolder(resolve(config.data));
   const folder = await mkdtemp(join(resolve(config.data), 'copy-'));
   const file = join(folder, 'snapshot.db');
   try {

@@ -4,6 +4,7 @@ import { formatConfig } from '../config/format.ts';
 import { loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
+import { fileSystemErrorCode } from '../files/file-system-errors.ts';
 import { exitCodeFor } from './exit-codes.ts';
 
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
@@ -12,14 +13,28 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 
 /** Runs one command. Results go to standard output, everything else to standard error. */
 export async function runCommandLine(argv: string[]): Promise<void> {
+  process.stdout.on('error', ignoreClosedOutput);
   try {
     await buildProgram().parseAsync(argv);
   } catch (error) {
-    if (!(error instanceof CommanderError)) {
-      process.stderr.write(`${error instanceof BursarError ? error.message : (error as Error).stack}\n`);
-    }
+    if (!(error instanceof CommanderError)) writeError(`${formatError(error as Error)}\n`);
     process.exitCode = exitCodeFor(error);
   }
+}
+
+function writeError(text: string): void {
+  process.stderr.on('error', ignoreClosedOutput).write(text);
+}
+
+/** The reader of the output, such as `head`, or the terminal has gone. A command that is under way is completed. */
+function ignoreClosedOutput(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE' && error.code !== 'EIO') throw error;
+}
+
+/** An error of the operating system is not a bug: its message names the cause and the path. */
+function formatError(error: Error): string {
+  const isExpected = error instanceof BursarError || fileSystemErrorCode(error) !== undefined;
+  return isExpected ? error.message : (error.stack ?? error.message);
 }
 
 /** Defines all commands. Each imports its code when it runs, so that help does not load the server. */
@@ -29,6 +44,7 @@ function buildProgram(): Command {
     .description('Job submission and quota accounting in front of HPC systems.')
     .version(version)
     .exitOverride()
+    .configureOutput({ writeErr: writeError })
     .showHelpAfterError('(run with --help for usage)')
     .addHelpText(
       'after',
@@ -45,7 +61,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
 
   program
     .command('serve')
-    .description('run the server until SIGTERM or SIGINT')
+    .description('run the server until SIGTERM, SIGINT or SIGHUP')
     .addOption(
       new Option(
         '--role <role>',
@@ -54,7 +70,8 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 3 invalid configuration, 4 not 
         .choices(['all', 'api', 'worker'])
         .default('all'),
     )
-    .action(async ({ role }) => (await import('./serve.ts')).serve(readConfig(), role, version));
+    .option('--stop-with-parent', 'stop when the process that started the server ends, as "npm start" needs', false)
+    .action(async (options) => (await import('./serve.ts')).serve(readConfig(), options, version));
 
   const token = program.command('token').description('create, list and revoke access tokens');
   token

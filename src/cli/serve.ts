@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { Role } from '../composition/database.ts';
 import type { Config } from '../config/schema.ts';
 import { BursarError } from '../domain/errors.ts';
@@ -8,23 +7,33 @@ import { issueToken } from '../services/identity/tokens.ts';
 import { listUserIds } from '../store/identity/users.ts';
 import { openLog } from './log.ts';
 import { readyMessage } from './ready-message.ts';
+import { waitForStopReason } from './stop-reason.ts';
 
-/** Serves until SIGTERM or SIGINT, then stops in order. A second signal exits at once. */
-export async function serve(config: Config, role: Role, version: string): Promise<void> {
-  const log = openLog(config.log.level);
+export interface ServeOptions {
+  role: Role;
+  stopWithParent: boolean;
+}
+
+/** Serves until SIGTERM, SIGINT or SIGHUP, then stops in order. */
+export async function serve(config: Config, { role, stopWithParent }: ServeOptions, version: string): Promise<void> {
+  const parent = stopWithParent ? process.ppid : undefined;
+  const log = openLog(config.log);
   const bursar = await startBursar(config, role, log, version);
+  let stopReason: Promise<string>;
   try {
     await listen(bursar, config);
-    process.stdout.write(readyMessage(version, baseUrl(bursar), config, await createFirstUsers(bursar)));
+    const message = readyMessage(version, baseUrl(bursar), config, await createFirstUsers(bursar));
+    // Before the message, which may be answered by a signal at once.
+    stopReason = waitForStopReason(parent);
+    process.stdout.write(message);
   } catch (error) {
     await bursar.stop();
     throw error;
   }
 
-  const [signal] = await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
-  log.info({ signal }, 'stopping: finishing open requests; running jobs continue');
+  const reason = await stopReason;
+  log.info({ reason }, 'stopping: finishing open requests; running jobs continue');
   log.flush();
-  for (const secondSignal of ['SIGTERM', 'SIGINT'] as const) process.once(secondSignal, () => process.exit(130));
   await bursar.stop();
   log.info({}, 'stopped');
   // Work that could not be stopped, such as a read of a file system that hangs, must not keep the process alive.

@@ -17,6 +17,8 @@ import { createJobService } from '../services/jobs/job-service.ts';
 import { createSystemService } from '../services/systems/system-service.ts';
 import { updateGauges } from '../services/systems/update-gauges.ts';
 import { pingDatabase } from '../store/database/check-server.ts';
+import type { Db } from '../store/database/handle.ts';
+import { findSchemaDifferences } from '../store/database/schema-check.ts';
 import { countDelayedJobs } from '../store/jobs/delayed-jobs.ts';
 import { verifyLedgerInThread } from '../store/ledger/verify-in-thread.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -121,10 +123,13 @@ function createServices(deps: ApiDependencies, feed: EventFeed) {
 /** Reasons why this instance cannot serve. A system that is down is no reason: jobs can still be submitted to it. */
 async function findProblems({ db, storageProblem }: ApiDependencies): Promise<string[]> {
   const problem = storageProblem();
-  return [
-    ...((await pingDatabase(db)) ? [] : ['The database does not respond.']),
-    ...(problem === null ? [] : [problem.detail]),
-  ];
+  return [...(await findDatabaseProblems(db)), ...(problem === null ? [] : [problem.detail])];
+}
+
+async function findDatabaseProblems(db: Db): Promise<string[]> {
+  if (!(await pingDatabase(db))) return ['The database does not respond.'];
+  const [difference] = await findSchemaDifferences(db);
+  return difference === undefined ? [] : [`The schema of the database has changed: ${difference}.`];
 }
 
 /** Names systems, not reasons: a probe needs no token. */

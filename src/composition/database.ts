@@ -44,19 +44,20 @@ export async function openInstanceDatabase(config: Config, role: Role): Promise<
 async function openExclusive(config: Config): Promise<InstanceDatabase> {
   const dataFolder = resolve(config.data);
   const unlock = lockDataFolder(dataFolder);
-  const db = await openDatabase(config.database, dataFolder);
-  await releaseAllLeases(db);
-  await deleteAllClaims(db);
-  return {
-    db,
-    pgNotify: undefined,
-    leaseMs: maxTimerMs,
-    staleAtStartMs: 0,
-    async close() {
-      await db.destroy();
-      unlock();
-    },
+  let db: Db | undefined;
+  const close = async () => {
+    await db?.destroy();
+    unlock();
   };
+  try {
+    db = await openDatabase(config.database, dataFolder);
+    await releaseAllLeases(db);
+    await deleteAllClaims(db);
+    return { db, pgNotify: undefined, leaseMs: maxTimerMs, staleAtStartMs: 0, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
 }
 
 async function openShared(config: Config): Promise<InstanceDatabase> {

@@ -6,6 +6,8 @@ import { BursarError } from '../domain/errors.ts';
 import type { Config } from './schema.ts';
 import { validateConfig } from './validate.ts';
 
+const maxPort = 65_535;
+
 /** The configuration that comes with Bursar, used unless `BURSAR_CONFIG` is set. */
 const defaultFile = fileURLToPath(new URL('../../config/bursar.yaml', import.meta.url));
 
@@ -36,7 +38,7 @@ function applyEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unkno
   const { BURSAR_HOST: host, BURSAR_PORT: port, BURSAR_DATA: data, BURSAR_DATABASE_URL: url } = environment;
   const server = {
     ...(host ? { host } : {}),
-    ...(port ? { port: /^\d+$/.test(port) ? Number(port) : port } : {}),
+    ...(port ? { port: parsePort(port) } : {}),
   };
   return {
     ...value,
@@ -46,6 +48,11 @@ function applyEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unkno
       ? { server: { ...(isRecord(value.server) ? value.server : {}), ...server } }
       : {}),
   };
+}
+
+function parsePort(text: string): number {
+  if (/^\d{1,5}$/.test(text) && Number(text) <= maxPort) return Number(text);
+  throw new BursarError('invalid_config', `BURSAR_PORT is "${text}". Set it to a port: a number from 0 to ${maxPort}.`);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

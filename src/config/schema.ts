@@ -138,11 +138,15 @@ export const ConfigSchema = Type.Object(
         description: 'After how many hours without a successful delivery a webhook is disabled.',
       }),
     }),
-    log: section('The log, written as JSON lines to standard error.', {
+    log: section('The log, written to standard error.', {
       level: Type.Union(
         ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'].map((level) => Type.Literal(level)),
         { default: 'info', description: 'Minimum severity of logged messages.' },
       ),
+      format: Type.Enum(['auto', 'json', 'text'], {
+        default: 'auto',
+        description: '`json`: one object a line. `text`: for people. `auto`: text on a terminal, otherwise JSON.',
+      }),
     }),
     submissions: section('Limits on uploaded zip files.', {
       maxBodyKb: positiveInt(2_000_000, 'Maximum size of a zip, in KB.'),

@@ -40,7 +40,7 @@ export const TransferBody = Type.Object(
 );
 
 export const RefundBody = Type.Object(
-  { job_id: Type.String(), amount: Type.Integer({ minimum: 1, description: 'Seconds.' }), reason },
+  { job_id: Type.String(), amount: Type.Integer({ minimum: 1, maximum: 1e12, description: 'Seconds.' }), reason },
   {
     ...strict,
     examples: [{ job_id: '7B0E5A52-3C1F-4B9D-9A57-0F2B4E6C8D10', amount: 360, reason: 'the file system was down' }],

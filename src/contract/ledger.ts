@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import type { ChargeUnit } from '../domain/accounting/price.ts';
 import { type AccountBalance, availableBalance } from '../domain/accounting/settlement.ts';
 import { publicSystemName } from '../domain/systems/system.ts';
 import { publicUnits } from '../domain/units.ts';
@@ -39,7 +40,9 @@ export const QuoteSchema = Type.Object(
 const unit = Type.Enum(['seconds', 'KB']);
 
 const Movement = Type.Object({
-  id: Type.Integer(),
+  id: Type.Integer({
+    description: 'The entry of the ledger. The release of a hold and the charge of a job share one.',
+  }),
   at: timestamp,
   kind: Type.Enum([
     'grant',
@@ -54,8 +57,11 @@ const Movement = Type.Object({
     'transfer',
     'adjust',
   ]),
-  change: Type.Number({ description: 'Change of the balance.' }),
-  balance: Type.Number({ description: 'Available amount after the movement.' }),
+  change: Type.Number({
+    description:
+      'What is added to the balance: positive for a grant, release or refund, negative for a reserve or charge.',
+  }),
+  balance: Type.Number({ description: 'Available amount after the movement: the previous balance plus the change.' }),
   used: Type.Number({ description: 'Amount that was charged; negative for a refund.' }),
   job_id: nullableString('The job that caused the movement; null for other causes.'),
   actor: Type.String(),
@@ -63,7 +69,9 @@ const Movement = Type.Object({
 });
 
 const accountStatement = {
-  unit,
+  unit: Type.Enum(['core-seconds', 'node-seconds', 'seconds', 'KB'], {
+    description: 'Of all amounts: `core-seconds`, `node-seconds` or `seconds`, as the system charges; `KB`.',
+  }),
   opening_balance: Type.Number(),
   closing_balance: Type.Number(),
   movements: Type.Array(Movement),
@@ -94,7 +102,7 @@ export const StatementSchema = Type.Object(
         from: '2026-01-01T00:00:00.000Z',
         to: '2026-02-01T00:00:00.000Z',
         time: {
-          unit: 'seconds',
+          unit: 'core-seconds',
           opening_balance: 18_000_000,
           closing_balance: 17_999_640,
           movements: [
@@ -225,12 +233,18 @@ interface AccountStatementFields {
 interface StatementFields {
   user: string;
   hpc: string;
+  charge: ChargeUnit;
   project: string;
   from: number;
   to: number;
   time: AccountStatementFields & { perDay: number; runsOutAt: number | null };
   space: AccountStatementFields;
 }
+
+const timeUnits = { core: 'core-seconds', node: 'node-seconds', wall: 'seconds' } as const satisfies Record<
+  ChargeUnit,
+  string
+>;
 
 export function publicStatement(statement: StatementFields): Static<typeof StatementSchema> {
   const { time, space } = statement;
@@ -241,16 +255,15 @@ export function publicStatement(statement: StatementFields): Static<typeof State
     from: toIsoTime(statement.from),
     to: toIsoTime(statement.to),
     time: {
-      ...publicAccountStatement(time, 'time'),
+      ...publicAccountStatement(time, timeUnits[statement.charge], publicUnits.time.size),
       burn_rate_per_day: time.perDay,
       runs_out_at: toIsoTimeOrNull(time.runsOutAt),
     },
-    space: publicAccountStatement(space, 'space'),
+    space: publicAccountStatement(space, publicUnits.space.name, publicUnits.space.size),
   };
 }
 
-function publicAccountStatement(account: AccountStatementFields, resource: 'time' | 'space') {
-  const { name: unit, size } = publicUnits[resource];
+function publicAccountStatement(account: AccountStatementFields, unit: string, size: number) {
   return {
     unit,
     opening_balance: account.opening / size,

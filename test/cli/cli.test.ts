@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { bursar } from '../support/command-line.ts';
+import { bursar, program, runFile } from '../support/command-line.ts';
 
 const commands = [
   [],
@@ -61,4 +61,12 @@ describe('command line', { concurrency: 3 }, () => {
   test('a misspelt command suggests the nearest one', async () => {
     assert.match((await bursar(['tokne'])).stderr, /Did you mean token\?/);
   });
+
+  for (const args of ['--help', 'config print', 'frobnicate']) {
+    test(`bursar ${args} prints no stack trace if nobody reads its output`, async () => {
+      const command = `{ ${process.execPath} ${program} ${args}; echo "exit code $?" >&3; } 3>&2 2>&1 | true`;
+      const { stdout, stderr } = await runFile('bash', ['-c', command]);
+      assert.deepEqual([stdout, stderr], ['', `exit code ${args === 'frobnicate' ? 2 : 0}\n`]);
+    });
+  }
 });

@@ -1,19 +1,39 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { formatLogLine } from '../../src/cli/log-text.ts';
 import { until } from '../support/until.ts';
 
 const logModule = new URL('../../src/cli/log.ts', import.meta.url);
 
-/** Starts a process that opens the log as `log`, runs a script, and then stays alive unless the script ends it. */
+/** The source of a program that opens the log as `log`, runs a script, and then stays alive unless the script ends it. */
+const logging = (script: string, format = 'auto') => `const { openLog } = await import('${logModule}');
+  const log = openLog({ level: 'info', format: '${format}' });
+  setInterval(() => undefined, 1000);
+  ${script}`;
+
 function startLogging(script: string) {
-  const source = `const { openLog } = await import('${logModule}');
-    const log = openLog('info');
-    setInterval(() => undefined, 1000);
-    ${script}`;
-  return spawn(process.execPath, ['--input-type=module', '-e', source], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const argv = ['--input-type=module', '-e', logging(script)];
+  return spawn(process.execPath, argv, { stdio: ['ignore', 'ignore', 'pipe'] });
+}
+
+/** What a script logs on a real terminal. */
+async function terminalOutput(script: string, format?: string): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-test-'));
+  const file = join(folder, 'log.mjs');
+  writeFileSync(file, logging(script, format));
+  try {
+    const terminal = spawn('script', ['-qec', `'${process.execPath}' '${file}'`, '/dev/null'], { stdio: 'pipe' });
+    return (await text(terminal.stdout)).replaceAll('\r\n', '\n');
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 async function messagesOf(script: string): Promise<string[]> {
@@ -60,4 +80,41 @@ describe('openLog', { concurrency: 2 }, () => {
       assert.deepEqual(await messagesOf(`log.info('first'); log.info('last'); ${script}`), ['first', 'last']);
     });
   }
+
+  test('is text on a terminal, written line by line', async () => {
+    const output = await terminalOutput(
+      `log.info({ jobId: 'A1', reason: 'two words', ms: 2.5 }, 'job submitted'); log.error(new Error('a bug')); ${kill}`,
+    );
+    const [first = '', second = '', third = ''] = output.split('\n');
+    assert.match(first, /^\d\d:\d\d:\d\d INFO {2}job submitted jobId=A1 reason="two words" ms=2.5$/);
+    assert.match(second, /^\d\d:\d\d:\d\d ERROR a bug$/);
+    assert.match(third, /^ {4}Error: a bug$/);
+  });
+
+  test('is JSON on a terminal if the configuration says so', async () => {
+    const output = await terminalOutput("log.info('first'); process.exit();", 'json');
+    assert.equal(JSON.parse(output).msg, 'first');
+  });
+
+  test('the text has no escape sequences of its own or of a caller', () => {
+    const line = JSON.stringify({
+      level: 40,
+      time: 0,
+      path: '/\u001b[2J',
+      msg: 'bad \u001b]0;title\u0007',
+      err: { stack: '\u009b' },
+    });
+    assert.doesNotMatch(formatLogLine(line), /(?!\n)\p{Cc}/u);
+    assert.match(formatLogLine(line), /WARN {2}bad \\u001b\]0;title\\u0007 path="\/\\u001b\[2J"\n {4}\\?/);
+  });
+
+  test('a reader that has gone does not end the process', async () => {
+    const child = startLogging("setInterval(() => log.warn('a line'), 10);");
+    await once(child.stderr, 'data');
+    child.stderr.destroy();
+    await sleep(200);
+    assert.equal(child.exitCode, null);
+    child.kill();
+    await once(child, 'exit');
+  });
 });

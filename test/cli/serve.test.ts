@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, type TestContext, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { parse } from 'yaml';
 import { createCaller, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
@@ -14,6 +14,10 @@ before(async () => {
   server = await spawnServer();
 });
 after(() => server.dispose());
+
+/** Root may write to every folder, unless it lacks this capability. */
+const withoutOverride =
+  process.getuid?.() === 0 ? ['setpriv', '--inh-caps=-dac_override', '--bounding-set=-dac_override'] : [];
 
 function newFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-test-'));
@@ -105,9 +109,40 @@ test('a host other than loopback is accepted if every local engine has acceptJob
 });
 
 test('an invalid configuration exits with 3', async (t) => {
-  const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_PORT: 'x' });
+  const config = join(newFolder(t), 'config.json');
+  writeFileSync(config, JSON.stringify({ ...networkConfig(), server: { port: 'x' } }));
+  const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_CONFIG: config });
   assert.deepEqual([code, stdout], [3, '']);
   assert.match(stderr, /server\.port/);
+});
+
+for (const port of ['abc', '65536']) {
+  test(`BURSAR_PORT=${port} exits with 3 and one line that says what to set`, async (t) => {
+    const { code, stdout, stderr } = await bursar(['serve'], { BURSAR_DATA: newFolder(t), BURSAR_PORT: port });
+    assert.deepEqual([code, stdout], [3, '']);
+    assert.equal(stderr, `BURSAR_PORT is "${port}". Set it to a port: a number from 0 to 65535.\n`);
+  });
+}
+
+describe('a data folder that cannot be written to', { concurrency: 2 }, () => {
+  for (const args of [['serve'], ['token', 'create', '--user', '1'], ['db', 'restore', 'backup.db']]) {
+    test(`bursar ${args[0]} exits with 3 and one line that names the folder`, async (t) => {
+      const data = newFolder(t);
+      chmodSync(data, 0o500);
+      const { code, stdout, stderr } = await bursar(args, { BURSAR_DATA: data, BURSAR_PORT: '0' }, withoutOverride);
+      assert.deepEqual([code, stdout], [3, ''], stderr);
+      assert.match(stderr, /^Cannot (write to|open) [^\n]*\n$/);
+      assert.ok(stderr.includes(data), stderr);
+    });
+  }
+
+  test('a database that is not one exits with 3 and one line that names the file', async (t) => {
+    const data = newFolder(t);
+    writeFileSync(join(data, 'bursar.db'), 'not a database, but long enough to have a header '.repeat(100));
+    const { code, stderr } = await bursar(['serve'], { BURSAR_DATA: data, BURSAR_PORT: '0' });
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, /^Cannot open the database [^\n]*bursar\.db: file is not a database[^\n]*\n$/);
+  });
 });
 
 test('SIGTERM and SIGINT exit with 0; the next start prints no tokens and serves the same data', async (t) => {

@@ -93,7 +93,7 @@ test('SIGKILL during a cancellation: the request survives the restart, and the j
   const owner = await fixture.user(user);
   const { stage, failed } = await owner.waitUntilFinished(job);
   assert.deepEqual([stage, failed], ['CANCELED', false]);
-  const [, charged, ...more] = await listJobMovements(owner, job);
+  const [, , charged, ...more] = await listJobMovements(owner, job);
   assert.deepEqual([charged?.kind, charged?.reason, more], ['charge', 'used: cancelled', []]);
   assert.equal(
     (await owner.quota(defaultProject.hpc, defaultProject.project)).time_left,

@@ -19,10 +19,18 @@ export interface CommandOutcome {
   stderr: string;
 }
 
-/** Runs the command line and returns its exit code and output. BURSAR_ variables are not inherited. */
-export async function bursar(args: string[], settings: Record<string, string> = {}): Promise<CommandOutcome> {
+/**
+ * Runs the command line, with another program such as setpriv before it, and returns its exit code and output. BURSAR_
+ * variables are not inherited.
+ */
+export async function bursar(
+  args: string[],
+  settings: Record<string, string> = {},
+  prefix: readonly string[] = [],
+): Promise<CommandOutcome> {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('BURSAR_'));
-  const child = spawn(process.execPath, [program, ...args], {
+  const [command = '', ...rest] = [...prefix, process.execPath, program, ...args];
+  const child = spawn(command, rest, {
     env: { ...Object.fromEntries(inherited), ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: 60_000,

@@ -210,23 +210,30 @@ export async function listJobMovements(
   return movements.filter((movement) => movement.job_id === job.job_id);
 }
 
-/** Returns the two movements of time of a finished job: its hold and its settlement. */
+/**
+ * Returns the movements of time of a finished job: its hold, and its settlement. The hold is released in full, and what was
+ * used is charged.
+ */
 export async function getSettlement(
   caller: Caller,
   job: Job,
   project = defaultProjectPath,
 ): Promise<{ held: number; settled: Movement }> {
-  const [reserved, settled, ...others] = await listJobMovements(caller, job, 'time', project);
+  const [reserved, released, charged, ...others] = await listJobMovements(caller, job, 'time', project);
   assert.deepEqual(others, []);
-  assert.equal(reserved?.kind, 'reserve');
-  assert.ok(settled);
-  return { held: -reserved.change, settled };
+  assert.ok(reserved && released);
+  assert.deepEqual([reserved.kind, released.kind], ['reserve', 'release']);
+  assert.deepEqual([released.change, released.used], [-reserved.change, 0]);
+  return { held: -reserved.change, settled: charged ?? released };
 }
 
 /** Reads the caller's quota in the default project of the tests. */
 export function getQuota(caller: Caller): Promise<Quota> {
   return caller.quota(defaultProject.hpc, defaultProject.project);
 }
+
+/** The sign of the change of each kind that always has the same, as on the statement of a bank. A change can be 0. */
+const signs: Record<string, number> = { grant: 1, top_up: 1, refund: 1, withdraw: -1, expire: -1 };
 
 /** Asserts that the movements of a statement sum up to its balances, and these to the quota. */
 export async function assertStatementAddsUp(caller: Caller, project = defaultProjectPath): Promise<Statement> {
@@ -237,6 +244,8 @@ export async function assertStatementAddsUp(caller: Caller, project = defaultPro
     for (const movement of movements) {
       balance = Number((balance + movement.change).toFixed(3));
       assert.equal(movement.balance, balance, `${resource} after ${JSON.stringify(movement)}`);
+      if (signs[movement.kind] !== undefined)
+        assert.equal(Math.sign(movement.change), signs[movement.kind], `${resource} ${JSON.stringify(movement)}`);
       assert.match(movement.actor, /\S/);
       assert.match(movement.reason, /\S/);
     }

@@ -30,10 +30,8 @@ export interface ServerProcess extends TestServer {
 function startArguments(): string[] {
   const packageFile = new URL('../../package.json', import.meta.url);
   const { scripts } = JSON.parse(readFileSync(packageFile, 'utf8')) as { scripts: { start: string } };
-  return scripts.start
-    .split(' ')
-    .slice(1)
-    .map((argument) => (argument === 'bin/bursar.mjs' ? program : argument));
+  const [, nodeArguments = ''] = /^exec node (.*)/.exec(scripts.start) ?? [];
+  return nodeArguments.split(' ').map((argument) => (argument === 'bin/bursar.mjs' ? program : argument));
 }
 
 /** Runs `bursar serve` as a process, with the same options as `npm start`. `startServer` is faster, for tests that do not need the process. */

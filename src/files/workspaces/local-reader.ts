@@ -61,6 +61,12 @@ export function createLocalReader(root: string): WorkspaceReader {
       }
     },
 
+    async hasWorkspace(jobId) {
+      const folder = await openFolder(workspacePath(jobId), []);
+      await folder?.close();
+      return folder !== undefined;
+    },
+
     async openFile(jobId, path) {
       const file = await openInWorkspace(workspacePath(jobId), ['files', ...path]);
       if (file === undefined) throw fileNotFound();

@@ -52,6 +52,9 @@ export interface WorkspaceReader {
    */
   listFiles(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncIterable<ListedFile>;
 
+  /** Whether the job has a workspace, which may be empty. */
+  hasWorkspace(jobId: string, signal: AbortSignal): Promise<boolean>;
+
   openFile(jobId: string, path: readonly string[], signal: AbortSignal): Promise<OpenFile>;
 
   /** Like `listFiles`, but includes folders and file contents. */

@@ -43,6 +43,7 @@ export const statusByCode = {
   too_many_listeners: 429,
   headers_too_large: 431,
   internal: 500,
+  files_missing: 503,
   system_paused: 503,
   unavailable: 503,
   database_unavailable: 503,

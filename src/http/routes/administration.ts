@@ -38,7 +38,13 @@ export function administrationRoutes(app: FastifyInstance, admin: AdminService, 
   });
   const AuditQuery = Type.Object({
     limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
-    before: Type.Optional(Type.Integer({ description: 'Only records with a smaller id, for the next page.' })),
+    before: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: Number.MAX_SAFE_INTEGER,
+        description: 'Only records with a smaller id, for the next page.',
+      }),
+    ),
   });
   addResource(app, '/admin/audit/', {
     GET: {

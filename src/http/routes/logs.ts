@@ -15,7 +15,12 @@ import { addResource } from './resource.ts';
 
 const LogQuery = Type.Object({
   stream: Type.Enum(['stdout', 'stderr'], { default: 'stdout' }),
-  offset: Type.Integer({ minimum: 0, default: 0, description: 'Offset of the first byte to read.' }),
+  offset: Type.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: 0,
+    description: 'Offset of the first byte to read.',
+  }),
   follow: Type.Enum(['0', '1'], { default: '0', description: '`1`: keep reading until the job has ended.' }),
 });
 
@@ -64,7 +69,9 @@ function logRoute(
         ...describeRoute(scope.tag, scope.operationId('getJobLog'), scope.describe('job: its output'), logResponses),
         description:
           'Text or, with `Accept: text/event-stream`, server-sent events. The data of an event is JSON with `offset` and ' +
-          '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete.',
+          '`text`; its id is the offset to resume from. The last event, `end`, is sent when the log is complete. If the ' +
+          'server stops while a log is followed, text ends in the middle of the response (an error of the transfer), and ' +
+          'events end without `end`. Repeat the request with the next offset.',
         params: Type.Object({ ...scope.params, ...jobParams }),
         querystring: LogQuery,
         headers: Type.Object({
@@ -87,7 +94,7 @@ function logRoute(
         if (from > log.size && follow === '0') throw beyondEnd(from, log.size);
         const checkAccess = () => authenticate(request.headers.authorization);
         const chunks = () => (follow === '1' ? withAccessCheck(log.follow(from), checkAccess) : log.read(from));
-        if (!acceptsEventStream(request)) return sendText(reply, chunks);
+        if (!acceptsEventStream(request)) return sendText(reply, chunks, signal);
         // 204 tells an EventSource not to reconnect.
         if (lastEventId !== undefined && log.isComplete && from >= log.size) return reply.code(204).send();
         return sendEvents(reply, closing, () =>
@@ -118,7 +125,11 @@ function beyondEnd(offset: number, size: number): BursarError {
   );
 }
 
-function sendText(reply: FastifyReply, chunks: () => AsyncIterable<Buffer>): FastifyReply {
+/**
+ * Sends text. If the signal is aborted before the end, because the server is closing, the connection is closed without the
+ * end of the response: otherwise the client would take a part of the log for the whole.
+ */
+function sendText(reply: FastifyReply, chunks: () => AsyncIterable<Buffer>, signal: AbortSignal): FastifyReply {
   reply
     .header('content-type', 'text/plain; charset=utf-8')
     .header('x-content-type-options', 'nosniff')
@@ -130,6 +141,7 @@ function sendText(reply: FastifyReply, chunks: () => AsyncIterable<Buffer>): Fas
     // Sent at once: the job may write nothing for hours.
     reply.raw.flushHeaders();
     yield* chunks();
+    if (signal.aborted) reply.raw.socket?.destroySoon();
   }
   return reply.send(Readable.from(bytes(), { objectMode: false }));
 }

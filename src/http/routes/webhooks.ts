@@ -107,7 +107,13 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
 
 const DeliveryQuery = Type.Object({
   limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
-  before: Type.Optional(Type.Integer({ description: 'Only deliveries with a smaller id, for the next page.' })),
+  before: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Only deliveries with a smaller id, for the next page.',
+    }),
+  ),
 });
 
 function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {

@@ -154,7 +154,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.setErrorHandler<FastifyError>(async (error, request, reply) => {
     await drainBody(request.raw, Math.min(maxDrainMs, deps.requestTimeoutMs / 2));
     const problem = sendProblem(toRequestError(error), request.id, reply);
-    if (problem.status >= 500) deps.log.error({ reqId: request.id, err: error }, 'request failed');
+    if (problem.status >= 500 && !isRefusal(error)) deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;
   });
   app.setNotFoundHandler(async (request, reply) => {
@@ -224,6 +224,9 @@ function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
   sendJson(reply, problem.status, problem.body, 'application/problem+json');
   return problem;
 }
+
+/** A job for a paused system is refused on purpose: an operator need not look. */
+const isRefusal = (error: unknown) => error instanceof BursarError && error.code === 'system_paused';
 
 /** Errors of Fastify below 500 are the caller's. Everything else is unexpected. */
 function toRequestError(error: FastifyError): unknown {

@@ -1,4 +1,5 @@
 import { type BurnRate, calculateBurnRate } from '../../domain/accounting/burn-rate.ts';
+import type { ChargeUnit } from '../../domain/accounting/price.ts';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import type { Resource } from '../../store/database/tables.ts';
@@ -9,7 +10,7 @@ import {
   type MovementRecord,
   type StatementRange,
 } from '../../store/ledger/statements.ts';
-import { type PathScope, requireProject, type Systems } from '../scope.ts';
+import { type PathScope, requireProject, requireSystem, type Systems } from '../scope.ts';
 
 export interface AccountStatement {
   opening: number;
@@ -20,6 +21,8 @@ export interface AccountStatement {
 export interface Statement {
   user: string;
   hpc: string;
+  /** What the seconds of time are seconds of. */
+  charge: ChargeUnit;
   project: string;
   from: number;
   to: number;
@@ -55,6 +58,7 @@ export async function readStatement(
   return {
     user: userId,
     hpc: project.hpc,
+    charge: requireSystem(systems, project.hpc).charge,
     project: project.name,
     ...range,
     time: { ...time, ...rate },
@@ -69,9 +73,23 @@ async function readAccount(
 ): Promise<AccountStatement> {
   const opening = await getBalanceBefore(db, account, range.from);
   let balance = opening;
-  const movements = (await listMovements(db, account, range)).map((movement) => {
+  const movements = (await listMovements(db, account, range)).flatMap(splitSettlement).map((movement) => {
     balance += movement.change;
     return { ...movement, balance };
   });
   return { opening, closing: balance, movements };
+}
+
+/**
+ * The ledger settles a hold in one entry. Its two movements read like those of a bank: the hold is released, which adds to
+ * the balance, and the usage is charged, which takes from it.
+ */
+function splitSettlement(movement: MovementRecord): MovementRecord[] {
+  const { kind, change, used } = movement;
+  const released = change + used;
+  if (kind !== 'charge' || released === 0) return [movement];
+  return [
+    { ...movement, kind: 'release', change: released, used: 0 },
+    { ...movement, change: -used },
+  ];
 }

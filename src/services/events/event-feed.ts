@@ -3,6 +3,9 @@ import type { Db } from '../../store/database/handle.ts';
 import { getLastEventSeqs } from '../../store/events/events.ts';
 import type { Topic } from './topic.ts';
 
+/** A long poll, the shortest of the connections that count, ends after a minute at the latest. */
+const retryAfterSeconds = 60;
+
 export interface EventFeedDeps {
   db: Db;
   userTopic: Pick<Topic, 'subscribe'>;
@@ -105,7 +108,7 @@ export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, lo
     requireListenerSlot(userId) {
       if ((feeds.get(userId)?.subscriptions.size ?? 0) < maxListenersPerUser) return;
       const message = `You have ${maxListenersPerUser} open event streams and long polls, which is the limit. Close some of them.`;
-      throw new BursarError('too_many_listeners', message, { transient: true });
+      throw new BursarError('too_many_listeners', message, { transient: true, retryAfterSeconds });
     },
     subscribe,
     async stop() {

@@ -5,7 +5,7 @@ import { fileNotFound, type ListedFile, type OpenFile } from '../../files/worksp
 import type { Workspaces } from '../../files/workspaces/workspaces.ts';
 import { writeZip } from '../../files/zip/zip-writer.ts';
 import type { Db } from '../../store/database/handle.ts';
-import type { JobRecord } from '../../store/jobs/jobs.ts';
+import { findJobState, type JobRecord } from '../../store/jobs/jobs.ts';
 import type { Owner, PathScope, Systems } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 
@@ -30,34 +30,78 @@ export interface FileRequest {
 
 /** Lists the files in a folder of a job's workspace and in its subfolders. */
 export async function listFiles(deps: FileDeps, request: FileRequest): Promise<AsyncIterable<ListedFile>> {
-  const { workspaces, path } = await resolvePath(deps, request);
-  return workspaces.listFiles(request.jobId, path, request.signal);
+  const { job, workspaces, path } = await resolvePath(deps, request);
+  return orMissing(deps, job, request.signal, workspaces.listFiles(request.jobId, path, request.signal));
 }
 
 export async function openFile(deps: FileDeps, request: FileRequest): Promise<OpenFile> {
-  const { workspaces, path } = await resolvePath(deps, request);
+  const { job, workspaces, path } = await resolvePath(deps, request);
   if (path.length === 0) throw fileNotFound();
-  return await workspaces.openFile(request.jobId, path, request.signal);
+  try {
+    return await workspaces.openFile(request.jobId, path, request.signal);
+  } catch (error) {
+    await requireFilesPresent(deps, job, request.signal);
+    throw error;
+  }
 }
 
 /** A folder of a job's workspace as a zip, which is created while it is read. */
 export async function archiveFiles(deps: FileDeps, request: FileRequest): Promise<Readable> {
-  const { workspaces, path } = await resolvePath(deps, request);
-  return await writeZip(workspaces.archive(request.jobId, path, request.signal));
+  const { job, workspaces, path } = await resolvePath(deps, request);
+  const entries = workspaces.archive(request.jobId, path, request.signal);
+  return await writeZip(orMissing(deps, job, request.signal, entries));
 }
 
 async function resolvePath(deps: FileDeps, { owner, project, jobId, path }: FileRequest) {
   const job = await requireJob(deps.db, deps.systems, owner, project, jobId);
   const names = parseFilePath(path);
   if (names === undefined) throw fileNotFound();
-  return { workspaces: requireWorkspaces(deps, job), path: names };
+  return { job, workspaces: requireWorkspaces(deps, job), path: names };
 }
 
 /** Throws if the files of the job have been deleted. */
 export function requireWorkspaces({ workspacesByHpc }: FileDeps, job: JobRecord): Workspaces {
   const workspaces = workspacesByHpc.get(job.project.hpc);
-  if (workspaces === undefined || job.status.state === 'deleted') {
-    throw new BursarError('files_deleted', 'The files and logs of this job have been deleted.');
-  }
+  if (workspaces === undefined || job.status.state === 'deleted') throw filesDeleted();
   return workspaces;
+}
+
+/**
+ * Throws if a job that an engine has accepted has no workspace: its file system is not mounted, or the database was
+ * restored or copied without the files. Call it only after nothing was found, because it asks the file system once more.
+ */
+export async function requireFilesPresent(deps: FileDeps, job: JobRecord, signal: AbortSignal): Promise<void> {
+  if (job.engineRef === null || (await requireWorkspaces(deps, job).hasWorkspace(job.jobId, signal))) return;
+  if ((await findJobState(deps.db, job.id)) === 'deleted') throw filesDeleted();
+  throw new BursarError(
+    'files_missing',
+    'The files and logs of this job were not deleted, but they are not where this server expects them. Ask its operators ' +
+      'whether the file system of the jobs is mounted, and whether a restored database has its workspaces.',
+    { retryAfterSeconds: 60 },
+  );
+}
+
+/** Yields the items. If there are none, makes sure that the files are not missing. */
+async function* orMissing<T>(
+  deps: FileDeps,
+  job: JobRecord,
+  signal: AbortSignal,
+  items: AsyncIterable<T>,
+): AsyncGenerator<T> {
+  let isEmpty = true;
+  try {
+    for await (const item of items) {
+      isEmpty = false;
+      yield item;
+    }
+  } catch (error) {
+    // A folder of a missing workspace is reported as an unknown file.
+    if (isEmpty) await requireFilesPresent(deps, job, signal);
+    throw error;
+  }
+  if (isEmpty) await requireFilesPresent(deps, job, signal);
+}
+
+function filesDeleted(): BursarError {
+  return new BursarError('files_deleted', 'The files and logs of this job have been deleted.');
 }

@@ -4,7 +4,7 @@ import { findJobState } from '../../store/jobs/jobs.ts';
 import type { Owner, PathScope } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 import type { createLogFeeds, LogSource } from './log-feed.ts';
-import { type FileDeps, requireWorkspaces } from './read-files.ts';
+import { type FileDeps, requireFilesPresent, requireWorkspaces } from './read-files.ts';
 
 export type { LogStream } from '../../files/workspaces/workspace-reader.ts';
 
@@ -44,7 +44,9 @@ export async function openJobLog(deps: LogDeps, request: LogRequest): Promise<Lo
     isComplete: async () => isTerminal((await findJobState(deps.db, job.id)) ?? 'deleted'),
     pollMs: workspaces.logPollMs,
   };
-  const size = (await source.read({ offset: 0, maxBytes: 0 }, signal))?.size ?? 0;
+  const log = await source.read({ offset: 0, maxBytes: 0 }, signal);
+  if (log === undefined) await requireFilesPresent(deps, job, signal);
+  const size = log?.size ?? 0;
   return {
     size,
     isComplete: isTerminal(job.status.state),

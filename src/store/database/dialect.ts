@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { postgresSchemaQuery, sqliteSchemaQuery } from './schema-queries.ts';
 import type { Tables } from './tables.ts';
 
 type Handle = Kysely<Tables>;
@@ -25,6 +26,8 @@ export interface Dialect {
    */
   isRetryableConflict(error: unknown): boolean;
 
+  /** SQL that describes the schema, as `schema-check.ts` needs it. */
+  schemaQuery: string;
   /** The schema of the tables. SQLite has none. */
   schemaName(db: Handle): Promise<string | null>;
   foreignKeys(db: Handle): Promise<{ child: string; parent: string }[]>;
@@ -53,6 +56,7 @@ export const sqliteDialect: Dialect = {
     ),
   toMonth: (column) => `strftime('%Y-%m', ${column} / 1000, 'unixepoch')`,
   isRetryableConflict: () => false,
+  schemaQuery: sqliteSchemaQuery,
   schemaName: async () => null,
   async foreignKeys(db) {
     const { rows } = await sql<{ child: string; parent: string }>`
@@ -101,6 +105,7 @@ export const postgresDialect: Dialect = {
   ],
   toMonth: (column) => `to_char(to_timestamp(${column} / 1000) at time zone 'UTC', 'YYYY-MM')`,
   isRetryableConflict: (error) => retryableCodes.includes((error as { code?: string }).code ?? ''),
+  schemaQuery: postgresSchemaQuery,
   async schemaName(db) {
     const { rows } = await sql<{ name: string }>`select current_schema() as name`.execute(db);
     return rows[0]?.name ?? null;

@@ -10,6 +10,7 @@ import { jobVersions } from './migrations/0006-job-versions.ts';
 import { inputs } from './migrations/0007-inputs.ts';
 import { cancelRequests } from './migrations/0008-cancel-requests.ts';
 import { delayedJobs } from './migrations/0009-delayed-jobs.ts';
+import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
 function createMigrator(db: Db): Migrator {
@@ -29,16 +30,33 @@ function createMigrator(db: Db): Migrator {
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }
 
+export interface SchemaStatus {
+  applied: string[];
+  pending: string[];
+  /** How the schema differs from the expected one, unless migrations are pending. */
+  differences: string[];
+}
+
 /** Lists the migrations that the database has and those that it lacks. */
-export async function getSchemaStatus(db: Db): Promise<{ applied: string[]; pending: string[] }> {
+export async function getSchemaStatus(db: Db): Promise<SchemaStatus> {
   const migrations = await createMigrator(db).getMigrations();
   const names = (isApplied: boolean) =>
     migrations.filter(({ executedAt }) => (executedAt !== undefined) === isApplied).map(({ name }) => name);
-  return { applied: names(true), pending: names(false) };
+  const pending = names(false);
+  return { applied: names(true), pending, differences: pending.length === 0 ? await findSchemaDifferences(db) : [] };
 }
 
-/** Migrates the schema to the latest version. Other instances that start meanwhile wait. */
+/**
+ * Migrates the schema to the latest version and checks the result, because an earlier version may have applied other
+ * migrations under the same names. `npm run docs` updates the expected schema after a migration was added.
+ */
 export async function migrate(db: Db): Promise<void> {
+  await applyMigrations(db);
+  await requireExpectedSchema(db);
+}
+
+/** Applies the pending migrations. Other instances that start meanwhile wait. */
+export async function applyMigrations(db: Db): Promise<void> {
   const migrator = createMigrator(db);
   const { error } = await migrator.migrateToLatest();
   if (error === undefined) return;

@@ -15,6 +15,7 @@ import {
   UpdateQueryNode,
 } from 'kysely';
 import { LRUCache } from 'lru-cache';
+import { BursarError } from '../../domain/errors.ts';
 import { type CommitVersion, createCommitVersion } from './commit-version.ts';
 import { sqliteDialect } from './dialect.ts';
 import { createGroupWriter, type GroupMember, type GroupWriter } from './group-commit.ts';
@@ -40,17 +41,7 @@ interface Connections {
 
 /** Opens a SQLite file, and creates it where there is none. Several processes may have it open. */
 export function openSqlite(file: string): Db {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const writer = new Sqlite(file);
-  writer.pragma('journal_mode = WAL');
-  // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
-  writer.pragma('synchronous = FULL');
-  writer.pragma('foreign_keys = ON');
-  // Otherwise every savepoint creates and removes a temporary file.
-  writer.pragma('temp_store = MEMORY');
-  writer.pragma('busy_timeout = 10000');
-  const reader = new Sqlite(file, { readonly: true });
-  reader.pragma('busy_timeout = 10000');
+  const { writer, reader } = openFile(file);
   const runOnReader = statementRunner(reader);
   const runOnWriter = statementRunner(writer);
   const commitVersion = createCommitVersion(reader);
@@ -66,6 +57,30 @@ export function openSqlite(file: string): Db {
   };
   const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
   return Object.assign(kysely, { backend: sqliteBackend(connections) });
+}
+
+function openFile(file: string): { writer: Database; reader: Database } {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    const writer = new Sqlite(file);
+    writer.pragma('journal_mode = WAL');
+    // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
+    writer.pragma('synchronous = FULL');
+    writer.pragma('foreign_keys = ON');
+    // Otherwise every savepoint creates and removes a temporary file.
+    writer.pragma('temp_store = MEMORY');
+    writer.pragma('busy_timeout = 10000');
+    const reader = new Sqlite(file, { readonly: true });
+    reader.pragma('busy_timeout = 10000');
+    return { writer, reader };
+  } catch (cause) {
+    throw new BursarError(
+      'invalid_config',
+      `Cannot open the database ${file}: ${(cause as Error).message}. Check that it is a database of Bursar, and that the ` +
+        'user that Bursar runs as can write to the file and to its folder.',
+      { cause },
+    );
+  }
 }
 
 /**

@@ -1,17 +1,32 @@
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { BursarError } from '../../domain/errors.ts';
+import { BursarError, errnoCode } from '../../domain/errors.ts';
 import type { Db } from '../database/handle.ts';
 
 const factName = 'data_folder';
+
+/** Creates the folder if it does not exist. Throws an error that says what to do unless files can be created in it. */
+export function createDataFolder(dataFolder: string): void {
+  try {
+    mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+    accessSync(dataFolder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    throw new BursarError(
+      'invalid_config',
+      `Cannot write to the data folder ${dataFolder} (${errnoCode(cause)}). Give the user that Bursar runs as write ` +
+        'permission on it, or choose another folder with BURSAR_DATA.',
+      { cause },
+    );
+  }
+}
 
 /**
  * Makes sure that all instances on one database use the same data folder: a zip that one instance stores is unpacked by
  * another. The folder and the database contain the same id, which the first instance creates.
  */
 export async function checkDataFolder(db: Db, dataFolder: string): Promise<void> {
-  mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
+  createDataFolder(dataFolder);
   const file = join(dataFolder, '.folder-id');
   let storedId = await findStoredId(db);
   if (storedId === undefined) {

@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import Sqlite from 'better-sqlite3';
-import { BursarError } from '../../domain/errors.ts';
+import Sqlite, { type Database } from 'better-sqlite3';
+import { BursarError, errnoCode } from '../../domain/errors.ts';
+import { createDataFolder } from './data-folder.ts';
 
 /**
  * Locks a data folder for one server: two would run each other's jobs. The lock is an exclusive SQLite transaction on a
@@ -9,17 +9,23 @@ import { BursarError } from '../../domain/errors.ts';
  * for a timeout. Returns a function that unlocks the folder.
  */
 export function lockDataFolder(dataFolder: string): () => void {
-  mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
-  const database = new Sqlite(join(dataFolder, 'server.lock'), { timeout: 2000 });
+  createDataFolder(dataFolder);
+  const file = join(dataFolder, 'server.lock');
+  let database: Database | undefined;
   try {
+    database = new Sqlite(file, { timeout: 2000 });
     database.exec('begin exclusive');
   } catch (cause) {
-    database.close();
+    database?.close();
+    if (errnoCode(cause) !== 'SQLITE_BUSY') {
+      const message = `Cannot lock ${file}: ${(cause as Error).message}. Check that Bursar may write to this file.`;
+      throw new BursarError('invalid_config', message, { cause });
+    }
     throw new BursarError(
       'data_in_use',
       `Another Bursar server uses ${dataFolder}. Stop it first, or choose another folder with BURSAR_DATA.`,
       { cause },
     );
   }
-  return () => database.close();
+  return () => void database.close();
 }

@@ -73,7 +73,9 @@ export async function restoreSnapshot(file: string, db: Db, folder: string): Pro
     await requireSnapshot(copy, file);
     return await withSqliteFile(copy, async (from) => {
       const expected = await summarize(from);
-      return await inTransaction(db, async (to) => {
+      // Without retries: a conflict on an empty database means that another process writes to it, or that the snapshot is
+      // not consistent, and copying it again takes as long.
+      return await runWithoutRetry(db, db.transaction(), async (to) => {
         await requireEmpty(to);
         await copyTables(from, to);
         const restored = await summarize(to);

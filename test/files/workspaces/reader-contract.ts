@@ -6,7 +6,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
 import { until } from '../../support/until.ts';
 import { readZip } from '../../support/unzip.ts';
-import { openWorkspace, type ReaderEnvironment } from './reader-setup.ts';
+import { jobId, openWorkspace, type ReaderEnvironment } from './reader-setup.ts';
 
 /** Names that break careless quoting in shells, lists or headers. */
 const unusualNames = [
@@ -46,14 +46,16 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
         assert.equal(await content('run.sh'), 'file_unknown');
         assert.equal(await log('stdout'), undefined);
         assert.deepEqual(await Array.fromAsync(archive()), []);
+        assert.equal(await workspaces.hasWorkspace(jobId, new AbortController().signal), false);
         await mkdir(root, { recursive: true });
       }
       assert.ok(workspaces.logPollMs.fast <= workspaces.logPollMs.slow);
     });
 
     test('listFiles returns path, size and time of the files in all folders, without the logs', async (t) => {
-      const { writeFiles, at, home, files } = await setUp(t);
+      const { writeFiles, at, home, files, workspaces } = await setUp(t);
       await writeFiles({ a: '12345', 'b/c/d': '1234', 'b/empty': '' });
+      assert.equal(await workspaces.hasWorkspace(jobId, new AbortController().signal), true);
       await mkdir(at('b', 'nothing in it'));
       await writeFile(join(home, 'stdout'), 'printed');
       await mkdir(join(home, 'files.tmp'));

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { loadOpenApiContract, type OpenApiContract, type Problem } from '../../support/contract.ts';
+import { queryDatabase } from '../../support/database.ts';
 import { jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
@@ -239,6 +240,32 @@ describe('access to the files of jobs', () => {
       const { status, headers } = await me.send('DELETE', filesOf(job) + kind);
       assert.deepEqual([status, headers.get('allow')], [405, 'GET, HEAD']);
     }
+  });
+
+  test('files and logs that are gone although nobody deleted them are 503, until they are back', async () => {
+    const workspaces = join(server.data, 'workspaces');
+    renameSync(workspaces, `${workspaces}.elsewhere`);
+    const paths = [...kinds.map((kind) => filesOf(job) + kind), filesOf(job, '/admin/files/'), `${jobPath(job)}log/`];
+    for (const path of [...paths, `${jobPath(job)}log/?stream=stderr&follow=1`]) {
+      const caller = path.startsWith('/admin') ? contract.callerFor(server.adminToken) : me;
+      const { status, body, headers } = await caller.get<Problem>(path);
+      assert.deepEqual([status, body.code, headers.get('retry-after')], [503, 'files_missing', '60'], path);
+      assert.match(body.detail, /mounted.*restored/);
+    }
+    rmSync(workspaces, { recursive: true, force: true });
+    renameSync(`${workspaces}.elsewhere`, workspaces);
+    assert.equal((await me.get(filesOf(job))).status, 200);
+  });
+
+  test('a job that never got to its system has no files, and none are missing', async () => {
+    const { body: ended } = await me.submit('/jobs/hpc_one/', { command: 'true' });
+    await me.waitUntilFinished(ended);
+    // As of a job that was cancelled before its submission, which is too soon for a test.
+    await queryDatabase(server.data, 'update jobs set engine_ref = null where job_id = ?', [ended.job_id]);
+    rmSync(join(server.data, 'workspaces', ended.job_id), { recursive: true });
+    assert.deepEqual((await me.get(filesOf(ended))).body, []);
+    const headers = { authorization: `Bearer ${server.userToken}` };
+    assert.equal((await fetch(`${server.url}${jobPath(ended)}log/`, { headers })).status, 200);
   });
 
   test('the files and the log of a deleted job are 410', async () => {

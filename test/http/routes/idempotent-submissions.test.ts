@@ -89,6 +89,7 @@ describe('a submission that is repeated with the same key', () => {
     await fixture.admin.send('POST', '/admin/systems/hpc_one/pause/', json, reason);
     try {
       assertProblem(await submit(randomUUID()), { status: 503, code: 'system_paused' });
+      assert.doesNotMatch(fixture.server.log(), /"level":50/, 'a refusal is no error of the server');
       assert.equal((await submit(key)).text, first.text);
     } finally {
       await fixture.admin.send('POST', '/admin/systems/hpc_one/resume/', json, reason);

@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import type { Problem } from '../../support/contract.ts';
 import { cancelJob, jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { parseSse } from '../../support/parse-sse.ts';
+import { findExample } from '../../support/readme.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
 import { shippedConfig } from '../../support/shipped-config.ts';
 import { until } from '../../support/until.ts';
@@ -45,6 +49,26 @@ function collect(response: Response) {
   return { done: read(), received: () => text };
 }
 
+/** Runs a program in the background. */
+function run(command: string, ...args: string[]) {
+  return watch(spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] }));
+}
+
+/** Follows the log of a job by the Python example of the README. */
+function followByReadme(job: Job) {
+  const env = { ...process.env, TOKEN: server.userToken, JOB: jobPath(job).replace(/^\/jobs\/|\/$/g, '') };
+  const example = findExample('python', 'iter_content', server.url);
+  return watch(spawn('python3', ['-c', example], { env, stdio: ['ignore', 'pipe', 'inherit'] }));
+}
+
+function watch(child: ChildProcessByStdio<null, Readable, null>) {
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output += text;
+  });
+  return { output: () => output, exitCode: once(child, 'close').then(([code]) => code as number | null) };
+}
+
 async function metric(name: string): Promise<number> {
   const text = await (await fetch(`${server.url}/metrics`)).text();
   return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
@@ -74,6 +98,9 @@ describe('the log of a job that has ended', () => {
       }
     }
     assert.equal(await (await get(job, '?offset=19')).text(), '');
+    for (const offset of ['9007199254740993', '1e30', '-1', '0.5'])
+      for (const follow of ['0', '1'])
+        assert.equal((await get(job, `?offset=${offset}&follow=${follow}`)).status, 400, offset);
     const beyond = await get(job, '?offset=20');
     assert.deepEqual([beyond.status, ((await beyond.json()) as Problem).code], [416, 'range_not_satisfiable']);
   });
@@ -226,26 +253,44 @@ describe('following a job', () => {
     assert.equal(followed.received(), 'first\n');
   });
 
-  test('ends without an error when the server stops, and can be resumed on the next server', async () => {
+  test('is cut off when the server stops, unlike at the end of the job, and can be resumed on the next server', async () => {
     const job = await submit(`echo first; ${waitForGoScript}; echo last`);
     const text = collect(await get(job, '?follow=1'));
+    const curl = run(
+      'curl',
+      '-sN',
+      '-H',
+      `Authorization: Bearer ${server.userToken}`,
+      `${server.url}${jobPath(job)}log/?follow=1`,
+    );
     const sse = collect(await get(job, '?follow=1', events));
     await until(
       'both have received the first line',
       () => (text.received() && sse.received().includes('first')) || undefined,
     );
-    const [exitCode] = await Promise.all([server.stop(), text.done, sse.done]);
+    const python = followByReadme(job);
+    await until('all have received the first line', () => (curl.output() && python.output()) || undefined);
+    const [exitCode] = await Promise.all([server.stop(), assert.rejects(text.done), sse.done]);
     assert.equal(exitCode, 0);
+    assert.equal(await curl.exitCode, 18, 'the exit code of curl for a partial transfer');
+    assert.equal(curl.output(), 'first\n');
     const receivedText = text.received();
     assert.equal(receivedText, 'first\n');
     const received = parseSse(sse.received());
     assert.equal(received.at(-1)?.event, 'message', 'no end event, because the job has not ended');
     const { userToken, adminToken, data } = server;
-    server = { ...(await spawnServer({ data, config: shippedConfig() })), userToken, adminToken };
+    const { port } = new URL(server.url);
+    server = {
+      ...(await spawnServer({ data, config: shippedConfig(), env: { BURSAR_PORT: port } })),
+      userToken,
+      adminToken,
+    };
     me = createCaller(server.url, userToken);
     releaseJob(server, job);
     assert.equal(await (await get(job, `?follow=1&offset=${receivedText.length}`)).text(), 'last\n');
     const resumed = await get(job, '?follow=1', { ...events, 'last-event-id': received.at(-1)?.id ?? '' });
     assert.ok(resumed.status === 204 || textOf(await resumed.text()) === 'last\n');
+    assert.equal(await python.exitCode, 0, python.output());
+    assert.match(python.output(), /^first\nlast\n/);
   });
 });

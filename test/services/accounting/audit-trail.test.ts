@@ -165,7 +165,15 @@ describe('the audit trail', () => {
       pages.push(...page);
     }
     assert.deepEqual(pages, all);
-    for (const query of ['?limit=0', '?limit=1001', '?limit=many', '?before=then']) {
+    for (const query of [
+      '?limit=0',
+      '?limit=1001',
+      '?limit=many',
+      '?before=then',
+      '?before=0',
+      '?before=9007199254740992',
+      '?before=1e30',
+    ]) {
       assert.equal((await admin.get(`/admin/audit/${query}`)).status, 400, query);
     }
   });

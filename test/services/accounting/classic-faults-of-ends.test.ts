@@ -48,7 +48,7 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
       await me.waitUntilFinished(job);
       for (let i = 0; i < 3; i++) assert.equal((await requestCancel(me, job)).status, 200);
 
-      const [, charged, ...more] = await listJobMovements(me, job);
+      const [, , charged, ...more] = await listJobMovements(me, job);
       assert.deepEqual(more, []);
       const used = charged?.used ?? Number.NaN;
       assert.ok(used > 0 && used < 7200, String(used));

@@ -96,13 +96,14 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       releaseJob(fixture.server, job);
       await me.waitUntilFinished(job);
 
-      const [reserved, charged, ...more] = await listJobMovements(me, job);
+      const [reserved, released, charged, ...more] = await listJobMovements(me, job);
       assert.deepEqual(more, []);
       assert.deepEqual([reserved?.kind, reserved?.change, reserved?.used], ['reserve', -held, 0]);
       const used = charged?.used ?? Number.NaN;
       // The job ran for about a second of half an hour: mixing up used and unused time would leave almost nothing.
       assert.ok(used > 0 && used < held / 2, String(used));
-      assert.deepEqual([charged?.kind, charged?.change], ['charge', held - used]);
+      assert.deepEqual([released?.kind, released?.change, released?.used], ['release', held, 0]);
+      assert.deepEqual([charged?.kind, charged?.change], ['charge', -used]);
       assert.equal((await me.quota(defaultProject.hpc, defaultProject.project)).time_left, granted - used);
     });
   });
@@ -129,6 +130,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
         assert.equal(reserved?.change, -seconds);
         assert.equal(reserved?.balance, before - seconds);
         await requestCancel(me, job);
+        await me.waitUntilFinished(job);
       });
     }
 
@@ -179,7 +181,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       assert.equal((await me.get(`/quotas/${defaultProjectPath}/`)).text, text);
       assert.deepEqual(
         (await listJobMovements(me, job)).map(({ kind }) => kind),
-        ['reserve', 'charge'],
+        ['reserve', 'release', 'charge'],
       );
     });
 
@@ -205,7 +207,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       test(`${nodes} nodes of ${cores} cores are held and charged as ${nodes * cores} seconds per second`, async () => {
         const me = await fixture.user('301430');
         const job = await runJob(me, { command: 'true', node_number: nodes, core_number: cores, runtime: '0.5' });
-        const [reserved, charged] = await listJobMovements(me, job);
+        const [reserved, , charged] = await listJobMovements(me, job);
         assert.equal(reserved?.change, -nodes * cores * 1800);
         const used = charged?.used ?? Number.NaN;
         assert.ok(used >= nodes * cores && used % (nodes * cores) === 0, String(used));
@@ -217,7 +219,7 @@ describe('the eight classic faults, 1 to 5: amounts', () => {
       const zip = await createZip({ 'main.sh': 'true\n' });
       const payload = { tool: 'BASH', node_number: 3, core_number: 16, runtime: '0.25' };
       const job = await me.waitUntilFinished((await me.submit('/jobs/hpc_two/', payload, zip)).body);
-      const [reserved, charged] = await listJobMovements(me, job, 'time', 'hpc_two/proj_hpc_two_01');
+      const [reserved, , charged] = await listJobMovements(me, job, 'time', 'hpc_two/proj_hpc_two_01');
       assert.equal(reserved?.change, -3 * 900);
       const used = charged?.used ?? Number.NaN;
       assert.ok(used >= 3 && used % 3 === 0, String(used));

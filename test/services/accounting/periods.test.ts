@@ -161,7 +161,7 @@ describe('a new period', () => {
 
     releaseJob(fixture.server, job);
     await me.waitUntilFinished(job);
-    const [, charged] = await listJobMovements(me, job, 'time', project);
+    const [, , charged] = await listJobMovements(me, job, 'time', project);
     const used = charged?.used ?? Number.NaN;
     assert.ok(used > 0);
     assert.equal(await getTimeLeft('302205', project), 3600);
@@ -261,6 +261,7 @@ describe('an invalid period', () => {
       ['ends', '2100-13-01T00:00:00Z'],
       ['ends', 7],
       ['starts', '2100-01-01'],
+      ['starts', '2100-02-31T00:00:00Z'],
     ] as const) {
       const response = await postPeriod(project, { [field]: value, member_seconds: 1 });
       const { errors } = assertProblem(response, { status: 400, code: 'invalid_body' });

@@ -102,7 +102,7 @@ describe('a hundred concurrent submissions, with quota for exactly one', () => {
     await waitForStage(me, job, 'RUNNING');
     releaseJob(fixture.server, job);
     assert.equal((await me.waitUntilFinished(job)).stage, 'SUCCESSFUL');
-    const [, charged] = await listJobMovements(me, job);
+    const [, , charged] = await listJobMovements(me, job);
     assert.equal(
       (await me.quota(defaultProject.hpc, defaultProject.project)).time_left,
       granted - (charged?.used ?? Number.NaN),

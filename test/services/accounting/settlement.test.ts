@@ -61,10 +61,10 @@ async function assertReleased(caller: Caller, job: Job, rule: RegExp, project = 
 }
 
 async function assertCharged(caller: Caller, job: Job, rule: string, units = 1): Promise<number> {
-  const { held, settled } = await getSettlement(caller, job);
+  const { settled } = await getSettlement(caller, job);
   assert.deepEqual([settled.kind, settled.reason], ['charge', rule]);
   assert.ok(settled.used >= units && settled.used % units === 0, JSON.stringify(settled));
-  assert.equal(settled.change, held - settled.used);
+  assert.equal(settled.change, -settled.used);
   return settled.used;
 }
 

@@ -71,7 +71,8 @@ describe('the space of a job', () => {
     const held = unpacked / 1000;
     assert.deepEqual(movements, [
       ['reserve', -held, 0],
-      ['charge', Number((held - used).toFixed(3)), used],
+      ['release', held, 0],
+      ['charge', -used, used],
       ['free', used, -used],
     ]);
   });

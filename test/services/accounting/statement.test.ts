@@ -58,18 +58,33 @@ after(async () => {
   await fixture.dispose();
 });
 
+const settledJob = ['reserve', 'release', 'charge'];
+
 describe('a statement', () => {
+  test('reads like that of a bank: what is charged is negative, and a hold is released by what was reserved', async () => {
+    const { time, space } = await getStatement(me);
+    for (const { movements } of [time, space]) {
+      const [, reserved, released, charged] = movements;
+      assert.ok(reserved && released && charged);
+      assert.ok(reserved.change < 0);
+      assert.deepEqual([released.change, released.used], [-reserved.change, 0]);
+      assert.ok(charged.used > 0);
+      assert.equal(charged.change, -charged.used);
+      assert.deepEqual([released.id, released.at], [charged.id, charged.at], 'both are one entry of the ledger');
+    }
+  });
+
   test('has an opening balance of zero, all movements in order, and the remaining quota as closing balance', async () => {
     const { time, space } = await assertStatementAddsUp(me);
-    assert.deepEqual([time.unit, space.unit], ['seconds', 'KB']);
+    assert.deepEqual([time.unit, space.unit], ['core-seconds', 'KB']);
     assert.deepEqual([time.opening_balance, space.opening_balance], [0, 0]);
     assert.deepEqual(
       time.movements.map(({ kind }) => kind),
-      ['grant', 'reserve', 'charge', 'reserve', 'charge', 'top_up', 'withdraw', 'transfer', 'refund'],
+      ['grant', ...settledJob, ...settledJob, 'top_up', 'withdraw', 'transfer', 'refund'],
     );
     assert.deepEqual(
       space.movements.map(({ kind }) => kind),
-      ['grant', 'reserve', 'charge', 'reserve', 'release', 'top_up', 'free'],
+      ['grant', ...settledJob, 'reserve', 'release', 'top_up', 'free'],
     );
     const ids = [time, space].map(({ movements }) => movements.map(({ id }) => id));
     for (const list of ids)
@@ -81,7 +96,7 @@ describe('a statement', () => {
 
   test('shows actor, reason and job of each movement', async () => {
     const { time } = await getStatement(me);
-    const [grant, reserve, charge] = time.movements;
+    const [grant, reserve, , charge] = time.movements;
     assert.deepEqual([grant?.actor, grant?.job_id], ['bursar', null]);
     assert.deepEqual([reserve?.actor, reserve?.job_id], [user, jobs[0]?.job_id]);
     assert.deepEqual([charge?.actor, charge?.job_id, charge?.reason], ['bursar', jobs[0]?.job_id, 'used: succeeded']);

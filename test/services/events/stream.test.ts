@@ -195,6 +195,7 @@ describe('access to events', () => {
     for (let n = 0; n < 5; n++) assert.equal((await openStream('/events/?after=latest')).status, 200);
     const refused = await me.send('GET', '/events/');
     assert.deepEqual([refused.status, (refused.body as { code: string }).code], [429, 'too_many_listeners']);
+    assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
     assert.equal((await openStream('/events/', {}, server.adminToken)).status, 200);
     await closeAll();
     await until('a new stream is accepted', async () => {

@@ -20,6 +20,9 @@ here=\${here%??}
 
 const script = (...lines: string[]) => [enterFolder, ...lines].join('\n');
 
+/** Arguments: root, folder below it. Output: the line `+`. */
+export const enterScript = script('echo +');
+
 /**
  * Arguments: root, folder below it, file name, offset, maximum number of bytes.
  * Output: a line with inode, size, modification and change time, number of hard links, number of those inside the

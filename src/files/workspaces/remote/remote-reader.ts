@@ -7,7 +7,7 @@ import { exactLength } from '../file-streams.ts';
 import { countLinks, createHardLinkCheck } from '../hard-links.ts';
 import { clampTimeMs, fileNotFound, type WorkspaceReader } from '../workspace-reader.ts';
 import { type FindRecord, parseFindOutput } from './find-output.ts';
-import { archiveScript, findLinkedScript, findScript, readScript } from './read-scripts.ts';
+import { archiveScript, enterScript, findLinkedScript, findScript, readScript } from './read-scripts.ts';
 import { createScriptRunner } from './script-runner.ts';
 import { readTarEntries } from './tar-entries.ts';
 
@@ -90,6 +90,12 @@ export function createRemoteReader(shell: Shell, root: string, timeoutMs: number
   return {
     listFiles: (jobId, folder, signal) => emptyIfNoWorkspace(listFiles(jobId, folder, signal), folder),
     archive: (jobId, folder, signal) => emptyIfNoWorkspace(archive(jobId, folder, signal), folder),
+
+    async hasWorkspace(jobId, signal) {
+      const output = await runQuery(enterScript, [root, requireJobId(jobId)], signal);
+      output?.rest.resume();
+      return output !== undefined;
+    },
 
     async openFile(jobId, path, signal) {
       const fullPath = [requireJobId(jobId), 'files', ...path];
