@@ -15,7 +15,7 @@ export interface Operation {
   parameters?: { name: string; in: string; required?: boolean }[];
   requestBody?: { content: Record<string, object> };
   security?: unknown;
-  responses: Record<string, { content?: Record<string, { schema: object }> }>;
+  responses: Record<string, { headers?: Record<string, object>; content?: Record<string, { schema: object }> }>;
 }
 
 /** A problem document, in the order in which its fields are sent. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type from 'typebox';
+import { toJobPath } from '../../contract/job.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import { actorOf } from '../request/authentication.ts';
@@ -16,6 +17,10 @@ import { addResource, type Handlers } from './resource.ts';
 
 const JobList = Type.Array(Type.Ref('Job'), { description: 'The jobs, by ascending id.' });
 const OneJob = Type.Ref('Job');
+const CreatedJob = Type.Ref('Job', {
+  description: 'The accepted job.',
+  headers: { Location: Type.String({ description: 'Path of the job.', format: 'uri-reference' }) },
+});
 
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). Only users submit jobs. */
 export function jobRoutes(
@@ -119,7 +124,7 @@ function submitHandlers(jobs: JobService, limits: Pick<RateLimits, 'upload'>): S
   return (params) => ({
     POST: {
       schema: {
-        ...describeRoute('jobs', 'Submit a job', { 201: OneJob }),
+        ...describeRoute('jobs', 'Submit a job', { 201: CreatedJob }),
         ...submissionSchema,
         params: Type.Object(params),
         description: 'The body is the zip itself, or a multipart form with the zip as its only file, or empty.',
@@ -142,7 +147,7 @@ function submitHandlers(jobs: JobService, limits: Pick<RateLimits, 'upload'>): S
             body: zipBody(request, contentTypes.get(request)),
             idempotency: keyAndTarget(request),
           });
-          return sendJson(reply, 201, json);
+          return sendJson(reply.header('location', toJobPath(json)), 201, json);
         } finally {
           endUpload();
         }

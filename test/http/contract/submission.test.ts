@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiResponse, Caller, Job } from '../../support/api.ts';
-import { loadOpenApiContract, type Problem } from '../../support/contract.ts';
+import { loadOpenApiContract, type OpenApi, type Problem } from '../../support/contract.ts';
 import {
   exampleRequest,
   type JobHistory,
@@ -19,10 +19,12 @@ import { createZip } from '../../support/zip.ts';
 let server: TestServer;
 let me: Caller;
 let newcomer: Caller;
+let document: OpenApi;
 
 before(async () => {
   server = await startServer();
   const contract = await loadOpenApiContract(server);
+  document = contract.document;
   me = contract.callerFor(server.userToken);
   newcomer = contract.callerFor(await server.token('301331'));
 });
@@ -89,6 +91,18 @@ for (const [hpc, project] of [
     assert.deepEqual([job.project, job.project_name, job.project_hpc], [quota.project, project, hpc.toUpperCase()]);
   });
 }
+
+test('201 has a Location header, which is described and is the path of the job', async () => {
+  for (const path of ['/jobs/hpc_one/', '/jobs/hpc_two/proj_hpc_two_02/']) {
+    const { headers, body } = await submitShellLine(me, path, 'true');
+    const location = headers.get('location') ?? '';
+    assert.match(location, /^\/jobs\//);
+    assert.equal((await me.get<Job>(location)).body.job_id, body.job_id);
+  }
+  for (const path of ['/jobs/{hpc}/', '/jobs/{hpc}/{project_name}/']) {
+    assert.ok(document.paths[path]?.post?.responses['201']?.headers?.Location);
+  }
+});
 
 test('4.2 hpc is required, and paths below a project accept no POST', async () => {
   const allowed = { '/jobs/': 'GET, HEAD', '/jobs/hpc_one/proj_hpc_one_01/X/': 'GET, HEAD, DELETE' };
