@@ -36,6 +36,7 @@ import { prepareToClose } from './close-server.ts';
 import { createConnectionErrorHandler } from './connection-errors.ts';
 import { lazyValidators } from './lazy-validators.ts';
 import { registerOpenApi } from './openapi.ts';
+import { rejectUnknownQueryParameters } from './query-parameters.ts';
 import { createRateLimits, type RateLimitSettings, type RateLimits } from './rate-limits.ts';
 import { createResponseCache } from './response-cache.ts';
 
@@ -161,6 +162,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   prepareToClose(app);
   app.server.on('checkExpectation', connections.rejectExpectation);
 
+  rejectUnknownQueryParameters(app);
   await registerOpenApi(app, deps.version, limits);
   await app.register(async (instance) => probeRoutes(instance, deps.findProblems, deps.metrics, limits));
   if (deps.servesCallers) await registerRoutes(app, deps, limits);
