@@ -22,8 +22,8 @@ import type { ZipSource } from '../../files/zip/zip-source.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
-import { insertJob, type NewJob } from '../../store/jobs/jobs.ts';
-import { type AccountSet, type Amounts, lockAccount } from '../../store/ledger/accounts.ts';
+import { insertJob, lockJobsVersion, type NewJob } from '../../store/jobs/jobs.ts';
+import type { Amounts } from '../../store/ledger/accounts.ts';
 import { reserve } from '../../store/ledger/ledger.ts';
 import { quoteFor } from '../accounting/quote.ts';
 import { type AbandonedClaims, claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
@@ -109,7 +109,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
       deps.wakeDispatcher(system.name);
       return json;
     } catch (error) {
-      const json = await findAfterError(deps, jobId, target.accounts, error).finally(() =>
+      const json = await findAfterError(deps, actor.userId, jobId, error).finally(() =>
         deps.wakeDispatcher(system.name),
       );
       if (json !== undefined) return json;
@@ -169,17 +169,17 @@ async function storeJob(
   bodySha256: string,
   claim: KeyClaim | null,
 ): Promise<string> {
-  const { system, project, accounts } = target;
+  const { system } = target;
   const toPublicJob = (id: number) => publicJob({ ...job, id, status: { state: 'accepted' } }, system.stages);
   const eventData = { ...toJobReference(job), stage: system.stages.queued, held_seconds: timeSeconds };
   const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
   const note = { actor: job.owner, reason: `submission of ${job.jobId}`, at: job.acceptedAt };
   return await inTransaction(deps.db, async (tx) => {
-    // The user may have been banned, or the project closed, during the upload.
-    await requireStillEligible(tx, job.owner, project);
+    // During the upload the user may have been banned, the project closed, or a period ended.
+    const current = await requireStillEligible(tx, job.owner, target, job.acceptedAt);
     const { id, json } = await insertJob(tx, job, toPublicJob, eventData);
-    const shortfall = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
-    if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeNow(target, job.request, shortfall));
+    const shortfall = await reserve(tx, { id, attempt: 1 }, current.accounts, amounts, note);
+    if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeNow(current, job.request, shortfall));
     await claim?.complete(tx, json, bodySha256);
     return json;
   });
@@ -202,8 +202,8 @@ const lookupDelayMs = 500;
  */
 async function findAfterError(
   { db }: SubmissionDeps,
+  owner: string,
   jobId: string,
-  accounts: AccountSet,
   error: unknown,
 ): Promise<string | undefined> {
   // After every other BursarError the transaction is certainly not committed.
@@ -211,8 +211,8 @@ async function findAfterError(
   for (let lookup = 1; lookup <= maxLookups; lookup++) {
     try {
       return await inTransaction(db, async (tx) => {
-        // The failed transaction locked the pool. Once this one has the lock, the other one has ended.
-        await lockAccount(tx, accounts.timePool.id);
+        // The failed transaction locked the owner's row. Once this one has the lock, the other one has ended.
+        await lockJobsVersion(tx, owner, { increment: false });
         return await findJobJson(tx, {}, jobId);
       });
     } catch {
