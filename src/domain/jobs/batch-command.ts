@@ -1,4 +1,5 @@
 import type { JobCommand } from './job.ts';
+import { findScriptPathError } from './start-file.ts';
 
 /**
  * The `sbatch` options that callers may write. Only `--wrap` has an effect: the Payload sets the resources. Every other
@@ -78,7 +79,8 @@ function parseSbatchArguments(words: readonly string[]): ParsedBatchCommand {
     return { ok: true, command: { kind: 'line', line: wrapped } };
   }
   if (!script) return invalid('sbatch needs the name of a script in the zip, such as "sbatch run.sh"');
-  return { ok: true, command: { kind: 'script', script, args } };
+  const pathError = findScriptPathError(script);
+  return pathError === null ? { ok: true, command: { kind: 'script', script, args } } : invalid(pathError);
 }
 
 interface ParsedOption {

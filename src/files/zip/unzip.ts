@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 import { BursarError } from '../../domain/errors.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
-import { checkCentralDirectory, inspectZip, type ZipSummary } from './zip-directory.ts';
+import { inspectZip } from './zip-directory.ts';
 import { type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry } from './zip-errors.ts';
 import { type OpenZip, withZip } from './zip-reader.ts';
@@ -37,26 +37,8 @@ export async function unpackZip(source: ZipSource, directory: string, limits: Zi
   });
 }
 
-/**
- * Like `inspectZip`, but also returns the first bytes of one file, or null if there is no such file. Used to check a
- * script before its job is accepted. The checksum is not verified: `unpackZip` does that.
- */
-export async function inspectZipAndReadStart(
-  source: ZipSource,
-  path: string,
-  maxBytes: number,
-  limits: ZipLimits,
-): Promise<ZipSummary & { fileStart: Buffer | null }> {
-  return await withZip(source, async (zip) => {
-    let file: ParsedZipEntry | null = null;
-    const summary = await checkCentralDirectory(zip, limits, (entry) => {
-      if (entry.kind === 'file' && entry.path === path) file = entry;
-    });
-    return { ...summary, fileStart: file && (await readStart(zip, file, maxBytes)) };
-  });
-}
-
-async function readStart(zip: OpenZip, entry: ParsedZipEntry, maxBytes: number): Promise<Buffer> {
+/** Reads the first bytes of a file. Does not verify its checksum. */
+export async function readStart(zip: OpenZip, entry: ParsedZipEntry, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
   const collect = async (content: AsyncIterable<Buffer>) => {

@@ -10,15 +10,11 @@ import {
 import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
-import { formatJobId, type HpcSystem } from '../../domain/systems/system.ts';
+import { formatJobId } from '../../domain/systems/system.ts';
 import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
-import { inspectZipAndReadStart } from '../../files/zip/unzip.ts';
-import { inspectZip } from '../../files/zip/zip-directory.ts';
 import type { ZipLimits } from '../../files/zip/zip-entries.ts';
-import type { ZipSource } from '../../files/zip/zip-source.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
@@ -29,6 +25,7 @@ import { quoteFor } from '../accounting/quote.ts';
 import { type AbandonedClaims, claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import type { PathScope } from '../scope.ts';
+import { checkInput } from './check-input.ts';
 import {
   requireStillEligible,
   requireSubmissionTarget,
@@ -101,10 +98,14 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
   const { system } = target;
   try {
+    // An empty body is a job without input files.
+    const zip = upload.bytes === 0 ? null : upload.content;
+    const { unpackedBytes, startFolder } = await checkInput(deps.zipLimits, system, request, zip);
     const jobId = formatJobId(system, request.tool, deps.newUuid());
-    const input = await storeInput(deps, system, request, upload, jobId);
+    const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
     try {
-      const newJob = toNewJob(actor, target, { jobId, request, input }, deps.now());
+      const granted = startFolder === '' ? request : { ...request, startFolder };
+      const newJob = toNewJob(actor, target, { jobId, request: granted, input }, deps.now());
       const json = await storeJob(deps, target, newJob, timeSeconds, upload.sha256, claim);
       deps.wakeDispatcher(system.name);
       return json;
@@ -121,34 +122,15 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   }
 }
 
-/** Checks the zip and, if it is a file, moves it to the name of the job. An empty body is a job without input files. */
+/** Moves the zip to the name of the job, if it is a file. */
 async function storeInput(
-  deps: SubmissionDeps,
-  system: HpcSystem,
-  request: JobRequest,
-  upload: Upload,
+  spool: Spool,
+  { content, bytes, sha256 }: Upload,
+  unpackedBytes: number,
   jobId: string,
 ): Promise<NewJob['input']> {
-  if (upload.bytes === 0) return null;
-  const { content, ...metadata } = upload;
-  const unpackedBytes = await checkZip(deps.zipLimits, system, request, content);
-  if (content.kind === 'file') await deps.spool.storeForJob(content.path, jobId);
-  return { ...metadata, unpackedBytes, content: content.kind === 'memory' ? content.bytes : null };
-}
-
-const scriptStartBytes = 65_536;
-
-/** Returns the unpacked size. On Slurm, the `#SBATCH` lines of a script may use only the options allowed in a command. */
-async function checkZip(zipLimits: ZipLimits, system: HpcSystem, { command }: JobRequest, zip: ZipSource) {
-  if (system.scheduler !== 'slurm' || command.kind !== 'script') {
-    return (await inspectZip(zip, zipLimits)).unpackedBytes;
-  }
-  const name = command.script.replace(/^(\.\/)+/, '');
-  const { unpackedBytes, fileStart } = await inspectZipAndReadStart(zip, name, scriptStartBytes, zipLimits);
-  const problem = fileStart && validateSbatchDirectives(fileStart.toString('utf8'));
-  if (!problem) return unpackedBytes;
-  const fields = [{ field: 'command', message: `${name}: ${problem}` }];
-  throw new BursarError('invalid_payload', `The script ${name} is not valid: ${problem}.`, { fields });
+  if (content.kind === 'file') await spool.storeForJob(content.path, jobId);
+  return { bytes, sha256, unpackedBytes, content: content.kind === 'memory' ? content.bytes : null };
 }
 
 function toNewJob(
