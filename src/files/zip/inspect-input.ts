@@ -1,4 +1,4 @@
-import { readStart } from './unzip.ts';
+import { readStart, verifyFile } from './unzip.ts';
 import { checkCentralDirectory, type ZipSummary } from './zip-directory.ts';
 import type { ParsedZipEntry, ZipLimits } from './zip-entries.ts';
 import { withZip } from './zip-reader.ts';
@@ -9,6 +9,8 @@ export interface InputQuery {
   startFile: string | null;
   /** How much of the start file to read. */
   maxStartBytes: number;
+  /** Contents of up to this size, unpacked, are verified. */
+  maxVerifiedBytes: number;
   limits: ZipLimits;
 }
 
@@ -23,14 +25,19 @@ export interface InputSummary extends ZipSummary {
 }
 
 /**
- * Checks the zip of a submission as `inspectZip` does, and finds the file that its job starts with. The checksum of that
- * file is not verified: `unpackZip` does that.
+ * Checks the zip of a submission as `inspectZip` does, and finds the file that its job starts with. Verifies the contents
+ * as `unpackZip` does, unless the zip is too large for that.
  */
 export async function inspectInput(source: ZipSource, query: InputQuery): Promise<InputSummary> {
   const { maxStartBytes, limits } = query;
   return await withZip(source, async (zip) => {
     const layout = createLayout(query.startFile);
-    const summary = await checkCentralDirectory(zip, limits, layout.add);
+    const files: ParsedZipEntry[] = [];
+    const summary = await checkCentralDirectory(zip, limits, (entry) => {
+      layout.add(entry);
+      if (entry.kind === 'file') files.push(entry);
+    });
+    if (summary.unpackedBytes <= query.maxVerifiedBytes) for (const file of files) await verifyFile(zip, file);
     const { start, ...contents } = layout.read();
     if (start === null) return { ...summary, ...contents, startFile: null };
     const firstBytes = maxStartBytes === 0 ? noBytes : await readStart(zip, start.entry, maxStartBytes);

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import { BursarError } from '../../domain/errors.ts';
 import { validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
@@ -11,31 +12,48 @@ import type { ZipSource } from '../../files/zip/zip-source.ts';
 /** The `#SBATCH` lines of a script must be in this part of it. */
 const maxStartBytes = 65_536;
 
+/** Zips in files are checked by so few at a time: unpacking takes CPU time, and a long directory takes memory. */
+const maxConcurrentChecks = 2;
+
+export interface InputCheckOptions {
+  zipLimits: ZipLimits;
+  /** The contents of larger zips are verified when the job is dispatched. */
+  maxVerifiedBytes: number;
+}
+
+/** Where a job starts: '' for the top of the zip, or the name of its top folder. */
+export interface CheckedInput {
+  unpackedBytes: number;
+  startFolder: string;
+}
+
+export type CheckInput = (system: HpcSystem, request: JobRequest, zip: ZipSource | null) => Promise<CheckedInput>;
+
 /**
- * Checks the zip of a submission, or that the job needs none. Returns its unpacked size, and the folder in which the job
- * starts: '' for the top of the zip. Throws `invalid_zip`, `start_file_missing`, or `invalid_payload` if the script of a
- * Slurm job uses options that a command may not use.
+ * Returns a function that checks the zip of a submission, or that the job needs none. It throws `invalid_zip`,
+ * `start_file_missing`, or `invalid_payload` if the script of a Slurm job uses options that a command may not use.
  */
-export async function checkInput(
-  limits: ZipLimits,
-  system: HpcSystem,
-  request: JobRequest,
-  zip: ZipSource | null,
-): Promise<{ unpackedBytes: number; startFolder: string }> {
-  const startFile = startFileOf(request);
-  if (zip === null) {
-    if (startFile !== null) throw missingStartFile(request, startFile, null);
-    return { unpackedBytes: 0, startFolder: '' };
-  }
-  const hasDirectives = system.scheduler === 'slurm' && request.command.kind === 'script';
-  const input = await inspectInput(zip, { startFile, maxStartBytes: hasDirectives ? maxStartBytes : 0, limits });
-  const { unpackedBytes, topFolder } = input;
-  if (startFile === null) {
-    return { unpackedBytes, startFolder: topFolder === null ? '' : chooseStartFolder(request.command, topFolder) };
-  }
-  if (input.startFile === null) throw missingStartFile(request, startFile, input);
-  if (hasDirectives) requireValidDirectives(startFile, input.startFile.firstBytes);
-  return { unpackedBytes, startFolder: input.startFile.folder };
+export function createInputCheck({ zipLimits, maxVerifiedBytes }: InputCheckOptions): CheckInput {
+  const limit = pLimit(maxConcurrentChecks);
+  return async (system, request, zip) => {
+    const startFile = startFileOf(request);
+    if (zip === null) {
+      if (startFile !== null) throw missingStartFile(request, startFile, null);
+      return { unpackedBytes: 0, startFolder: '' };
+    }
+    const hasDirectives = system.scheduler === 'slurm' && request.command.kind === 'script';
+    const startBytes = hasDirectives ? maxStartBytes : 0;
+    const inspect = () =>
+      inspectInput(zip, { startFile, maxStartBytes: startBytes, maxVerifiedBytes, limits: zipLimits });
+    const input = await (zip.kind === 'memory' ? inspect() : limit(inspect));
+    const { unpackedBytes, topFolder } = input;
+    if (startFile === null) {
+      return { unpackedBytes, startFolder: topFolder === null ? '' : chooseStartFolder(request.command, topFolder) };
+    }
+    if (input.startFile === null) throw missingStartFile(request, startFile, input);
+    if (hasDirectives) requireValidDirectives(startFile, input.startFile.firstBytes);
+    return { unpackedBytes, startFolder: input.startFile.folder };
+  };
 }
 
 function requireValidDirectives(name: string, firstBytes: Buffer): void {

@@ -14,7 +14,6 @@ import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
 import { formatJobId } from '../../domain/systems/system.ts';
 import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
-import type { ZipLimits } from '../../files/zip/zip-entries.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
@@ -25,7 +24,7 @@ import { quoteFor } from '../accounting/quote.ts';
 import { type AbandonedClaims, claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import type { PathScope } from '../scope.ts';
-import { checkInput } from './check-input.ts';
+import type { CheckInput } from './check-input.ts';
 import {
   requireStillEligible,
   requireSubmissionTarget,
@@ -35,13 +34,15 @@ import {
 
 export interface SubmissionDeps extends SubmissionTargetDeps {
   spool: Spool;
-  zipLimits: ZipLimits;
+  checkInput: CheckInput;
   maxBodyBytes: number;
   abandonedClaims: AbandonedClaims;
   newUuid(): string;
   /** Called when a job of the system may have been stored, so that the dispatcher polls at once. */
   wakeDispatcher(hpc: string): void;
 }
+
+const claimExtensionMs = 10_000;
 
 export interface Submission {
   actor: Actor;
@@ -100,7 +101,8 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   try {
     // An empty body is a job without input files.
     const zip = upload.bytes === 0 ? null : upload.content;
-    const { unpackedBytes, startFolder } = await checkInput(deps.zipLimits, system, request, zip);
+    const checking = deps.checkInput(system, request, zip);
+    const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
     const jobId = formatJobId(system, request.tool, deps.newUuid());
     const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
     try {
@@ -119,6 +121,16 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
     }
   } finally {
     await deps.spool.discard(upload);
+  }
+}
+
+/** A large zip may wait for its check for longer than a claim lasts. */
+async function extendUntil<T>(claim: KeyClaim, work: Promise<T>): Promise<T> {
+  const timer = setInterval(claim.extend, claimExtensionMs);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
   }
 }
 

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { inspectInput } from '../../../src/files/zip/inspect-input.ts';
 import { temporaryFolder } from '../temporary.ts';
-import { hostileLimits, makeZip } from './hostile-zips.ts';
+import { forgedZips, hostileLimits, makeZip } from './hostile-zips.ts';
 import { rawZip } from './raw-zip.ts';
 
 const limits = { ...hostileLimits, maxUnpackedBytes: 10_000_000, maxRatio: 1000 };
 
 async function inspect(names: readonly string[], startFile: string | null = null) {
   const bytes = await makeZip(Object.fromEntries(names.map((name) => [name, name.endsWith('/') ? '' : 'x'])));
-  return await inspectInput({ kind: 'memory', bytes }, { startFile, maxStartBytes: 0, limits });
+  return await inspectInput({ kind: 'memory', bytes }, { startFile, maxStartBytes: 0, maxVerifiedBytes: 0, limits });
 }
 
 for (const [names, topFolder] of [
@@ -62,19 +63,44 @@ test('the start of the start file is read, whatever its length, deflated or stor
     const packed = await makeZip({ before: 'x', 'run.sh': text });
     const stored = rawZip([{ name: 'run.sh', method: 0, content: text }]);
     for (const zip of [packed, stored]) {
-      const path = join(await temporaryFolder(t), 'job.zip');
-      await writeFile(path, zip);
-      for (const source of [{ kind: 'memory', bytes: zip } as const, { kind: 'file', path } as const]) {
+      for (const source of await toSources(t, zip)) {
         for (const maxStartBytes of [1, 65_536]) {
-          const { startFile, unpackedBytes } = await inspectInput(source, {
-            startFile: 'run.sh',
-            maxStartBytes,
-            limits,
-          });
+          const query = { startFile: 'run.sh', maxStartBytes, maxVerifiedBytes: 0, limits };
+          const { startFile, unpackedBytes } = await inspectInput(source, query);
           assert.deepEqual(startFile?.firstBytes, text.subarray(0, maxStartBytes), `${maxStartBytes} of ${length}`);
           assert.ok(unpackedBytes >= length);
         }
       }
     }
+  }
+});
+
+const toSources = async (t: TestContext, bytes: Buffer) => {
+  const path = join(await temporaryFolder(t), 'job.zip');
+  await writeFile(path, bytes);
+  return [{ kind: 'memory', bytes } as const, { kind: 'file', path } as const];
+};
+
+for (const { name, bytes, message } of forgedZips) {
+  test(`a zip ${name} is rejected, unless it is too large to be verified`, async (t) => {
+    const query = { startFile: null, maxStartBytes: 0, limits };
+    for (const source of await toSources(t, bytes)) {
+      await assert.rejects(inspectInput(source, { ...query, maxVerifiedBytes: 1_000_000 }), {
+        code: 'invalid_zip',
+        message,
+      });
+      await inspectInput(source, { ...query, maxVerifiedBytes: -1 });
+    }
+  });
+}
+
+test('a changed bit in the contents of a large file is detected, deflated or stored', async (t) => {
+  const content = randomBytes(200_000);
+  const query = { startFile: null, maxStartBytes: 0, maxVerifiedBytes: 200_000, limits };
+  for (const zip of [await makeZip({ data: content }), rawZip([{ name: 'data', method: 0, content }])]) {
+    for (const source of await toSources(t, zip)) await inspectInput(source, query);
+    zip.writeUInt8(zip.readUInt8(100_000) ^ 4, 100_000);
+    for (const source of await toSources(t, zip))
+      await assert.rejects(inspectInput(source, query), { code: 'invalid_zip' });
   }
 });
