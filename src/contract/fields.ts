@@ -5,4 +5,5 @@ export const nullableTimestamp = Type.Union([timestamp, Type.Null()]);
 export const resource = Type.Enum(['time', 'space']);
 
 export const nullableString = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
+export const nullableNumber = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
 export const nullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });

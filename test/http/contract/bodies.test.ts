@@ -217,6 +217,19 @@ for (const [tool, entry, script] of [
   });
 }
 
+for (const [tool, entry, script] of [
+  ['BASH', 'main.sh', 'printf "<%s>" "$@"\n'],
+  ['PYTHON3', 'main.py', 'import sys\nprint("".join(f"<{a}>" for a in sys.argv[1:]), end="")\n'],
+  ['NODE', 'main.mjs', 'process.stdout.write(process.argv.slice(2).map((a) => "<" + a + ">").join(""));\n'],
+] as const) {
+  test(`4.2 tool: ${tool} gets the words of "arguments", each as a separate argument`, async () => {
+    const text = await run({ tool, arguments: '--steps 3 "two words" $HOME; -c' }, { [entry]: script });
+    assert.equal(text.print('stdout'), '<--steps><3><two words><$HOME;><-c>');
+    const list = await run({ tool, arguments: ["it's", '*'] }, { [entry]: script });
+    assert.equal(list.print('stdout'), "<it's><*>");
+  });
+}
+
 // Jobs that fail.
 
 const failures: [what: string, payload: Record<string, unknown>, files?: Record<string, string>][] = [
