@@ -81,6 +81,8 @@ export interface JobRequest {
   entry: string | null;
   /** The top folder of the zip, if the job starts in it and not at the top. */
   startFolder?: string;
+  /** Words of the owner's choice, to find jobs again. Not empty. */
+  tags?: readonly string[];
 }
 
 export function isTerminal(state: JobState): boolean {

@@ -11,7 +11,7 @@ export const submissionSchema = {
     payload: Type.String({
       description:
         'A JSON object: `command` (batch systems) or `tool` (tool systems), `node_number`, `core_number`, ' +
-        '`runtime` in hours, `title`, and the parameters of the tool, which `/hpc/` lists. Numbers as text or as numbers.',
+        '`runtime` in hours, `title`, `tags` (up to 16 words), and the parameters of the tool, which `/hpc/` lists. Numbers as text or as numbers.',
     }),
     ...keyHeader,
   }),

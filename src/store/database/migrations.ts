@@ -9,6 +9,7 @@ import { leases } from './migrations/0005-leases.ts';
 import { jobVersions } from './migrations/0006-job-versions.ts';
 import { inputs } from './migrations/0007-inputs.ts';
 import { cancelRequests } from './migrations/0008-cancel-requests.ts';
+import { jobTags } from './migrations/0009-job-tags.ts';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
 function createMigrator(db: Db): Migrator {
@@ -23,6 +24,7 @@ function createMigrator(db: Db): Migrator {
     '0006-job-versions': jobVersions,
     '0007-inputs': inputs(dialect),
     '0008-cancel-requests': cancelRequests,
+    '0009-job-tags': jobTags,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

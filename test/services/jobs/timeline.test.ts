@@ -22,6 +22,7 @@ interface Entry extends Record<string, unknown> {
 }
 
 interface Timeline {
+  tags: string[];
   job: Job;
   asked_seconds: number;
   used_seconds: number | null;
@@ -94,6 +95,14 @@ describe('the timeline of a job', () => {
         ['job.deleted', 'DELETED', null],
       ],
     );
+  });
+
+  test('shows the tags of the job', async () => {
+    const { body } = await me.submit('/jobs/hpc_one/', { command: 'true', tags: 'sweep-17, p=0.5 sweep-17' });
+    assert.deepEqual((await timelineOf(me, body)).tags, ['sweep-17', 'p=0.5']);
+    await me.waitUntilFinished(body);
+    const { body: untagged } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
+    assert.deepEqual((await timelineOf(me, untagged)).tags, []);
   });
 
   test('shows that a rejected job never ran and was not charged', async () => {
