@@ -37,6 +37,7 @@ export function createDependencies(config: Config, database: InstanceDatabase, v
     version,
     spool: createSpool(join(dataFolder, 'spool')),
     zipLimits: { maxEntries, maxUnpackedBytes: maxUnpackedKb * bytesPerKb, maxRatio },
+    maxVerifiedBytes: config.submissions.verifyUnpackedKb * bytesPerKb,
     maxBodyBytes: config.submissions.maxBodyKb * bytesPerKb,
     systems,
     systemBackends,

@@ -152,6 +152,13 @@ export const ConfigSchema = Type.Object(
       maxBodyKb: positiveInt(2_000_000, 'Maximum size of a zip, in KB.'),
       maxEntries: positiveInt(20_000, 'Maximum number of files and folders in a zip.'),
       maxUnpackedKb: positiveInt(10_000_000, 'Maximum unpacked size, in KB.'),
+      verifyUnpackedKb: Type.Integer({
+        minimum: 0,
+        default: 64_000,
+        description:
+          'Unpacked size, in KB, up to which the contents of a zip are verified before its job is accepted. Those of a ' +
+          'larger zip are verified when it is unpacked: a damaged one ends the job.',
+      }),
       maxRatio: positiveInt(200, 'Maximum ratio of unpacked to packed size, against zip bombs.'),
     }),
     systems: Type.Record(Type.String({ pattern: '^[a-z][a-z0-9_]{0,31}$' }), System, {

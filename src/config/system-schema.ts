@@ -45,18 +45,24 @@ const Defaults = section('Resources of a job whose Payload does not set them.', 
 
 const ToolParameter = Type.Object(
   {
-    type: Type.Union([Type.Literal('string'), Type.Literal('integer'), Type.Literal('number')], {
+    type: Type.Union([Type.Literal('string'), Type.Literal('integer'), Type.Literal('number'), Type.Literal('words')], {
       default: 'string',
-      description: 'Type of the value.',
+      description:
+        'Type of the value. `words`: up to 64 words, as text that is split as a shell splits it, or as a list. Each ' +
+        'word becomes an argument.',
     }),
     required: Type.Boolean({ default: false, description: 'Whether the Payload must contain it.' }),
     default: Type.Optional(
       Type.Union([Type.String(), Type.Number()], { description: 'Value if the Payload does not contain it.' }),
     ),
     pattern: Type.Optional(
-      Type.String({ description: 'For strings: a regular expression that must match the whole value.' }),
+      Type.String({
+        description: 'For strings and words: a regular expression that must match the whole value, or every word.',
+      }),
     ),
-    values: Type.Optional(Type.Array(Type.String(), { minItems: 1, description: 'For strings: the allowed values.' })),
+    values: Type.Optional(
+      Type.Array(Type.String(), { minItems: 1, description: 'For strings and words: the allowed values.' }),
+    ),
     min: Type.Optional(Type.Number({ description: 'For numbers: the minimum.' })),
     max: Type.Optional(Type.Number({ description: 'For numbers: the maximum.' })),
   },
@@ -67,7 +73,9 @@ const Tool = Type.Object(
   {
     command: Type.Array(Type.String(), {
       minItems: 1,
-      description: 'Program and arguments, run without a shell. `{name}` is replaced by the value of that parameter.',
+      description:
+        'Program and arguments, run without a shell. `{name}` is replaced by the value of that parameter; the name of ' +
+        'a parameter of type `words` must be an argument by itself.',
     }),
     entry: Type.Optional(
       Type.String({ description: 'File that the zip must contain, because the tool reads it first.' }),

@@ -20,6 +20,18 @@ export function findParameterError(name: string, parameter: ToolParameter): stri
   return errors[0] === undefined ? null : `default ${errors[0].message}`;
 }
 
+/** Returns the error of a `{name}` in an argument of a tool's command, or null. The argument 0 is the program. */
+export function findPlaceholderError(
+  placeholder: string,
+  parameter: ToolParameter | undefined,
+  argument: string,
+  index: number,
+): string | null {
+  if (parameter === undefined) return `${placeholder} is not a parameter`;
+  if (parameter.type !== 'words' || (argument === placeholder && index > 0)) return null;
+  return `${placeholder} has type words and must be an argument by itself`;
+}
+
 function isValidPattern(text: string): boolean {
   try {
     toWholeMatch(text);

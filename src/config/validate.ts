@@ -7,7 +7,7 @@ import { placeholderPattern } from '../domain/jobs/tool-command.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
-import { findParameterError } from './tool-parameters.ts';
+import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
 
 // Ajv need not validate our own schemas: that takes longer than everything else here.
 const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true, validateSchema: false });
@@ -70,8 +70,11 @@ function validateConsistency(config: Config): FieldError[] {
         const message = findParameterError(parameter, rule);
         if (message !== null) add(`tools.${tool}.parameters.${parameter}`, message);
       }
-      for (const [placeholder, parameter = ''] of command.join(' ').matchAll(placeholderPattern)) {
-        if (!Object.hasOwn(parameters, parameter)) add(`tools.${tool}.command`, `${placeholder} is not a parameter`);
+      for (const [index, part] of command.entries()) {
+        for (const [placeholder, parameter = ''] of part.matchAll(placeholderPattern)) {
+          const message = findPlaceholderError(placeholder, parameters[parameter], part, index);
+          if (message !== null) add(`tools.${tool}.command`, message);
+        }
       }
     }
   }

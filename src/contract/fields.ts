@@ -20,4 +20,5 @@ export const nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Ty
 export const nullableString = (description: string) => Type.Union([Type.String(), Type.Null()], { description });
 export const nullableTime = (description: string) =>
   Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description });
+export const nullableNumber = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
 export const nullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });

@@ -90,6 +90,12 @@ export function toJobJson(job: JobFields, stageNames: StageNames): string {
   return writeJob(toJobObject(job, stageNames));
 }
 
+/** The path of a job, from its public JSON. System names are in lower case in paths. */
+export function toJobPath(json: string): string {
+  const { project_hpc, project_name, job_id } = JSON.parse(json) as Static<typeof JobSchema>;
+  return `/jobs/${project_hpc.toLowerCase()}/${project_name}/${job_id}/`;
+}
+
 function toJobObject(job: JobFields, stageNames: StageNames): Static<typeof JobSchema> {
   const { status } = job;
   const end = status.state === 'ended' || status.state === 'deleted' ? status : null;

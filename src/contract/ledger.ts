@@ -263,7 +263,11 @@ export function publicStatement(statement: StatementFields): Static<typeof State
   };
 }
 
-function publicAccountStatement(account: AccountStatementFields, unit: string, size: number) {
+function publicAccountStatement(
+  account: AccountStatementFields,
+  unit: Static<typeof StatementSchema>['space']['unit'],
+  size: number,
+) {
   return {
     unit,
     opening_balance: account.opening / size,

@@ -1,7 +1,7 @@
 import Type, { type Static } from 'typebox';
 import type { SystemStatus } from '../domain/systems/health.ts';
 import { type HpcSystem, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
-import { nullableString, nullableTime, timestamp } from './fields.ts';
+import { nullableNumber, nullableString, nullableTime, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 const limits = Type.Object({ nodes: Type.Integer(), cores_per_node: Type.Integer(), runtime: Type.Number() });
@@ -28,9 +28,16 @@ export const SystemSchema = Type.Object(
         parameters: Type.Array(
           Type.Object({
             name: Type.String(),
-            type: Type.Enum(['string', 'integer', 'number']),
+            type: Type.Enum(['string', 'integer', 'number', 'words'], {
+              description:
+                '`words`: text that is split as a shell splits it, or a list. Each word becomes an argument.',
+            }),
             required: Type.Boolean(),
             default: Type.Union([Type.String(), Type.Number(), Type.Null()]),
+            values: Type.Union([Type.Array(Type.String()), Type.Null()], { description: 'The allowed values.' }),
+            pattern: nullableString('A regular expression that must match the whole value, or every word.'),
+            min: nullableNumber('The minimum.'),
+            max: nullableNumber('The maximum.'),
           }),
         ),
       }),
@@ -112,6 +119,7 @@ export function publicSystem(fields: SystemFields): Static<typeof SystemSchema> 
   };
 }
 
-function publicParameter([name, { type, required, default: fallback }]: [string, ToolParameter]) {
-  return { name, type, required, default: fallback ?? null };
+function publicParameter([name, parameter]: [string, ToolParameter]) {
+  const { type, required, default: fallback = null, values, pattern = null, min = null, max = null } = parameter;
+  return { name, type, required, default: fallback, values: values ? [...values] : null, pattern, min, max };
 }

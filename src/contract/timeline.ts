@@ -27,6 +27,7 @@ const TimelineEntry = Type.Object(
 export const TimelineSchema = Type.Object(
   {
     job: Type.Ref('Job'),
+    tags: Type.Array(Type.String(), { description: 'The tags of the job.' }),
     asked_seconds: Type.Integer({ description: 'Requested time, in charged seconds.' }),
     used_seconds: nullableInteger('Wall-clock runtime, in seconds; null until the job has ended.'),
     charged_seconds: nullableInteger('Charged seconds, minus refunds; null until the job has ended.'),

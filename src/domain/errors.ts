@@ -8,6 +8,7 @@ export const errorTitles = {
   invalid_content_disposition: 'The Content-Disposition header is not valid',
   invalid_body: 'The request body is not valid',
   invalid_zip: 'The request body is not a valid zip file, or not a safe one',
+  start_file_missing: 'The zip lacks the file that the job starts with',
   token_missing: 'No bearer token was sent',
   token_invalid: 'The bearer token is not valid',
   forbidden: 'The caller lacks the permission for this request',

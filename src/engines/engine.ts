@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { EndRecord } from '../domain/jobs/end-record.ts';
 import type { JobCommand } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
@@ -22,7 +23,14 @@ export interface EngineJob {
   command: JobCommand;
   /** Absolute paths on the host where the job runs. The directory exists before `submit`. */
   workspace: WorkspacePaths;
+  /** The folder inside of the workspace's directory that the job starts in. Default: the directory itself. */
+  startFolder?: string;
   site: SiteOptions;
+}
+
+/** The folder that a job starts in: an absolute path on the host where it runs. */
+export function startDirectoryOf({ workspace, startFolder = '' }: EngineJob): string {
+  return join(workspace.directory, startFolder);
 }
 
 /** A job that the engine accepted but no longer reports. */

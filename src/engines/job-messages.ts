@@ -1,10 +1,3 @@
-/** Messages for scripts that cannot be run. */
-export const scriptErrors = {
-  absolute: (script: string) => `${script} is an absolute path: give the path of the script inside the zip`,
-  outside: (script: string) => `${script} is outside the job's folder: use a script that is in the zip`,
-  absent: (script: string) => `${script} is not in the zip: add it at that path, or correct the command`,
-} as const;
-
 /** Checks the first line of a script, which must name its interpreter. Returns null if it is valid. */
 export function firstLineError(script: string, firstLine: string): string | null {
   if (!firstLine.startsWith('#!')) {

@@ -1,10 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { BursarError } from '../domain/errors.ts';
-import type { JobRequest, Outcome } from '../domain/jobs/job.ts';
+import type { Outcome } from '../domain/jobs/job.ts';
 import { describeCancellation } from '../domain/jobs/transition.ts';
-import { inspectZipAndReadStart } from '../files/zip/unzip.ts';
-import type { ZipLimits } from '../files/zip/zip-entries.ts';
 import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
 import { claimDueJobs, findNextDueAt, listSubmissionsToCancel, postponeJob } from '../store/jobs/job-queue.ts';
@@ -162,6 +160,7 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Att
       runtimeSeconds: toTimeLimitSeconds(request.runtimeHours),
       command: request.command,
       workspace,
+      ...(request.startFolder === undefined ? {} : { startFolder: request.startFolder }),
       site: siteOptions(job.project.name),
     },
     stopping,
@@ -177,7 +176,6 @@ async function stageFiles(deps: LeasedSystemDeps, job: JobRecord, signal: AbortS
   const zip = await findZip(deps, job);
   if (zip === null && job.hasInput) return;
   await workspaces.stage(job.jobId, zip, zipLimits, signal);
-  await requireEntry(zip, job.request, zipLimits);
 }
 
 /** Small zips are in the database, larger ones in the spool. Null if the job has no zip, or it was unpacked and removed. */
@@ -186,14 +184,6 @@ async function findZip({ db, spool }: LeasedSystemDeps, { id, jobId, hasInput }:
   const bytes = await findInput(db, id);
   if (bytes) return { kind: 'memory', bytes };
   return (await spool.has(jobId)) ? { kind: 'file', path: spool.pathOf(jobId) } : null;
-}
-
-/** Throws if the zip lacks the file that the tool reads first. Reads the zip, as the workspace may be on another host. */
-async function requireEntry(zip: ZipSource | null, { entry, tool }: JobRequest, limits: ZipLimits): Promise<void> {
-  if (entry === null) return;
-  const name = entry.replace(/^(\.\/)+/, '');
-  if (zip !== null && (await inspectZipAndReadStart(zip, name, 1, limits)).fileStart !== null) return;
-  throw new BursarError('job_refused', `${entry} is not in the zip: add it, because the tool ${tool} reads it first`);
 }
 
 /** Whether the error concerns this job for certain, so that a retry would fail in the same way. */

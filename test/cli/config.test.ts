@@ -158,7 +158,7 @@ describe('bursar config', { concurrency: 3 }, () => {
     assert.deepEqual(parse(yaml.stdout), printed);
     assert.deepEqual([printed.server.port, printed.server.host, printed.data], [1234, '127.0.0.1', '/somewhere']);
     assert.deepEqual([printed.log.level, printed.systems.hpc_one.engine.memoryMb], ['info', 4096]);
-    assert.deepEqual(printed.systems.hpc_two.tools.BASH.command, ['bash', 'main.sh']);
+    assert.deepEqual(printed.systems.hpc_two.tools.BASH.command, ['bash', 'main.sh', '{arguments}']);
   });
 
   for (const options of [[], ['--json']]) {

@@ -219,6 +219,7 @@ describe('validateConfig: tool parameters', () => {
       { type: 'string', values: ['a', 'b'], default: 'a' },
       { type: 'integer', min: 1, max: 3, default: 2 },
       { type: 'number', default: '0.5' },
+      { type: 'words', default: '-v "two words"', pattern: '[-a-z ]+' },
     ]) {
       assert.deepEqual(invalidFields(parameter), [], JSON.stringify(parameter));
     }
@@ -236,6 +237,16 @@ describe('validateConfig: tool parameters', () => {
     assertRejected({ type: 'number', max: 1, default: 2 });
     assertRejected({ values: ['a'], default: 'b' });
     assertRejected({ pattern: '[a-z]+', default: 'B' });
+    assertRejected({ type: 'words', default: 'an "open quote' });
+  });
+
+  test('rejects words that are not an argument by themselves', () => {
+    const parameters = { p: { type: 'words' } };
+    const commandErrors = (command: string[]) => fieldErrors(configWithTool({ command, parameters }));
+    assert.deepEqual(commandErrors(['run', '{p}', 'x']), {});
+    for (const command of [['{p}'], ['run', '--p={p}'], ['run', '{p}{p}']]) {
+      assert.match(commandErrors(command)['systems.hpc_two.tools.TOOL.command'] ?? '', /argument by itself/);
+    }
   });
 
   test('rejects a minimum above the maximum', () => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { BursarError } from '../../src/domain/errors.ts';
 import type { EngineHarness, EngineTest, JobOverrides } from './engine-harness.ts';
@@ -74,9 +74,20 @@ export function outcomes(check: EngineTest): void {
     assert.equal(await readFile(job.workspace.stderr, 'utf8'), 'to err\nby name\n');
   });
 
-  check('runs the job in its workspace', async (harness) => {
+  check('runs the job in its workspace, or in a folder of it', async (harness) => {
     const { job } = await run(harness, argv('cp', 'input', 'output'), { input: 'data' });
     assert.equal(await readFile(join(job.workspace.directory, 'output'), 'utf8'), 'data');
+
+    const startFolder = "it's my project";
+    const files = {
+      [`${startFolder}/run.sh`]: '#!/bin/sh\npwd; cat input > output\n',
+      [`${startFolder}/input`]: 'data',
+    };
+    const { job: inside } = await run(harness, { ...script('run.sh'), startFolder }, files);
+    const { directory, stdout } = inside.workspace;
+    assert.equal(await readFile(stdout, 'utf8'), `${await realpath(join(directory, startFolder))}\n`);
+    assert.equal(await readFile(join(directory, startFolder, 'output'), 'utf8'), 'data');
+    assert.deepEqual(await readdir(directory), [startFolder], 'records and temporary files are elsewhere');
   });
 
   check('passes arguments unchanged', async (harness) => {

@@ -1,5 +1,5 @@
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import type { EngineJob } from '../../src/engines/engine.ts';
 
 /** Runs until `letFinish` is called. Like `runOnce`, it records each run for `countRuns`. */
@@ -19,8 +19,11 @@ export function script(path: string, ...args: string[]): Pick<EngineJob, 'comman
 }
 
 export const letFinish = (job: EngineJob) => writeFile(join(job.workspace.directory, 'release'), '');
-export const writeInput = (job: EngineJob, name: string, content: string) =>
-  writeFile(join(job.workspace.directory, name), content);
+export async function writeInput(job: EngineJob, name: string, content: string): Promise<void> {
+  const path = join(job.workspace.directory, name);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, content);
+}
 export const countRuns = (job: EngineJob) =>
   readFile(join(job.workspace.directory, 'runs'), 'utf8').then(
     (text) => text.trim().split('\n').length,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { makeZip } from '../files/zip/hostile-zips.ts';
 import { type Caller, createCaller, type Job } from '../support/api.ts';
-import { cancelJob, jobPath, waitForStage } from '../support/jobs.ts';
+import { cancelJob, jobPath, unrunnableScript, waitForStage } from '../support/jobs.ts';
 import { readLogLines } from '../support/logs.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
@@ -76,7 +76,7 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       assert.ok(used > 0 && used % 6 === 0, `${used} seconds are not those of six cores`);
     });
 
-    test('runs a tool from its entry file in the zip, and fails the job if the file is missing', async () => {
+    test('runs a tool from its entry file in the zip, and rejects the job if the file is missing', async () => {
       const zip = await makeZip({ 'main.sh': 'echo "$1 $(cat data/in)"\n', 'data/in': 'there' });
       const job = await me.waitUntilFinished(
         (await me.submit('/jobs/hpc_two/', { tool: 'BASH', word: "it's" }, zip)).body,
@@ -84,15 +84,17 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       assert.equal(job.stage, 'COMPLETED');
       assert.equal(outputOf(job), "it's there\n");
       const withoutEntry = await me.submit('/jobs/hpc_two/', { tool: 'BASH', word: 'x' }, await makeZip({ other: '' }));
-      assert.equal((await me.waitUntilFinished(withoutEntry.body)).stage, 'FAILED');
-      await until('the workspace is removed', () => !existsSync(workspaceOf(withoutEntry.body)) || undefined);
+      assert.deepEqual([withoutEntry.status, /main\.sh/.test(withoutEntry.text)], [400, true], withoutEntry.text);
     });
 
-    test('distinguishes a failing job, a missing script and a rejected option', async () => {
+    test('distinguishes a failing job, a script that cannot run, a missing script and a rejected option', async () => {
       const failing = (await me.submit('/jobs/hpc_one/', { command: 'exit 3' })).body;
       assert.equal((await me.waitUntilFinished(failing)).stage, 'FAILED');
-      const missing = (await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' })).body;
-      assert.equal((await me.waitUntilFinished(missing)).failed, true);
+      const { command, zip: unrunnable } = unrunnableScript;
+      const refused = (await me.submit('/jobs/hpc_one/', { command }, unrunnable)).body;
+      assert.equal((await me.waitUntilFinished(refused)).failed, true);
+      await until('the workspace is removed', () => !existsSync(workspaceOf(refused)) || undefined);
+      assert.equal((await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' })).status, 400);
       const zip = await makeZip({ 'run.sh': '#!/bin/sh\n#SBATCH --uid=0\ntrue\n' });
       const rejected = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh' }, zip);
       assert.equal(rejected.status, 400);

@@ -59,6 +59,12 @@ export function waitForStage(caller: Caller, job: Job, stage: string): Promise<A
 /** The request of the interface description: every value is a string. */
 export const exampleRequest = { node_number: '2', core_number: '6', runtime: '2.0', title: 'Title' };
 
+/** A job of the tool BASH that succeeds. */
+export const bashZip = await createZip({ 'main.sh': 'true\n' });
+
+/** A script that every system rejects, because it does not name its interpreter. Nothing of the job runs. */
+export const unrunnableScript = { command: 'sbatch run.sh', zip: await createZip({ 'run.sh': 'true\n' }) } as const;
+
 export type Hpc = 'hpc_one' | 'hpc_two';
 
 /** Submits a job that runs a shell line, on either kind of system. */

@@ -16,7 +16,12 @@ import { createZip } from '../support/zip.ts';
 /** Submits jobs while their system is down, then restarts the server with an engine that works. */
 describe('a job that waits for its engine', () => {
   const emptyFolder = mkdtempSync(join(tmpdir(), 'bursar-no-slurm-'));
-  const jobs: Record<'small' | 'large' | 'old', Job | null> = { small: null, large: null, old: null };
+  const jobs: Record<'small' | 'large' | 'folder' | 'old', Job | null> = {
+    small: null,
+    large: null,
+    folder: null,
+    old: null,
+  };
   const getJob = (name: keyof typeof jobs) => {
     const job = jobs[name];
     assert.ok(job);
@@ -31,6 +36,7 @@ describe('a job that waits for its engine', () => {
     zips = {
       small: await createZip({ ...script, name: 'small\n' }),
       large: await createZip({ ...script, name: 'large\n', data: randomBytes(maxInMemoryBytes) }),
+      folder: await createZip({ 'my project/run.sh': script['run.sh'], 'my project/name': 'folder\n' }),
       old: await createZip({ ...script, name: 'old\n' }),
     };
     const { systems, ...config } = shippedConfig();
@@ -38,7 +44,7 @@ describe('a job that waits for its engine', () => {
     const systemsDown = { ...systems, hpc_one: { ...systems.hpc_one, engine } };
     server = await startServer({ config: { ...config, systems: systemsDown } });
     const me = createCaller(server.url, server.userToken);
-    for (const name of ['small', 'large', 'old'] as const) {
+    for (const name of ['small', 'large', 'folder', 'old'] as const) {
       const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'sbatch run.sh', title: name }, zips[name]);
       assert.equal(status, 201);
       jobs[name] = body;
@@ -63,7 +69,7 @@ describe('a job that waits for its engine', () => {
       db.selectFrom('inputs').innerJoin('jobs', 'jobs.id', 'inputs.job').select(['title', 'content']).execute(),
     );
     const stored = Object.fromEntries(rows.map(({ title, content }) => [title, content]));
-    assert.deepEqual(stored, { small: zips.small, old: zips.old });
+    assert.deepEqual(stored, { small: zips.small, folder: zips.folder, old: zips.old });
     assert.deepEqual(listFilesUnder(server, 'spool'), [`${getJob('large').job_id}.zip`]);
   });
 
@@ -75,9 +81,10 @@ describe('a job that waits for its engine', () => {
     await queryDatabase(data, 'delete from inputs where job = ?', [id]);
     server = await startServer({ data });
     const me = createCaller(server.url, userToken);
-    for (const name of ['small', 'large', 'old'] as const) {
+    for (const name of ['small', 'large', 'folder', 'old'] as const) {
       const job = await me.waitUntilFinished(getJob(name));
       assert.equal(job.stage, 'SUCCESSFUL', server.log());
+      // The folder in which a job starts is stored with the job.
       assert.equal(readOutput(server, job), `${name}\n`);
     }
     assert.deepEqual(await queryDatabase(data, 'select job from inputs', []), []);

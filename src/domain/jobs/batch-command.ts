@@ -1,4 +1,6 @@
 import type { JobCommand } from './job.ts';
+import { splitWords, unclosedQuote } from './split-words.ts';
+import { findScriptPathError } from './start-file.ts';
 
 /**
  * The `sbatch` options that callers may write. Only `--wrap` has an effect: the Payload sets the resources. Every other
@@ -35,7 +37,7 @@ export type ParsedBatchCommand = { ok: true; command: JobCommand } | { ok: false
 export function parseBatchCommand(text: string): ParsedBatchCommand {
   if (!/^\s*sbatch(\s|$)/.test(text)) return { ok: true, command: { kind: 'line', line: text } };
   const words = splitWords(text);
-  if (words === null) return invalid('has an unclosed quote; close it, or escape it with a backslash');
+  if (words === null) return invalid(unclosedQuote);
   return parseSbatchArguments(words.slice(1));
 }
 
@@ -78,7 +80,8 @@ function parseSbatchArguments(words: readonly string[]): ParsedBatchCommand {
     return { ok: true, command: { kind: 'line', line: wrapped } };
   }
   if (!script) return invalid('sbatch needs the name of a script in the zip, such as "sbatch run.sh"');
-  return { ok: true, command: { kind: 'script', script, args } };
+  const pathError = findScriptPathError(script);
+  return pathError === null ? { ok: true, command: { kind: 'script', script, args } } : invalid(pathError);
 }
 
 interface ParsedOption {
@@ -103,34 +106,6 @@ function parseOption(word: string, nextWord: string | undefined): ParsedOption |
   if (attached !== undefined) return { name, value: attached, wordsUsed: 1 };
   if (nextWord === undefined) return { error: `the sbatch option ${word} needs a value` };
   return { name, value: nextWord, wordsUsed: 2 };
-}
-
-/** Splits text into words like a shell: quotes and backslashes work, nothing is expanded. Null: an unclosed quote. */
-function splitWords(text: string): string[] | null {
-  const words: string[] = [];
-  let word: string | null = null;
-  let quote: '"' | "'" | null = null;
-  for (let i = 0; i < text.length; i++) {
-    const char = text.charAt(i);
-    if (quote !== null) {
-      if (char === quote) quote = null;
-      else if (quote === '"' && char === '\\' && /["\\$`]/.test(text.charAt(i + 1))) word += text.charAt(++i);
-      else word += char;
-    } else if (char === '"' || char === "'") {
-      quote = char;
-      word ??= '';
-    } else if (char === '\\' && i + 1 < text.length) {
-      word = (word ?? '') + text.charAt(++i);
-    } else if (/\s/.test(char)) {
-      if (word !== null) words.push(word);
-      word = null;
-    } else {
-      word = (word ?? '') + char;
-    }
-  }
-  if (quote !== null) return null;
-  if (word !== null) words.push(word);
-  return words;
 }
 
 function invalid(error: string): ParsedBatchCommand {

@@ -82,6 +82,10 @@ export interface JobRequest {
   tool: string | null;
   /** A file that the zip must contain, because the tool reads it first; null if there is none. */
   entry: string | null;
+  /** The top folder of the zip, if the job starts in it and not at the top. */
+  startFolder?: string;
+  /** Words of the owner's choice, to find jobs again. Not empty. */
+  tags?: readonly string[];
 }
 
 export function isTerminal(state: JobState): boolean {

@@ -1,4 +1,5 @@
 import type { FieldError } from '../errors.ts';
+import { splitWords, unclosedQuote } from './split-words.ts';
 
 /**
  * A Payload before validation. Numbers may be JSON numbers or strings. Each parser appends to `errors` and returns a
@@ -55,6 +56,37 @@ export function parseText(payload: Payload, field: string, rule: TextRule, error
   if (message === null) return value as string;
   errors.push({ field, message });
   return '';
+}
+
+export interface WordsRule {
+  /** The field is required if there is no default. */
+  default?: string;
+  maxWords: number;
+  /** Of all words together. */
+  maxLength: number;
+}
+
+/** Parses a list of words: text that is split as a shell splits it, without expanding anything, or an array of strings. */
+export function parseWords(payload: Payload, field: string, rule: WordsRule, errors: FieldError[]): string[] {
+  const given = getField(payload, field, rule.default, errors);
+  const value = given === undefined ? rule.default : given;
+  if (value === undefined) return [];
+  const words = typeof value === 'string' ? splitWords(value) : value;
+  const isUnclosed = typeof value === 'string' && words === null;
+  const message = isUnclosed ? unclosedQuote : findWordsError(words, rule);
+  if (message === null) return words as string[];
+  errors.push({ field, message });
+  return [];
+}
+
+function findWordsError(words: unknown, rule: WordsRule): string | null {
+  const { maxWords, maxLength } = rule;
+  const isList = Array.isArray(words) && words.every((word) => typeof word === 'string');
+  if (!isList) return 'must be a string or a list of strings';
+  if (rule.default === undefined && words.length === 0) return 'must not be empty';
+  if (words.length > maxWords) return `must have at most ${maxWords} words`;
+  if (words.join('').length > maxLength) return `must be at most ${maxLength} characters long`;
+  return words.some((word) => controlCharacter.test(word)) ? 'must not contain control characters' : null;
 }
 
 function findTextError(value: unknown, rule: TextRule): string | null {

@@ -3,13 +3,14 @@ import type { HpcSystem, Tool } from '../systems/system.ts';
 import { parseBatchCommand } from './batch-command.ts';
 import type { JobRequest } from './job.ts';
 import { type Payload, parseInteger, parseNumber, parseText } from './payload-fields.ts';
+import { parseTags } from './tags.ts';
 import { buildToolArgv, parseToolParameters } from './tool-command.ts';
 
 /** Limits the error list, so that the response cannot be much larger than the request. */
 const maxReportedErrors = 20;
 const maxTitleLength = 256;
 const maxCommandLength = 8192;
-export const commonFields = ['node_number', 'core_number', 'runtime', 'title'];
+export const commonFields = ['node_number', 'core_number', 'runtime', 'title', 'tags'];
 
 /**
  * Parses a Payload header and applies the system's limits, defaults and runtime policy.
@@ -26,6 +27,7 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
   const coresPerNode = parseInteger(payload, 'core_number', coresRule, errors);
   const runtimeHours = parseRuntime(payload, system, errors);
   const title = parseText(payload, 'title', { default: '', maxLength: maxTitleLength }, errors);
+  const tags = parseTags(payload, errors);
   const program =
     system.kind === 'batch' ? parseBatchProgram(payload, system, errors) : parseToolProgram(payload, system, errors);
 
@@ -35,7 +37,7 @@ export function parsePayload(text: string, system: HpcSystem): JobRequest {
     const list = reported.map((error) => `${error.field}: ${error.message}`).join('; ');
     throw new BursarError('invalid_payload', `The Payload header is not valid. ${list}${more}.`, { fields: reported });
   }
-  return { title, nodes, coresPerNode, runtimeHours, ...program };
+  return { title, nodes, coresPerNode, runtimeHours, ...program, ...(tags.length > 0 ? { tags } : {}) };
 }
 
 type Program = Pick<JobRequest, 'command' | 'tool' | 'entry'>;

@@ -1,23 +1,33 @@
 import type { FieldError } from '../errors.ts';
 import type { Tool, ToolParameter } from '../systems/system.ts';
-import { type Payload, parseInteger, parseNumber, parseText } from './payload-fields.ts';
+import { type Payload, parseInteger, parseNumber, parseText, parseWords } from './payload-fields.ts';
 
 const maxValueLength = 1024;
+const maxWords = 64;
+const maxWordsLength = 4096;
 /** A parameter in the argv of a tool, such as `{input}`. */
 export const placeholderPattern = /\{(\w+)\}/g;
 
-/** Parses the parameters that a tool declares into strings for its command line. */
-export function parseToolParameters(payload: Payload, tool: Tool, errors: FieldError[]): Record<string, string> {
-  const values: Record<string, string> = {};
+/** The values of parameters for the command line of a tool. A list has one argument for each word. */
+export type ToolValues = Record<string, string | string[]>;
+
+/** Parses the parameters that a tool declares. */
+export function parseToolParameters(payload: Payload, tool: Tool, errors: FieldError[]): ToolValues {
+  const values: ToolValues = {};
   for (const [name, parameter] of Object.entries(tool.parameters)) {
-    values[name] = parseParameter(payload, name, parameter, errors);
+    const parse = parameter.type === 'words' ? parseWordsParameter : parseParameter;
+    values[name] = parse(payload, name, parameter, errors);
   }
   return values;
 }
 
 /** Replaces each `{name}` in the tool's argv. No shell is involved, so a value cannot leave its argument. */
-export function buildToolArgv(tool: Tool, values: Readonly<Record<string, string>>): string[] {
-  return tool.command.map((part) => part.replace(placeholderPattern, (_, name: string) => values[name] ?? ''));
+export function buildToolArgv(tool: Tool, values: Readonly<ToolValues>): string[] {
+  return tool.command.flatMap((part) => {
+    const value = values[/^\{(\w+)\}$/.exec(part)?.[1] ?? ''];
+    if (Array.isArray(value)) return value;
+    return part.replace(placeholderPattern, (_, name: string) => String(values[name] ?? ''));
+  });
 }
 
 /** Throws a SyntaxError if the pattern is not valid. */
@@ -39,10 +49,25 @@ function parseParameter(payload: Payload, name: string, parameter: ToolParameter
   const rule = { maxLength: maxValueLength, ...(fallback === undefined ? {} : { default: String(fallback) }) };
   const text = parseText(payload, name, rule, errors);
   if (errors.length > errorsBefore) return text;
-  if (parameter.values !== undefined && !parameter.values.includes(text)) {
-    errors.push({ field: name, message: `must be one of ${parameter.values.join(', ')}` });
-  } else if (parameter.pattern !== undefined && !toWholeMatch(parameter.pattern).test(text)) {
-    errors.push({ field: name, message: `must match ${parameter.pattern}` });
-  }
+  const message = findValueError(text, parameter);
+  if (message !== null) errors.push({ field: name, message });
   return text;
+}
+
+function parseWordsParameter(payload: Payload, name: string, parameter: ToolParameter, errors: FieldError[]): string[] {
+  const { default: fallback = parameter.required ? undefined : '' } = parameter;
+  const rule = {
+    maxWords,
+    maxLength: maxWordsLength,
+    ...(fallback === undefined ? {} : { default: String(fallback) }),
+  };
+  const words = parseWords(payload, name, rule, errors);
+  const message = words.map((word) => findValueError(word, parameter)).find((error) => error !== null);
+  if (message) errors.push({ field: name, message: `every word ${message}` });
+  return words;
+}
+
+function findValueError(text: string, { values, pattern }: ToolParameter): string | null {
+  if (values !== undefined && !values.includes(text)) return `must be one of ${values.join(', ')}`;
+  return pattern !== undefined && !toWholeMatch(pattern).test(text) ? `must match ${pattern}` : null;
 }

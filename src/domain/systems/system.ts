@@ -3,18 +3,20 @@ import type { StageNames } from '../jobs/stage.ts';
 
 /** A Payload field that a tool declares in addition to the common fields. */
 export interface ToolParameter {
-  type: 'string' | 'integer' | 'number';
+  /** `words` is a list of words, each of which becomes an argument. */
+  type: 'string' | 'integer' | 'number' | 'words';
   required: boolean;
   default?: string | number;
-  /** For strings: a regular expression that must match the whole value. */
+  /** For strings and words: a regular expression that must match the whole value, or every word. */
   pattern?: string;
+  /** For strings and words: the allowed values. */
   values?: readonly string[];
   min?: number;
   max?: number;
 }
 
 export interface Tool {
-  /** The argv, run without a shell. `{name}` is replaced by the value of that parameter. */
+  /** The argv, run without a shell. `{name}` is replaced by the value of that parameter, or by its words. */
   command: readonly string[];
   /** The file in the zip that the tool reads first. */
   entry?: string;

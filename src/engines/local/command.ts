@@ -3,7 +3,8 @@ import { access, open, realpath, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { assertNever } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
-import { firstLineError, scriptErrors } from '../job-messages.ts';
+import { scriptErrors } from '../../domain/jobs/start-file.ts';
+import { firstLineError } from '../job-messages.ts';
 
 export type Invocation = { program: string; args: string[] };
 /** `rejected` is the reason why the job cannot run. */

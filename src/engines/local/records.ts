@@ -171,6 +171,7 @@ function isRequest(value: unknown, jobId: string): value is RequestRecord {
     job.jobId === jobId &&
     numbers.every((number) => typeof number === 'number') &&
     isCommand(job.command) &&
+    (job.startFolder === undefined || typeof job.startFolder === 'string') &&
     isObject(job.workspace) &&
     [job.workspace.directory, job.workspace.stdout, job.workspace.stderr].every((path) => typeof path === 'string')
   );

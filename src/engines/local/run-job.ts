@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { bytesPerKb } from '../../domain/units.ts';
-import type { EngineJob } from '../engine.ts';
+import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type Invocation, resolveCommand } from './command.ts';
 import { retryWhileDiskRefuses } from './disk-retry.ts';
 import { jobEnvironment, scratchFolder } from './environment.ts';
@@ -31,7 +31,7 @@ export interface JobRun {
  * files is removed, even if this throws because the machine has no memory or disk space left.
  */
 export async function runJob(run: JobRun): Promise<JobEnd> {
-  const { directory } = run.job.workspace;
+  const directory = startDirectoryOf(run.job);
   const env = jobEnvironment(run.job);
   const invocation = await resolveCommand(run.job.command, directory, env.PATH);
   if ('rejected' in invocation) return buildEndWithoutStart('rejected', invocation.rejected, Date.now());

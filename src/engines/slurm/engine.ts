@@ -1,7 +1,7 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import { BursarError } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
-import type { Engine, EngineJob } from '../engine.ts';
+import { type Engine, type EngineJob, startDirectoryOf } from '../engine.ts';
 import { createAccountingReader } from './accounting-reader.ts';
 import { coalesce } from './coalesce.ts';
 import {
@@ -82,7 +82,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   }
 
   async function submit(job: EngineJob, signal: AbortSignal, beforeSubmission?: () => void): Promise<string> {
-    const { command, workspace } = job;
+    const { command } = job;
     // An earlier sbatch may have succeeded although its response was lost. Jobs are submitted held, so none has run.
     const [existing, ...duplicates] = await findSubmitted([job], signal);
     const heldDuplicates = duplicates.filter(isHeld).map(({ ref }) => ref);
@@ -91,7 +91,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     if (existing !== undefined) return existing.ref;
     const submission = sbatchCommand(job);
     if (command.kind === 'script') {
-      const check = scriptCheckCommand(workspace.directory, command.script);
+      const check = scriptCheckCommand(startDirectoryOf(job), command.script);
       requireRunnableScript(command.script, requireOutput('bash', await run(check, signal)));
     }
     beforeSubmission?.();

@@ -1,6 +1,7 @@
 import { posix } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
-import { firstLineError, scriptErrors } from '../job-messages.ts';
+import { scriptErrors } from '../../domain/jobs/start-file.ts';
+import { firstLineError } from '../job-messages.ts';
 import type { SlurmCommand } from './commands.ts';
 
 /** Prints `absent`, `outside`, or `file` and the first line of the script. Follows symbolic links before it decides. */

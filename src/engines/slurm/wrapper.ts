@@ -1,7 +1,7 @@
 import { assertNever, BursarError } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import { quoteForBash } from '../../shell/quote.ts';
-import type { EngineJob } from '../engine.ts';
+import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { duplicateStartSignal } from './slurm-job.ts';
 
 /**
@@ -46,6 +46,7 @@ trap : ${trappedSignals}
   export HOME="$directory" TMPDIR="$directory.tmp" LANG=C.UTF-8
   export BURSAR_JOB_ID=${quoteForBash(job.jobId)}
   export BURSAR_NODES=${job.nodes} BURSAR_CORES_PER_NODE=${job.coresPerNode} BURSAR_RUNTIME_SECONDS=${job.runtimeSeconds}
+  cd -- ${quoteForBash(startDirectoryOf(job))} || fail 'the folder that the job starts in cannot be entered'
   unset directory started conf
   unset -f fail finish
 ${command.join('\n')}

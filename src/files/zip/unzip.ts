@@ -1,10 +1,10 @@
-import { type FileHandle, mkdir, open } from 'node:fs/promises';
+import { mkdir, open } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { crc32, createInflateRaw, inflateRawSync } from 'node:zlib';
 import { BursarError } from '../../domain/errors.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
-import { checkCentralDirectory, inspectZip, type ZipSummary } from './zip-directory.ts';
+import { inspectZip } from './zip-directory.ts';
 import { type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
 import { invalidEntry } from './zip-errors.ts';
 import { type OpenZip, withZip } from './zip-reader.ts';
@@ -37,29 +37,11 @@ export async function unpackZip(source: ZipSource, directory: string, limits: Zi
   });
 }
 
-/**
- * Like `inspectZip`, but also returns the first bytes of one file, or null if there is no such file. Used to check a
- * script before its job is accepted. The checksum is not verified: `unpackZip` does that.
- */
-export async function inspectZipAndReadStart(
-  source: ZipSource,
-  path: string,
-  maxBytes: number,
-  limits: ZipLimits,
-): Promise<ZipSummary & { fileStart: Buffer | null }> {
-  return await withZip(source, async (zip) => {
-    let file: ParsedZipEntry | null = null;
-    const summary = await checkCentralDirectory(zip, limits, (entry) => {
-      if (entry.kind === 'file' && entry.path === path) file = entry;
-    });
-    return { ...summary, fileStart: file && (await readStart(zip, file, maxBytes)) };
-  });
-}
-
-async function readStart(zip: OpenZip, entry: ParsedZipEntry, maxBytes: number): Promise<Buffer> {
+/** Reads the first bytes of a file. Does not verify its checksum. */
+export async function readStart(zip: OpenZip, entry: ParsedZipEntry, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  const collect = async (content: AsyncIterable<Buffer>) => {
+  const collect = async (content: Content) => {
     for await (const chunk of content) {
       chunks.push(chunk);
       length += chunk.length;
@@ -73,28 +55,41 @@ async function readStart(zip: OpenZip, entry: ParsedZipEntry, maxBytes: number):
   return Buffer.concat(chunks).subarray(0, maxBytes);
 }
 
+/** Reads a file and verifies its size and checksum. Throws `invalid_zip` if the zip declares others. */
+export async function verifyFile(zip: OpenZip, entry: ParsedZipEntry): Promise<void> {
+  try {
+    await unpackEntry(zip, entry, (chunks) => readVerified(chunks, entry, () => undefined));
+  } catch (error) {
+    throw toUnpackError(entry, error);
+  }
+}
+
 async function unpackFile(zip: OpenZip, entry: ParsedZipEntry, target: string) {
   // Exclusive creation (O_EXCL) also does not follow a link.
   const file = await open(target, 'wx', entry.isExecutable ? 0o755 : 0o644);
   try {
-    await unpackEntry(zip, entry, (chunks) => writeChecked(chunks, file, entry));
+    await unpackEntry(zip, entry, (chunks) => readVerified(chunks, entry, (chunk) => file.appendFile(chunk)));
   } finally {
     await file.close();
   }
 }
 
 /**
- * Writes a file and verifies its size and checksum. No entry may exceed its size in the central directory. The sum of
- * those sizes has been checked, so the total that is written is within the limits.
+ * Passes the content of a file on, and verifies its size and checksum. No entry may exceed its size in the central
+ * directory. The sum of those sizes has been checked, so the total that is unpacked is within the limits.
  */
-async function writeChecked(chunks: AsyncIterable<Buffer>, file: FileHandle, entry: ParsedZipEntry) {
+async function readVerified(
+  chunks: Content,
+  entry: ParsedZipEntry,
+  use: (chunk: Buffer) => Promise<void> | undefined,
+): Promise<void> {
   let bytes = 0;
   let checksum = 0;
   for await (const chunk of chunks) {
     bytes += chunk.length;
     if (bytes > entry.unpackedBytes) throw tooLarge(entry);
     checksum = crc32(chunk, checksum);
-    await file.appendFile(chunk);
+    await use(chunk);
   }
   if (bytes < entry.unpackedBytes) throw mismatch(entry, 'is smaller than the zip declares');
   if (checksum !== entry.crc32) throw mismatch(entry, 'has a wrong checksum');
@@ -108,22 +103,26 @@ function mismatch({ path }: ParsedZipEntry, problem: string): BursarError {
 
 const chunkBytes = 65_536;
 
-/** Calls `use` with the unpacked content of an entry. */
+type Content = Iterable<Buffer> | AsyncIterable<Buffer>;
+
+/** Calls `use` with the unpacked content of an entry. Large contents are inflated by threads of zlib, in chunks. */
 async function unpackEntry(
   zip: OpenZip,
   entry: ParsedZipEntry,
-  use: (content: AsyncIterable<Buffer>) => Promise<void>,
+  use: (content: Content) => Promise<void>,
 ): Promise<void> {
-  const packed = readContent(zip, entry);
-  if (!entry.isDeflated || entry.packedBytes === 0) await use(packed);
-  else if (Math.max(entry.packedBytes, entry.unpackedBytes) <= chunkBytes) await use(inflateSmall(packed, entry));
-  else await pipeline(packed, createInflateRaw(), use);
+  const { isDeflated, packedBytes, unpackedBytes } = entry;
+  // Most files are small: setting up generators and streams would take longer than inflating them.
+  if (Math.max(packedBytes, unpackedBytes) <= chunkBytes) await use([await readSmall(zip, entry)]);
+  else if (!isDeflated || packedBytes === 0) await use(readContent(zip, entry));
+  else await pipeline(readContent(zip, entry), createInflateRaw(), use);
 }
 
-/** Most files are small: setting up a stream would take longer than inflating them. */
-async function* inflateSmall(packed: AsyncIterable<Buffer>, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
-  const chunks = await Array.fromAsync(packed);
-  yield inflateSync(Buffer.concat(chunks), entry);
+async function readSmall(zip: OpenZip, entry: ParsedZipEntry): Promise<Buffer> {
+  const { packedBytes } = entry;
+  const packed = await zip.reader.read(await findContent(zip, entry), packedBytes);
+  if (packed.length < packedBytes) throw unexpectedEnd();
+  return entry.isDeflated && packedBytes > 0 ? inflateSync(packed, entry) : packed;
 }
 
 function inflateSync(packed: Buffer, entry: ParsedZipEntry): Buffer {
@@ -139,16 +138,22 @@ function inflateSync(packed: Buffer, entry: ParsedZipEntry): Buffer {
   }
 }
 
-async function* readContent({ zip, reader }: OpenZip, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
-  const { fileDataStart } = await zip.readLocalFileHeaderPromise(entry.header, { minimal: true });
-  const end = fileDataStart + entry.packedBytes;
-  for (let position = fileDataStart; position < end; ) {
-    const chunk = await reader.read(position, Math.min(chunkBytes, end - position));
-    if (chunk.length === 0) throw new Error('unexpected end of file');
+async function* readContent(zip: OpenZip, entry: ParsedZipEntry): AsyncGenerator<Buffer> {
+  const start = await findContent(zip, entry);
+  const end = start + entry.packedBytes;
+  for (let position = start; position < end; ) {
+    const chunk = await zip.reader.read(position, Math.min(chunkBytes, end - position));
+    if (chunk.length === 0) throw unexpectedEnd();
     position += chunk.length;
     yield chunk;
   }
 }
+
+async function findContent({ zip }: OpenZip, { header }: ParsedZipEntry): Promise<number> {
+  return (await zip.readLocalFileHeaderPromise(header, { minimal: true })).fileDataStart;
+}
+
+const unexpectedEnd = () => new Error('unexpected end of file');
 
 /** Errors for names that the file system rejects, or does not distinguish (such as `a` and `A`). */
 const nameErrorCodes = new Set(['EEXIST', 'EILSEQ', 'EINVAL', 'EISDIR', 'ENAMETOOLONG', 'ENOTDIR']);

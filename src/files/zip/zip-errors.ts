@@ -27,7 +27,7 @@ export function toZipError(error: unknown): unknown {
 }
 
 /** Makes untrusted text safe for logs and terminals. */
-function toPrintable(text: string, maxLength: number): string {
+export function toPrintable(text: string, maxLength: number): string {
   const start = text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
   return start.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S} ]/gu, '?');
 }

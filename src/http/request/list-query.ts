@@ -3,6 +3,7 @@ import Type from 'typebox';
 import { stage } from '../../contract/fields.ts';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
 import { parseInteger } from '../../domain/jobs/payload-fields.ts';
+import { isTag, maxTags, tagRule } from '../../domain/jobs/tags.ts';
 import type { JobListQuery } from '../../services/jobs/read-jobs.ts';
 import { parseQueryTime, timeExample } from './parse-time.ts';
 
@@ -22,6 +23,12 @@ export const listQuery = {
   terminal: optionalBoolean('`true`: only jobs in a final stage. `false`: only unfinished jobs.'),
   since: optionalString('Only jobs submitted at this time (ISO 8601) or later.'),
   title: optionalString('Only jobs with exactly this title.'),
+  tag: Type.Optional(
+    Type.Array(Type.String(), {
+      maxItems: maxTags,
+      description: 'Only jobs with this tag. Repeat it for jobs that have all of several tags.',
+    }),
+  ),
 };
 
 type Field = keyof typeof listQuery;
@@ -51,12 +58,21 @@ export function parseListQuery(request: FastifyRequest): JobListQuery {
     since: parseField('since', parseQueryTime, `must be a time, such as ${timeExample}`),
     stage: single('stage'),
     title: single('title'),
+    tags: parseTagFilter(parameters.tag, errors),
   };
   if (errors.length > 0) {
     const list = errors.map(({ field, message }) => `"${field}" ${message}`).join('; ');
     throw new BursarError('bad_request', `The query is not valid: ${list}.`, { fields: errors });
   }
   return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
+}
+
+function parseTagFilter(value: string | string[] | undefined, errors: FieldError[]): string[] | undefined {
+  if (value === undefined) return undefined;
+  const tags = [...new Set([value].flat())];
+  if (tags.length > maxTags) errors.push({ field: 'tag', message: `must be given at most ${maxTags} times` });
+  if (!tags.every(isTag)) errors.push({ field: 'tag', message: tagRule });
+  return tags;
 }
 
 /** The `Link` header for the page that starts after a job, with the filters of this request. */

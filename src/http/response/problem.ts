@@ -8,6 +8,7 @@ export const statusByCode = {
   invalid_content_disposition: 400,
   invalid_body: 400,
   invalid_zip: 400,
+  start_file_missing: 400,
   idempotency_key_missing: 400,
   idempotency_key_invalid: 400,
   webhook_refused: 400,

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type TProperties } from 'typebox';
+import { toJobPath } from '../../contract/job.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { PathScope } from '../../services/scope.ts';
@@ -27,7 +28,6 @@ import { addResource, type Handlers } from './resource.ts';
 
 const JobList = Type.Array(Type.Ref('Job'));
 const OneJob = Type.Ref('Job');
-
 /** Lists, reads, submits, cancels and deletes jobs (4.1 and 4.2 of the interface). Only users submit jobs. */
 export function jobRoutes(
   app: FastifyInstance,
@@ -186,7 +186,9 @@ function submitHandlers(
   return (operationId, params) => ({
     POST: {
       schema: {
-        ...describeRoute('jobs', operationId, 'Submit a job', { 201: describeJson(OneJob, 'The new job.') }),
+        ...describeRoute('jobs', operationId, 'Submit a job', {
+          201: describeJson(OneJob, 'The new job.', ['Location']),
+        }),
         ...submissionSchema,
         params: Type.Object(params),
         description: 'The body is the zip itself, or a multipart form with the zip as its only file, or empty.',
@@ -209,7 +211,7 @@ function submitHandlers(
             body: zipBody(request, contentTypes.get(request)),
             idempotency: keyAndTarget(request),
           });
-          return sendJson(reply, 201, json);
+          return sendJson(reply.header('location', toJobPath(json)), 201, json);
         } finally {
           endUpload();
         }

@@ -1,6 +1,7 @@
 import { createAbandonedClaims, type IdempotentRequest } from '../idempotency.ts';
 import type { Owner, PathScope } from '../scope.ts';
 import { type CancelJobDeps, cancelJob } from './cancel-job.ts';
+import { createInputCheck, type InputCheckOptions } from './check-input.ts';
 import { type DeleteJobDeps, deleteJob } from './delete-job.ts';
 import type { JobAction } from './find-job.ts';
 import { createJobListCache } from './job-list-cache.ts';
@@ -8,7 +9,11 @@ import { type JobListQuery, listJobs, readJob } from './read-jobs.ts';
 import { type Submission, type SubmissionDeps, submitJob } from './submit-job.ts';
 import { readTimeline } from './timeline.ts';
 
-export interface JobServiceDeps extends Omit<SubmissionDeps, 'abandonedClaims'>, CancelJobDeps, DeleteJobDeps {}
+export interface JobServiceDeps
+  extends Omit<SubmissionDeps, 'checkInput' | 'abandonedClaims'>,
+    InputCheckOptions,
+    CancelJobDeps,
+    DeleteJobDeps {}
 
 export type JobService = ReturnType<typeof createJobService>;
 
@@ -17,7 +22,7 @@ const jobListCacheBytes = 16_000_000;
 /** Everything that users do with jobs, except reading their files and logs. */
 export function createJobService(deps: JobServiceDeps) {
   const { db, systems, userTopic } = deps;
-  const submissionDeps = { ...deps, abandonedClaims: createAbandonedClaims() };
+  const submissionDeps = { ...deps, checkInput: createInputCheck(deps), abandonedClaims: createAbandonedClaims() };
   const lists = { db, systems, jobListCache: createJobListCache(jobListCacheBytes) };
   return {
     list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),

@@ -1,6 +1,6 @@
 import { BursarError } from '../../domain/errors.ts';
 import type { HpcSystem } from '../../domain/systems/system.ts';
-import type { Db } from '../../store/database/handle.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
 import type { ProjectRecord } from '../../store/identity/projects.ts';
 import { findEligibility, type SubmissionEligibility } from '../../store/jobs/submission-eligibility.ts';
 import { type AccountSet, findCurrentAccounts } from '../../store/ledger/accounts.ts';
@@ -29,7 +29,7 @@ export async function requireSubmissionTarget(
   { hpc = '', project: projectName }: PathScope,
 ): Promise<SubmissionTarget> {
   const system = requireSystem(systems, hpc);
-  const eligibility = await findEligibility(db, userId, hpc, projectName ?? defaultProject(hpc));
+  const eligibility = await findEligibility(db, userId, hpc, projectName ?? defaultProject(hpc), now());
   if (eligibility === undefined) throw projectNotFound(hpc);
   requireActiveMember(eligibility);
   const { project, pauseReason } = eligibility;
@@ -37,18 +37,37 @@ export async function requireSubmissionTarget(
     const message = `${hpc} is paused and takes no jobs: ${pauseReason}. Try again later.`;
     throw new BursarError('system_paused', message, { transient: true });
   }
-  const accounts = await findCurrentAccounts(db, project.id, userId, now());
-  if (accounts === undefined) {
-    const message = `${project.name} has no grant of time for the current period. Ask an administrator for one.`;
-    throw new BursarError('no_grant', message);
-  }
-  return { system, project, accounts };
+  return { system, project, accounts: await requireAccounts(db, project, userId, now()) };
 }
 
-/** Throws if the user may no longer submit to the project. */
-export async function requireStillEligible(db: Db, userId: string, { hpc, name }: SubmissionTarget['project']) {
-  const eligibility = await findEligibility(db, userId, hpc, name);
-  if (eligibility !== undefined) requireActiveMember(eligibility);
+/**
+ * Returns the target with the accounts of the current period, which may have begun since the target was found. Throws if
+ * the user may no longer submit to the project.
+ */
+export async function requireStillEligible(
+  tx: Tx,
+  userId: string,
+  target: SubmissionTarget,
+  now: number,
+): Promise<SubmissionTarget> {
+  const { project, accounts } = target;
+  const eligibility = await findEligibility(tx, userId, project.hpc, project.name, now);
+  if (eligibility === undefined) throw projectNotFound(project.hpc);
+  requireActiveMember(eligibility);
+  if (eligibility.periodId === accounts.timePool.periodId) return target;
+  return { ...target, accounts: await requireAccounts(tx, project, userId, now) };
+}
+
+async function requireAccounts(
+  db: Db,
+  project: SubmissionTarget['project'],
+  userId: string,
+  now: number,
+): Promise<AccountSet> {
+  const accounts = await findCurrentAccounts(db, project.id, userId, now);
+  if (accounts !== undefined) return accounts;
+  const message = `${project.name} has no grant of time for the current period. Ask an administrator for one.`;
+  throw new BursarError('no_grant', message);
 }
 
 function requireActiveMember({ project, member }: SubmissionEligibility): void {

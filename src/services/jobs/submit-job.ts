@@ -10,25 +10,21 @@ import {
 import { countRequestedUnits, maxAffordableRuntimeHours } from '../../domain/accounting/price.ts';
 import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall.ts';
 import { BursarError } from '../../domain/errors.ts';
-import { validateSbatchDirectives } from '../../domain/jobs/batch-command.ts';
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
-import { formatJobId, type HpcSystem } from '../../domain/systems/system.ts';
+import { formatJobId } from '../../domain/systems/system.ts';
 import type { Spool, Upload, UploadBody } from '../../files/spool/spool.ts';
-import { inspectZipAndReadStart } from '../../files/zip/unzip.ts';
-import { inspectZip } from '../../files/zip/zip-directory.ts';
-import type { ZipLimits } from '../../files/zip/zip-entries.ts';
-import type { ZipSource } from '../../files/zip/zip-source.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import type { KeyRecord } from '../../store/jobs/idempotency-keys.ts';
 import { findJobJson } from '../../store/jobs/job-lists.ts';
-import { insertJob, type NewJob } from '../../store/jobs/jobs.ts';
-import { type AccountSet, type Amounts, lockAccount } from '../../store/ledger/accounts.ts';
+import { insertJob, lockJobsVersion, type NewJob } from '../../store/jobs/jobs.ts';
+import type { Amounts } from '../../store/ledger/accounts.ts';
 import { reserve } from '../../store/ledger/ledger.ts';
 import { quoteFor } from '../accounting/quote.ts';
 import { type AbandonedClaims, claimKey, type KeyClaim, keyReused } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import type { PathScope } from '../scope.ts';
+import type { CheckInput } from './check-input.ts';
 import {
   requireStillEligible,
   requireSubmissionTarget,
@@ -38,13 +34,15 @@ import {
 
 export interface SubmissionDeps extends SubmissionTargetDeps {
   spool: Spool;
-  zipLimits: ZipLimits;
+  checkInput: CheckInput;
   maxBodyBytes: number;
   abandonedClaims: AbandonedClaims;
   newUuid(): string;
   /** Called when a job of the system may have been stored, so that the dispatcher polls at once. */
   wakeDispatcher(hpc: string): void;
 }
+
+const claimExtensionMs = 10_000;
 
 export interface Submission {
   actor: Actor;
@@ -101,15 +99,20 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
   const { system } = target;
   try {
+    // An empty body is a job without input files.
+    const zip = upload.bytes === 0 ? null : upload.content;
+    const checking = deps.checkInput(system, request, zip);
+    const { unpackedBytes, startFolder } = await (claim === null ? checking : extendUntil(claim, checking));
     const jobId = formatJobId(system, request.tool, deps.newUuid());
-    const input = await storeInput(deps, system, request, upload, jobId);
+    const input = zip && (await storeInput(deps.spool, upload, unpackedBytes, jobId));
     try {
-      const newJob = toNewJob(actor, target, { jobId, request, input }, deps.now());
+      const granted = startFolder === '' ? request : { ...request, startFolder };
+      const newJob = toNewJob(actor, target, { jobId, request: granted, input }, deps.now());
       const json = await storeJob(deps, target, newJob, timeSeconds, upload.sha256, claim);
       deps.wakeDispatcher(system.name);
       return json;
     } catch (error) {
-      const json = await findAfterError(deps, jobId, target.accounts, error).finally(() =>
+      const json = await findAfterError(deps, actor.userId, jobId, error).finally(() =>
         deps.wakeDispatcher(system.name),
       );
       if (json !== undefined) return json;
@@ -121,34 +124,25 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   }
 }
 
-/** Checks the zip and, if it is a file, moves it to the name of the job. An empty body is a job without input files. */
-async function storeInput(
-  deps: SubmissionDeps,
-  system: HpcSystem,
-  request: JobRequest,
-  upload: Upload,
-  jobId: string,
-): Promise<NewJob['input']> {
-  if (upload.bytes === 0) return null;
-  const { content, ...metadata } = upload;
-  const unpackedBytes = await checkZip(deps.zipLimits, system, request, content);
-  if (content.kind === 'file') await deps.spool.storeForJob(content.path, jobId);
-  return { ...metadata, unpackedBytes, content: content.kind === 'memory' ? content.bytes : null };
+/** A large zip may wait for its check for longer than a claim lasts. */
+async function extendUntil<T>(claim: KeyClaim, work: Promise<T>): Promise<T> {
+  const timer = setInterval(claim.extend, claimExtensionMs);
+  try {
+    return await work;
+  } finally {
+    clearInterval(timer);
+  }
 }
 
-const scriptStartBytes = 65_536;
-
-/** Returns the unpacked size. On Slurm, the `#SBATCH` lines of a script may use only the options allowed in a command. */
-async function checkZip(zipLimits: ZipLimits, system: HpcSystem, { command }: JobRequest, zip: ZipSource) {
-  if (system.scheduler !== 'slurm' || command.kind !== 'script') {
-    return (await inspectZip(zip, zipLimits)).unpackedBytes;
-  }
-  const name = command.script.replace(/^(\.\/)+/, '');
-  const { unpackedBytes, fileStart } = await inspectZipAndReadStart(zip, name, scriptStartBytes, zipLimits);
-  const problem = fileStart && validateSbatchDirectives(fileStart.toString('utf8'));
-  if (!problem) return unpackedBytes;
-  const fields = [{ field: 'command', message: `${name}: ${problem}` }];
-  throw new BursarError('invalid_payload', `The script ${name} is not valid: ${problem}.`, { fields });
+/** Moves the zip to the name of the job, if it is a file. */
+async function storeInput(
+  spool: Spool,
+  { content, bytes, sha256 }: Upload,
+  unpackedBytes: number,
+  jobId: string,
+): Promise<NewJob['input']> {
+  if (content.kind === 'file') await spool.storeForJob(content.path, jobId);
+  return { bytes, sha256, unpackedBytes, content: content.kind === 'memory' ? content.bytes : null };
 }
 
 function toNewJob(
@@ -169,17 +163,17 @@ async function storeJob(
   bodySha256: string,
   claim: KeyClaim | null,
 ): Promise<string> {
-  const { system, project, accounts } = target;
+  const { system } = target;
   const toPublicJob = (id: number) => publicJob({ ...job, id, status: { state: 'accepted' } }, system.stages);
   const eventData = { ...toJobReference(job), stage: system.stages.queued, held_seconds: timeSeconds };
   const amounts: Amounts = { timeSeconds, spaceBytes: job.input?.unpackedBytes ?? 0 };
   const note = { actor: job.owner, reason: `submission of ${job.jobId}`, at: job.acceptedAt };
   return await inTransaction(deps.db, async (tx) => {
-    // The user may have been banned, or the project closed, during the upload.
-    await requireStillEligible(tx, job.owner, project);
+    // During the upload the user may have been banned, the project closed, or a period ended.
+    const current = await requireStillEligible(tx, job.owner, target, job.acceptedAt);
     const { id, json } = await insertJob(tx, job, toPublicJob, eventData);
-    const shortfall = await reserve(tx, { id, attempt: 1 }, accounts, amounts, note);
-    if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeNow(target, job.request, shortfall));
+    const shortfall = await reserve(tx, { id, attempt: 1 }, current.accounts, amounts, note);
+    if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeNow(current, job.request, shortfall));
     await claim?.complete(tx, json, bodySha256);
     return json;
   });
@@ -202,8 +196,8 @@ const lookupDelayMs = 500;
  */
 async function findAfterError(
   { db }: SubmissionDeps,
+  owner: string,
   jobId: string,
-  accounts: AccountSet,
   error: unknown,
 ): Promise<string | undefined> {
   // After every other BursarError the transaction is certainly not committed.
@@ -211,8 +205,8 @@ async function findAfterError(
   for (let lookup = 1; lookup <= maxLookups; lookup++) {
     try {
       return await inTransaction(db, async (tx) => {
-        // The failed transaction locked the pool. Once this one has the lock, the other one has ended.
-        await lockAccount(tx, accounts.timePool.id);
+        // The failed transaction locked the owner's row. Once this one has the lock, the other one has ended.
+        await lockJobsVersion(tx, owner, { increment: false });
         return await findJobJson(tx, {}, jobId);
       });
     } catch {

@@ -21,6 +21,7 @@ export async function readTimeline(
   const refunded = charges.refunds.reduce((total, { seconds }) => total + seconds, 0);
   const entries = [...events.map((event) => eventEntry(event, charges)), ...charges.refunds.map(refundEntry)];
   return toTimelineJson(job.publicJson, {
+    tags: [...(job.request.tags ?? [])],
     asked_seconds: charges.heldSeconds,
     used_seconds: usedSeconds(job),
     charged_seconds: charges.resolution && charges.resolution.timeSeconds - refunded,

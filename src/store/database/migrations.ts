@@ -10,6 +10,7 @@ import { jobVersions } from './migrations/0006-job-versions.ts';
 import { inputs } from './migrations/0007-inputs.ts';
 import { cancelRequests } from './migrations/0008-cancel-requests.ts';
 import { delayedJobs } from './migrations/0009-delayed-jobs.ts';
+import { jobTags } from './migrations/0010-job-tags.ts';
 import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
@@ -26,6 +27,7 @@ function createMigrator(db: Db): Migrator {
     '0007-inputs': inputs(dialect),
     '0008-cancel-requests': cancelRequests,
     '0009-delayed-jobs': delayedJobs,
+    '0010-job-tags': jobTags,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

@@ -170,6 +170,7 @@ export interface Tables {
     version: number;
   };
   inputs: { job: number; content: Buffer };
+  job_tags: { tag: string; job: number; owner: string };
   systems: {
     hpc: string;
     status: SystemStatus;

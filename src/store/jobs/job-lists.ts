@@ -1,6 +1,7 @@
-import { sql } from 'kysely';
+import { type SelectQueryBuilder, sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
 import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
+import type { Tables } from '../database/tables.ts';
 
 export interface JobScope {
   /** Administrators leave it out, and get the jobs of all users. */
@@ -17,6 +18,8 @@ export interface JobFilter extends JobScope {
   /** Only jobs accepted at this time or later. */
   since?: number;
   title?: string;
+  /** Only jobs with all of these tags. */
+  tags?: readonly string[];
 }
 
 export interface JobPage {
@@ -53,12 +56,19 @@ export async function readJobPage(
   };
 }
 
-/** The filters in use. Boolean filters keep their value, because each value has its own partial index. */
-type Shape = { [Field in keyof JobFilter]: JobFilter[Field] extends boolean | undefined ? boolean : true };
+/**
+ * The filters in use. Boolean filters keep their value, because each value has its own partial index. Of tags the number
+ * matters.
+ */
+type Shape = {
+  [Field in keyof Omit<JobFilter, 'tags'>]: JobFilter[Field] extends boolean | undefined ? boolean : true;
+} & {
+  tags?: number;
+};
 
-function toShape(filter: JobFilter): string {
+function toShape({ tags = [], ...filter }: JobFilter): string {
   const fields = Object.entries(filter).map(([field, value]) => [field, typeof value === 'boolean' ? value : true]);
-  return JSON.stringify(Object.fromEntries(fields));
+  return JSON.stringify({ ...Object.fromEntries(fields), ...(tags.length > 0 ? { tags: tags.length } : {}) });
 }
 
 interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
@@ -69,15 +79,20 @@ interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
 
 const selectPage = prepareByShape((text: string) => {
   const shape = JSON.parse(text) as Shape;
-  return prepareQuery((db, param: Param<PageValues>) => {
+  return prepareQuery((db, param: Param<PageValues>, makePlaceholder) => {
+    const tagParams = Array.from({ length: shape.tags ?? 0 }, (_, index) =>
+      makePlaceholder(({ tags = [] }) => tags[index]),
+    ) as string[];
     const version = shape.owner
       ? db.selectFrom('users').select('jobs_version as version').where('id', '=', param('owner'))
       : db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobs_version').as('version'));
-    const jobs = () => filteredJobs(db, shape, param);
+    const jobs = () => filteredJobs(db, shape, param, tagParams);
+    // The column of the index that is read in order.
+    const id = sql.ref<number>(tagParams.length > 0 ? 'job_tags.job' : 'jobs.id');
     const page = jobs()
-      .select(['id', 'public_json as json'])
-      .where('id', '>', param('after'))
-      .orderBy('id')
+      .select(['jobs.id', 'jobs.public_json as json'])
+      .where(id, '>', param('after'))
+      .orderBy(id)
       .limit(param('limit'));
     const aggregated = db
       .selectFrom(page.as('page'))
@@ -93,25 +108,48 @@ const selectPage = prepareByShape((text: string) => {
       .select(['json', 'ids', version.as('version')])
       .select((eb) => [
         // Ordered, so that the index is used.
-        jobs().select('id').where('id', '>', eb.ref('aggregated.last')).orderBy('id').limit(1).as('next'),
+        jobs().select('jobs.id').where(id, '>', eb.ref('aggregated.last')).orderBy(id).limit(1).as('next'),
       ]);
   });
 });
 
-function filteredJobs(db: Db, shape: Shape, param: Param<PageValues>) {
-  let query = db.selectFrom('jobs');
-  if (shape.owner) query = query.where('owner', '=', param('owner'));
-  if (shape.hpc) query = query.where('hpc', '=', param('hpc'));
-  if (shape.project) query = query.where('project_name', '=', param('project'));
-  if (shape.stage) query = query.where('stage', '=', param('stage'));
-  if (shape.title) query = query.where('title', '=', param('title'));
-  if (shape.failed !== undefined) query = query.where('failed', '=', sql.lit(shape.failed ? 1 : 0));
-  if (shape.terminal !== undefined) query = query.where('terminal', '=', sql.lit(shape.terminal ? 1 : 0));
+function filteredJobs(db: Db, shape: Shape, param: Param<PageValues>, tags: readonly string[]) {
+  const [firstTag, ...otherTags] = tags;
+  let query = firstTag === undefined ? db.selectFrom('jobs') : taggedJobs(db, shape, param, firstTag, otherTags);
+  if (shape.owner && firstTag === undefined) query = query.where('jobs.owner', '=', param('owner'));
+  if (shape.hpc) query = query.where('jobs.hpc', '=', param('hpc'));
+  if (shape.project) query = query.where('jobs.project_name', '=', param('project'));
+  if (shape.stage) query = query.where('jobs.stage', '=', param('stage'));
+  if (shape.title) query = query.where('jobs.title', '=', param('title'));
+  if (shape.failed !== undefined) query = query.where('jobs.failed', '=', sql.lit(shape.failed ? 1 : 0));
+  if (shape.terminal !== undefined) query = query.where('jobs.terminal', '=', sql.lit(shape.terminal ? 1 : 0));
   if (shape.since) {
     const since = param('since');
-    query = query.where('accepted_at', '>=', since).where('id', '>=', selectFirstId(db, since));
+    query = query.where('jobs.accepted_at', '>=', since).where('jobs.id', '>=', selectFirstId(db, since));
   }
   return query;
+}
+
+/** Reads the index of a tag, of the owner if there is one, and looks up its jobs. A cross join keeps SQLite from reordering. */
+function taggedJobs(db: Db, shape: Shape, param: Param<PageValues>, tag: string, otherTags: readonly string[]) {
+  let query = db
+    .selectFrom('job_tags')
+    .crossJoin('jobs')
+    .whereRef('jobs.id', '=', 'job_tags.job')
+    .where('job_tags.tag', '=', tag);
+  if (shape.owner) query = query.where('job_tags.owner', '=', param('owner'));
+  for (const other of otherTags) {
+    query = query.where(({ exists, selectFrom }) =>
+      exists(
+        selectFrom('job_tags as other')
+          .select('other.job')
+          .where('other.tag', '=', other)
+          .whereRef('other.job', '=', 'job_tags.job'),
+      ),
+    );
+  }
+  // Callers use only the columns of the jobs.
+  return query as unknown as SelectQueryBuilder<Tables, 'jobs', object>;
 }
 
 /**

@@ -46,7 +46,7 @@ export interface NewJob {
   acceptedAt: number;
 }
 
-/** Inserts an accepted job, its zip and its first event. `toPublic` makes the public JSON, which contains the record id. */
+/** Inserts an accepted job, its zip, its tags and its first event. `toPublic` makes the public JSON, which contains the record id. */
 export async function insertJob(
   tx: Tx,
   job: NewJob,
@@ -86,7 +86,9 @@ export async function insertJob(
   };
   const content = job.input?.content ?? null;
   const input = content === null ? [] : [toInputRows([{ job: id, content }])];
-  await insertRows(tx, toJobRows([row]), ...input, toEventRows(owner, event));
+  const { tags = [] } = job.request;
+  const tagRows = tags.length === 0 ? [] : [toTagRows(tags.map((tag) => ({ tag, job: id, owner: job.owner })))];
+  await insertRows(tx, toJobRows([row]), ...input, ...tagRows, toEventRows(owner, event));
   await queueDeliveries(tx, [owner]);
   return { id, json: publicColumns.json };
 }
@@ -128,6 +130,8 @@ const toJobRows = rowBuilder('jobs', [
   'terminal',
   'failed',
 ]);
+
+const toTagRows = rowBuilder('job_tags', ['tag', 'job', 'owner']);
 
 function toColumns({ json, title, stage, isTerminal, isFailure }: PublicJobColumns) {
   return { public_json: json, title, stage, terminal: isTerminal ? 1 : 0, failed: isFailure ? 1 : 0 };

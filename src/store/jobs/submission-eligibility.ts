@@ -9,6 +9,8 @@ export interface SubmissionEligibility {
   member: { status: MemberStatus; reason: string } | null;
   /** Why the system is paused; null if it accepts submissions. */
   pauseReason: string | null;
+  /** The current period of the project; null if there is none. */
+  periodId: number | null;
 }
 
 /** Uses one query. Returns undefined if there is no such project. */
@@ -17,14 +19,17 @@ export async function findEligibility(
   userId: string,
   hpc: string,
   name: string,
+  now: number,
 ): Promise<SubmissionEligibility | undefined> {
-  const [row] = await selectEligibility(db, { userId, hpc, name });
+  const [row] = await selectEligibility(db, { userId, hpc, name, now });
   if (row === undefined) return undefined;
-  const { status, reason, pauseReason, ...project } = row;
-  return { project, member: status === null ? null : { status, reason: reason ?? '' }, pauseReason };
+  const { status, reason, pauseReason, periodId, ...project } = row;
+  return { project, member: status === null ? null : { status, reason: reason ?? '' }, pauseReason, periodId };
 }
 
-const selectEligibility = prepareQuery((db, param: Param<{ userId: string; hpc: string; name: string }>) =>
+type Values = { userId: string; hpc: string; name: string; now: number };
+
+const selectEligibility = prepareQuery((db, param: Param<Values>) =>
   db
     .selectFrom('projects')
     .leftJoin('systems', 'systems.hpc', 'projects.hpc')
@@ -33,6 +38,15 @@ const selectEligibility = prepareQuery((db, param: Param<{ userId: string; hpc: 
     )
     .select(['projects.id', 'projects.hpc', 'projects.name', 'projects.closed_at as closedAt'])
     .select(['memberships.status', 'memberships.reason', 'systems.pause_reason as pauseReason'])
+    .select((eb) =>
+      eb
+        .selectFrom('periods')
+        .select('periods.id')
+        .whereRef('periods.project_id', '=', 'projects.id')
+        .where('periods.starts_at', '<=', param('now'))
+        .where((period) => period.or([period('ends_at', 'is', null), period('ends_at', '>', param('now'))]))
+        .as('periodId'),
+    )
     .where('projects.hpc', '=', param('hpc'))
     .where('projects.name', '=', param('name')),
 );

@@ -13,6 +13,8 @@ import type { EntryKind, Resource, Tables } from '../database/tables.ts';
 export interface Account extends AccountBalance {
   id: number;
   projectId: number;
+  /** Space accounts belong to no period: 0. */
+  periodId: number;
   /** A user id for a cap, `poolHolder` for a pool. */
   holder: string;
   resource: Resource;
@@ -47,6 +49,7 @@ const noPeriod = 0;
 const columns = [
   'accounts.id',
   'accounts.project_id as projectId',
+  'accounts.period_id as periodId',
   'accounts.holder',
   'accounts.resource',
   'accounts.granted',

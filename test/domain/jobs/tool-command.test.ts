@@ -8,20 +8,21 @@ import type { Tool, ToolParameter } from '../../../src/domain/systems/system.ts'
 const toolWith = (parameters: Record<string, ToolParameter>, command = ['run']): Tool => ({ command, parameters });
 
 /** Parses the parameter `p`: returns its text, or its errors. */
-function parse(parameter: ToolParameter, payload: Record<string, unknown>): string | FieldError[] {
+function parse(parameter: ToolParameter, payload: Record<string, unknown>): string | string[] | FieldError[] {
   const errors: FieldError[] = [];
   const { p = '' } = parseToolParameters(payload, toolWith({ p: parameter }), errors);
   return errors.length > 0 ? errors : p;
 }
 
 function parseError(parameter: ToolParameter, payload: Record<string, unknown>): string {
-  const result = parse(parameter, payload);
-  assert.ok(typeof result !== 'string', `accepted as ${JSON.stringify(result)}`);
+  const errors: FieldError[] = [];
+  const { p } = parseToolParameters(payload, toolWith({ p: parameter }), errors);
   assert.deepEqual(
-    result.map((error) => error.field),
+    errors.map((error) => error.field),
     ['p'],
+    `accepted as ${JSON.stringify(p)}`,
   );
-  return result[0]?.message ?? '';
+  return errors[0]?.message ?? '';
 }
 
 const text: ToolParameter = { type: 'string', required: false };
@@ -128,5 +129,46 @@ describe('buildToolArgv', () => {
     for (const x of ['{y}', '$&', '$1', "$'", '$$', '; rm -rf /', '{x}']) {
       assert.deepEqual(buildToolArgv({ command: ['{x}'], parameters: {} }, { x, y: 'no' }), [x]);
     }
+  });
+});
+
+describe('a parameter of type words', () => {
+  const words: ToolParameter = { type: 'words', required: false };
+
+  test('is text that is split as a shell splits it, without expanding anything, or a list', () => {
+    for (const [value, expected] of [
+      ['', []],
+      ['  one  two ', ['one', 'two']],
+      [`--name "two words" 'it''s' a\\ b ""`, ['--name', 'two words', 'its', 'a b', '']],
+      ['$HOME * `id` ; rm -rf | > x', ['$HOME', '*', '`id`', ';', 'rm', '-rf', '|', '>', 'x']],
+      [
+        ['a b', '"', ''],
+        ['a b', '"', ''],
+      ],
+    ] as const) {
+      assert.deepEqual(parse(words, { p: value }), expected);
+    }
+    assert.deepEqual(parse(words, {}), []);
+    assert.deepEqual(parse({ ...words, default: '-v 2' }, {}), ['-v', '2']);
+  });
+
+  test('has limits', () => {
+    const many = (count: number) => Array.from({ length: count }, () => 'x');
+    assert.deepEqual(parse(words, { p: many(64) }), many(64));
+    assert.match(parseError(words, { p: many(65) }), /at most 64 words/);
+    assert.match(parseError(words, { p: ['x'.repeat(4097)] }), /at most 4096 characters/);
+    assert.match(parseError(words, { p: 'an "open quote' }), /unclosed quote/);
+    for (const value of [7, null, {}, [1], [['a']]]) assert.match(parseError(words, { p: value }), /list of strings/);
+    assert.match(parseError(words, { p: ['a\0b'] }), /control characters/);
+    assert.match(parseError({ ...words, required: true }, {}), /required/);
+    assert.match(parseError({ ...words, required: true }, { p: ' ' }), /empty/);
+    assert.match(parseError({ ...words, pattern: '[a-z]+' }, { p: 'abc 7' }), /every word must match/);
+    assert.match(parseError({ ...words, values: ['a', 'b'] }, { p: 'a c' }), /every word must be one of a, b/);
+  });
+
+  test('becomes one argument for each word, and none for no word', () => {
+    const tool = toolWith({ p: words, q: text }, ['run', '{p}', 'q={q}']);
+    assert.deepEqual(buildToolArgv(tool, { p: ['a', '{q}', ''], q: '{p}' }), ['run', 'a', '{q}', '', 'q={p}']);
+    assert.deepEqual(buildToolArgv(tool, { p: [], q: '' }), ['run', 'q=']);
   });
 });

@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { BursarError } from '../../../src/domain/errors.ts';
 import { removeTree } from '../../../src/files/workspaces/remove-tree.ts';
-import { inspectZipAndReadStart, unpackZip } from '../../../src/files/zip/unzip.ts';
+import { unpackZip } from '../../../src/files/zip/unzip.ts';
 import { inspectZip } from '../../../src/files/zip/zip-directory.ts';
 import type { ZipSource } from '../../../src/files/zip/zip-source.ts';
 import { countOpenFiles, temporaryFolder } from '../temporary.ts';
@@ -46,26 +46,6 @@ test('unpackZip unpacks all files and folders of a valid zip', async (t) => {
   assert.deepEqual(await readFile(join(directory, 'data/deep/large.bin')), large);
   assert.equal(await readFile(join(directory, 'data/none'), 'utf8'), '');
   assert.deepEqual(await readdir(join(directory, 'empty/folder')), []);
-});
-
-test('inspectZipAndReadStart reads the start of a file of any length, deflated or stored', async (t) => {
-  const limits = { ...hostileLimits, maxUnpackedBytes: 10_000_000, maxRatio: 1000 };
-  for (const length of [0, 1, 65_535, 65_536, 65_537, 300_000]) {
-    const text = Buffer.from(Array.from({ length }, (_, i) => (i * i) % 251));
-    const packed = await makeZip({ before: 'x', 'run.sh': text });
-    const stored = rawZip([{ name: 'run.sh', method: 0, content: text }]);
-    for (const zip of [packed, stored]) {
-      const { zip: file } = await setUp(await temporaryFolder(t), zip);
-      for (const source of [{ kind: 'memory', bytes: zip } as const, file]) {
-        for (const bytes of [1, 65_536]) {
-          const { fileStart, unpackedBytes } = await inspectZipAndReadStart(source, 'run.sh', bytes, limits);
-          assert.deepEqual(fileStart, text.subarray(0, bytes), `${bytes} of ${length}`);
-          assert.ok(unpackedBytes >= length);
-        }
-        assert.equal((await inspectZipAndReadStart(source, 'other.sh', 1, limits)).fileStart, null);
-      }
-    }
-  }
 });
 
 test('unpackZip unpacks stored entries, zip64 entries and unusual path spellings', async (t) => {

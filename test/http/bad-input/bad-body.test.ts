@@ -16,7 +16,7 @@ import type { TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 import { formatForm, formType } from './multipart.ts';
 import { chunk, createBodySender, lastChunk, maxBytes, path, startSmallServer } from './send-body.ts';
-import { createValidZip } from './valid-zip.ts';
+import { createLargeZip, createValidZip } from './valid-zip.ts';
 
 // Rejected and accepted contents and sizes of a body.
 
@@ -75,19 +75,37 @@ describe('a hostile zip', () => {
     });
   }
 
-  for (const { name, bytes } of forgedZips) {
-    test(`${name} makes the job fail when it is unpacked; nothing is charged and its files are removed`, async () => {
-      const me = createCaller(server.url, server.userToken);
-      const [quotas, files] = [(await me.get('/quotas/')).text, listFilesUnder(server, 'workspaces')];
+  for (const { name, bytes, message } of forgedZips) {
+    test(`${name} is rejected`, async () => {
+      assertProblem(await submit(bytes), { status: 400, code: 'invalid_zip', message });
+    });
+  }
+
+  test('a damaged zip in a file is rejected, also if many arrive at the same time', async () => {
+    const damaged = await createLargeZip();
+    damaged.writeUInt8(damaged.readUInt8(damaged.length / 2) ^ 1, damaged.length / 2);
+    for (const response of await Promise.all(Array.from({ length: 10 }, () => submit(damaged)))) {
+      assertProblem(response, { status: 400, code: 'invalid_zip', message: /damaged/ });
+    }
+  });
+});
+
+test('a forged zip that is too large to be verified on arrival ends its job; nothing is charged and no file stays', async () => {
+  const other = await startSmallServer({ verifyUnpackedKb: 0 });
+  try {
+    const me = createCaller(other.url, other.userToken);
+    const quotas = (await me.get('/quotas/')).text;
+    for (const { bytes } of forgedZips.filter(({ name }) => !name.includes('empty file'))) {
       const { status, body } = await me.submit(path, { command: 'true' }, bytes);
       assert.equal(status, 201);
       const job = await me.waitUntilFinished(body);
       assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
-      await until('the zip is removed', () => (listFilesUnder(server, 'spool').length === 0 ? true : undefined));
-      assert.deepEqual(listFilesUnder(server, 'workspaces'), files);
-      assert.equal((await me.get('/quotas/')).text, quotas);
-      await state.update();
-    });
+    }
+    const listFiles = () => ['spool', 'workspaces'].flatMap((folder) => listFilesUnder(other, folder));
+    await until('the files are removed', () => (listFiles().length === 0 ? true : undefined));
+    assert.equal((await me.get('/quotas/')).text, quotas);
+  } finally {
+    await other.dispose();
   }
 });
 

@@ -77,6 +77,20 @@ describe('parameters of a tool', () => {
     );
   });
 
+  test('are described by /hpc/, with their choices and ranges', async () => {
+    interface System {
+      tools: { name: string; parameters: object[] }[];
+    }
+    const { body } = await createCaller(server.url, server.userToken).get<System>('/hpc/hpc_two/');
+    const none = { required: false, default: null, values: null, pattern: null, min: null, max: null };
+    assert.deepEqual(body.tools.find(({ name }) => name === 'SOLVER')?.parameters, [
+      { ...none, name: 'steps', type: 'integer', required: true, min: 1, max: 100 },
+      { ...none, name: 'ratio', type: 'number', min: 0, max: 1 },
+      { ...none, name: 'mode', type: 'string', default: 'fast', values: ['fast', 'slow'] },
+      { ...none, name: 'label', type: 'string', pattern: '[a-z]+|[0-9]+' },
+    ]);
+  });
+
   test('are passed to the command unchanged, each as a separate argument', async () => {
     const { status, body, text } = await submit({ tool: 'SOLVER', steps: '7', ratio: '0.50', label: 'abc' });
     assert.equal(status, 201, text);

@@ -13,9 +13,9 @@ const maxBodyKb = 200;
 export const maxBytes = maxBodyKb * 1000;
 
 /** A server that accepts small bodies and small zips only, and reads the rest of a rejected body for two seconds. */
-export function startSmallServer(): Promise<TestServer> {
+export function startSmallServer(overrides: { verifyUnpackedKb?: number } = {}): Promise<TestServer> {
   const { maxEntries, maxUnpackedBytes, maxRatio } = hostileLimits;
-  const submissions = { maxBodyKb, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000, maxRatio };
+  const submissions = { maxBodyKb, maxEntries, maxUnpackedKb: maxUnpackedBytes / 1000, maxRatio, ...overrides };
   const { server, ...config } = shippedConfig();
   return startServer({ config: { ...config, server: { ...server, requestTimeoutSeconds: 4 }, submissions } });
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ApiResponse } from '../../support/api.ts';
-import type { Hpc } from '../../support/jobs.ts';
+import { bashZip, type Hpc } from '../../support/jobs.ts';
 import { assertProblem } from '../../support/problems.ts';
 import { bearerHeader, type HeaderLine, sendRawRequest } from '../../support/raw-http.ts';
 import type { TestServer } from '../../support/server.ts';
@@ -24,7 +24,7 @@ export function createPayloadSender(getServer: () => TestServer): PayloadSender 
       ['content-disposition', 'attachment; filename=job.zip'],
       ...payloads.map((payload): HeaderLine => ['payload', payload]),
     ];
-    return sendRawRequest(url, { method: 'POST', path: `/jobs/${hpc}/`, headers });
+    return sendRawRequest(url, { method: 'POST', path: `/jobs/${hpc}/`, headers, body: bashZip });
   }
 
   async function assertFieldRejected(hpc: Hpc, payload: string, field: string, message: RegExp) {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import type { Caller, Job } from '../../support/api.ts';
 import { interfacePaths, loadOpenApiContract, type OpenApiContract, type Problem } from '../../support/contract.ts';
-import { jobPath, listStoredFiles } from '../../support/jobs.ts';
+import { bashZip, jobPath, listStoredFiles } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 // Rules of the interface for every path: the bearer token (4 and 5), paths (4), and responses (1 and 7).
@@ -19,7 +19,7 @@ before(async () => {
   contract = await loadOpenApiContract(server);
   me = contract.callerFor(server.userToken);
   admin = contract.callerFor(server.adminToken);
-  const { body } = await admin.submit('/jobs/hpc_two/', { tool: 'BASH' });
+  const { body } = await admin.submit('/jobs/hpc_two/', { tool: 'BASH' }, bashZip);
   job = await admin.waitUntilFinished(body);
 });
 after(() => server.dispose());
@@ -35,6 +35,8 @@ function realPath(template: string): string {
 
 const submission = { 'content-disposition': 'attachment; filename=job.zip', payload: '{"tool": "BASH"}' };
 const headersFor = (method: string): Record<string, string> => (method === 'POST' ? submission : {});
+const sendAsAdmin = (method: string, path: string) =>
+  admin.send(method, path, headersFor(method), method === 'POST' ? bashZip : undefined);
 
 const badTokens: [what: string, headers: Record<string, string>][] = [
   ['no Authorization', {}],
@@ -66,15 +68,15 @@ for (const [method, template] of interfacePaths) {
   test(`4 ${method} ${template} responds the same with and without the trailing slash`, async () => {
     const path = realPath(template);
     const expected = method === 'POST' ? 201 : 200;
-    const slashed = await admin.send(method, path, headersFor(method));
-    const bare = await admin.send(method, path.slice(0, -1), headersFor(method));
+    const slashed = await sendAsAdmin(method, path);
+    const bare = await sendAsAdmin(method, path.slice(0, -1));
     assert.deepEqual([slashed.status, bare.status], [expected, expected]);
     if (method === 'GET') assert.equal(bare.text, slashed.text);
     else for (const { body } of [slashed, bare]) await admin.waitUntilFinished(body as Job);
   });
 
   test(`1 ${method} ${template} responds in JSON, with exactly the Content-Type application/json`, async () => {
-    const { headers, text, body } = await admin.send(method, realPath(template), headersFor(method));
+    const { headers, text, body } = await sendAsAdmin(method, realPath(template));
     assert.equal(headers.get('content-type'), 'application/json');
     assert.doesNotThrow(() => JSON.parse(text));
     if (method === 'POST') await admin.waitUntilFinished(body as Job);
@@ -137,7 +139,7 @@ test('5 the identity carried by the token is the caller: owner of jobs, and user
   const first = await server.token('301339');
   const second = await server.token('301339', { name: 'another one' });
   assert.notEqual(first, second);
-  const { body: submitted } = await contract.callerFor(first).submit('/jobs/hpc_two/', { tool: 'BASH' });
+  const { body: submitted } = await contract.callerFor(first).submit('/jobs/hpc_two/', { tool: 'BASH' }, bashZip);
   assert.equal(submitted.owner, '301339');
   await contract.callerFor(first).waitUntilFinished(submitted);
   const { body: read } = await contract.callerFor(second).get<Job>(jobPath(submitted));

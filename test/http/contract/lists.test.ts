@@ -152,6 +152,83 @@ describe('filters', () => {
   });
 });
 
+describe('tags', () => {
+  const paths = ['/jobs/', '/jobs/hpc_one/', '/jobs/hpc_one/proj_hpc_one_01/'];
+  let tagged: Record<'a' | 'ab' | 'theirs', Job>;
+
+  before(async () => {
+    const submit = async (caller: Caller, tags: unknown) =>
+      (await caller.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.01, tags })).body;
+    tagged = {
+      a: await submit(me, 'sweep-1'),
+      ab: await submit(me, ['sweep-1', 'fast']),
+      theirs: await submit(other, 'sweep-1 fast,slow'),
+    };
+    await submit(me, 'sweep-10');
+    await submit(me, []);
+  });
+
+  test('are not a part of the Job object', () => {
+    assert.ok(!('tags' in tagged.a));
+    assert.deepEqual(Object.keys(tagged.a), Object.keys(tagged.theirs));
+  });
+
+  test('select the jobs that have all of them, in all lists', async () => {
+    for (const path of paths) {
+      assert.deepEqual(idsOf(await me.get(`${path}?tag=sweep-1`)), [tagged.a.id, tagged.ab.id]);
+      assert.deepEqual(idsOf(await me.get(`${path}?tag=sweep-1&tag=fast`)), [tagged.ab.id]);
+      assert.deepEqual(idsOf(await me.get(`${path}?tag=fast&terminal=true&since=2020-01-01&tag=slow`)), []);
+      assert.deepEqual(idsOf(await me.get(`${path}?tag=unused`)), []);
+    }
+    const { a, ab, theirs } = tagged;
+    assert.deepEqual(idsOf(await admin.get('/admin/jobs/?tag=sweep-1')), [a.id, ab.id, theirs.id]);
+    assert.deepEqual(idsOf(await admin.get('/admin/jobs/77/?tag=slow')), [theirs.id]);
+    assert.deepEqual(idsOf(await me.get('/jobs/hpc_two/?tag=sweep-1')), []);
+  });
+
+  test('select on every page, and the Link keeps them', async () => {
+    const { ids, sizes } = await readAllPages(me, '/jobs/?tag=sweep-1&limit=1');
+    assert.deepEqual(
+      [ids, sizes],
+      [
+        [tagged.a.id, tagged.ab.id],
+        [1, 1],
+      ],
+    );
+  });
+
+  test('a list that is read again has the jobs that were submitted since, also with its ETag', async () => {
+    const path = '/jobs/?tag=again';
+    const first = await me.get<Job[]>(path);
+    assert.deepEqual(first.body, []);
+    const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.01, tags: 'again' });
+    const second = await me.send('GET', path, { 'if-none-match': first.headers.get('etag') ?? '' });
+    assert.deepEqual(idsOf(second as ApiResponse<Job[]>), [job.id]);
+    await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.01 });
+    assert.deepEqual(idsOf(await me.get(path)), [job.id]);
+  });
+
+  test('that are not valid are rejected, in a Payload and in a query', async () => {
+    const long = 'x'.repeat(33);
+    for (const tags of [7, null, {}, [1], [''], ['two words'], 'a/b', '-a', long, Array(17).fill('x')]) {
+      const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', tags });
+      const { errors } = body as unknown as Problem;
+      assert.deepEqual([status, errors?.map(({ field }) => field)], [400, ['tags']], JSON.stringify(tags));
+    }
+    const many = Array.from({ length: 17 }, (_, index) => `tag=t${index}`).join('&');
+    for (const query of ['tag=', 'tag=a%20b', `tag=${long}`, many]) {
+      const { status, body } = await me.get<Problem>(`/jobs/?${query}`);
+      assert.deepEqual([status, body.errors?.map(({ field }) => field)], [400, ['tag']], query);
+    }
+  });
+
+  test('are accepted by a quote, as by a submission', async () => {
+    const quote = (tags: string) =>
+      me.send('POST', '/quotes/hpc_one/', { payload: JSON.stringify({ command: 'true', tags }) });
+    assert.deepEqual([(await quote('a b')).status, (await quote('a/b')).status], [200, 400]);
+  });
+});
+
 describe('an invalid query', () => {
   const invalidQueries: [query: string, field: string, message: RegExp][] = [
     ['limit=0', 'limit', /at least 1/],

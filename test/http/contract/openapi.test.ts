@@ -11,6 +11,7 @@ import {
   type OpenApiContract,
   type Operation,
 } from '../../support/contract.ts';
+import { bashZip } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 
 // Compares the OpenAPI document with the interface. support/contract.ts checks every response of the contract tests
@@ -29,7 +30,7 @@ before(async () => {
   me = contract.callerFor(server.userToken);
   admin = contract.callerFor(server.adminToken);
   anonymous = createCaller(server.url, null);
-  const { body } = await admin.submit('/jobs/hpc_two/', { tool: 'BASH' });
+  const { body } = await admin.submit('/jobs/hpc_two/', { tool: 'BASH' }, bashZip);
   job = await admin.waitUntilFinished(body);
 });
 after(() => server.dispose());
@@ -58,7 +59,10 @@ async function requestAllPaths() {
       [me, toPath(template)],
       [admin, unknown],
     ] as const) {
-      const { status, headers: responseHeaders } = await caller.send(method, path, method === 'POST' ? headers : {});
+      const response = await (method === 'POST'
+        ? caller.send(method, path, headers, bashZip)
+        : caller.send(method, path));
+      const { status, headers: responseHeaders } = response;
       results.push({ method, template, status, type: (responseHeaders.get('content-type') ?? '').replace(/;.*/, '') });
     }
   }

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ApiResponse, Caller, Job } from '../../support/api.ts';
-import { loadOpenApiContract, type Problem } from '../../support/contract.ts';
+import { loadOpenApiContract, type OpenApi, type Problem } from '../../support/contract.ts';
 import {
+  bashZip,
   exampleRequest,
   type JobHistory,
   listStoredFiles,
@@ -19,10 +20,12 @@ import { createZip } from '../../support/zip.ts';
 let server: TestServer;
 let me: Caller;
 let newcomer: Caller;
+let document: OpenApi;
 
 before(async () => {
   server = await startServer();
   const contract = await loadOpenApiContract(server);
+  document = contract.document;
   me = contract.callerFor(server.userToken);
   newcomer = contract.callerFor(await server.token('301331'));
 });
@@ -90,6 +93,19 @@ for (const [hpc, project] of [
   });
 }
 
+test('201 has a Location header, which is described and is the path of the job', async () => {
+  for (const path of ['/jobs/hpc_one/', '/jobs/hpc_two/proj_hpc_two_02/']) {
+    const { headers, body } = await submitShellLine(me, path, 'true');
+    const location = headers.get('location') ?? '';
+    assert.match(location, /^\/jobs\//);
+    assert.equal((await me.get<Job>(location)).body.job_id, body.job_id);
+  }
+  for (const path of ['/jobs/{hpc}/', '/jobs/{hpc}/{project_name}/']) {
+    const created = document.paths[path]?.post?.responses['201'];
+    assert.ok(created && 'headers' in created && created.headers?.Location);
+  }
+});
+
 test('4.2 hpc is required, and paths below a project accept no POST', async () => {
   const allowed = { '/jobs/': 'GET, HEAD', '/jobs/hpc_one/proj_hpc_one_01/X/': 'GET, HEAD, DELETE' };
   for (const [path, allow] of Object.entries(allowed)) {
@@ -131,7 +147,8 @@ test('4.2 Content-Disposition has the form attachment; filename=<file.zip>, in a
     'Attachment; FileName="FILE.ZIP"',
     "attachment; filename*=UTF-8''na%C3%AFve.zip",
   ]) {
-    const response = await post('/jobs/hpc_two/', { 'content-disposition': value, payload: '{"tool": "BASH"}' });
+    const headers = { 'content-disposition': value, payload: '{"tool": "BASH"}' };
+    const response = await post('/jobs/hpc_two/', headers, bashZip);
     assert.equal(response.status, 201, value);
   }
 });
@@ -193,7 +210,7 @@ test('4.2 runtime is returned as a float for every accepted notation', async () 
   ] as const) {
     const program = hpc === 'hpc_one' ? '"command": "true"' : '"tool": "BASH"';
     const payload = `{${program}, "runtime": ${written}}`;
-    const { text } = await post(`/jobs/${hpc}/`, { 'content-disposition': disposition, payload });
+    const { text } = await post(`/jobs/${hpc}/`, { 'content-disposition': disposition, payload }, bashZip);
     assert.ok(text.includes(`"runtime":${float},`), `${payload}: ${text}`);
   }
 });
@@ -231,22 +248,18 @@ const titles = ['Größe 10 µm', '名前 ✓ 🚀', 'a "quoted" \\ title', '<b>
 for (const title of titles) {
   test(`4.2 title: ${JSON.stringify(title)} in UTF-8 is returned unchanged`, async () => {
     const payload = Buffer.from(JSON.stringify({ tool: 'BASH', title })).toString('latin1');
-    const job = await assertAccepted(await post('/jobs/hpc_two/', { 'content-disposition': disposition, payload }));
+    const headers = { 'content-disposition': disposition, payload };
+    const job = await assertAccepted(await post('/jobs/hpc_two/', headers, bashZip));
     assert.equal(job.title, title);
     assert.equal((await me.get<Job[]>('/jobs/hpc_two/')).body.at(-1)?.title, title);
   });
 }
 
 test('4.2 title: latin1 and JSON escapes are returned as the same text', async () => {
-  const latin1 = await post('/jobs/hpc_two/', {
-    'content-disposition': disposition,
-    payload: JSON.stringify({ tool: 'BASH', title: 'Größe déjà vu' }),
-  });
+  const submit = (payload: string) => post('/jobs/hpc_two/', { 'content-disposition': disposition, payload }, bashZip);
+  const latin1 = await submit(JSON.stringify({ tool: 'BASH', title: 'Größe déjà vu' }));
   assert.equal(latin1.body.title, 'Größe déjà vu');
-  const escaped = await post('/jobs/hpc_two/', {
-    'content-disposition': disposition,
-    payload: '{"tool": "BASH", "title": "\\u540d\\u524d \\ud83d\\ude80"}',
-  });
+  const escaped = await submit('{"tool": "BASH", "title": "\\u540d\\u524d \\ud83d\\ude80"}');
   assert.equal(escaped.body.title, '名前 🚀');
 });
 

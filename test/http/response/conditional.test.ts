@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type ApiResponse, type Caller, createCaller, type Job } from '../../support/api.ts';
 import { queryDatabase } from '../../support/database.ts';
-import { cancelJob, jobPath } from '../../support/jobs.ts';
+import { bashZip, cancelJob, jobPath } from '../../support/jobs.ts';
 import { startServer, type TestServer } from '../../support/server.ts';
 import { until } from '../../support/until.ts';
 
@@ -184,7 +184,10 @@ describe('the ETag changes with the response after', () => {
 
   test('but not after an action of another user', async () => {
     const other = createCaller(server.url, await server.token('6161'));
-    const changes = await findChanges(() => me.submit('/jobs/hpc_two/', { tool: 'BASH' }), [['/jobs/', other]]);
+    const changes = await findChanges(
+      () => me.submit('/jobs/hpc_two/', { tool: 'BASH' }, bashZip),
+      [['/jobs/', other]],
+    );
     assert.deepEqual(changes, { tags: [], bodies: [] });
   });
 });

@@ -40,7 +40,7 @@ const keyRow = (key: string) =>
   fixture.query<{ claimed_by: string | null }>('select * from idempotency where key = ?', key);
 
 describe('a submission that is repeated with the same key', () => {
-  test('gets the status and body of the first response, and creates no second job', async () => {
+  test('gets the status, Location and body of the first response, and creates no second job', async () => {
     const key = randomUUID();
     const before = await jobs();
     const first = await submit(key);
@@ -48,6 +48,7 @@ describe('a submission that is repeated with the same key', () => {
     await me.waitUntilFinished(first.body);
     const again = await submit(key);
     assert.deepEqual([again.status, again.text], [201, first.text]);
+    assert.equal(again.headers.get('location'), first.headers.get('location'));
     assert.equal((await jobs()).length, before.length + 1);
   });
 
@@ -59,7 +60,7 @@ describe('a submission that is repeated with the same key', () => {
     const spellings = [
       () => submit(key, zip, '{ "title": "once", "runtime": "0.1", "command": "sh run.sh" }'),
       () => submit(key, zip, undefined, me, '/jobs/hpc_one'),
-      () => submit(key, zip, undefined, me, '/jobs/hpc%5Fone/?x=1'),
+      () => submit(key, zip, undefined, me, '/jobs/hpc%5Fone/?'),
       () => submit(key, form),
     ];
     for (const spelling of spellings) assert.equal((await spelling()).text, first.text);

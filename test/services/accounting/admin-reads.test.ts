@@ -7,7 +7,7 @@ import {
   openAccountingFixture,
 } from '../../support/accounting-fixture.ts';
 import type { Caller, Job, Quota } from '../../support/api.ts';
-import { jobPath } from '../../support/jobs.ts';
+import { jobPath, unrunnableScript } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   createProject,
@@ -48,7 +48,7 @@ before(async () => {
   jobs = [
     await runJob(first, { command: 'true', core_number: 7, runtime: 0.1 }),
     await runJob(second, { command: 'exit 2' }),
-    await runJob(first, { command: 'sbatch missing.sh' }),
+    await runJob(first, { command: unrunnableScript.command }, unrunnableScript.zip),
     await runJob(first, { tool: 'BASH', node_number: 3 }, zip, 'hpc_two/proj_hpc_two_01'),
     await runJob(second, { tool: 'BASH' }, zip, 'hpc_two/proj_hpc_two_02'),
     await runJob(first, { command: 'true' }),

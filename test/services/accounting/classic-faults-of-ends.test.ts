@@ -6,7 +6,14 @@ import {
   defaultProject,
   defaultProjectPath,
 } from '../../support/accounting-fixture.ts';
-import { cancelJob, jobPath, requestCancel, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import {
+  cancelJob,
+  jobPath,
+  requestCancel,
+  unrunnableScript,
+  waitForGoScript,
+  waitForStage,
+} from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertStatementAddsUp,
@@ -144,8 +151,8 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
     test('a job that the system rejects after its acceptance releases its whole hold', async () => {
       const me = await fixture.user('301452');
       const { text } = await me.get(`/quotas/${defaultProjectPath}/`);
-      const zip = await createZip({ 'other.sh': 'x'.repeat(5000) });
-      const job = await runJob(me, { command: 'sbatch missing.sh', core_number: 2 }, zip);
+      const { command, zip } = unrunnableScript;
+      const job = await runJob(me, { command, core_number: 2 }, zip);
       assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
       assert.deepEqual(
         (await listJobMovements(me, job)).map(({ kind, change }) => [kind, change]),
@@ -168,7 +175,7 @@ describe('the eight classic faults, 6 to 8: ends, rejections and history', () =>
       const zip = await createZip({ 'run.sh': '#!/bin/sh\nhead -c 1234 /dev/zero > out\n', 'in.bin': 'x'.repeat(777) });
       const done = await runJob(me, { command: 'sbatch run.sh', core_number: 3 }, zip);
       await runJob(me, { command: 'exit 3' });
-      await runJob(me, { command: 'sbatch missing.sh' });
+      await runJob(me, { command: unrunnableScript.command }, unrunnableScript.zip);
       const cancelled = await submitJob(me, { command: markBegunScript });
       await waitUntilBegun(fixture, cancelled);
       await cancelJob(me, cancelled);

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
-import type { ApiResponse, Caller } from '../../support/api.ts';
+import type { ApiResponse, Caller, Job } from '../../support/api.ts';
 import { releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
@@ -16,8 +18,10 @@ import {
   setMember,
   submitJob,
 } from '../../support/ledger.ts';
-import { assertProblem } from '../../support/problems.ts';
+import { assertProblem, listFilesUnder } from '../../support/problems.ts';
+import { formatRequestHead, openRawConnection } from '../../support/raw-http.ts';
 import { until } from '../../support/until.ts';
+import { createZip } from '../../support/zip.ts';
 
 // Grants with a start and an end (POST /admin/grants/{hpc}/{project}/periods/).
 
@@ -345,4 +349,47 @@ test('a refund for a job of an old period returns the accounts of that period', 
   assert.equal(await getTimeLeft('302231', project), 123, 'the refund is not added to the new period');
   const isNewPeriod = pool?.granted === 123 && cap?.granted === 123;
   assert.ok(!isNewPeriod, `the returned accounts are those of another period: ${JSON.stringify([pool, cap])}`);
+});
+
+describe('a period that ends during an upload', () => {
+  /** Sends a submission, calls `during` when the server has read the accounts and a part of the zip, and sends the rest. */
+  async function submitSlowly(user: string, project: string, runtimeHours: number, during: () => Promise<unknown>) {
+    const zip = await createZip({ data: randomBytes(3 * maxInMemoryBytes) });
+    const headers = Object.entries({
+      authorization: `Bearer ${await fixture.token(user)}`,
+      'content-disposition': 'attachment; filename=job.zip',
+      'content-length': String(zip.length),
+      payload: JSON.stringify({ command: waitForGoScript, runtime: runtimeHours }),
+    });
+    const connection = await openRawConnection(fixture.server.url);
+    const head = formatRequestHead({ method: 'POST', path: `/jobs/${project}/`, headers });
+    await connection.write(head, zip.subarray(0, -20));
+    await until('the upload is stored', () =>
+      listFilesUnder(fixture.server, 'spool/incoming').length > 0 ? true : undefined,
+    );
+    await during();
+    await connection.write(zip.subarray(-20));
+    const [response] = await connection.readResponses(1);
+    return response as ApiResponse<Job>;
+  }
+
+  test('is not charged: the job is held on the period in which it is accepted', async () => {
+    const project = await createProjectFor('302241');
+    const me = await fixture.user('302241');
+    const openPeriod = () => createPeriod(project, { member_seconds: 3600 });
+    const { status, text, body } = await submitSlowly('302241', project, 0.5, openPeriod);
+    assert.equal(status, 201, text);
+    assert.equal(await getTimeLeft('302241', project), 1800);
+    await waitForStage(me, body, 'RUNNING');
+    releaseJob(fixture.server, body);
+    await me.waitUntilFinished(body);
+    await assertStatementAddsUp(me, project);
+  });
+
+  test('does not give its time: the job needs the quota of the new period', async () => {
+    const project = await createProjectFor('302242');
+    const openPeriod = () => createPeriod(project, { member_seconds: 100 });
+    const response = await submitSlowly('302242', project, 0.5, openPeriod);
+    assertQuotaExceeded(response, { needed: 1800, available: 100 });
+  });
 });

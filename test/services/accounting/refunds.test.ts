@@ -7,7 +7,7 @@ import {
   openAccountingFixture,
 } from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { cancelJob, jobPath, waitForGoScript } from '../../support/jobs.ts';
+import { cancelJob, jobPath, unrunnableScript, waitForGoScript } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertStatementAddsUp,
@@ -77,7 +77,7 @@ describe('a refund', () => {
   });
 
   test('is rejected for a job without a charge, which never ran or has not ended', async () => {
-    const rejected = await runJob(me, { command: 'sbatch missing.sh' });
+    const rejected = await runJob(me, { command: unrunnableScript.command }, unrunnableScript.zip);
     const running = await submitJob(me, { command: waitForGoScript });
     for (const { job_id } of [rejected, running]) {
       assertProblem(await postAsAdmin(admin, path, { job_id, amount: 1, reason }), { status: 409, code: 'conflict' });

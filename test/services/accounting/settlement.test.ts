@@ -9,7 +9,7 @@ import {
   setShortKillGrace,
 } from '../../support/accounting-fixture.ts';
 import type { Caller, Job } from '../../support/api.ts';
-import { cancelJob, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { cancelJob, releaseJob, unrunnableScript, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import {
   type Account,
   assertLedgerBalances,
@@ -29,7 +29,6 @@ import {
   waitUntilBegun,
   withdrawDownTo,
 } from '../../support/ledger.ts';
-import { createZip } from '../../support/zip.ts';
 
 // Each outcome of a job and its charge to the time account, through real HTTP and real processes.
 
@@ -69,23 +68,12 @@ async function assertCharged(caller: Caller, job: Job, rule: string, units = 1):
 }
 
 describe('the hold is released in full for', () => {
-  test('a batch job whose script does not exist', async () => {
+  test('a batch job whose script cannot run', async () => {
     const me = await fixture.user('301601');
-    const job = await runJob(me, { command: 'sbatch missing.sh', core_number: 2 });
+    const job = await runJob(me, { command: unrunnableScript.command, core_number: 2 }, unrunnableScript.zip);
     assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
     await assertReleased(me, job, /^never ran: rejected/);
     assert.equal((await getQuota(me)).time_left, granted);
-  });
-
-  test('a tool whose entry file is not in the zip, which takes no space either', async () => {
-    const me = await fixture.user('301602');
-    const project = 'hpc_two/proj_hpc_two_01';
-    const before = (await me.get(`/quotas/${project}/`)).text;
-    const zip = await createZip({ 'other.sh': 'x'.repeat(2000) });
-    const job = await runJob(me, { tool: 'BASH' }, zip, project);
-    assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
-    await assertReleased(me, job, /^never ran: rejected/, project);
-    assert.equal((await me.get(`/quotas/${project}/`)).text, before);
   });
 
   test('a job that is cancelled before it starts', async () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { type AccountingFixture, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import type { Caller, Quota } from '../../support/api.ts';
-import { jobPath } from '../../support/jobs.ts';
+import { jobPath, unrunnableScript } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   createProject,
@@ -159,7 +159,8 @@ describe('threshold events for time', () => {
     const user = '302504';
     const holder = await fixture.user(user);
     const other = await createProject(admin, 'held', [user], { timeSeconds: 5000 });
-    const job = await runJob(holder, { command: 'sbatch missing.sh', runtime: 5000 / 3600 }, undefined, other);
+    const { command, zip } = unrunnableScript;
+    const job = await runJob(holder, { command, runtime: 5000 / 3600 }, zip, other);
     assert.equal(job.stage, 'FAILED');
     assert.deepEqual(await listQuotaEvents(other), []);
   });

@@ -7,6 +7,7 @@ import {
   jobPath,
   runThroughAllStages,
   submitShellLine,
+  unrunnableScript,
   waitForGoScript,
   waitForStage,
 } from '../../support/jobs.ts';
@@ -21,6 +22,7 @@ interface Entry extends Record<string, unknown> {
 }
 
 interface Timeline {
+  tags: string[];
   job: Job;
   asked_seconds: number;
   used_seconds: number | null;
@@ -95,13 +97,21 @@ describe('the timeline of a job', () => {
     );
   });
 
+  test('shows the tags of the job', async () => {
+    const { body } = await me.submit('/jobs/hpc_one/', { command: 'true', tags: 'sweep-17, p=0.5 sweep-17' });
+    assert.deepEqual((await timelineOf(me, body)).tags, ['sweep-17', 'p=0.5']);
+    await me.waitUntilFinished(body);
+    const { body: untagged } = await submitShellLine(me, '/jobs/hpc_one/', 'true');
+    assert.deepEqual((await timelineOf(me, untagged)).tags, []);
+  });
+
   test('shows that a rejected job never ran and was not charged', async () => {
-    const { body } = await me.submit('/jobs/hpc_two/', { tool: 'BASH' });
+    const { body } = await me.submit('/jobs/hpc_one/', { command: unrunnableScript.command }, unrunnableScript.zip);
     await me.waitUntilFinished(body);
     const { entries, used_seconds, charged_seconds } = await timelineOf(me, body);
     const ended = entries.at(-1);
     assert.deepEqual([ended?.outcome, ended?.charge_rule], ['rejected', 'never ran: rejected by the system']);
-    assert.match(String(ended?.reason), /main\.sh/);
+    assert.match(String(ended?.reason), /run\.sh does not name its interpreter/);
     assert.deepEqual([used_seconds, charged_seconds], [0, 0]);
   });
 

@@ -22,6 +22,7 @@ test('cached lists of jobs from before the migration to job versions stay up to 
       return inTransaction(db, (tx) => insertJob(tx, job, publicColumns('QUEUED'), {}));
     };
     for (const jobId of ['OLD-1', 'OLD-2', 'OLD-3']) await insert(jobId);
+    await sql`drop table job_tags`.execute(db);
     await sql`alter table jobs drop column cancel_requested_by`.execute(db);
     await sql`drop table inputs`.execute(db);
     await sql`drop index jobs_by_version`.execute(db);

@@ -27,7 +27,18 @@ const filters: JobFilter[] = [
   { since: 9_000_000 },
   { title: 'title 7' },
   { stage: 'SUCCESSFUL', title: 'title 7', failed: false, terminal: true, since: 1 },
+  { tags: ['common'] },
+  { tags: ['seven'] },
+  { tags: ['common', 'seven'] },
+  { tags: ['seven'], terminal: true, since: 1 },
 ];
+
+/** Tags every job, and one in 50 with a second tag. */
+async function tagJobs(db: Db): Promise<void> {
+  await sql`insert into job_tags (tag, job, owner)
+    select 'common', id, owner from jobs union all select 'seven', id, owner from jobs where id % 50 = 7`.execute(db);
+}
+const tagsOf = ({ id }: { id: number }) => ['common', ...(id % 50 === 7 ? ['seven'] : [])];
 
 /** Returns the record ids of a page, and asserts that the public JSON has the same ids. */
 function checkedIds({ ids, publicJson }: JobPage): readonly number[] {
@@ -48,6 +59,7 @@ describe('job lists', () => {
   before(async () => {
     database = await openTestDatabase(['1', '2'], 1000, 1000);
     for (const owner of ['1', '2', '1']) await storeManyJobs(database.db, { ...place, owner, count: 4000 });
+    await tagJobs(database.db);
     await sql`analyze`.execute(database.db);
   });
   after(() => database.close());
@@ -94,7 +106,8 @@ describe('job lists', () => {
             (filter.title === undefined || job.title === filter.title) &&
             (filter.failed === undefined || (job.failed === 1) === filter.failed) &&
             (filter.terminal === undefined || (job.terminal === 1) === filter.terminal) &&
-            (filter.since === undefined || job.accepted_at >= filter.since),
+            (filter.since === undefined || job.accepted_at >= filter.since) &&
+            (filter.tags ?? []).every((tag) => tagsOf(job).includes(tag)),
         );
         assert.deepEqual(
           checkedIds(found),

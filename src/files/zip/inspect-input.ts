@@ -1,0 +1,91 @@
+import { readStart, verifyFile } from './unzip.ts';
+import { checkCentralDirectory, type ZipSummary } from './zip-directory.ts';
+import type { ParsedZipEntry, ZipLimits } from './zip-entries.ts';
+import { withZip } from './zip-reader.ts';
+import type { ZipSource } from './zip-source.ts';
+
+export interface InputQuery {
+  /** The path of the file that the job starts with; null if it needs none. */
+  startFile: string | null;
+  /** How much of the start file to read. */
+  maxStartBytes: number;
+  /** Contents of up to this size, unpacked, are verified. */
+  maxVerifiedBytes: number;
+  limits: ZipLimits;
+}
+
+export interface InputSummary extends ZipSummary {
+  /** The folder that everything in the zip is in, as in the zips that file managers create; null if there is none. */
+  topFolder: string | null;
+  fileCount: number;
+  /** The first files, for messages. */
+  fileNames: readonly string[];
+  /** Null if the zip lacks the file. It is in `folder`: '' for the top of the zip, or else the top folder. */
+  startFile: { folder: string; firstBytes: Buffer } | null;
+}
+
+/**
+ * Checks the zip of a submission as `inspectZip` does, and finds the file that its job starts with. Verifies the contents
+ * as `unpackZip` does, unless the zip is too large for that.
+ */
+export async function inspectInput(source: ZipSource, query: InputQuery): Promise<InputSummary> {
+  const { maxStartBytes, limits } = query;
+  return await withZip(source, async (zip) => {
+    const layout = createLayout(query.startFile);
+    const files: ParsedZipEntry[] = [];
+    const summary = await checkCentralDirectory(zip, limits, (entry) => {
+      layout.add(entry);
+      if (entry.kind === 'file') files.push(entry);
+    });
+    if (summary.unpackedBytes <= query.maxVerifiedBytes) for (const file of files) await verifyFile(zip, file);
+    const { start, ...contents } = layout.read();
+    if (start === null) return { ...summary, ...contents, startFile: null };
+    const firstBytes = maxStartBytes === 0 ? noBytes : await readStart(zip, start.entry, maxStartBytes);
+    return { ...summary, ...contents, startFile: { folder: start.folder, firstBytes } };
+  });
+}
+
+const noBytes = Buffer.alloc(0);
+const maxFileNames = 5;
+
+/** Finds the top folder and the start file from the entries of a zip. */
+function createLayout(startFile: string | null) {
+  const fileNames: string[] = [];
+  let fileCount = 0;
+  /** Undefined before the first entry, null if the entries have no common folder. */
+  let commonFolder: string | null | undefined;
+  let atTop: ParsedZipEntry | undefined;
+  let inFolder: ParsedZipEntry | undefined;
+
+  /** Of several top folders none is preferred. */
+  function findStart(topFolder: string | null): { folder: string; entry: ParsedZipEntry } | null {
+    if (atTop !== undefined) return { folder: '', entry: atTop };
+    return topFolder !== null && inFolder !== undefined ? { folder: topFolder, entry: inFolder } : null;
+  }
+
+  return {
+    add(entry: ParsedZipEntry): void {
+      const { path, kind } = entry;
+      if (path === '' || isFileManagerMetadata(path)) return;
+      const slash = path.indexOf('/');
+      const topName = slash === -1 ? path : path.slice(0, slash);
+      const folder = slash === -1 && kind === 'file' ? null : topName;
+      if (commonFolder === undefined) commonFolder = folder;
+      else if (commonFolder !== folder) commonFolder = null;
+      if (kind === 'folder') return;
+      if (path === startFile) atTop = entry;
+      else if (path.slice(slash + 1) === startFile) inFolder ??= entry;
+      if (fileCount++ < maxFileNames) fileNames.push(path);
+    },
+
+    read() {
+      const topFolder = commonFolder ?? null;
+      return { topFolder, fileCount, fileNames, start: findStart(topFolder) };
+    },
+  };
+}
+
+/** Files that macOS adds to zips and folders. */
+function isFileManagerMetadata(path: string): boolean {
+  return path === '__MACOSX' || path.startsWith('__MACOSX/') || path === '.DS_Store' || path.endsWith('/.DS_Store');
+}

@@ -1,0 +1,44 @@
+import { closest } from 'fastest-levenshtein';
+import type { FastifyInstance, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify';
+import type { TObject } from 'typebox';
+import { BursarError } from '../../domain/errors.ts';
+
+const maxReportedNames = 20;
+
+/**
+ * Rejects query parameters that the schema of the route does not have, on every route that is added afterwards: a
+ * misspelt filter would otherwise return everything. The pages of Swagger UI handle their own parameters.
+ */
+export function rejectUnknownQueryParameters(app: FastifyInstance): void {
+  app.addHook('onRoute', (route) => {
+    if (route.url === '/docs' || route.url.startsWith('/docs/')) return;
+    route.preValidation = [requireKnownParameters(route.schema?.querystring), ...toArray(route.preValidation)];
+  });
+}
+
+/** Uses a callback: an async hook costs every request another turn of the event loop. */
+function requireKnownParameters(querystring: unknown): preValidationHookHandler {
+  const known = new Set(Object.keys((querystring as TObject | undefined)?.properties ?? {}));
+  return (request, _reply, done) => {
+    for (const name in request.query as object) {
+      if (!known.has(name)) return done(unknownParameters(request, [...known]) as Error);
+    }
+    done();
+  };
+}
+
+function unknownParameters({ query }: FastifyRequest, known: readonly string[]): BursarError {
+  const unknown = Object.keys(query as object).filter((name) => !known.includes(name));
+  const fields = unknown.slice(0, maxReportedNames).map((name) => {
+    const hint = known.length === 0 ? 'this path has none' : `did you mean ${closest(name, known)}?`;
+    return { field: name.slice(0, 64), message: `is not a known query parameter; ${hint}` };
+  });
+  const list = fields.map(({ field, message }) => `"${field}" ${message}`).join(' ');
+  const advice = known.length === 0 ? 'Remove the query.' : `Known are ${known.join(', ')}.`;
+  return new BursarError('bad_request', `The query is not valid: ${list} ${advice}`, { fields });
+}
+
+function toArray(hooks: RouteOptions['preValidation']): preValidationHookHandler[] {
+  if (hooks === undefined) return [];
+  return Array.isArray(hooks) ? hooks : [hooks];
+}
