@@ -7,7 +7,7 @@ import { openTestDatabase, type TestDatabase } from '../support/test-database.ts
 import { until } from '../support/until.ts';
 
 const silentLog = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const leaseMs = 300;
+const leaseMs = 600;
 const drainMs = 60_000;
 
 describe('holdLease', () => {
