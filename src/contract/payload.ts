@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { maxTags } from '../domain/jobs/tags.ts';
 
 const wholeNumber = (description: string) =>
   Type.Optional(
@@ -16,6 +17,11 @@ const commonFields = {
     }),
   ),
   title: Type.Optional(Type.String({ maxLength: 256, description: 'Default: empty.' })),
+  tags: Type.Optional(
+    Type.Union([Type.Array(Type.String(), { maxItems: maxTags }), Type.String()], {
+      description: 'Words that find the job again with `?tag=`: a list, or text with commas or spaces between them.',
+    }),
+  ),
 };
 
 /** The JSON in the Payload header. `domain/jobs/payload.ts` validates it, with the limits of the system. */
@@ -47,7 +53,9 @@ export const ToolPayloadSchema = Type.Object(
   { tool: Type.String({ description: 'One of the tools of the system, see `GET /hpc/`.' }), ...commonFields },
   {
     $id: 'ToolPayload',
-    additionalProperties: Type.Union([Type.String(), Type.Number()], { description: 'A parameter of the tool.' }),
+    additionalProperties: Type.Union([Type.String(), Type.Number(), Type.Array(Type.String())], {
+      description: 'A parameter of the tool.',
+    }),
     description: 'A job for a tool system.',
     examples: [{ tool: 'BASH', node_number: '1', core_number: '1', runtime: '0.1', title: 'First job' }],
   },

@@ -39,6 +39,7 @@ export const TimelineSchema = Type.Object(
     examples: [
       {
         job: exampleJob,
+        tags: ['sweep-17'],
         asked_seconds: 360,
         used_seconds: null,
         charged_seconds: null,
