@@ -182,7 +182,7 @@ describe('tags', () => {
     }
     const { a, ab, theirs } = tagged;
     assert.deepEqual(idsOf(await admin.get('/admin/jobs/?tag=sweep-1')), [a.id, ab.id, theirs.id]);
-    assert.deepEqual(idsOf(await admin.get('/admin/jobs/77/?tag=slow')), [theirs.id]);
+    assert.deepEqual(idsOf(await admin.get('/admin/jobs/?user_id=77&tag=slow')), [theirs.id]);
     assert.deepEqual(idsOf(await me.get('/jobs/hpc_two/?tag=sweep-1')), []);
   });
 

@@ -23,6 +23,9 @@ test('cached lists of jobs from before the migration to job versions stay up to 
     };
     for (const jobId of ['OLD-1', 'OLD-2', 'OLD-3']) await insert(jobId);
     await sql`drop table job_tags`.execute(db);
+    await sql`drop index jobs_delayed`.execute(db);
+    for (const column of ['delayed_at', 'delay_reason'])
+      await sql`alter table jobs drop column ${sql.ref(column)}`.execute(db);
     await sql`alter table jobs drop column cancel_requested_by`.execute(db);
     await sql`drop table inputs`.execute(db);
     await sql`drop index jobs_by_version`.execute(db);
