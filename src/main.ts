@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import { createApi } from './composition/api.ts';
@@ -53,7 +54,9 @@ async function compose(
     async stop() {
       // At the same time: a request that hangs must not delay the release of the leases.
       await Promise.all([api.stop(), worker?.stop()]);
-      await Promise.all([deps.fileRemover.stop(), storage.stop()]);
+      // Bounded: a local file system that hangs cannot be interrupted.
+      const drained = sleep(config.server.drainSeconds * 1000, undefined, { ref: false });
+      await Promise.race([Promise.all([deps.fileRemover.stop(), storage.stop()]), drained]);
       await Promise.all(systemBackends.map(({ shell }) => shell?.close()));
       await database.close();
     },

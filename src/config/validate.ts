@@ -72,7 +72,8 @@ function validateConsistency(config: Config): FieldError[] {
       }
       for (const [index, part] of command.entries()) {
         for (const [placeholder, parameter = ''] of part.matchAll(placeholderPattern)) {
-          const message = findPlaceholderError(placeholder, parameters[parameter], part, index);
+          const rule = Object.hasOwn(parameters, parameter) ? parameters[parameter] : undefined;
+          const message = findPlaceholderError(placeholder, rule, part, index);
           if (message !== null) add(`tools.${tool}.command`, message);
         }
       }

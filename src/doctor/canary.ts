@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { doctorJobPrefix } from '../domain/jobs/job.ts';
 import type { Engine, SiteOptions } from '../engines/engine.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
 import type { Check } from './finding.ts';
@@ -50,7 +51,7 @@ export async function runCanaryJob(check: Check, target: CanaryTarget, timeoutMs
 }
 
 /** A running Bursar sees the job in the queue, and ignores it because its database does not have the job. */
-const newJobId = () => `DOCTOR-${randomUUID().replaceAll('-', '').toUpperCase()}`;
+const newJobId = () => `${doctorJobPrefix}${randomUUID().replaceAll('-', '').toUpperCase()}`;
 
 async function runToEnd(target: CanaryTarget, jobId: string, deadline: number): Promise<string> {
   const { engine, workspaces, site, readLastLine } = target;

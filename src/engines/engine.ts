@@ -98,7 +98,7 @@ export interface Engine {
   observe(expected: ReadonlyMap<string, string>, signal: AbortSignal): Promise<Observation[]>;
 
   /**
-   * Reads what the wrappers of jobs recorded, in one command for any number of jobs. `workspaces` maps job ids to their
+   * Reads what the wrappers of jobs recorded, in few commands for any number of jobs. `workspaces` maps job ids to their
    * workspaces. A job whose record cannot be read is absent from the result. Empty for an engine whose reports are always
    * right.
    */

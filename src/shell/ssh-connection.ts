@@ -26,12 +26,13 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
   let closing = new AbortController();
 
   async function connect() {
+    const { signal } = closing;
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await requirePrivateFolder(folder);
     await rm(log, { force: true });
     // ssh applies its own connect timeout, but not to a login that hangs.
     const timeoutMs = (target.connectTimeoutSeconds + 10) * 1000;
-    const code = await runSsh([...sshArgv(target, '-E', log), 'exit 0'], environment, timeoutMs, closing.signal);
+    const code = await runSsh([...sshArgv(target, '-E', log), 'exit 0'], environment, timeoutMs, signal);
     if (code === 0) return;
     const sshLog = await readFile(log, 'utf8').catch(() => '');
     throw connectionError(target, sshLog || `the login ${code === null ? 'did not answer' : `ended with ${code}`}`);
@@ -96,6 +97,7 @@ async function runSsh(
   const kill = () => child.kill('SIGKILL');
   const timer = setTimeout(kill, timeoutMs);
   signal?.addEventListener('abort', kill);
+  if (signal?.aborted) kill();
   try {
     const [code] = await once(child, 'exit');
     return code as number | null;

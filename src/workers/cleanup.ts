@@ -1,3 +1,4 @@
+import { doctorJobPrefix } from '../domain/jobs/job.ts';
 import { msPerHour } from '../domain/units.ts';
 import type { Spool } from '../files/spool/spool.ts';
 import type { Db } from '../store/database/handle.ts';
@@ -20,10 +21,13 @@ export async function cleanUpSpool(db: Db, spool: Spool, staleMs: number): Promi
   }
 }
 
-/** Removes workspaces that no job needs. */
+/** Removes workspaces that no job needs. Those of `bursar doctor` have no job, and are removed by the doctor itself. */
 async function cleanUpWorkspaces({ db, workspaces }: SystemDeps, signal: AbortSignal): Promise<void> {
-  const jobIds = await listJobsWithUnneededFiles(db, await workspaces.list(signal));
-  for (const jobId of jobIds) await workspaces.remove(jobId, signal);
+  const jobIds = (await workspaces.list(signal)).filter((jobId) => !jobId.startsWith(doctorJobPrefix));
+  for (const jobId of await listJobsWithUnneededFiles(db, jobIds)) {
+    signal.throwIfAborted();
+    await workspaces.remove(jobId, signal);
+  }
 }
 
 const intervalMs = msPerHour;

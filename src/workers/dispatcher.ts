@@ -9,7 +9,7 @@ import { claimDueJobs, findNextDueAt, listSubmissionsToCancel, postponeJob } fro
 import { findJob, type JobRecord } from '../store/jobs/jobs.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
 import { createDispatchFailures } from './dispatch-failures.ts';
-import { idleIntervalMs, type Loop, maxTimerMs, startLoop } from './loop.ts';
+import { idleIntervalMs, type Loop, startLoop } from './loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 const concurrency = 8;
@@ -45,7 +45,7 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
     try {
       await interruptCancelled();
       // Jobs are claimed only when they can be dispatched at once: a claim counts as a try.
-      if (inProgress.size >= concurrency) return maxTimerMs;
+      if (inProgress.size >= concurrency) return idleIntervalMs;
       const claim = { now: now(), limit: concurrency - inProgress.size, excludedIds: [...inProgress.keys()] };
       const jobs = await lease.transaction((tx) => claimDueJobs(tx, system.name, claim));
       for (const job of jobs) {
@@ -102,7 +102,7 @@ async function dispatch(
 
 /** Submits the job, or ends it: as cancelled, or as rejected if it is certain that a retry would fail in the same way. */
 async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attempt): Promise<void> {
-  const { db, lease, system, spool, now, log } = deps;
+  const { db, lease, system, now, log } = deps;
   let engineRef: string | null;
   try {
     engineRef = await findOrSubmit(deps, job, attempt);
@@ -119,7 +119,7 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attem
   }
   if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
   deps.publish(job.owner);
-  await spool.remove(job.jobId);
+  await removeZip(deps, job);
   log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
   await releaseJobs(deps, new Map([[job.jobId, engineRef]]), attempt.stopping);
 }
@@ -186,6 +186,13 @@ async function findZip({ db, spool }: LeasedSystemDeps, { id, jobId, hasInput }:
   return (await spool.has(jobId)) ? { kind: 'file', path: spool.pathOf(jobId) } : null;
 }
 
+/** The zip is not needed any more. Never throws: the cleanup removes a zip that remains. */
+async function removeZip({ spool, system, log }: LeasedSystemDeps, { jobId }: JobRecord): Promise<void> {
+  await spool.remove(jobId).catch((error) => {
+    log.warn({ err: error, hpc: system.name, jobId }, 'zip not removed, left to the cleanup');
+  });
+}
+
 /** Whether the error concerns this job for certain, so that a retry would fail in the same way. */
 function isRejection(error: unknown): error is BursarError {
   return error instanceof BursarError && (error.code === 'job_refused' || error.code === 'invalid_zip');
@@ -193,12 +200,12 @@ function isRejection(error: unknown): error is BursarError {
 
 /** Ends a job that the engine does not have. Nothing of it ran, so its files are removed and nothing is charged. */
 async function endUnsubmitted(deps: LeasedSystemDeps, job: JobRecord, outcome: Outcome, reason: string): Promise<void> {
-  const { lease, system, spool, now, log } = deps;
+  const { lease, system, now, log } = deps;
   const end = { outcome, reason, exitCode: null, startedAt: null, elapsedSeconds: 0 } as const;
   const next = { state: 'ended', ...end, endedAt: now() } as const;
   if (!(await advanceJob(lease, job, system, { next, now: now() }))) return;
   deps.publish(job.owner);
   deps.removeFiles(system.name, job.jobId);
-  await spool.remove(job.jobId);
+  await removeZip(deps, job);
   log.info({ hpc: system.name, jobId: job.jobId, outcome, reason }, 'job ended before submission');
 }

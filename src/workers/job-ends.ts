@@ -15,8 +15,11 @@ const concurrency = 8;
 const maxTries = 5;
 
 export interface JobEnds {
-  /** Stores the ends of jobs, unless that is in progress already. Never throws. A poll must not wait for it. */
-  store(ends: readonly FinishedObservation[]): Promise<void>;
+  /**
+   * Stores the ends of jobs, unless that is in progress already. Returns the ids of the jobs whose ends it stored. Never
+   * throws. A poll must not wait for it.
+   */
+  store(ends: readonly FinishedObservation[]): Promise<string[]>;
   /** Waits for the ends that are being stored. */
   stop(): Promise<void>;
 }
@@ -30,47 +33,63 @@ export function createJobEnds(deps: LeasedSystemDeps, onRequeued: () => void): J
   const { engine, system, workspaces, log } = deps;
   const limit = pLimit(concurrency);
   const stopping = new AbortController();
-  const inProgress = new Map<string, Promise<void>>();
+  /** The jobs whose ends are being stored. */
+  const inProgress = new Set<string>();
+  const batches = new Set<Promise<unknown>>();
 
-  async function storeEnd(observation: FinishedObservation, record: EndRecord | undefined): Promise<void> {
+  /** Returns whether the end is stored. */
+  async function storeEnd(observation: FinishedObservation, record: EndRecord | undefined): Promise<boolean> {
     const { jobId } = observation;
     try {
-      if (stopping.signal.aborted) return;
-      // The engine may forget a job only when its end is stored: now, or earlier, by a process that was killed then.
+      if (stopping.signal.aborted) return false;
       const result = await storeJobEnd(deps, observation, record, stopping.signal);
       if (result === 'requeued') onRequeued();
+      // The engine may forget a job only when its end is stored: now, or earlier, by a process that was killed then.
       if (result === 'stored') await engine.forget([jobId], stopping.signal);
+      return result === 'stored';
     } catch (error) {
-      if (stopping.signal.aborted) return;
-      log.error({ err: error, hpc: system.name, jobId }, 'job end not stored, will retry');
+      if (!stopping.signal.aborted) {
+        log.error({ err: error, hpc: system.name, jobId }, 'job end not stored, will retry');
+      }
+      return false;
+    } finally {
+      inProgress.delete(jobId);
     }
   }
 
-  async function storeAll(ends: readonly FinishedObservation[]): Promise<void> {
+  async function storeBatch(ends: readonly FinishedObservation[]): Promise<string[]> {
+    let records: Map<string, EndRecord>;
     try {
       const paths = new Map(ends.map(({ jobId }) => [jobId, workspaces.pathsOf(jobId)]));
-      const records = await engine.readEndRecords(paths, stopping.signal);
-      await Promise.all(ends.map((end) => limit(() => storeEnd(end, records.get(end.jobId)))));
+      records = await engine.readEndRecords(paths, stopping.signal);
     } catch (error) {
-      if (stopping.signal.aborted) return;
-      log.warn({ err: error, hpc: system.name, jobs: ends.length }, 'end records not read, will retry');
+      for (const { jobId } of ends) inProgress.delete(jobId);
+      if (!stopping.signal.aborted) {
+        log.warn({ err: error, hpc: system.name, jobs: ends.length }, 'end records not read, will retry');
+      }
+      return [];
     }
+    const stored = await Promise.all(ends.map((end) => limit(() => storeEnd(end, records.get(end.jobId)))));
+    return ends.filter((_, index) => stored[index]).map(({ jobId }) => jobId);
   }
 
   return {
     async store(ends) {
       const newEnds = ends.filter(({ jobId }) => !inProgress.has(jobId));
-      if (newEnds.length === 0) return;
-      const stored = storeAll(newEnds).finally(() => {
-        for (const { jobId } of newEnds) inProgress.delete(jobId);
-      });
-      for (const { jobId } of newEnds) inProgress.set(jobId, stored);
-      await stored;
+      if (newEnds.length === 0) return [];
+      for (const { jobId } of newEnds) inProgress.add(jobId);
+      const batch = storeBatch(newEnds);
+      batches.add(batch);
+      try {
+        return await batch;
+      } finally {
+        batches.delete(batch);
+      }
     },
 
     async stop() {
       stopping.abort();
-      await Promise.all(inProgress.values());
+      await Promise.all(batches);
     },
   };
 }

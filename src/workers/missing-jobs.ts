@@ -1,5 +1,5 @@
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
-import { attributeSignalToCancellation } from '../domain/jobs/end-record.ts';
+import { toJobEnd } from '../domain/jobs/end-record.ts';
 import type { JobEnd, JobState } from '../domain/jobs/job.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
 import type { MissingJob } from '../engines/engine.ts';
@@ -33,6 +33,14 @@ const lostEnd = (outcome: 'node_failed' | 'lost', when: string): Omit<JobEnd, 'e
   elapsedSeconds: 0,
 });
 
+const cancelledEnd: Omit<JobEnd, 'endedAt'> = {
+  outcome: 'cancelled',
+  reason: 'cancelled before it started',
+  exitCode: null,
+  startedAt: null,
+  elapsedSeconds: 0,
+};
+
 /**
  * Tracks jobs that the engine should have and does not report. Absence is not an end and changes no state; after the
  * configured time it is logged as an error. A job is requeued for the dispatcher only if it certainly never started: to be
@@ -64,14 +72,15 @@ export function createMissingJobTracker(deps: LeasedSystemDeps, onRequeued: () =
       entry.isForgotten ||= isForgotten;
       const isCancelRequested = jobsToCancel.has(jobId);
       const common = { jobId, ref, kind: 'finished' } as const;
-      if (typeof record === 'object') {
-        ends.push({ ...common, ...(isCancelRequested ? attributeSignalToCancellation(record) : record) });
-      } else if (record === 'not_ended') {
+      if (typeof record === 'object') ends.push({ ...common, ...toJobEnd(record) });
+      else if (record === 'not_ended') {
         if (await isCertainlyOver(jobId, entry))
           ends.push({ ...common, ...lostEnd('lost', 'while it ran'), endedAt: now() });
-      } else if (entry.isForgotten && state === 'running') {
+      } else if (state === 'running') {
         // Users have seen it running, so it cannot go back to the queue.
-        ends.push({ ...common, ...lostEnd('node_failed', 'before it started'), endedAt: now() });
+        const end = isCancelRequested ? cancelledEnd : lostEnd('node_failed', 'before it started');
+        const isOver = isCancelRequested || (await isCertainlyOver(jobId, entry));
+        if (entry.isForgotten || isOver) ends.push({ ...common, ...end, endedAt: now() });
       } else if (entry.isForgotten || isCancelRequested) {
         if (!(await lease.transaction((tx) => requeueJob(tx, jobId, ref, now())))) continue;
         log.warn({ hpc: system.name, jobId, ref, isForgotten }, 'missing job never started, requeued');

@@ -1,7 +1,9 @@
-import type { JobEnd } from '../domain/jobs/job.ts';
+import { type RecordedEnd, toJobEnd } from '../domain/jobs/end-record.ts';
 import type { Observation } from '../domain/jobs/transition.ts';
 import type { FinishedObservation } from './job-ends.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
+
+type RunningObservation = Extract<Observation, { kind: 'running' }>;
 
 const checkIntervalMs = 15_000;
 
@@ -19,37 +21,40 @@ export interface UnreportedEnds {
  */
 export function createUnreportedEnds(
   { engine, system, workspaces, now, log }: LeasedSystemDeps,
-  storeEnds: (ends: FinishedObservation[]) => Promise<void>,
+  storeEnds: (ends: FinishedObservation[]) => Promise<string[]>,
 ): UnreportedEnds {
   const stopping = new AbortController();
-  let recorded = new Map<string, JobEnd>();
+  let recorded = new Map<string, RecordedEnd>();
   let lastCheckAt = now();
   let inProgress: Promise<void> | null = null;
 
-  async function findEnds(running: readonly Extract<Observation, { kind: 'running' }>[]): Promise<void> {
+  async function findEnds(running: readonly RunningObservation[]): Promise<void> {
     const paths = new Map(running.map(({ jobId }) => [jobId, workspaces.pathsOf(jobId)]));
-    const records = new Map<string, JobEnd>();
+    const records = new Map<string, RecordedEnd>();
     for (const [jobId, record] of await engine.readEndRecords(paths, stopping.signal))
       if (typeof record === 'object') records.set(jobId, record);
     const ends: FinishedObservation[] = [];
-    for (const { jobId, ref, allocation } of running) {
-      const end = records.get(jobId);
-      if (end === undefined || !recorded.has(jobId)) continue;
+    for (const { jobId, ref, startedAt, allocation } of running) {
+      const record = records.get(jobId);
+      if (record === undefined || !recorded.has(jobId)) continue;
+      const elapsedSeconds = Math.round((now() - startedAt) / 1000);
+      const end = { ...toJobEnd(record), startedAt, elapsedSeconds };
       ends.push({ jobId, ref, kind: 'finished', ...end, ...(allocation === undefined ? {} : { allocation }) });
     }
     recorded = records;
     if (ends.length === 0) return;
     log.warn({ hpc: system.name, jobIds: ends.map(({ jobId }) => jobId) }, 'system reports ended jobs as running');
-    await storeEnds(ends);
     // Otherwise these jobs keep their nodes up to their time limits.
-    for (const { jobId } of ends) await engine.cancel(jobId, stopping.signal);
+    for (const jobId of await storeEnds(ends)) await engine.cancel(jobId, stopping.signal);
   }
 
   return {
     check(observations) {
       if (inProgress !== null || now() - lastCheckAt < checkIntervalMs) return;
       lastCheckAt = now();
-      const running = observations.filter((observation) => observation.kind === 'running');
+      const running = observations.filter(
+        (observation) => observation.kind === 'running' && observation.isEnding !== true,
+      ) as RunningObservation[];
       inProgress = findEnds(running)
         .catch((error) => {
           if (!stopping.signal.aborted) log.warn({ err: error, hpc: system.name }, 'end records not read, will retry');

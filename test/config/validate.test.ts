@@ -197,6 +197,8 @@ describe('validateConfig: inconsistent values', () => {
     const found = fieldErrors(configWithTool({ command: ['run', '--x={x}', '{y}'], parameters: { x: {} } }));
     assert.match(found['systems.hpc_two.tools.TOOL.command'] ?? '', /\{y\} is not a parameter/);
     assert.deepEqual(fieldErrors(configWithTool({ command: ['run', '{x}'], parameters: { x: {} } })), {});
+    const inherited = fieldErrors(configWithTool({ command: ['run', '{constructor}'], parameters: {} }));
+    assert.match(inherited['systems.hpc_two.tools.TOOL.command'] ?? '', /\{constructor\} is not a parameter/);
   });
 });
 

@@ -78,7 +78,7 @@ describe('a job that cannot be submitted', () => {
     }
     const { status, detail } = await readSystem('hpc_one');
     assert.equal(status, 'degraded');
-    assert.match(detail, /^2 jobs cannot be submitted: Bursar could not .*ENOTDIR/);
+    assert.match(detail, /^2 jobs cannot be submitted at the moment; the timeline of each says why/);
     assert.deepEqual(await readWarnings(), {
       status: 'ok',
       warnings: ['jobs that cannot be submitted to hpc_one: 2, see /hpc/hpc_one/'],

@@ -133,7 +133,10 @@ describe('watcher', () => {
   ] as const) {
     test(`stores ${outcome} for a job that the engine reports as cancelled without a request if ${condition}`, async () => {
       await insertTestJob('queued', '7');
-      endRecord = record && { ...record, startedAt: 5000, endedAt: 6000, elapsedSeconds: 1 };
+      endRecord = record && {
+        ...{ ...record, wasTerminated: record.exitCode === null, writtenAt: 6000 },
+        ...{ startedAt: 5000, endedAt: 6000, elapsedSeconds: 1 },
+      };
       reported = [{ ...finished('7'), outcome: 'cancelled', reason: 'CANCELLED', exitCode: null } as Observation];
       startTestWatcher();
       await until('the job has ended', async () => (await storedState()) === 'ended' || undefined);

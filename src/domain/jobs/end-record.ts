@@ -1,75 +1,90 @@
 import { assertNever } from '../errors.ts';
-import type { JobEnd, Outcome } from './job.ts';
+import type { JobEnd } from './job.ts';
 
 /** The times of a report and of a record are rounded to seconds, and come from two clocks. */
 const clockToleranceMs = 2000;
 
+/** How a job ended, as its wrapper recorded it. Times are from the clock of the node. */
+export interface RecordedEnd extends JobEnd {
+  /** Whether a signal killed the job that systems use to stop jobs. */
+  wasTerminated: boolean;
+  /** When the record was written, by the file system: the job could forge the other times, but not this one. */
+  writtenAt: number;
+}
+
 /**
  * What the wrapper of a job wrote on the node: how the job ended, that it has not been started, or that it has been started
- * and not ended, or was killed with its node. The system's own report can be wrong after a crash of its controller; the
- * record cannot.
+ * and not ended, or was killed with its node.
  */
-export type EndRecord = JobEnd | 'never_started' | 'not_ended';
+export type EndRecord = RecordedEnd | 'never_started' | 'not_ended';
 
 /**
  * Returns how a job really ended. `report` is the end that the system reports, `record` what the wrapper of the job
- * wrote. The record decides the times, and the outcome of a job that ended by itself. Only the system knows why it
- * stopped a job.
+ * wrote: after a crash of its controller a system can report an end that is wrong. The record decides the times, and the
+ * outcome of a job that ended by itself. Only the system knows why it stopped a job.
  */
 export function reconcileEnd(
   report: JobEnd,
   record: EndRecord | undefined,
-  { runtimeSeconds, isCancelRequested }: { runtimeSeconds: number; isCancelRequested: boolean },
+  limits: { runtimeSeconds: number; isCancelRequested: boolean },
 ): JobEnd {
-  if (record === undefined || record === 'not_ended') return report;
-  if (record === 'never_started') return toNeverStarted(report, isCancelRequested);
-  const startedAt = Math.min(record.startedAt ?? record.endedAt, report.startedAt ?? record.endedAt);
-  const hasReachedLimit = record.endedAt - startedAt >= runtimeSeconds * 1000 - clockToleranceMs;
-  const wasStopped = isStopReason(report.outcome, {
-    hasReachedLimit,
-    isCancelRequested,
-    hasExited: record.exitCode !== null,
-  });
-  const { outcome, reason, exitCode } = wasStopped ? report : record;
-  return { ...report, ...record, outcome, reason, exitCode, elapsedSeconds: countElapsedSeconds(report, record) };
+  if (record === 'never_started' && wasEndedBeforeStart(report, record, limits.isCancelRequested)) {
+    return toNeverStarted(report);
+  }
+  // A job that ran and has no start record has removed it. The system's report remains.
+  if (typeof record !== 'object') return report;
+  const { outcome, reason, exitCode } = wasStopped(report, record, limits)
+    ? report
+    : attributeSignal(record, limits.isCancelRequested);
+  const { startedAt, endedAt } = record;
+  return { ...report, startedAt, endedAt, outcome, reason, exitCode, elapsedSeconds: countElapsed(report, record) };
 }
 
-/** A missing end record names the signal that killed a job, but not its sender: here it was the requested cancellation. */
-export function attributeSignalToCancellation(end: JobEnd): JobEnd {
-  const isKilledBySignal = end.outcome === 'failed' && end.exitCode === null;
-  return isKilledBySignal ? { ...end, outcome: 'cancelled', reason: `cancelled (${end.reason})` } : end;
+/** The end as a system would report it that knows what the record says. */
+export function toJobEnd({ wasTerminated: _wasTerminated, writtenAt: _writtenAt, ...end }: RecordedEnd): JobEnd {
+  return end;
 }
 
-/** Whether the reported outcome is a reason for which the system stops a job, and is consistent with the record. */
-function isStopReason(
-  outcome: Outcome,
-  {
-    hasReachedLimit,
-    isCancelRequested,
-    hasExited,
-  }: Record<'hasReachedLimit' | 'isCancelRequested' | 'hasExited', boolean>,
+/** A record names the signal that killed a job, but not its sender: a cancellation, if one was requested. */
+function attributeSignal(record: RecordedEnd, isCancelRequested: boolean): JobEnd {
+  if (!record.wasTerminated || !isCancelRequested) return record;
+  return { ...record, outcome: 'cancelled', reason: `cancelled (${record.reason})` };
+}
+
+/** Whether the report says that the system stopped the job, and the record does not contradict it. */
+function wasStopped(
+  report: JobEnd,
+  record: RecordedEnd,
+  { runtimeSeconds, isCancelRequested }: { runtimeSeconds: number; isCancelRequested: boolean },
 ): boolean {
-  switch (outcome) {
-    case 'timed_out':
-      return hasReachedLimit;
+  const { exitCode, wasTerminated } = record;
+  switch (report.outcome) {
+    case 'timed_out': {
+      const startedAt = Math.min(record.startedAt ?? record.endedAt, report.startedAt ?? record.endedAt);
+      return wasTerminated || record.endedAt - startedAt >= runtimeSeconds * 1000 - clockToleranceMs;
+    }
     case 'out_of_memory':
     case 'output_exceeded':
     case 'preempted':
       return true;
     case 'cancelled':
     case 'cancelled_by_site':
-      return isCancelRequested || !hasExited;
+      return isCancelRequested || wasTerminated;
     case 'node_failed':
-      return !hasExited;
+      // The processes on the other nodes can notice the failure of one node, and exit with an error.
+      return wasTerminated || (exitCode !== 0 && (report.allocation?.nodes ?? 1) > 1);
     case 'succeeded':
     case 'failed':
     case 'rejected':
     case 'lost':
       return false;
     default:
-      return assertNever(outcome);
+      return assertNever(report.outcome);
   }
 }
+
+/** A node refuses a job at once. A job that ran for longer has removed its start record. */
+const maxRefusalSeconds = 60;
 
 /**
  * Whether the system ended a job before anything of it ran: a node refused it. A job that is cancelled in the queue gets
@@ -80,25 +95,23 @@ export function wasEndedBeforeStart(
   record: EndRecord | undefined,
   isCancelRequested: boolean,
 ): boolean {
-  return (
-    record === 'never_started' && report.outcome === 'cancelled' && report.startedAt !== null && !isCancelRequested
-  );
+  const isRefusal = report.startedAt !== null && report.elapsedSeconds <= maxRefusalSeconds;
+  return record === 'never_started' && report.outcome === 'cancelled' && isRefusal && !isCancelRequested;
 }
 
-/** The end of a job of which nothing has run, whatever the system reports as its usage. */
-function toNeverStarted(report: JobEnd, isCancelRequested: boolean): JobEnd {
-  const { allocation: _allocation, ...end } = report;
-  const neverStarted = { ...end, startedAt: null, elapsedSeconds: 0 };
-  if (!wasEndedBeforeStart(report, 'never_started', isCancelRequested)) return neverStarted;
+function toNeverStarted({ allocation: _allocation, ...report }: JobEnd): JobEnd {
   const reason = `the system ended the job before it started, nothing is charged: submit it again (${report.reason})`;
-  return { ...neverStarted, outcome: 'node_failed', reason };
+  return { ...report, outcome: 'node_failed', reason, startedAt: null, elapsedSeconds: 0 };
 }
 
-/** Systems do not count the time for which they suspended a job. The record cannot know it. */
-function countElapsedSeconds(report: JobEnd, record: JobEnd): number {
+/** The runtime of the record, but no less than the part of the reported runtime that had passed when it was written. */
+function countElapsed(report: JobEnd, record: RecordedEnd): number {
+  if (report.startedAt === null) return record.elapsedSeconds;
+  const startedAt = record.startedAt ?? record.endedAt;
   const includesRecord =
-    report.startedAt !== null &&
-    report.startedAt <= (record.startedAt ?? 0) + clockToleranceMs &&
-    report.endedAt >= record.endedAt - clockToleranceMs;
-  return includesRecord ? Math.min(report.elapsedSeconds, record.elapsedSeconds) : record.elapsedSeconds;
+    report.startedAt <= startedAt + clockToleranceMs && report.endedAt >= record.endedAt - clockToleranceMs;
+  // Systems do not count the time for which they suspended a job. The record cannot know it.
+  if (includesRecord && report.elapsedSeconds < record.elapsedSeconds) return report.elapsedSeconds;
+  const passedSeconds = Math.floor((record.writtenAt - report.startedAt) / 1000);
+  return Math.max(record.elapsedSeconds, Math.min(report.elapsedSeconds, passedSeconds));
 }

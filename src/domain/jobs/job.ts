@@ -88,6 +88,9 @@ export interface JobRequest {
   tags?: readonly string[];
 }
 
+/** Jobs of `bursar doctor` have ids that begin with this, and are not stored. */
+export const doctorJobPrefix = 'DOCTOR-';
+
 export function isTerminal(state: JobState): boolean {
   return state === 'ended' || state === 'deleted';
 }

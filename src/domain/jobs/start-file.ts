@@ -25,9 +25,11 @@ export function startFileOf({ command, entry }: Pick<JobRequest, 'command' | 'en
  */
 export function chooseStartFolder(command: JobCommand, topFolder: string): string {
   const text = command.kind === 'line' ? command.line : command.kind === 'argv' ? command.argv.join(' ') : '';
-  const name = new RegExp(`(?<![\\p{L}\\p{N}_.-])${RegExp.escape(topFolder)}(?![\\p{L}\\p{N}_.-])`, 'u');
+  const name = new RegExp(`(?<![\\p{L}\\p{N}_.-])${escapeRegExp(topFolder)}(?![\\p{L}\\p{N}_.-])`, 'u');
   return name.test(text) ? '' : topFolder;
 }
+
+const escapeRegExp = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
 
 /** Resolves `.` and `..` in a relative path. Returns null if it leaves its folder. */
 function normalizePath(path: string): string | null {

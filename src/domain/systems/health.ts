@@ -34,7 +34,7 @@ export interface SystemHealth {
 export function withDelayedJobs<T extends SystemHealth>(health: T, delayed: DelayedJobs | undefined): T {
   if (delayed === undefined) return health;
   const jobs = delayed.count === 1 ? '1 job cannot be submitted' : `${delayed.count} jobs cannot be submitted`;
-  const detail = `${jobs}: ${delayed.reason}`;
+  const detail = `${jobs} at the moment; the timeline of each says why`;
   return health.status === 'up'
     ? { ...health, status: 'degraded', since: delayed.since, detail }
     : { ...health, detail: `${health.detail.replace(/\.$/, '')}; ${detail}` };

@@ -91,11 +91,10 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   }
 
   async function waitForRest(timeoutMs: number, isAbandoned: () => Promise<boolean>): Promise<void> {
-    do {
-      const timer = new AbortController();
-      await Promise.race([ended, sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => {})]);
-      timer.abort();
-    } while (unwritten.length > 0 && !(await isAbandoned()));
+    const timer = new AbortController();
+    await Promise.race([ended, sleep(timeoutMs, undefined, { signal: timer.signal }).catch(() => {})]);
+    timer.abort();
+    while (unwritten.length > 0 && !(await isAbandoned())) await sleep(diskRetryMs);
     if (unwritten.length > 0) fail(diskError);
   }
 

@@ -1,11 +1,14 @@
+import { constants } from 'node:os';
 import type { EndRecord } from '../../domain/jobs/end-record.ts';
-import type { JobEnd } from '../../domain/jobs/job.ts';
 import type { WorkspacePaths } from '../../files/workspaces/workspaces.ts';
-import { type RunCommand, requireOutput } from './commands.ts';
+import { type RunCommand, requireOutput, toChunks } from './commands.ts';
 import { outcomeForShellExitCode } from './observation.ts';
 
+/** A command has a time limit, and a shared file system can be slow. */
+const maxJobsPerCommand = 1000;
+
 /**
- * Prints a line for each job: `<index> never_started`, `<index> not_ended`, or `<index> end <code> <start> <end>`. The
+ * Prints a line for each job: `<index> never_started`, `<index> not_ended`, or `<index> end <code> <start> <end> <written>`. The
  * wrapper creates `<directory>.started` before anything else of the job runs, and writes the end record into it. A job
  * whose workspace is absent prints nothing: the file system may be unmounted, so nothing is known.
  */
@@ -15,14 +18,18 @@ while IFS= read -r -d '' directory; do
   if [ -d "$directory" ]; then
     if [ ! -e "$directory.started" ]; then echo "$index never_started"
     elif [ ! -e "$directory.started/end" ]; then echo "$index not_ended"
-    elif IFS= read -r end < "$directory.started/end"; then echo "$index end $end"; fi 2> /dev/null
+    else
+      end=
+      IFS= read -r end < "$directory.started/end"
+      echo "$index end $end $(stat -c %Z -- "$directory.started/end")"
+    fi 2> /dev/null
   fi
   index=$((index + 1))
 done`;
 
 /**
- * Reads what the wrappers of jobs wrote, in one command for any number of jobs. `jobs` maps job ids to workspaces. A job
- * that is absent from the result has a workspace or an end record that cannot be read.
+ * Reads what the wrappers of jobs wrote, in few commands for any number of jobs. `jobs` maps job ids to workspaces. A job
+ * that is absent from the result has a workspace that cannot be read.
  */
 export async function readEndRecords(
   run: RunCommand,
@@ -30,33 +37,36 @@ export async function readEndRecords(
   signal: AbortSignal,
 ): Promise<Map<string, EndRecord>> {
   const records = new Map<string, EndRecord>();
-  if (jobs.size === 0) return records;
-  const jobIds = [...jobs.keys()];
-  const stdin = [...jobs.values()].map(({ directory }) => `${directory}\0`).join('');
-  // --norc: see `createRunCommand`.
-  const argv = ['bash', '--norc', '-c', readRecordsBash] as const;
-  const output = requireOutput('bash', await run({ argv, stdin }, signal));
-  for (const line of output.split('\n')) {
-    const [, index, text = ''] = /^(\d+) (.*)$/.exec(line) ?? [];
-    const jobId = jobIds[Number(index)];
-    const record = parseRecord(text);
-    if (jobId !== undefined && record !== null) records.set(jobId, record);
+  for (const chunk of toChunks([...jobs], maxJobsPerCommand)) {
+    const stdin = chunk.map(([, { directory }]) => `${directory}\0`).join('');
+    // --norc: see `createRunCommand`.
+    const argv = ['bash', '--norc', '-c', readRecordsBash] as const;
+    const output = requireOutput('bash', await run({ argv, stdin }, signal));
+    for (const line of output.split('\n')) {
+      const [, index, text = ''] = /^(\d+) (.*)$/.exec(line) ?? [];
+      const [jobId] = chunk[Number(index)] ?? [];
+      if (jobId !== undefined) records.set(jobId, parseRecord(text));
+    }
   }
   return records;
 }
 
-/** Returns null for an incomplete end record: a power cut can leave an empty file. */
-function parseRecord(text: string): EndRecord | null {
+/** An end record that cannot be parsed is none: a power cut can leave an empty file. */
+function parseRecord(text: string): EndRecord {
   if (text === 'never_started' || text === 'not_ended') return text;
-  const [, code, startedAt, endedAt] = /^end (\d{1,3}) (\d{1,10}) (\d{1,10})$/.exec(text) ?? [];
-  return code === undefined ? null : toJobEnd(Number(code), Number(startedAt), Number(endedAt));
-}
-
-function toJobEnd(code: number, startSeconds: number, endSeconds: number): JobEnd {
+  const [code, startedAt, endedAt, writtenAt] =
+    /^end (\d{1,3}) (\d{1,10}) (\d{1,10}) (\d{1,10})$/.exec(text)?.slice(1).map(Number) ?? [];
+  if (code === undefined || startedAt === undefined || endedAt === undefined || writtenAt === undefined)
+    return 'not_ended';
   return {
     ...outcomeForShellExitCode(code),
-    startedAt: startSeconds * 1000,
-    endedAt: Math.max(startSeconds, endSeconds) * 1000,
-    elapsedSeconds: Math.max(1, endSeconds - startSeconds),
+    wasTerminated: terminationCodes.includes(code),
+    startedAt: startedAt * 1000,
+    endedAt: Math.max(startedAt, endedAt) * 1000,
+    elapsedSeconds: Math.max(1, endedAt - startedAt),
+    writtenAt: writtenAt * 1000,
   };
 }
+
+/** Slurm stops jobs by SIGTERM, and then by SIGKILL. */
+const terminationCodes = [128 + constants.signals.SIGTERM, 128 + constants.signals.SIGKILL];

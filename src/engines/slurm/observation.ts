@@ -11,7 +11,8 @@ export function toObservation(job: SlurmJob, now: number): Observation | null {
   const [state = ''] = job.state.split(' ', 1);
   if (pendingStates.has(state)) return { ...common, kind: 'queued', held: job.reason === 'JobHeldUser' };
   if (runningStates.has(state)) {
-    return { ...common, kind: 'running', startedAt: job.startedAt ?? now, allocation: toAllocation(job) };
+    const isEnding = state === 'COMPLETING';
+    return { ...common, kind: 'running', startedAt: job.startedAt ?? now, isEnding, allocation: toAllocation(job) };
   }
   const outcome = outcomeForState(state, job);
   return outcome === null ? null : { ...common, kind: 'finished', ...outcome, ...toUsage(job, now) };

@@ -1,6 +1,6 @@
 import { readStart, verifyFile } from './unzip.ts';
 import { checkCentralDirectory, type ZipSummary } from './zip-directory.ts';
-import type { ParsedZipEntry, ZipLimits } from './zip-entries.ts';
+import { type ParsedZipEntry, readEntries, type ZipLimits } from './zip-entries.ts';
 import { withZip } from './zip-reader.ts';
 import type { ZipSource } from './zip-source.ts';
 
@@ -32,16 +32,19 @@ export async function inspectInput(source: ZipSource, query: InputQuery): Promis
   const { maxStartBytes, limits } = query;
   return await withZip(source, async (zip) => {
     const layout = createLayout(query.startFile);
-    const files: ParsedZipEntry[] = [];
-    const summary = await checkCentralDirectory(zip, limits, (entry) => {
-      layout.add(entry);
-      if (entry.kind === 'file') files.push(entry);
-    });
-    if (summary.unpackedBytes <= query.maxVerifiedBytes) for (const file of files) await verifyFile(zip, file);
+    const summary = await checkCentralDirectory(zip, limits, layout.add);
+    if (summary.unpackedBytes <= query.maxVerifiedBytes) await verifyContents(source, limits);
     const { start, ...contents } = layout.read();
     if (start === null) return { ...summary, ...contents, startFile: null };
     const firstBytes = maxStartBytes === 0 ? noBytes : await readStart(zip, start.entry, maxStartBytes);
     return { ...summary, ...contents, startFile: { folder: start.folder, firstBytes } };
+  });
+}
+
+/** Reads the directory again: the entries of a hostile zip would take far more memory than the zip itself. */
+async function verifyContents(source: ZipSource, limits: ZipLimits): Promise<void> {
+  await withZip(source, async (zip) => {
+    for await (const entry of readEntries(zip, limits)) if (entry.kind === 'file') await verifyFile(zip, entry);
   });
 }
 

@@ -110,6 +110,10 @@ function checkSizes(open: OpenZip, entry: ParsedZipEntry, limits: ZipLimits) {
   if (!isDeflated && unpackedBytes !== packedBytes) {
     throw invalidEntry(path, 'is not compressed, but its two sizes differ', recreate);
   }
+  // Deflate never needs more. Reading an entry of many empty blocks would take long, although it unpacks to nothing.
+  if (packedBytes > unpackedBytes * 1.25 + 1000) {
+    throw invalidEntry(path, 'is much larger than its content', recreate);
+  }
   if (kind === 'folder' && unpackedBytes !== 0) {
     throw invalidEntry(path, 'is a folder with content', recreate);
   }

@@ -77,8 +77,10 @@ function parseTagFilter(value: string | string[] | undefined, errors: FieldError
 
 /** The `Link` header for the page that starts after a job, with the filters of this request. */
 export function nextLink(request: FastifyRequest, after: number): string {
-  const [path = '', query] = request.url.split('?', 2);
-  const parameters = new URLSearchParams(query);
+  const { url } = request;
+  const queryStart = url.indexOf('?') + 1;
+  const path = queryStart === 0 ? url : url.slice(0, queryStart - 1);
+  const parameters = new URLSearchParams(queryStart === 0 ? '' : url.slice(queryStart));
   parameters.set('cursor', formatCursor(after));
   return `<${path}?${parameters}>; rel="next"`;
 }

@@ -8,7 +8,7 @@ export const sqliteSchemaQuery = `
     select name from sqlite_master where type = 'table' and name not like 'sqlite%' and name not like 'kysely%'),
   i as (
     select t.name as "table", l.name, l.origin, l."unique", l.partial,
-      (select group_concat(name, ', ' order by seqno) from pragma_index_info(l.name)) as columns
+      (select group_concat(coalesce(name, 'expression'), ', ' order by seqno) from pragma_index_info(l.name)) as columns
     from t, pragma_index_list(t.name) l)
   select 'column ' || t.name || '.' || c.name as object,
     iif(c.pk > 0 and lower(c.type) = 'integer', 'identity',
@@ -16,7 +16,8 @@ export const sqliteSchemaQuery = `
       || coalesce(' default ' || c.dflt_value, '')) as definition
   from t, pragma_table_info(t.name) c
   union all
-  select 'primary key ' || t.name, (select group_concat(name, ', ' order by pk) from pragma_table_info(t.name) where pk > 0)
+  select 'primary key ' || t.name,
+    coalesce((select group_concat(name, ', ' order by pk) from pragma_table_info(t.name) where pk > 0), 'none')
   from t
   union all
   select 'unique ' || "table" || ' (' || columns || ')', 'unique' from i where origin = 'u'
@@ -33,12 +34,13 @@ export const sqliteSchemaQuery = `
 export const postgresSchemaQuery = `
   with t as (
     select oid, relname as name from pg_class
-    where relkind = 'r' and relnamespace = current_schema()::regnamespace and relname not like 'kysely%'),
+    where relkind = 'r' and relnamespace = (select oid from pg_namespace where nspname = current_schema()) and relname not like 'kysely%'),
   i as (
     select t.name as "table", c.relname as name, x.indisunique, x.indisprimary, x.indpred is not null as partial,
       exists (select from pg_constraint where conindid = x.indexrelid and contype in ('p', 'u')) as is_constraint,
-      (select string_agg(a.attname, ', ' order by k.n) from unnest(x.indkey::int2[]) with ordinality k(attnum, n)
-       join pg_attribute a on a.attrelid = t.oid and a.attnum = k.attnum) as columns
+      (select string_agg(coalesce(a.attname, 'expression'), ', ' order by k.n)
+       from unnest(x.indkey::int2[]) with ordinality k(attnum, n)
+       left join pg_attribute a on a.attrelid = t.oid and a.attnum = k.attnum) as columns
     from t join pg_index x on x.indrelid = t.oid join pg_class c on c.oid = x.indexrelid)
   select 'column ' || t.name || '.' || a.attname as object,
     case when a.attidentity <> '' then 'identity' else

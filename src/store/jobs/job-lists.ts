@@ -1,4 +1,5 @@
 import { type SelectQueryBuilder, sql } from 'kysely';
+import { maxTags } from '../../domain/jobs/tags.ts';
 import type { Db } from '../database/handle.ts';
 import { type Param, prepareByShape, prepareQuery } from '../database/prepared.ts';
 import type { Tables } from '../database/tables.ts';
@@ -36,7 +37,7 @@ const maxClockSkewMs = 60_000;
 
 /**
  * Reads the jobs after a record id, in ascending order, by one query. Each filter has an index in this order, so that a
- * page costs the same however many jobs are stored. The page has no jobs if their version is `knownVersion`.
+ * page costs the same however many jobs are stored. With several filters, one index is read, and the others are tested. The page has no jobs if their version is `knownVersion`.
  */
 export async function readJobPage(
   db: Db,
@@ -58,7 +59,7 @@ export async function readJobPage(
 
 /**
  * The filters in use. Boolean filters keep their value, because each value has its own partial index. Of tags the number
- * matters.
+ * matters, rounded up: a statement is prepared for each shape, and is kept.
  */
 type Shape = {
   [Field in keyof Omit<JobFilter, 'tags'>]: JobFilter[Field] extends boolean | undefined ? boolean : true;
@@ -66,9 +67,12 @@ type Shape = {
   tags?: number;
 };
 
+const tagCounts = [1, 4, maxTags];
+
 function toShape({ tags = [], ...filter }: JobFilter): string {
   const fields = Object.entries(filter).map(([field, value]) => [field, typeof value === 'boolean' ? value : true]);
-  return JSON.stringify({ ...Object.fromEntries(fields), ...(tags.length > 0 ? { tags: tags.length } : {}) });
+  const tagCount = tagCounts.find((count) => count >= tags.length);
+  return JSON.stringify({ ...Object.fromEntries(fields), ...(tags.length > 0 ? { tags: tagCount } : {}) });
 }
 
 interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
@@ -81,14 +85,15 @@ const selectPage = prepareByShape((text: string) => {
   const shape = JSON.parse(text) as Shape;
   return prepareQuery((db, param: Param<PageValues>, makePlaceholder) => {
     const tagParams = Array.from({ length: shape.tags ?? 0 }, (_, index) =>
-      makePlaceholder(({ tags = [] }) => tags[index]),
+      // The last tag is repeated for the remaining placeholders.
+      makePlaceholder(({ tags = [] }) => tags[Math.min(index, tags.length - 1)]),
     ) as string[];
     const version = shape.owner
       ? db.selectFrom('users').select('jobs_version as version').where('id', '=', param('owner'))
       : db.selectFrom('users').select((eb) => eb.fn.sum<number>('jobs_version').as('version'));
     const jobs = () => filteredJobs(db, shape, param, tagParams);
     // The column of the index that is read in order.
-    const id = sql.ref<number>(tagParams.length > 0 ? 'job_tags.job' : 'jobs.id');
+    const id = sql.ref<number>(readsTagIndex(shape) ? 'job_tags.job' : 'jobs.id');
     const page = jobs()
       .select(['jobs.id', 'jobs.public_json as json'])
       .where(id, '>', param('after'))
@@ -113,10 +118,16 @@ const selectPage = prepareByShape((text: string) => {
   });
 });
 
+/** Unfinished and failed jobs are few, and have indexes of their own. */
+function readsTagIndex({ tags, terminal, failed }: Shape): boolean {
+  return tags !== undefined && terminal !== false && failed !== true;
+}
+
 function filteredJobs(db: Db, shape: Shape, param: Param<PageValues>, tags: readonly string[]) {
-  const [firstTag, ...otherTags] = tags;
-  let query = firstTag === undefined ? db.selectFrom('jobs') : taggedJobs(db, shape, param, firstTag, otherTags);
-  if (shape.owner && firstTag === undefined) query = query.where('jobs.owner', '=', param('owner'));
+  let query = readsTagIndex(shape)
+    ? taggedJobs(db, shape, param, tags)
+    : jobsWithTags(db.selectFrom('jobs'), 'jobs.id', tags);
+  if (shape.owner && !readsTagIndex(shape)) query = query.where('jobs.owner', '=', param('owner'));
   if (shape.hpc) query = query.where('jobs.hpc', '=', param('hpc'));
   if (shape.project) query = query.where('jobs.project_name', '=', param('project'));
   if (shape.stage) query = query.where('jobs.stage', '=', param('stage'));
@@ -131,25 +142,30 @@ function filteredJobs(db: Db, shape: Shape, param: Param<PageValues>, tags: read
 }
 
 /** Reads the index of a tag, of the owner if there is one, and looks up its jobs. A cross join keeps SQLite from reordering. */
-function taggedJobs(db: Db, shape: Shape, param: Param<PageValues>, tag: string, otherTags: readonly string[]) {
+function taggedJobs(db: Db, shape: Shape, param: Param<PageValues>, [tag = '', ...otherTags]: readonly string[]) {
   let query = db
     .selectFrom('job_tags')
     .crossJoin('jobs')
     .whereRef('jobs.id', '=', 'job_tags.job')
     .where('job_tags.tag', '=', tag);
   if (shape.owner) query = query.where('job_tags.owner', '=', param('owner'));
-  for (const other of otherTags) {
-    query = query.where(({ exists, selectFrom }) =>
+  // Callers use only the columns of the jobs.
+  return jobsWithTags(query as unknown as SelectQueryBuilder<Tables, 'jobs', object>, 'job_tags.job', otherTags);
+}
+
+function jobsWithTags(query: SelectQueryBuilder<Tables, 'jobs', object>, id: string, tags: readonly string[]) {
+  let tagged = query;
+  for (const tag of tags) {
+    tagged = tagged.where(({ exists, selectFrom }) =>
       exists(
         selectFrom('job_tags as other')
           .select('other.job')
-          .where('other.tag', '=', other)
-          .whereRef('other.job', '=', 'job_tags.job'),
+          .where('other.tag', '=', tag)
+          .where('other.job', '=', sql.ref<number>(id)),
       ),
     );
   }
-  // Callers use only the columns of the jobs.
-  return query as unknown as SelectQueryBuilder<Tables, 'jobs', object>;
+  return tagged;
 }
 
 /**

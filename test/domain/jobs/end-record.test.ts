@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { attributeSignalToCancellation, type EndRecord, reconcileEnd } from '../../../src/domain/jobs/end-record.ts';
+import { type EndRecord, type RecordedEnd, reconcileEnd, toJobEnd } from '../../../src/domain/jobs/end-record.ts';
 import type { JobEnd, Outcome } from '../../../src/domain/jobs/job.ts';
 
 /** A job of two seconds that Slurm reports as having run for 154 s. */
@@ -10,8 +10,16 @@ const report = (outcome: Outcome): JobEnd => ({
   ...{ startedAt: 1_000_000, endedAt: 1_154_000, elapsedSeconds: 154 },
 });
 const times = { startedAt: 1_000_000, endedAt: 1_002_000, elapsedSeconds: 2 };
-const exited: JobEnd = { outcome: 'succeeded', reason: 'exit code 0', exitCode: 0, ...times };
-const killed: JobEnd = { outcome: 'failed', reason: 'killed by SIGTERM', exitCode: null, ...times };
+const writtenAt = 1_002_000;
+const exited: RecordedEnd = {
+  ...{ outcome: 'succeeded', reason: 'exit code 0', exitCode: 0, ...times },
+  ...{ wasTerminated: false, writtenAt },
+};
+const killed: RecordedEnd = {
+  ...{ outcome: 'failed', reason: 'killed by SIGTERM', exitCode: null, ...times },
+  ...{ wasTerminated: true, writtenAt },
+};
+const crashed: RecordedEnd = { ...killed, reason: 'killed by SIGSEGV', wasTerminated: false };
 
 function reconcile(outcome: Outcome, record: EndRecord | undefined, options = {}): JobEnd {
   return reconcileEnd(report(outcome), record, { runtimeSeconds: 60, isCancelRequested: false, ...options });
@@ -24,9 +32,9 @@ describe('reconcileEnd', () => {
 
   for (const outcome of ['node_failed', 'timed_out', 'cancelled', 'lost', 'failed', 'succeeded', 'rejected'] as const) {
     test(`takes outcome and times of a job that exited from its record if the report is ${outcome}`, () => {
-      assert.deepEqual(reconcile(outcome, exited), { ...exited, allocation });
-      const failed: JobEnd = { ...exited, outcome: 'failed', reason: 'exit code 3', exitCode: 3 };
-      assert.deepEqual(reconcile(outcome, failed), { ...failed, allocation });
+      const failed: RecordedEnd = { ...exited, outcome: 'failed', reason: 'exit code 3', exitCode: 3 };
+      for (const record of [exited, failed, crashed])
+        assert.deepEqual(reconcile(outcome, record), { ...toJobEnd(record), allocation });
     });
   }
 
@@ -44,13 +52,35 @@ describe('reconcileEnd', () => {
     assert.equal(reconcile('succeeded', exited, { isCancelRequested: true }).outcome, 'succeeded');
   });
 
-  test('keeps a timeout only if the job reached its time limit', () => {
-    for (const record of [exited, killed]) {
+  test('keeps a timeout only if the job was terminated, or reached its time limit', () => {
+    assert.equal(reconcile('timed_out', killed).outcome, 'timed_out');
+    for (const record of [exited, crashed]) {
       assert.equal(reconcile('timed_out', record).outcome, record.outcome);
       assert.equal(reconcile('timed_out', record, { runtimeSeconds: 2 }).outcome, 'timed_out');
       // The wrapper starts a moment after Slurm's clock for the job.
       assert.equal(reconcile('timed_out', record, { runtimeSeconds: 3 }).outcome, 'timed_out');
     }
+  });
+
+  test('keeps the failure of a node if processes on other nodes exited because of it', () => {
+    const failed: RecordedEnd = { ...exited, outcome: 'failed', reason: 'exit code 1', exitCode: 1 };
+    const nodes = { ...report('node_failed'), allocation: { nodes: 2, cores: 8 } };
+    const limits = { runtimeSeconds: 60, isCancelRequested: false };
+    assert.equal(reconcileEnd(nodes, failed, limits).outcome, 'node_failed');
+    assert.equal(reconcileEnd(nodes, exited, limits).outcome, 'succeeded');
+  });
+
+  test('attributes a terminating signal to a requested cancellation', () => {
+    const { outcome, reason } = reconcile('failed', killed, { isCancelRequested: true });
+    assert.deepEqual([outcome, reason], ['cancelled', 'cancelled (killed by SIGTERM)']);
+    for (const record of [exited, crashed])
+      assert.equal(reconcile('failed', record, { isCancelRequested: true }).outcome, record.outcome);
+  });
+
+  test('counts at least the reported time that had passed when the record was written', () => {
+    const forged = { ...exited, startedAt: 1_100_000, endedAt: 1_100_000, elapsedSeconds: 1, writtenAt: 1_100_000 };
+    assert.equal(reconcile('succeeded', forged).elapsedSeconds, 100);
+    assert.equal(reconcile('succeeded', { ...forged, writtenAt: 9_000_000 }).elapsedSeconds, 154);
   });
 
   test('does not count the time for which the system suspended the job', () => {
@@ -63,26 +93,26 @@ describe('reconcileEnd', () => {
     assert.equal(reconcileEnd(suspended, long, limits).elapsedSeconds, 500);
   });
 
-  test('counts no usage for a job that never started', () => {
-    for (const outcome of ['failed', 'node_failed', 'timed_out', 'cancelled'] as const) {
-      const { startedAt, elapsedSeconds, allocation: used } = reconcile(outcome, 'never_started');
-      assert.deepEqual([startedAt, elapsedSeconds, used], [null, 0, undefined], outcome);
-    }
-  });
-
   test('distinguishes who ended a job that never started', () => {
-    const onNode = reconcile('cancelled', 'never_started');
-    assert.equal(onNode.outcome, 'node_failed');
-    assert.match(onNode.reason, /before it started.*submit it again/);
-    assert.equal(reconcile('cancelled', 'never_started', { isCancelRequested: true }).outcome, 'cancelled');
-    const inQueue = { ...report('cancelled'), startedAt: null };
+    const refused = { ...report('cancelled'), elapsedSeconds: 1 };
     const limits = { runtimeSeconds: 60, isCancelRequested: false };
-    assert.equal(reconcileEnd(inQueue, 'never_started', limits).outcome, 'cancelled');
+    const {
+      outcome,
+      reason,
+      startedAt,
+      elapsedSeconds,
+      allocation: used,
+    } = reconcileEnd(refused, 'never_started', limits);
+    assert.deepEqual([outcome, startedAt, elapsedSeconds, used], ['node_failed', null, 0, undefined]);
+    assert.match(reason, /before it started.*submit it again/);
+    const cancelled = { ...limits, isCancelRequested: true };
+    assert.deepEqual(reconcileEnd(refused, 'never_started', cancelled), refused);
+    const inQueue = { ...refused, startedAt: null };
+    assert.deepEqual(reconcileEnd(inQueue, 'never_started', limits), inQueue);
   });
-});
 
-test('attributeSignalToCancellation changes the outcome only of a job that a signal killed', () => {
-  assert.deepEqual(attributeSignalToCancellation(exited), exited);
-  const { outcome, reason } = attributeSignalToCancellation(killed);
-  assert.deepEqual([outcome, reason], ['cancelled', 'cancelled (killed by SIGTERM)']);
+  test('keeps the report of a job that ran and has removed its start record', () => {
+    for (const outcome of ['succeeded', 'failed', 'timed_out', 'cancelled'] as const)
+      assert.deepEqual(reconcile(outcome, 'never_started'), report(outcome));
+  });
 });

@@ -10,7 +10,7 @@ import type { EngineJob } from '../../../src/engines/engine.ts';
 import { isCancellationRequested, requestCancellation } from '../../../src/engines/local/records.ts';
 import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
-import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
 
 const readJson = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
 const supervisorPid = async (h: LocalHarness, job: EngineJob): Promise<number> =>
@@ -42,7 +42,7 @@ localTest(
     const end = await waitUntilFinished(h.engine, job.jobId);
     assert.equal(end.reason, 'its supervisor died (was the machine restarted?)');
     assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['lost', startedAt, 0]);
-    assert.deepEqual(processesMentioning(job.jobId), []);
+    await assertNoProcessLeft(job.jobId);
     assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
     assert.deepEqual(await waitUntilFinished(await h.reopen(), job.jobId), end);
   },

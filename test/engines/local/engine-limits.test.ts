@@ -4,7 +4,7 @@ import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { argv, shellLine, writeInput } from '../test-jobs.ts';
-import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
 
 async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']>[0]) {
   const job = await h.newJob(overrides);
@@ -45,7 +45,7 @@ localTest('applies the memory limit to all processes of a job together', { memor
 localTest('kills background children at the end of the job, without waiting for them', {}, async (h) => {
   const { job, end } = await run(h, shellLine('sleep 600 & (trap "" TERM HUP; sleep 601) & echo done'));
   assert.equal(end.outcome, 'succeeded');
-  assert.deepEqual(processesMentioning(job.jobId), []);
+  await assertNoProcessLeft(job.jobId);
   assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'done\n');
 });
 
@@ -53,7 +53,7 @@ localTest('kills children that started a new session', {}, async (h) => {
   const stray = 'setsid sh -c "sleep 600 & touch ready; sleep 601"';
   const { job, end } = await run(h, shellLine(`${stray} & until [ -e ready ]; do sleep 0.02; done; exit 4`));
   assert.deepEqual([end.outcome, end.exitCode], ['failed', 4]);
-  assert.deepEqual(processesMentioning(job.jobId), []);
+  await assertNoProcessLeft(job.jobId);
 });
 
 localTest('does not wait for a hidden process that keeps the output pipes open', {}, async (h) => {
@@ -80,7 +80,7 @@ localTest('sends SIGTERM to the job and its children before killing them', { kil
 localTest('kills a job that ignores SIGTERM', { killGraceSeconds: 0.2 }, async (h) => {
   const { job, end } = await run(h, { ...shellLine('trap "" TERM; while :; do sleep 0.05; done'), runtimeSeconds: 1 });
   assert.deepEqual([end.outcome, end.reason], ['timed_out', 'it reached its time limit of 1 s']);
-  assert.deepEqual(processesMentioning(job.jobId), []);
+  await assertNoProcessLeft(job.jobId);
 });
 
 localTest('gives jobs a minimal environment', {}, async (h) => {

@@ -6,7 +6,7 @@ import type { EngineJob } from '../../../src/engines/engine.ts';
 import { requestCancellation } from '../../../src/engines/local/records.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished } from '../observing.ts';
 import { runOnce, shellLine } from '../test-jobs.ts';
-import { type LocalHarness, localTest, processesMentioning } from './harness.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
 
 // A job runs as the same user as its supervisor, so it can stop the supervisor that enforces its limits.
 
@@ -57,7 +57,7 @@ for (const [name, line] of [
     const end = await waitUntilFinished(h.engine, job.jobId);
     assert.equal(end.outcome, 'timed_out');
     assert.match(end.reason, /^it reached its time limit of 2 s( \(its supervisor did not respond\))?$/);
-    assert.deepEqual(processesMentioning(job.jobId), []);
+    await assertNoProcessLeft(job.jobId);
     await assertSlotIsFree(h);
   });
 
@@ -68,7 +68,7 @@ for (const [name, line] of [
     const end = await waitUntilFinished(h.engine, job.jobId);
     assert.equal(end.outcome, 'cancelled');
     assert.match(end.reason, /^cancelled by its owner/);
-    assert.deepEqual(processesMentioning(job.jobId), []);
+    await assertNoProcessLeft(job.jobId);
     await assertSlotIsFree(h);
   });
 }
@@ -88,7 +88,7 @@ for (const [outcome, reason, runtimeSeconds] of [
     assert.ok(end?.kind === 'finished');
     assert.deepEqual([end.outcome, end.reason, end.exitCode], [outcome, reason, null]);
     assert.ok(end.elapsedSeconds >= 3, 'the time until the end');
-    assert.deepEqual(processesMentioning(job.jobId), []);
+    await assertNoProcessLeft(job.jobId);
     assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
     await assertSlotIsFree(h);
     const reopened = await h.reopen();

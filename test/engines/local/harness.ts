@@ -102,6 +102,11 @@ export async function cancelAllJobs(engine: Engine): Promise<void> {
 }
 
 /** Returns the pids of processes with the text in their command line or (on Linux) in their environment. */
+/** The supervisor of a job exits a moment after it has recorded the end. */
+export async function assertNoProcessLeft(jobId: string): Promise<void> {
+  await eventually(`no process of ${jobId} is left`, async () => processesMentioning(jobId).length === 0);
+}
+
 export function processesMentioning(text: string): number[] {
   const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,stat=,args='], { encoding: 'utf8' }).split('\n');
   return rows.flatMap((row) => {

@@ -204,8 +204,23 @@ const positions: HostileZip[] = [
   },
 ];
 
+const emptyBlocks: HostileZip = withEntries('with much data that unpacks to nothing', /much larger than its content/, {
+  name: 'data',
+  // Blocks of deflate without content.
+  packed: Buffer.concat([...Array.from({ length: 1000 }, () => Buffer.from([0, 0, 0, 255, 255])), Buffer.from([3, 0])]),
+  unpackedBytes: 0,
+});
+
 /** At least one zip for each check of `inspectZip`. */
-export const hostileZips: HostileZip[] = [...broken, ...names, ...kinds, ...duplicates, ...sizes, ...positions];
+export const hostileZips: HostileZip[] = [
+  ...broken,
+  ...names,
+  ...kinds,
+  ...duplicates,
+  ...sizes,
+  ...positions,
+  emptyBlocks,
+];
 
 const truncatedData = deflateRawSync('hello hello hello').subarray(0, 5);
 
@@ -225,7 +240,7 @@ export const forgedZips: HostileZip[] = [
   }),
   withEntries('with a zip bomb that declares a small size', /larger than the zip declares/, {
     ...bomb,
-    unpackedBytes: 100,
+    unpackedBytes: 30_000,
   }),
   withEntries('with content that is not valid deflate data', /is damaged/, {
     name: 'data',

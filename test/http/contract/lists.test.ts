@@ -186,6 +186,11 @@ describe('tags', () => {
     assert.deepEqual(idsOf(await me.get('/jobs/hpc_two/?tag=sweep-1')), []);
   });
 
+  test('the Link keeps a question mark in a filter', async () => {
+    for (let count = 0; count < 2; count++) await me.submit('/jobs/hpc_one/', { command: 'true', title: 'why?' });
+    assert.equal((await readAllPages(me, '/jobs/?title=why?&limit=1')).ids.length, 2);
+  });
+
   test('select on every page, and the Link keeps them', async () => {
     const { ids, sizes } = await readAllPages(me, '/jobs/?tag=sweep-1&limit=1');
     assert.deepEqual(

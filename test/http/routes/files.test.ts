@@ -142,7 +142,9 @@ describe('the files of a job', () => {
     assert.equal(head.status, 200);
     assert.equal(head.bytes.length, 0);
     for (const name of ['content-length', 'content-type', 'etag', 'last-modified', 'accept-ranges']) {
-      assert.equal(head.headers.get(name), get.headers.get(name), name);
+      // The ETag of a file that has just been written is weak, for a moment.
+      const strong = (response: typeof get) => response.headers.get(name)?.replace(/^W\//, '');
+      assert.equal(strong(head), strong(get), name);
     }
     assert.equal(head.headers.get('content-length'), '10');
     for (const path of ['', '?archive=zip', 'out/empty']) {

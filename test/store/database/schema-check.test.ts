@@ -58,6 +58,8 @@ describe('the schema of the database', () => {
       'alter table jobs add column note text',
       'alter table jobs add column weight bigint not null default 1',
       'create table notes (id bigint primary key, text text not null)',
+      'create index jobs_by_lower_title on jobs (lower(title))',
+      'create table marks (id bigint)',
     ]);
   });
 

@@ -31,6 +31,9 @@ const filters: JobFilter[] = [
   { tags: ['seven'] },
   { tags: ['common', 'seven'] },
   { tags: ['seven'], terminal: true, since: 1 },
+  { tags: ['common'], terminal: false },
+  { tags: ['common'], failed: true },
+  { tags: ['common', 'seven', 'common', 'seven', 'common'] },
 ];
 
 /** Tags every job, and one in 50 with a second tag. */
@@ -73,8 +76,8 @@ describe('job lists', () => {
         for (const statement of statements) {
           const { readsAll, sorts, text } = await explainStatement(database.db, statement);
           assert.ok(!readsAll, text);
-          // Jobs with the same title are few, so they may be sorted.
-          if (filter.title === undefined) assert.ok(!sorts, text);
+          // Jobs with the same title, or with several tags, are few, so they may be sorted.
+          if (filter.title === undefined && (filter.tags ?? []).length < 2) assert.ok(!sorts, text);
         }
       });
     }

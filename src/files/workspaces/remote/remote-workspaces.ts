@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
 import { BursarError } from '../../../domain/errors.ts';
 import { msPerHour } from '../../../domain/units.ts';
 import { createLocalShell } from '../../../shell/local-shell.ts';
@@ -36,7 +36,9 @@ const transferTimeoutMs = msPerHour;
 const transferIdleTimeoutMs = 120_000;
 const maxOutputBytes = 64_000_000;
 /** Fewer than the shell allows, so that a file system that hangs does not delay the scheduler's commands. */
-const concurrency = 5;
+const uploadConcurrency = 3;
+/** Apart from uploads, which can take long: the end of a job waits for the size of its files. */
+const commandConcurrency = 2;
 
 /**
  * Workspaces on another host, with the guarantees of `Workspaces`. The first command of an upload unpacks an archive
@@ -51,7 +53,8 @@ export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: 
   const workspacePath = (jobId: string) => posix.join(root, requireJobId(jobId));
   const stagingPath = (jobId: string) => join(staging, requireJobId(jobId));
 
-  const limit = pLimit(concurrency);
+  const uploads = pLimit(uploadConcurrency);
+  const commands = pLimit(commandConcurrency);
 
   async function runScript(
     action: string,
@@ -79,7 +82,7 @@ export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: 
     await runScript(action, commitScript, [workspacePath(jobId), attempt], signal);
   }
 
-  async function inSlot<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  async function inSlot<T>(limit: LimitFunction, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const freeSlot = await takeSlot(limit, signal);
     try {
       return await work();
@@ -119,9 +122,9 @@ export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: 
     async stage(jobId, zip, limits, signal) {
       const folder = stagingPath(jobId);
       try {
-        if (zip === null) return await inSlot(signal, () => upload(jobId, signal));
+        if (zip === null) return await inSlot(uploads, signal, () => upload(jobId, signal));
         await unpackLocally(folder, zip, limits);
-        await inSlot(signal, () => upload(jobId, signal, () => packFolder(folder, signal)));
+        await inSlot(uploads, signal, () => upload(jobId, signal, () => packFolder(folder, signal)));
       } finally {
         // Errors are ignored: the next attempt deletes the rest.
         await removeTree(folder).catch(() => undefined);
@@ -130,12 +133,14 @@ export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: 
 
     async measureBytes(jobId, signal) {
       const [action, path] = ['measure the files of a job', workspacePath(jobId)];
-      return Number(await inSlot(signal, () => runScript(action, measureScript, [path], signal)));
+      return Number(await inSlot(commands, signal, () => runScript(action, measureScript, [path], signal)));
     },
 
     async list(signal) {
       await mkdir(staging, { recursive: true, mode: 0o700 });
-      const output = await inSlot(signal, () => runScript('list the files of jobs', listScript, [root], signal));
+      const output = await inSlot(commands, signal, () =>
+        runScript('list the files of jobs', listScript, [root], signal),
+      );
       const remoteNames = output.split('\n');
       return toJobIds([...remoteNames, ...(await readdir(staging))]);
     },
@@ -143,7 +148,7 @@ export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: 
     async remove(jobId, signal) {
       await removeTree(stagingPath(jobId));
       const [action, path] = ['remove the files of a job', workspacePath(jobId)];
-      await inSlot(signal, () => runScript(action, removeScript, [path], signal));
+      await inSlot(commands, signal, () => runScript(action, removeScript, [path], signal));
     },
   };
 }
