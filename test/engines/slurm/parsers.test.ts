@@ -28,8 +28,12 @@ describe('parseSqueue and toObservation', () => {
     assert.deepEqual(observeRow('PENDING|Resources|0|N/A|N/A||1|1'), { kind: 'queued', held: false });
     assert.deepEqual(observeRow(`CONFIGURING|None|0|${at}|NONE|n1|1|1`), { kind: 'queued', held: false });
     const running = { kind: 'running', startedAt: at * 1000, allocation: { nodes: 1, cores: 4 } };
-    for (const state of ['RUNNING', 'COMPLETING', 'SUSPENDED'])
-      assert.deepEqual(observeRow(`${state}|None|0|${at}|NONE|n1|1|4`), running);
+    for (const [state, isEnding] of [
+      ['RUNNING', false],
+      ['COMPLETING', true],
+      ['SUSPENDED', false],
+    ] as const)
+      assert.deepEqual(observeRow(`${state}|None|0|${at}|NONE|n1|1|4`), { ...running, isEnding });
     assert.deepEqual(observeRow(`EXPEDITING|None|0|${at}|NONE|n1|1|1`), { kind: null });
   });
 

@@ -120,8 +120,7 @@ describe('inspectMissing', { concurrency: true }, () => {
     ]) {
       await writeFile(`${ran.workspace.directory}.started/end`, text);
       const found = await engine.inspectMissing(missing, neverAborted);
-      assert.deepEqual([...found.keys()], [other.jobId], JSON.stringify(text));
-      assert.equal(found.get(other.jobId)?.record, 'not_ended');
+      for (const job of [ran, other]) assert.equal(found.get(job.jobId)?.record, 'not_ended', JSON.stringify(text));
     }
     await writeFile(`${ran.workspace.directory}.started/end`, '3 10 12\n1 0 1 2\n');
     const found = await engine.inspectMissing(missing, neverAborted);
