@@ -43,10 +43,13 @@ const spawnsServer = (file: string) =>
     .some((path) => /server-process\.ts'|ownProcess: true/.test(readFileSync(path, 'utf8')));
 const isUnit = (file: string) =>
   ![...findImports(file)].some((path) => /support\/(server|server-process|bench)\.ts$/.test(path));
+/** Generates a client and checks its types: a quarter of a minute of CPU time. */
+const generatesClient = (file: string) => file === 'test/http/openapi/client.test.ts';
 const isQuick = (file: string) =>
   !isLong(file) &&
   !needsExternalSoftware(file) &&
   !spawnsServer(file) &&
+  !generatesClient(file) &&
   (isQuickFolder(file) || (isUnit(file) && /^test\/(services|shell|webhooks|engines\/slurm)\//.test(file)));
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
