@@ -25,9 +25,10 @@ export async function injectFaults(targets: FaultTargets, log: FaultLog, signal:
   const faults = createFaults(targets, log);
   const names = Object.keys(faults) as (keyof typeof faults)[];
   for (let number = 0; !signal.aborted; number++) {
-    await sleep(2000 + Math.random() * 6000, undefined, { signal }).catch(() => undefined);
-    // The controller causes most of the trouble: it is killed every other time.
-    const name = number % 2 === 0 ? 'controller killed' : pick(names);
+    // Slurm needs some time to start jobs after a crash: more faults would only fill its queue.
+    await sleep(3000 + Math.random() * 15_000, undefined, { signal }).catch(() => undefined);
+    // The controller causes most of the trouble: it is killed every third time.
+    const name = number % 3 === 0 ? 'controller killed' : pick(names);
     log.counts.set(name, (log.counts.get(name) ?? 0) + 1);
     await faults[name]();
     resumeDrainedNodes(targets.cluster, log);

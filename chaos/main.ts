@@ -33,7 +33,8 @@ const settleSeconds = 900;
 const folder = mkdtempSync(join(tmpdir(), 'bursar-chaos-'));
 const recordFolder = join(folder, 'records');
 mkdirSync(recordFolder);
-const cluster = await startCluster({ nodes: 2 });
+const nodes = ['n1', 'n2', 'n3', 'n4'];
+const cluster = await startCluster({ nodes: nodes.length });
 const postgres = await startPostgres({ durable: true });
 const servers: ServerProcess[] = [];
 try {
@@ -65,12 +66,8 @@ async function run(): Promise<boolean> {
   const stop = new AbortController();
   const log: FaultLog = { counts: new Map(), nodeKills: [] };
   const urls = () => servers.map(({ url }) => url);
-  const workload = runWorkload({ urls, tokens, recordFolder, intervalMs: 1200 }, stop.signal);
-  const faults = injectFaults(
-    { servers, startServer, postgres, cluster, nodes: ['n1', 'n2'], leaseSeconds },
-    log,
-    stop.signal,
-  );
+  const workload = runWorkload({ urls, tokens, recordFolder, intervalMs: 1500 }, stop.signal);
+  const faults = injectFaults({ servers, startServer, postgres, cluster, nodes, leaseSeconds }, log, stop.signal);
   await sleep(minutes * 60_000);
   stop.abort();
   await faults;

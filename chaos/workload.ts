@@ -32,7 +32,7 @@ function pickPlan(): Plan {
   if (choice < 0.6) return { kind: 'exit', code: 0, seconds };
   if (choice < 0.8) return { kind: 'exit', code: 1 + Math.floor(Math.random() * 100), seconds };
   if (choice < 0.88) return { kind: 'signal', seconds };
-  if (choice < 0.98) return { kind: 'cancel', afterSeconds: seconds };
+  if (choice < 0.99) return { kind: 'cancel', afterSeconds: seconds };
   return { kind: 'timeout' };
 }
 
