@@ -86,7 +86,9 @@ function findWordsError(words: unknown, rule: WordsRule): string | null {
   if (rule.default === undefined && words.length === 0) return 'must not be empty';
   if (words.length > maxWords) return `must have at most ${maxWords} words`;
   if (words.join('').length > maxLength) return `must be at most ${maxLength} characters long`;
-  return words.some((word) => controlCharacter.test(word)) ? 'must not contain control characters' : null;
+  if (words.some((word) => controlCharacter.test(word))) return 'must not contain control characters';
+  // The program would receive another character.
+  return words.every((word) => word.isWellFormed()) ? null : 'must be valid Unicode: a surrogate pair is incomplete';
 }
 
 function findTextError(value: unknown, rule: TextRule): string | null {

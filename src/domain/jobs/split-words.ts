@@ -16,7 +16,7 @@ export function splitWords(text: string): string[] | null {
       word ??= '';
     } else if (char === '\\' && i + 1 < text.length) {
       word = (word ?? '') + text.charAt(++i);
-    } else if (/\s/.test(char)) {
+    } else if (/[ \t\n\r]/.test(char)) {
       if (word !== null) words.push(word);
       word = null;
     } else {

@@ -25,8 +25,11 @@ export function startFileOf({ command, entry }: Pick<JobRequest, 'command' | 'en
  */
 export function chooseStartFolder(command: JobCommand, topFolder: string): string {
   const text = command.kind === 'line' ? command.line : command.kind === 'argv' ? command.argv.join(' ') : '';
-  const name = new RegExp(`(?<![\\p{L}\\p{N}_.-])${escapeRegExp(topFolder)}(?![\\p{L}\\p{N}_.-])`, 'u');
-  return name.test(text) ? '' : topFolder;
+  const name = `(?<![\\p{L}\\p{N}_.-])${escapeRegExp(topFolder)}`;
+  // The first word of a command is a program, which may have the name of the folder.
+  const asArgument = `(?<!(?:^|[;&|(\\n])\\s*)${name}(?![\\p{L}\\p{N}_.-])`;
+  const namesFolder = new RegExp(`${name}/|${asArgument}`, 'u').test(text);
+  return namesFolder ? '' : topFolder;
 }
 
 const escapeRegExp = (text: string) => text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');

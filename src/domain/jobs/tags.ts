@@ -22,7 +22,7 @@ export function parseTags(payload: Payload, errors: FieldError[]): string[] {
 function findTagsError(words: unknown): string | null {
   const isList = Array.isArray(words) && words.every((word) => typeof word === 'string');
   if (!isList) return 'must be a string or a list of strings';
-  if (words.length > maxTags) return `must be at most ${maxTags}`;
+  if (words.length > maxTags) return `must have at most ${maxTags} words`;
   const invalid = words.find((word) => !isTag(word));
   return invalid === undefined ? null : `each ${tagRule}: "${invalid.slice(0, 40)}" is not a tag`;
 }

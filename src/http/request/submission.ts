@@ -47,8 +47,11 @@ export function submissionHeaders({ headers, raw }: FastifyRequest): SubmissionH
 export function zipBody(
   request: FastifyRequest,
   contentType: string | undefined,
-): Readable | AsyncIterable<Uint8Array> {
-  return /^multipart\/form-data\s*(;|$)/i.test(contentType ?? '')
-    ? multipartFile(request.raw, contentType ?? '')
-    : request.raw;
+): { body: Readable | AsyncIterable<Uint8Array>; declaredBytes: number | null } {
+  if (/^multipart\/form-data\s*(;|$)/i.test(contentType ?? '')) {
+    // The size of the form includes more than the zip.
+    return { body: multipartFile(request.raw, contentType ?? ''), declaredBytes: null };
+  }
+  const { 'content-length': length } = request.headers;
+  return { body: request.raw, declaredBytes: length === undefined ? null : Number(length) };
 }

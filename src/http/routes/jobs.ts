@@ -208,7 +208,7 @@ function submitHandlers(
             actor,
             scope: pathScope(request),
             headers: submissionHeaders(request),
-            body: zipBody(request, contentTypes.get(request)),
+            ...zipBody(request, contentTypes.get(request)),
             idempotency: keyAndTarget(request),
           });
           return sendJson(reply.header('location', toJobPath(json)), 201, json);

@@ -125,6 +125,12 @@ function beyondEnd(offset: number, size: number): BursarError {
   );
 }
 
+/** Closes the connection. HTTP/1.0 has no chunks, so that only a reset shows that the end is missing. */
+function cutOff({ raw, request }: FastifyReply): void {
+  if (request.raw.httpVersion === '1.0') raw.socket?.resetAndDestroy();
+  else raw.socket?.destroySoon();
+}
+
 /**
  * Sends text. If the signal is aborted before the end, because the server is closing, the connection is closed without the
  * end of the response: otherwise the client would take a part of the log for the whole.
@@ -141,7 +147,7 @@ function sendText(reply: FastifyReply, chunks: () => AsyncIterable<Buffer>, sign
     // Sent at once: the job may write nothing for hours.
     reply.raw.flushHeaders();
     yield* chunks();
-    if (signal.aborted) reply.raw.socket?.destroySoon();
+    if (signal.aborted) cutOff(reply);
   }
   return reply.send(Readable.from(bytes(), { objectMode: false }));
 }

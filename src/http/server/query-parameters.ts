@@ -30,13 +30,16 @@ function requireKnownParameters(querystring: unknown): preValidationHookHandler 
 function unknownParameters({ query }: FastifyRequest, known: readonly string[]): BursarError {
   const unknown = Object.keys(query as object).filter((name) => !known.includes(name));
   const fields = unknown.slice(0, maxReportedNames).map((name) => {
-    const hint = known.length === 0 ? 'this path has none' : `did you mean ${closest(name, known)}?`;
-    return { field: name.slice(0, 64), message: `is not a known query parameter; ${hint}` };
+    const hint = known.length === 0 ? 'this path has none.' : `did you mean ${closest(name, known)}?`;
+    return { field: toPrintable(name), message: `is not a known query parameter; ${hint}` };
   });
   const list = fields.map(({ field, message }) => `"${field}" ${message}`).join(' ');
   const advice = known.length === 0 ? 'Remove the query.' : `Known are ${known.join(', ')}.`;
   return new BursarError('bad_request', `The query is not valid: ${list} ${advice}`, { fields });
 }
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
+const toPrintable = (name: string) => name.slice(0, 64).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
 function toArray(hooks: RouteOptions['preValidation']): preValidationHookHandler[] {
   if (hooks === undefined) return [];

@@ -237,7 +237,9 @@ function toRequestError(error: FastifyError): unknown {
   if (error.validation) {
     const fields = error.validation.map(toFieldError);
     const list = fields.map(({ field, message }) => `${field} ${message}`).join('; ');
-    return new BursarError('invalid_body', `The request is not valid: ${list}.`, { cause: error, fields });
+    return error.validationContext === 'querystring'
+      ? new BursarError('bad_request', `The query is not valid: ${list}.`, { cause: error, fields })
+      : new BursarError('invalid_body', `The request is not valid: ${list}.`, { cause: error, fields });
   }
   const status = error.statusCode ?? 500;
   if (status === 413) return new BursarError('too_large', 'The request body is too large.', { cause: error });

@@ -50,6 +50,8 @@ export interface Submission {
   scope: PathScope;
   headers: SubmissionHeaders;
   body: UploadBody;
+  /** The size of the zip by the headers; null if they do not contain it. */
+  declaredBytes: number | null;
   /** The caller's Idempotency-Key, with the method and path that it was sent to. */
   idempotency: { key: string; target: string } | null;
 }
@@ -86,6 +88,12 @@ async function requireSameBody({ spool, maxBodyBytes }: SubmissionDeps, earlier:
   if (upload.sha256 !== earlier.bodySha256) throw keyReused();
 }
 
+function requireAllowedSize({ declaredBytes }: Submission, maxBytes: number): void {
+  if (declaredBytes === null || declaredBytes <= maxBytes) return;
+  const message = `The request body has ${declaredBytes} bytes, and the limit is ${maxBytes} bytes. Send a smaller zip file.`;
+  throw new BursarError('too_large', message, { details: { maxBytes } });
+}
+
 /** Everything that the headers can decide is decided before the body is read. */
 async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: KeyClaim | null): Promise<string> {
   const { actor, scope, headers, body } = submission;
@@ -96,6 +104,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   // Saves the upload. The conditional update in the transaction is what enforces the quota.
   if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeHours);
 
+  requireAllowedSize(submission, deps.maxBodyBytes);
   const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
   const { system } = target;
   try {

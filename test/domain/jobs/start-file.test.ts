@@ -47,6 +47,9 @@ test('a plain command starts in the top folder, unless it names that folder', ()
   }
   assert.equal(chooseStartFolder({ kind: 'argv', argv: ['cat', 'project/in.txt'] }, 'project'), '');
   assert.equal(chooseStartFolder(line('./run.sh'), 'run'), 'run');
+  for (const command of ['python3 main.py', 'ls; python3 main.py', 'ls && python3 main.py | cat'])
+    assert.equal(chooseStartFolder(line(command), 'python3'), 'python3', command);
+  assert.equal(chooseStartFolder(line('python3 python3/main.py'), 'python3'), '');
   assert.equal(chooseStartFolder(line('ls "my (new) project"'), 'my (new) project'), '');
   assert.equal(chooseStartFolder(line('ls größe'), 'größ'), 'größ');
 });

@@ -126,7 +126,17 @@ describe('the size limit of a body', () => {
     assert.equal(problem.maxBytes, maxBytes);
   });
 
-  test('rejects a Content-Length of terabytes before they are sent', async () => {
+  test('rejects a Content-Length of terabytes before the first byte of the body', async () => {
+    const connection = await openRawConnection(server.url);
+    connection.write(
+      formatRequestHead({ method: 'POST', path, headers: headers(['content-length', '1000000000000000']) }),
+    );
+    const [response] = await connection.readResponses(1);
+    assert.ok(response);
+    assertProblem(response, expected);
+  });
+
+  test('rejects a Content-Length of terabytes while they are sent', async () => {
     const connection = await openRawConnection(server.url);
     connection.write(
       formatRequestHead({ method: 'POST', path, headers: headers(['content-length', '1000000000000000']) }),

@@ -101,6 +101,8 @@ describe('the log of a job that has ended', () => {
     for (const offset of ['9007199254740993', '1e30', '-1', '0.5'])
       for (const follow of ['0', '1'])
         assert.equal((await get(job, `?offset=${offset}&follow=${follow}`)).status, 400, offset);
+    const { code } = (await (await get(job, '?offset=-1')).json()) as { code: string };
+    assert.equal(code, 'bad_request');
     const beyond = await get(job, '?offset=20');
     assert.deepEqual([beyond.status, ((await beyond.json()) as Problem).code], [416, 'range_not_satisfiable']);
   });
