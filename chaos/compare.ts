@@ -73,6 +73,9 @@ export function compareJob(
   const isPossible =
     (outcome === 'cancelled' && job.isCancelRequested) ||
     (outcome === 'timed_out' && job.plan.kind === 'timeout') ||
+    // A controller that forgot the failure of the node reports the job as running up to its time limit. Without a record
+    // nobody can distinguish it from a job that ignored the signal.
+    (outcome === 'timed_out' && wasNodeKilled) ||
     ((outcome === 'node_failed' || outcome === 'lost') && wasNodeKilled) ||
     // A restarted controller kills jobs that it has forgotten.
     outcome === 'cancelled_by_site' ||

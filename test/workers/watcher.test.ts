@@ -183,6 +183,24 @@ describe('watcher', () => {
     }
   });
 
+  test('waits for the record of a job that has started and that the engine reports as never started', async () => {
+    await insertTestJob('queued', '7');
+    endRecord = 'not_ended';
+    const notStarted = { startedAt: null, elapsedSeconds: 0, endedAt: 9000 };
+    reported = [{ ...finished('7'), ...notStarted, outcome: 'cancelled', reason: 'CANCELLED' } as Observation];
+    startTestWatcher();
+    await waitForPolls();
+    assert.deepEqual([await storedState(), engineCalls], ['queued', []]);
+    endRecord = {
+      ...{ outcome: 'succeeded', reason: 'exit code 0', exitCode: 0, wasTerminated: false, writtenAt: 8000 },
+      ...{ startedAt: 5000, endedAt: 8000, elapsedSeconds: 3 },
+    };
+    await until('the job has ended', async () => (await storedState()) === 'ended' || undefined);
+    const status = (await findJob(database.db, jobId))?.status;
+    assert.ok(status?.state === 'ended');
+    assert.deepEqual([status.outcome, status.elapsedSeconds], ['succeeded', 3]);
+  });
+
   test('stores the end of a job while the files of another job are measured', async () => {
     const slowId = '7B0C3D2E-0000-4000-8000-000000000002';
     const { promise: measured, resolve: finishMeasuring } = Promise.withResolvers<number>();

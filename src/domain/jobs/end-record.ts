@@ -28,9 +28,7 @@ export function reconcileEnd(
   record: EndRecord | undefined,
   limits: { runtimeSeconds: number; isCancelRequested: boolean },
 ): JobEnd {
-  if (record === 'never_started' && wasEndedBeforeStart(report, record, limits.isCancelRequested)) {
-    return toNeverStarted(report);
-  }
+  if (record === 'never_started' && isRefusal(report)) return toNeverStarted(report, limits.isCancelRequested);
   // A job that ran and has no start record has removed it. The system's report remains.
   if (typeof record !== 'object') return report;
   const { outcome, reason, exitCode } = wasStopped(report, record, limits)
@@ -95,13 +93,24 @@ export function wasEndedBeforeStart(
   record: EndRecord | undefined,
   isCancelRequested: boolean,
 ): boolean {
-  const isRefusal = report.startedAt !== null && report.elapsedSeconds <= maxRefusalSeconds;
-  return record === 'never_started' && report.outcome === 'cancelled' && isRefusal && !isCancelRequested;
+  return record === 'never_started' && isRefusal(report) && !isCancelRequested;
 }
 
-function toNeverStarted({ allocation: _allocation, ...report }: JobEnd): JobEnd {
+function isRefusal({ outcome, startedAt, elapsedSeconds }: JobEnd): boolean {
+  return outcome === 'cancelled' && startedAt !== null && elapsedSeconds <= maxRefusalSeconds;
+}
+
+/** Whether the report contradicts the record: the job has started, and the system does not know that. */
+export function isStartUnknown(report: JobEnd, record: EndRecord | undefined): boolean {
+  return record === 'not_ended' && report.startedAt === null;
+}
+
+/** Nothing of the job ran, whatever the system reports as its usage. */
+function toNeverStarted({ allocation: _allocation, ...report }: JobEnd, isCancelRequested: boolean): JobEnd {
+  const end = { ...report, startedAt: null, elapsedSeconds: 0 };
+  if (isCancelRequested) return end;
   const reason = `the system ended the job before it started, nothing is charged: submit it again (${report.reason})`;
-  return { ...report, outcome: 'node_failed', reason, startedAt: null, elapsedSeconds: 0 };
+  return { ...end, outcome: 'node_failed', reason };
 }
 
 /** The runtime of the record, but no less than the part of the reported runtime that had passed when it was written. */

@@ -106,7 +106,8 @@ describe('reconcileEnd', () => {
     assert.deepEqual([outcome, startedAt, elapsedSeconds, used], ['node_failed', null, 0, undefined]);
     assert.match(reason, /before it started.*submit it again/);
     const cancelled = { ...limits, isCancelRequested: true };
-    assert.deepEqual(reconcileEnd(refused, 'never_started', cancelled), refused);
+    const byOwner = reconcileEnd(refused, 'never_started', cancelled);
+    assert.deepEqual([byOwner.outcome, byOwner.startedAt, byOwner.elapsedSeconds], ['cancelled', null, 0]);
     const inQueue = { ...refused, startedAt: null };
     assert.deepEqual(reconcileEnd(inQueue, 'never_started', limits), inQueue);
   });
