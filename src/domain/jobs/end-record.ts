@@ -102,7 +102,7 @@ function isRefusal({ outcome, startedAt, elapsedSeconds }: JobEnd): boolean {
 
 /** Whether the report contradicts the record: the job has started, and the system does not know that. */
 export function isStartUnknown(report: JobEnd, record: EndRecord | undefined): boolean {
-  return record === 'not_ended' && report.startedAt === null;
+  return record === 'not_ended' && report.startedAt === null && report.outcome !== 'lost';
 }
 
 /** Nothing of the job ran, whatever the system reports as its usage. */

@@ -1,6 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { type EndRecord, type RecordedEnd, reconcileEnd, toJobEnd } from '../../../src/domain/jobs/end-record.ts';
+import {
+  type EndRecord,
+  isStartUnknown,
+  type RecordedEnd,
+  reconcileEnd,
+  toJobEnd,
+} from '../../../src/domain/jobs/end-record.ts';
 import type { JobEnd, Outcome } from '../../../src/domain/jobs/job.ts';
 
 /** A job of two seconds that Slurm reports as having run for 154 s. */
@@ -110,6 +116,15 @@ describe('reconcileEnd', () => {
     assert.deepEqual([byOwner.outcome, byOwner.startedAt, byOwner.elapsedSeconds], ['cancelled', null, 0]);
     const inQueue = { ...refused, startedAt: null };
     assert.deepEqual(reconcileEnd(inQueue, 'never_started', limits), inQueue);
+  });
+
+  test('isStartUnknown recognises a started job that the system reports as never started', () => {
+    const notStarted = { ...report('cancelled'), startedAt: null };
+    assert.equal(isStartUnknown(notStarted, 'not_ended'), true);
+    assert.equal(isStartUnknown(report('cancelled'), 'not_ended'), false);
+    assert.equal(isStartUnknown(notStarted, 'never_started'), false);
+    // It has no record, and never will.
+    assert.equal(isStartUnknown({ ...notStarted, outcome: 'lost' }, 'not_ended'), false);
   });
 
   test('keeps the report of a job that ran and has removed its start record', () => {
