@@ -32,8 +32,16 @@ export async function inspectInput(source: ZipSource, query: InputQuery): Promis
   const { maxStartBytes, limits } = query;
   return await withZip(source, async (zip) => {
     const layout = createLayout(query.startFile);
-    const summary = await checkCentralDirectory(zip, limits, layout.add);
-    if (summary.unpackedBytes <= query.maxVerifiedBytes) await verifyContents(source, limits);
+    const files: ParsedZipEntry[] = [];
+    const summary = await checkCentralDirectory(zip, limits, (entry) => {
+      layout.add(entry);
+      // The entries of a small zip are few.
+      if (source.kind === 'memory' && entry.kind === 'file') files.push(entry);
+    });
+    if (summary.unpackedBytes <= query.maxVerifiedBytes) {
+      if (source.kind === 'file') await verifyContents(source, limits);
+      else for (const file of files) await verifyFile(zip, file);
+    }
     const { start, ...contents } = layout.read();
     if (start === null) return { ...summary, ...contents, startFile: null };
     const firstBytes = maxStartBytes === 0 ? noBytes : await readStart(zip, start.entry, maxStartBytes);
