@@ -10,7 +10,7 @@ export interface StoredJob {
   chargedSeconds: number;
 }
 
-/** What a job itself wrote, in seconds since 1970. `result` is an exit code or the name of a signal. */
+/** The record that a job wrote itself, in seconds since 1970. `result` is an exit code or the name of a signal. */
 export interface OwnRecord {
   starts: number[];
   ends: { at: number; result: string }[];
@@ -73,9 +73,6 @@ export function compareJob(
   const isPossible =
     (outcome === 'cancelled' && job.isCancelRequested) ||
     (outcome === 'timed_out' && job.plan.kind === 'timeout') ||
-    // A controller that forgot the failure of the node reports the job as running up to its time limit. Without a record
-    // nobody can distinguish it from a job that ignored the signal.
-    (outcome === 'timed_out' && wasNodeKilled) ||
     ((outcome === 'node_failed' || outcome === 'lost') && wasNodeKilled) ||
     // A restarted controller kills jobs that it has forgotten.
     outcome === 'cancelled_by_site' ||

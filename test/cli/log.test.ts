@@ -23,7 +23,7 @@ function startLogging(script: string) {
   return spawn(process.execPath, argv, { stdio: ['ignore', 'ignore', 'pipe'] });
 }
 
-/** What a script logs on a real terminal. */
+/** Runs a script on a real terminal, and returns its log. */
 async function terminalOutput(script: string, format?: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-test-'));
   const file = join(folder, 'log.mjs');

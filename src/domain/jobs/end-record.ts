@@ -13,8 +13,8 @@ export interface RecordedEnd extends JobEnd {
 }
 
 /**
- * What the wrapper of a job wrote on the node: how the job ended, that it has not been started, or that it has been started
- * and not ended, or was killed with its node.
+ * The record that the wrapper of a job wrote on the node: the end of the job, or `never_started`. A job is `not_ended` if
+ * it has started and left no end record: it still runs, or it was killed with its node.
  */
 export type EndRecord = RecordedEnd | 'never_started' | 'not_ended';
 

@@ -32,7 +32,7 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
-/** Who requested Bursar to cancel a job. */
+/** The user who asked Bursar to cancel a job: its owner, or an administrator of Bursar. */
 export type CancelRequester = 'owner' | 'administrator';
 
 /** The end of a job, as the engine reports it and the store keeps it. Times are epoch milliseconds. */
@@ -50,7 +50,7 @@ export interface JobEnd {
   allocation?: Allocation;
 }
 
-/** What the system gave to a job. `cores` is the total over all nodes. */
+/** The resources that the system allocated to a job. `cores` is the total over all nodes. */
 export interface Allocation {
   nodes: number;
   cores: number;

@@ -85,7 +85,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
     isFailed = true;
     bytesLeft = 0;
     unwritten = Buffer.alloc(0);
-    // What the job writes from now on is read and dropped, so that the job does not wait.
+    // Further output is read and dropped, so that the job does not wait for a reader.
     socket?.resume();
     options.onFailure(error instanceof Error ? error : new Error(String(error)));
   }

@@ -21,7 +21,7 @@ export interface AccountStatement {
 export interface Statement {
   user: string;
   hpc: string;
-  /** What the seconds of time are seconds of. */
+  /** The unit that the system charges for. */
   charge: ChargeUnit;
   project: string;
   from: number;

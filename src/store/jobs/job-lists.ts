@@ -67,7 +67,7 @@ type Shape = {
   tags?: number;
 };
 
-const tagCounts = [1, 4, maxTags];
+const tagCounts = [1, 2, 4, maxTags];
 
 function toShape({ tags = [], ...filter }: JobFilter): string {
   const fields = Object.entries(filter).map(([field, value]) => [field, typeof value === 'boolean' ? value : true]);
