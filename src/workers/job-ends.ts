@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
-import { type EndRecord, isStartUnknown, reconcileEnd, wasEndedBeforeStart } from '../domain/jobs/end-record.ts';
+import { type EndRecord, isUncertain, reconcileEnd, wasEndedBeforeStart } from '../domain/jobs/end-record.ts';
 import { type Observation, transition } from '../domain/jobs/transition.ts';
 import { requeueJob } from '../store/jobs/job-queue.ts';
 import { findJob } from '../store/jobs/jobs.ts';
@@ -14,7 +14,7 @@ const concurrency = 8;
 /** A job that its system ends again and again before its start is not submitted any more. */
 const maxTries = 5;
 
-/** How long the end of a job that the system reports as never started waits for the record of its real end. */
+/** How long an uncertain end waits for the record or the report of the real end. */
 const maxRecordDelayMs = 60_000;
 
 export interface JobEnds {
@@ -123,7 +123,7 @@ async function storeJobEnd(
     return 'requeued';
   }
   // A controller that forgot the start of a job kills it soon: the job then leaves its end record.
-  if (isStartUnknown(observation, record) && now() - observation.endedAt < maxRecordDelayMs) return 'unchanged';
+  if (isUncertain(observation, record) && now() - observation.endedAt < maxRecordDelayMs) return 'unchanged';
   const runtimeSeconds = toTimeLimitSeconds(job.request.runtimeHours);
   const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, isCancelRequested }) };
   const next = transition(job.status, end, job.cancelRequestedBy);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { JobEnd } from '../../src/domain/jobs/job.ts';
+import type { ReportedEnd } from '../../src/domain/jobs/job.ts';
 import type { Observation } from '../../src/domain/jobs/transition.ts';
 import type { Engine } from '../../src/engines/engine.ts';
 
@@ -42,7 +42,7 @@ export async function waitUntilRunning(engine: Engine, jobId: string): Promise<{
   });
 }
 
-export async function waitUntilFinished(engine: Engine, jobId: string): Promise<JobEnd> {
+export async function waitUntilFinished(engine: Engine, jobId: string): Promise<ReportedEnd> {
   return eventually(`${jobId} finishes`, async () => {
     const observation = await observeJob(engine, jobId);
     return observation?.kind === 'finished' && observation;

@@ -42,6 +42,8 @@ export interface SlurmCluster {
   stopNode(name: string): Promise<void>;
   /** SIGKILL to the slurmd and slurmstepd processes of the node. Its jobs run on, and nobody reports their ends. */
   killNodeDaemons(name: string): Promise<void>;
+  /** SIGKILL to everything that runs on the node but slurmd, which does not notice it. */
+  killNodeJobs(name: string): void;
   startNode(name: string): Promise<void>;
   stopMunge(): Promise<void>;
   startMunge(): Promise<void>;
@@ -119,6 +121,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<SlurmC
       await end(name, 'SIGKILL');
       killAll(findNodeProcesses(folder, name));
     },
+    killNodeJobs: (name) => killAll(findNodeProcesses(folder, name)),
     async killNodeDaemons(name) {
       killAll(findStepDaemons(findNodeProcesses(folder, name)));
       await end(name, 'SIGKILL');

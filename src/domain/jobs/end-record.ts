@@ -1,5 +1,5 @@
 import { assertNever } from '../errors.ts';
-import type { JobEnd } from './job.ts';
+import type { JobEnd, ReportedEnd } from './job.ts';
 
 /** The times of a report and of a record are rounded to seconds, and come from two clocks. */
 const clockToleranceMs = 2000;
@@ -24,10 +24,11 @@ export type EndRecord = RecordedEnd | 'never_started' | 'not_ended';
  * outcome of a job that ended by itself. Only the system knows why it stopped a job.
  */
 export function reconcileEnd(
-  report: JobEnd,
+  report: ReportedEnd,
   record: EndRecord | undefined,
   limits: { runtimeSeconds: number; isCancelRequested: boolean },
 ): JobEnd {
+  if (isKilledWithNode(report, record)) return toNodeFailed(report);
   if (record === 'never_started' && isRefusal(report)) return toNeverStarted(report, limits.isCancelRequested);
   // A job that ran and has no start record has removed it. The system's report remains.
   if (typeof record !== 'object') return report;
@@ -100,9 +101,23 @@ function isRefusal({ outcome, startedAt, elapsedSeconds }: JobEnd): boolean {
   return outcome === 'cancelled' && startedAt !== null && elapsedSeconds <= maxRefusalSeconds;
 }
 
-/** Whether the report contradicts the record: the job has started, and the system does not know that. */
-export function isStartUnknown(report: JobEnd, record: EndRecord | undefined): boolean {
+/**
+ * Whether the end may still be recorded or reported differently: the job has started, and the system does not know that;
+ * or no end of its processes is known.
+ */
+export function isUncertain(report: ReportedEnd, record: EndRecord | undefined): boolean {
+  if (isKilledWithNode(report, record)) return true;
   return record === 'not_ended' && report.startedAt === null && report.outcome !== 'lost';
+}
+
+/** Neither the node nor the wrapper of the job has reported its end. */
+function isKilledWithNode({ isExitMissing = false }: ReportedEnd, record: EndRecord | undefined): boolean {
+  return isExitMissing && (record === 'not_ended' || record === 'never_started');
+}
+
+function toNodeFailed({ isExitMissing: _isExitMissing, ...report }: ReportedEnd): JobEnd {
+  const reason = `its node failed: the job was killed with it, nothing is charged: submit it again (${report.reason})`;
+  return { ...report, outcome: 'node_failed', reason };
 }
 
 /** Nothing of the job ran, whatever the system reports as its usage. */

@@ -50,6 +50,12 @@ export interface JobEnd {
   allocation?: Allocation;
 }
 
+/** The end of a job as its system reports it. */
+export interface ReportedEnd extends JobEnd {
+  /** The system stopped the job, but no node reported that its processes have ended: they may have died with the node. */
+  isExitMissing?: boolean;
+}
+
 /** The resources that the system allocated to a job. `cores` is the total over all nodes. */
 export interface Allocation {
   nodes: number;

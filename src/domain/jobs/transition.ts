@@ -1,5 +1,5 @@
 import { assertNever } from '../errors.ts';
-import type { Allocation, CancelRequester, JobEnd, JobState, JobStatus } from './job.ts';
+import type { Allocation, CancelRequester, JobEnd, JobState, JobStatus, ReportedEnd } from './job.ts';
 
 /**
  * The state of one job in one poll of an engine. A job without an observation keeps its state. `ref` is the engine's own
@@ -10,7 +10,7 @@ import type { Allocation, CancelRequester, JobEnd, JobState, JobStatus } from '.
 export type Observation = { jobId: string; ref: string; engineMessage?: string } & (
   | { kind: 'queued'; held: boolean }
   | { kind: 'running'; startedAt: number; isEnding?: boolean; allocation?: Allocation }
-  | ({ kind: 'finished' } & JobEnd)
+  | ({ kind: 'finished' } & ReportedEnd)
 );
 
 /** The statuses that an observation can lead to. */
@@ -41,7 +41,8 @@ function observedStatus(observation: Observation, cancelRequestedBy: CancelReque
     case 'running':
       return { state: 'running', startedAt: observation.startedAt };
     case 'finished': {
-      const { jobId: _jobId, ref: _ref, kind: _kind, engineMessage: _engineMessage, ...end } = observation;
+      const { outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds, allocation } = observation;
+      const end = { outcome, reason, exitCode, startedAt, endedAt, elapsedSeconds, ...(allocation && { allocation }) };
       return { state: 'ended', ...attributeCancellation(end, cancelRequestedBy) };
     }
     default:

@@ -15,7 +15,9 @@ export function toObservation(job: SlurmJob, now: number): Observation | null {
     return { ...common, kind: 'running', startedAt: job.startedAt ?? now, isEnding, allocation: toAllocation(job) };
   }
   const outcome = outcomeForState(state, job);
-  return outcome === null ? null : { ...common, kind: 'finished', ...outcome, ...toUsage(job, now) };
+  if (outcome === null) return null;
+  const { isExitMissing } = job;
+  return { ...common, kind: 'finished', ...outcome, ...toUsage(job, now), ...(isExitMissing && { isExitMissing }) };
 }
 
 const stateAndReason = ({ state, reason }: SlurmJob) => (reason === '' ? state : `${state}, ${reason}`);

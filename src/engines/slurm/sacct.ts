@@ -33,6 +33,8 @@ export function parseSacct(output: string): SlurmJob[] {
       state,
       reason: '',
       exit: parseSacctExitCode(exit ?? ''),
+      // Unknown: slurmctld sends the end of such a job to slurmdbd before the nodes report its exit.
+      isExitMissing: false,
       startedAt: parseTime(start ?? ''),
       endedAt: parseTime(end ?? ''),
       elapsedSeconds: Number(elapsed) || 0,

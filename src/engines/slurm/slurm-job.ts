@@ -15,6 +15,8 @@ export interface SlurmJob {
   /** Slurm's reason for waiting or ending; empty if there is none. */
   reason: string;
   exit: SlurmExit;
+  /** No node has reported the exit of a job that Slurm stopped. */
+  isExitMissing: boolean;
   startedAt: number | null;
   endedAt: number | null;
   elapsedSeconds: number;

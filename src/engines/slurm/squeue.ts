@@ -49,6 +49,8 @@ export function parseSqueueLine(line: string): SlurmJob | null {
     state,
     reason: parseOptionalText(reason ?? ''),
     exit: decodeWaitStatus(Number(waitStatus)),
+    // The wrapper never exits with 0 after SIGTERM.
+    isExitMissing: state === 'TIMEOUT' && waitStatus === '0',
     startedAt: parseTime(start ?? ''),
     endedAt: parseTime(end ?? ''),
     elapsedSeconds: parseElapsed(elapsed ?? ''),

@@ -42,17 +42,21 @@ mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be c
 started=$(date +%s)
 # Slurm signals all processes of a job. The wrapper ignores signals and waits for the job.
 trap : ${trappedSignals}
+terminated=
+trap 'terminated=yes' TERM
 (
   export HOME="$directory" TMPDIR="$directory.tmp" LANG=C.UTF-8
   export BURSAR_JOB_ID=${quoteForBash(job.jobId)}
   export BURSAR_NODES=${job.nodes} BURSAR_CORES_PER_NODE=${job.coresPerNode} BURSAR_RUNTIME_SECONDS=${job.runtimeSeconds}
   cd -- ${quoteForBash(startDirectoryOf(job))} || fail 'the folder that the job starts in cannot be entered'
-  unset directory started conf
+  unset directory started terminated
   unset -f fail finish
 ${command.join('\n')}
 )
 code=$?
 echo "$code $started $(date +%s)" > "$directory.started/end.new" && mv -- "$directory.started/end.new" "$directory.started/end"
+# Never 0 after SIGTERM: an exit code of 0 at the time limit means that the node did not report the end.
+[ "$code" = 0 ] && [ -n "$terminated" ] && code=143
 finish "$code"
 `;
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   type EndRecord,
-  isStartUnknown,
+  isUncertain,
   type RecordedEnd,
   reconcileEnd,
   toJobEnd,
@@ -118,13 +118,30 @@ describe('reconcileEnd', () => {
     assert.deepEqual(reconcileEnd(inQueue, 'never_started', limits), inQueue);
   });
 
-  test('isStartUnknown recognises a started job that the system reports as never started', () => {
+  test('reports the failure of a node if neither the node nor the job reported its end', () => {
+    const limits = { runtimeSeconds: 60, isCancelRequested: false };
+    const unreported = { ...report('timed_out'), isExitMissing: true };
+    for (const record of ['not_ended', 'never_started'] as const) {
+      assert.equal(isUncertain(unreported, record), true);
+      const end = reconcileEnd(unreported, record, limits);
+      assert.match(end.reason, /node failed.*submit it again \(reported timed_out\)/);
+      assert.deepEqual(end, { ...report('node_failed'), reason: end.reason });
+    }
+    // A job that ignores SIGTERM until it is killed leaves no record either, but its node reports its end.
+    assert.equal(reconcile('timed_out', 'not_ended').outcome, 'timed_out');
+    for (const record of [undefined, exited, killed]) {
+      assert.equal(isUncertain(unreported, record), false);
+      assert.notEqual(reconcileEnd(unreported, record, limits).outcome, 'node_failed');
+    }
+  });
+
+  test('isUncertain recognises a started job that the system reports as never started', () => {
     const notStarted = { ...report('cancelled'), startedAt: null };
-    assert.equal(isStartUnknown(notStarted, 'not_ended'), true);
-    assert.equal(isStartUnknown(report('cancelled'), 'not_ended'), false);
-    assert.equal(isStartUnknown(notStarted, 'never_started'), false);
+    assert.equal(isUncertain(notStarted, 'not_ended'), true);
+    assert.equal(isUncertain(report('cancelled'), 'not_ended'), false);
+    assert.equal(isUncertain(notStarted, 'never_started'), false);
     // It has no record, and never will.
-    assert.equal(isStartUnknown({ ...notStarted, outcome: 'lost' }, 'not_ended'), false);
+    assert.equal(isUncertain({ ...notStarted, outcome: 'lost' }, 'not_ended'), false);
   });
 
   test('keeps the report of a job that ran and has removed its start record', () => {

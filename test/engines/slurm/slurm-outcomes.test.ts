@@ -62,6 +62,38 @@ describe('outcomes of jobs on Slurm', { concurrency: 3 }, () => {
     },
   );
 
+  slurmTest(
+    'distinguishes jobs that reach their time limit from a job whose end no node reported',
+    { extraConf: ['KillWait=2'] },
+    async ({ engine, newJob, cluster }) => {
+      const submit = async (script: string, node: string) => {
+        const site = { extraOptions: [`--nodelist=${node}`] };
+        const job = await newJob({ ...shellLine(`${script}; echo run >> runs; while :; do sleep 1; done`), site });
+        await withAutomaticRelease(engine).submit(job, neverAborted);
+        return job;
+      };
+      const exiting = await submit("trap 'exit 0' TERM", 'n1');
+      const ignoring = await submit("trap '' TERM", 'n1');
+      const killed = await submit(':', 'n2');
+      for (const job of [exiting, ignoring, killed])
+        await eventually('the job has started', async () => (await countRuns(job)) === 1);
+      cluster.killNodeJobs('n2');
+
+      const read = async ({ jobId }: EngineJob) => {
+        const { outcome, isExitMissing } = await waitUntilFinished(engine, jobId);
+        return { outcome, isExitMissing };
+      };
+      assert.deepEqual(await read(exiting), { outcome: 'timed_out', isExitMissing: undefined });
+      assert.deepEqual(await read(ignoring), { outcome: 'timed_out', isExitMissing: undefined });
+      assert.deepEqual(await read(killed), { outcome: 'timed_out', isExitMissing: true });
+      const paths = new Map([exiting, ignoring, killed].map(({ jobId, workspace }) => [jobId, workspace]));
+      const records = await engine.readEndRecords(paths, neverAborted);
+      const exited = records.get(exiting.jobId);
+      assert.equal(typeof exited === 'object' && exited.exitCode, 0);
+      for (const { jobId } of [ignoring, killed]) assert.equal(records.get(jobId), 'not_ended');
+    },
+  );
+
   const constrained = {
     extraConf: ['SelectTypeParameters=CR_Core_Memory', 'TaskPlugin=task/cgroup'],
     cgroupConf: ['CgroupPlugin=autodetect', 'ConstrainRAMSpace=yes'],
