@@ -51,8 +51,11 @@ export function createSshConnection(target: SshTarget, environment: Record<strin
       closing.abort();
       closing = new AbortController();
       await connecting?.catch(() => undefined);
-      if (await isListening(socket)) await runSsh(sshArgv(target, '-O', 'exit'), environment, 5000);
+      const hasExited =
+        (await isListening(socket)) && (await runSsh(sshArgv(target, '-O', 'exit'), environment, 5000)) === 0;
       if (folder === target.controlFolder) return;
+      // ssh removes its socket a moment after it has confirmed the exit.
+      if (hasExited) await rm(socket, { force: true });
       await rm(log, { force: true });
       // Fails if another connection still uses the folder.
       await rmdir(folder).catch(() => undefined);

@@ -236,7 +236,7 @@ describe('administrators', { concurrency: true }, () => {
       const { status, body, text } = await fixture.admin.send('DELETE', path(job));
       assert.deepEqual([status, (body as Job).stage], [200, 'DELETED'], text);
     }
-    assert.ok(!existsSync(outputPath(job)));
+    await until('its files are removed', () => !existsSync(outputPath(job)) || undefined);
     const record = { actor: adminId, subject: `${defaultProjectPath}/${job.job_id}`, details: { owner: '301757' } };
     assert.deepEqual(await readAudit(job), [
       { act: 'job.cancel', ...record },
