@@ -38,13 +38,17 @@ export async function inspectInput(source: ZipSource, query: InputQuery): Promis
       // The entries of a small zip are few.
       if (source.kind === 'memory' && entry.kind === 'file') files.push(entry);
     });
+    const { start, ...contents } = layout.read();
+    let firstBytes: Buffer | undefined = maxStartBytes === 0 ? noBytes : undefined;
     if (summary.unpackedBytes <= query.maxVerifiedBytes) {
       if (source.kind === 'file') await verifyContents(source, limits);
-      else for (const file of files) await verifyFile(zip, file);
+      for (const file of files) {
+        const content = await verifyFile(zip, file);
+        if (file === start?.entry) firstBytes ??= content?.subarray(0, maxStartBytes);
+      }
     }
-    const { start, ...contents } = layout.read();
     if (start === null) return { ...summary, ...contents, startFile: null };
-    const firstBytes = maxStartBytes === 0 ? noBytes : await readStart(zip, start.entry, maxStartBytes);
+    firstBytes ??= await readStart(zip, start.entry, maxStartBytes);
     return { ...summary, ...contents, startFile: { folder: start.folder, firstBytes } };
   });
 }

@@ -55,10 +55,19 @@ export async function readStart(zip: OpenZip, entry: ParsedZipEntry, maxBytes: n
   return Buffer.concat(chunks).subarray(0, maxBytes);
 }
 
-/** Reads a file and verifies its size and checksum. Throws `invalid_zip` if the zip declares others. */
-export async function verifyFile(zip: OpenZip, entry: ParsedZipEntry): Promise<void> {
+/**
+ * Reads a file and verifies its size and checksum. Throws `invalid_zip` if the zip declares others. Returns the content
+ * of a small file.
+ */
+export async function verifyFile(zip: OpenZip, entry: ParsedZipEntry): Promise<Buffer | undefined> {
   try {
-    await unpackEntry(zip, entry, (chunks) => readVerified(chunks, entry, () => undefined));
+    if (!isSmall(entry)) {
+      await unpackEntry(zip, entry, (chunks) => readVerified(chunks, entry, () => undefined));
+      return undefined;
+    }
+    const content = await readSmall(zip, entry);
+    verify(entry, content.length, crc32(content));
+    return content;
   } catch (error) {
     throw toUnpackError(entry, error);
   }
@@ -91,6 +100,11 @@ async function readVerified(
     checksum = crc32(chunk, checksum);
     await use(chunk);
   }
+  verify(entry, bytes, checksum);
+}
+
+function verify(entry: ParsedZipEntry, bytes: number, checksum: number): void {
+  if (bytes > entry.unpackedBytes) throw tooLarge(entry);
   if (bytes < entry.unpackedBytes) throw mismatch(entry, 'is smaller than the zip declares');
   if (checksum !== entry.crc32) throw mismatch(entry, 'has a wrong checksum');
 }
@@ -111,12 +125,14 @@ async function unpackEntry(
   entry: ParsedZipEntry,
   use: (content: Content) => Promise<void>,
 ): Promise<void> {
-  const { isDeflated, packedBytes, unpackedBytes } = entry;
+  const { isDeflated, packedBytes } = entry;
   // Most files are small: setting up generators and streams would take longer than inflating them.
-  if (Math.max(packedBytes, unpackedBytes) <= chunkBytes) await use([await readSmall(zip, entry)]);
+  if (isSmall(entry)) await use([await readSmall(zip, entry)]);
   else if (!isDeflated || packedBytes === 0) await use(readContent(zip, entry));
   else await pipeline(readContent(zip, entry), createInflateRaw(), use);
 }
+
+const isSmall = ({ packedBytes, unpackedBytes }: ParsedZipEntry) => Math.max(packedBytes, unpackedBytes) <= chunkBytes;
 
 async function readSmall(zip: OpenZip, entry: ParsedZipEntry): Promise<Buffer> {
   const { packedBytes } = entry;
