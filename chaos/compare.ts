@@ -56,7 +56,9 @@ export function compareJob(
   if (start === undefined) {
     const isPossible = outcome === 'node_failed' || (outcome === 'cancelled' && job.isCancelRequested);
     if (!isPossible) return differ('wrong outcome', `it never started, stored as ${described}`);
-    return chargedSeconds === 0 ? null : differ('wrong charge', `it never started and paid ${chargedSeconds} s`);
+    return chargedSeconds === 0
+      ? null
+      : differ('wrong charge', `it never started, stored as ${described}, and paid ${chargedSeconds} s`);
   }
 
   if (end !== undefined) {
