@@ -6,7 +6,7 @@
 // BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
@@ -14,12 +14,15 @@ import { build } from './build.mjs';
 import { filterRunnable, findImports, isAvailableOrReport, needsExternalSoftware } from './external-software.ts';
 
 interface Task {
-  file: string;
+  /** They run in one process. */
+  files: string[];
   database: 'sqlite' | 'postgres';
 }
 
 interface Result extends Task {
   seconds: number;
+  /** The time of each file, without the start of the process if there are several. */
+  fileSeconds: Map<string, number>;
   passed: number;
   failed: number;
   skipped: number;
@@ -32,8 +35,29 @@ interface Result extends Task {
 const runsOnBothDatabases =
   /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|jobs\/job-list-cache)|webhooks\/delivery)/;
 
-/** Files that take minutes, mostly waiting. They start first, so that the run does not end by waiting for them. */
-const isLong = (file: string) => /^test\/(slurm|crash)\/|\/slurm-|large/.test(file);
+/** Files that take a minute or more, mostly waiting, the longest first. They start first, so that no run ends by waiting for them. */
+const longFiles = [
+  /^test\/slurm\/load\./,
+  /^test\/crash\/slurm-kill/,
+  /^test\/cli\/doctor-slurm/,
+  /^test\/engines\/slurm\/slurm-/,
+  /^test\/bench\/bench\./,
+  /^test\/postgres\/db-backup/,
+  /^test\/(slurm|crash)\/|\/slurm-|large/,
+];
+const isLong = (file: string) => longFiles.some((pattern) => pattern.test(file));
+/** Files that need much CPU time on PostgreSQL. */
+const isLongOnPostgres = (file: string) => /ledger-storm|job-lists/.test(file);
+
+/** Files that share a process with others of their folder. */
+const maxGroupSize = 5;
+const sharesProcess = (file: string) =>
+  /^test\/(config|contract|domain|http|services\/accounting|store)\//.test(file) &&
+  !isLong(file) &&
+  !isLongOnPostgres(file) &&
+  !needsExternalSoftware(file) &&
+  !spawnsServer(file) &&
+  !generatesClient(file);
 
 /** Folders whose tests are fast. Their tests that spawn a server or need external software are still excluded. */
 const isQuickFolder = (file: string) => /^test\/(config|contract|domain|files|http|store|workers)\//.test(file);
@@ -85,24 +109,54 @@ function planTasks(all: readonly string[]): Task[] {
   const usesPostgres = onlyDatabase !== 'sqlite' && postgresFiles.length > 0;
   const hasPostgres = usesPostgres && isAvailableOrReport('PostgreSQL', postgresFiles.length);
   const planned: Task[] = [
-    ...(onlyDatabase === 'postgres' ? [] : all.map((file): Task => ({ file, database: 'sqlite' }))),
-    ...(hasPostgres ? postgresFiles.map((file): Task => ({ file, database: 'postgres' })) : []),
+    ...(onlyDatabase === 'postgres'
+      ? []
+      : groupFiles(all).map((group): Task => ({ files: group, database: 'sqlite' }))),
+    ...(hasPostgres ? groupFiles(postgresFiles).map((group): Task => ({ files: group, database: 'postgres' })) : []),
   ];
-  return [...planned.filter(({ file }) => isLong(file)), ...planned.filter(({ file }) => !isLong(file))];
+  return planned.toSorted((a, b) => startOrder(a) - startOrder(b));
+}
+
+/** The order in which tasks start: long files, groups, then single files, which are short. */
+function startOrder({ files: [file = '', ...others], database }: Task): number {
+  const index = longFiles.findIndex((pattern) => pattern.test(file));
+  if (index >= 0) return index;
+  if (database === 'postgres' && isLongOnPostgres(file)) return longFiles.length;
+  return longFiles.length + (others.length > 0 ? 1 : 2);
+}
+
+/** Named files are not grouped: each then runs as it does alone. */
+function groupFiles(all: readonly string[]): string[][] {
+  if (namedFiles.length > 0) return all.map((file) => [file]);
+  const folders = Map.groupBy(all, (file) => (sharesProcess(file) ? dirname(file) : file));
+  return [...folders.values()].flatMap((group) =>
+    Array.from({ length: Math.ceil(group.length / maxGroupSize) }, (_, index) =>
+      group.slice(index * maxGroupSize, (index + 1) * maxGroupSize),
+    ),
+  );
 }
 
 async function runQueue(queue: Task[]): Promise<void> {
   for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
-    const result = await runFile(task);
+    const result = await runTask(task);
     results.push(result);
     if (namedFiles.length > 0 || result.failed > 0) console.log(result.report);
     console.log(`${result.failed > 0 ? '✖' : '✔'} ${lineFor(result)}`);
   }
 }
 
-async function runFile(task: Task): Promise<Result> {
+async function runTask(task: Task): Promise<Result> {
   const startedAt = performance.now();
-  const result: Result = { ...task, seconds: 0, passed: 0, failed: 0, skipped: 0, failures: [], report: '' };
+  const result: Result = {
+    ...task,
+    seconds: 0,
+    fileSeconds: new Map(),
+    passed: 0,
+    failed: 0,
+    skipped: 0,
+    failures: [],
+    report: '',
+  };
   const env = {
     // The files share compiled code, which saves a third of the startup time of a file.
     NODE_COMPILE_CACHE: join(tmpdir(), 'bursar-tests-compiled'),
@@ -110,7 +164,14 @@ async function runFile(task: Task): Promise<Result> {
     BURSAR_TEST_DATABASE: task.database,
     ...(postgres ? { BURSAR_TEST_POSTGRES: postgres.url('postgres') } : {}),
   };
-  const events = run({ files: [task.file], env, concurrency: 1, timeout: 900_000 });
+  const isGroup = task.files.length > 1;
+  const events = run({
+    files: isGroup ? ['scripts/test-group.ts'] : task.files,
+    argv: isGroup ? task.files : [],
+    env,
+    concurrency: 1,
+    timeout: 900_000,
+  });
   events.on('test:summary', ({ file, counts }) => {
     if (file !== undefined) return;
     // The types lack `failed`.
@@ -118,24 +179,42 @@ async function runFile(task: Task): Promise<Result> {
     Object.assign(result, { passed, failed: failed + cancelled, skipped: skipped + todo });
   });
   events.on('test:fail', ({ name, file, line, details }) => {
-    // A suite fails if one of its tests does, which is reported itself.
-    if (details.type !== 'suite') result.failures.push(`${name} (${file}:${line}, ${task.database})`);
+    // A suite fails if one of its tests does, which is reported itself, or if its file cannot be loaded.
+    const cause = (details.error as { failureType?: string }).failureType;
+    if (details.type === 'suite' && cause === 'subtestsFailed') return;
+    result.failures.push(`${name} (${file}:${line}, ${task.database})`);
+  });
+  // In a group, each file is a suite.
+  events.on('test:complete', ({ name, nesting, details }) => {
+    if (isGroup && nesting === 0) result.fileSeconds.set(name, details.duration_ms / 1000);
   });
   for await (const text of events.compose(spec)) result.report += text;
-  return { ...result, seconds: (performance.now() - startedAt) / 1000 };
+  // The summary does not count suites.
+  result.failed = Math.max(result.failed, result.failures.length);
+  result.seconds = (performance.now() - startedAt) / 1000;
+  if (!isGroup) result.fileSeconds.set(task.files[0] ?? '', result.seconds);
+  return result;
 }
 
-function lineFor({ file, database, seconds, passed, failed }: Result): string {
+function lineFor({ files: [file = '', ...others], database, seconds, passed, failed }: Result): string {
   const counts = failed > 0 ? `${passed} passed, ${failed} failed` : `${passed} passed`;
-  return `${file}${database === 'postgres' ? ' on PostgreSQL' : ''}: ${counts} in ${seconds.toFixed(1)} s`;
+  const name = [file, ...others.map((other) => basename(other))].join(', ');
+  return `${name}${onDatabase(database)}: ${counts} in ${seconds.toFixed(1)} s`;
+}
+
+function onDatabase(database: Task['database']): string {
+  return database === 'postgres' ? ' on PostgreSQL' : '';
 }
 
 function summarize(): void {
   const sum = (count: (result: Result) => number) => results.reduce((total, result) => total + count(result), 0);
   const [passed, failed, skipped] = [sum((r) => r.passed), sum((r) => r.failed), sum((r) => r.skipped)];
   console.log('\nThe slowest files:');
-  for (const result of results.toSorted((a, b) => b.seconds - a.seconds).slice(0, 15))
-    console.log(`  ${lineFor(result)}`);
+  const times = results.flatMap(({ fileSeconds, database }) =>
+    [...fileSeconds].map(([file, seconds]) => ({ name: `${file}${onDatabase(database)}`, seconds })),
+  );
+  for (const { name, seconds } of times.toSorted((a, b) => b.seconds - a.seconds).slice(0, 15))
+    console.log(`  ${name}: ${seconds.toFixed(1)} s`);
   console.log('');
   for (const failure of results.flatMap(({ failures }) => failures)) console.log(`✖ ${failure}`);
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);

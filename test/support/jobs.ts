@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { rawZip } from '../files/zip/raw-zip.ts';
 import type { ApiResponse, Caller, Job, Quota } from './api.ts';
 import { until } from './until.ts';
 import { createZip } from './zip.ts';
@@ -60,10 +61,13 @@ export function waitForStage(caller: Caller, job: Job, stage: string): Promise<A
 export const exampleRequest = { node_number: '2', core_number: '6', runtime: '2.0', title: 'Title' };
 
 /** A job of the tool BASH that succeeds. */
-export const bashZip = await createZip({ 'main.sh': 'true\n' });
+export const bashZip = rawZip([{ name: 'main.sh', content: 'true\n' }]);
 
 /** A script that every system rejects, because it does not name its interpreter. Nothing of the job runs. */
-export const unrunnableScript = { command: 'sbatch run.sh', zip: await createZip({ 'run.sh': 'true\n' }) } as const;
+export const unrunnableScript = {
+  command: 'sbatch run.sh',
+  zip: rawZip([{ name: 'run.sh', content: 'true\n' }]),
+} as const;
 
 export type Hpc = 'hpc_one' | 'hpc_two';
 

@@ -29,7 +29,7 @@ const utf8Flag = 0x800;
 const sentinel32 = 0xffffffff;
 
 /** Writes a zip with any fields, valid or not. */
-export function rawZip(entries: RawEntry[], end: RawEnd = {}): Buffer {
+export function rawZip(entries: RawEntry[], end: RawEnd = {}): Buffer<ArrayBuffer> {
   const parts: Buffer[] = [];
   const directory: Buffer[] = [];
   let offset = 0;

@@ -113,13 +113,12 @@ const absolute = [
 describe('no encoding of a path reads files outside a workspace', () => {
   for (const { spelling, path } of relative) {
     test(`${spelling}${spelling}…`, async () => {
-      for (const target of targets) {
-        for (const end of ['', '/', '/?archive=zip']) {
-          const whole = base(mine) + path + target.replace('OTHER', other.job_id) + end;
-          const { status, text } = await request(whole);
-          assertNothingLeaked(whole, text);
-          assert.ok(status === 404 || status === 400, `${whole}: ${status}`);
-        }
+      // The end selects a file, a folder or an archive, whatever the target is: all three for the first target suffice.
+      for (const target of [...targets, `${targets[0]}/`, `${targets[0]}/?archive=zip`]) {
+        const whole = base(mine) + path + target.replace('OTHER', other.job_id);
+        const { status, text } = await request(whole);
+        assertNothingLeaked(whole, text);
+        assert.ok(status === 404 || status === 400, `${whole}: ${status}`);
       }
     });
   }
@@ -276,7 +275,7 @@ describe('no link that a job creates gives access to files outside its workspace
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'bash swap.sh' }, zip);
     await waitForStage(me, job, 'RUNNING');
     const seen = new Set<number>();
-    for (let round = 0; round < 150; round += 1) {
+    for (let round = 0; round < 60; round += 1) {
       for (const path of ['d/secret', `d/workspaces/${other.job_id}/stdout`, 'd/', 'd/?archive=zip', '?archive=zip']) {
         const { status, text } = await request(base(job) + path);
         assertNothingLeaked(path, text);
