@@ -185,8 +185,8 @@ async function runTask(task: Task): Promise<Result> {
     result.failures.push(`${name} (${file}:${line}, ${task.database})`);
   });
   // In a group, each file is a suite.
-  events.on('test:complete', ({ name, nesting, details }) => {
-    if (isGroup && nesting === 0) result.fileSeconds.set(name, details.duration_ms / 1000);
+  events.on('test:complete', ({ name, details }) => {
+    if (isGroup && task.files.includes(name)) result.fileSeconds.set(name, details.duration_ms / 1000);
   });
   for await (const text of events.compose(spec)) result.report += text;
   // The summary does not count suites.
