@@ -69,11 +69,14 @@ const isUnit = (file: string) =>
   ![...findImports(file)].some((path) => /support\/(server|server-process|bench)\.ts$/.test(path));
 /** Generates a client and checks its types: a quarter of a minute of CPU time. */
 const generatesClient = (file: string) => file === 'test/http/openapi/client.test.ts';
+/** Thousands of transactions: as long as ten other files. */
+const isStorm = (file: string) => /-storm\.test\.ts$/.test(file);
 const isQuick = (file: string) =>
   !isLong(file) &&
   !needsExternalSoftware(file) &&
   !spawnsServer(file) &&
   !generatesClient(file) &&
+  !isStorm(file) &&
   (isQuickFolder(file) || (isUnit(file) && /^test\/(services|shell|webhooks|engines\/slurm)\//.test(file)));
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));

@@ -275,7 +275,7 @@ describe('no link that a job creates gives access to files outside its workspace
     const { body: job } = await me.submit('/jobs/hpc_one/', { command: 'bash swap.sh' }, zip);
     await waitForStage(me, job, 'RUNNING');
     const seen = new Set<number>();
-    for (let round = 0; round < 60; round += 1) {
+    for (let round = 0; round < 150; round += 1) {
       for (const path of ['d/secret', `d/workspaces/${other.job_id}/stdout`, 'd/', 'd/?archive=zip', '?archive=zip']) {
         const { status, text } = await request(base(job) + path);
         assertNothingLeaked(path, text);
