@@ -127,9 +127,11 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
 
     async observe(expected, signal) {
       const queue = await squeue(undefined, signal);
-      observedNames = new Map(queue.map(({ job }) => [job.ref, job.name]));
+      observedNames = new Map();
+      for (const { job } of queue) observedNames.set(job.ref, job.name);
       for (const ref of forgottenRefs) if (!observedNames.has(ref)) forgottenRefs.delete(ref);
-      const missing = new Map([...expected].filter(([jobId, ref]) => observedNames.get(ref) !== jobId));
+      const missing = new Map<string, string>();
+      for (const [jobId, ref] of expected) if (observedNames.get(ref) !== jobId) missing.set(jobId, ref);
       const current: Observation[] = [];
       for (const { observation } of queue) {
         if (observation === null) continue;
