@@ -31,15 +31,23 @@ export type Difference = 'lost' | 'doubled' | 'wrong outcome' | 'wrong charge';
 /** The clocks of a job and of its wrapper are read at different moments, and a loaded machine can delay them. */
 const toleranceSeconds = 3;
 
+/** Times in milliseconds since 1970. */
+export interface Kills {
+  /** All processes of a node were killed, jobs included. */
+  nodes: number[];
+  /** A controller can forget the start of a job when it is killed. It then kills the job when it hears of it. */
+  controllers: number[];
+}
+
 /**
- * Compares a job as stored with what the job itself recorded. `stored` has every job with its title. `nodeKills`, in
- * milliseconds since 1970: a job that ran then may have been killed with its node. Returns null if they agree.
+ * Compares a job as stored with what the job itself recorded. `stored` has every job with its title. Returns null if they
+ * agree.
  */
 export function compareJob(
   job: SubmittedJob,
   stored: readonly StoredJob[],
   record: OwnRecord,
-  nodeKills: readonly number[],
+  kills: Kills,
 ): { kind: Difference; text: string } | null {
   const differ = (kind: Difference, text: string) => ({ kind, text: `${job.title}: ${text}` });
   const [first, ...others] = stored;
@@ -71,7 +79,8 @@ export function compareJob(
       : differ('wrong charge', `it ran for ${end.at - start} s on ${job.cores} cores and paid ${chargedSeconds} s`);
   }
 
-  const wasNodeKilled = nodeKills.some((at) => at / 1000 >= start - toleranceSeconds);
+  const isAfterStart = (at: number) => at / 1000 >= start - toleranceSeconds;
+  const wasNodeKilled = kills.nodes.some(isAfterStart);
   const isPossible =
     (outcome === 'cancelled' && job.isCancelRequested) ||
     (outcome === 'timed_out' && job.plan.kind === 'timeout') ||
@@ -82,6 +91,8 @@ export function compareJob(
   if (!isPossible) return differ('wrong outcome', `it was stopped, stored as ${described}`);
   const limit = job.plan.kind === 'timeout' ? timeoutSeconds * job.cores : Number.POSITIVE_INFINITY;
   const isFree = outcome === 'node_failed' || outcome === 'lost';
+  // The system lost the job, and its owner cancelled it meanwhile.
+  if (outcome === 'cancelled' && chargedSeconds === 0 && kills.controllers.some(isAfterStart)) return null;
   if (isFree ? chargedSeconds > 0 : chargedSeconds < job.cores || chargedSeconds > limit)
     return differ('wrong charge', `${described}, paid ${chargedSeconds} s on ${job.cores} cores`);
   return null;

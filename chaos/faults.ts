@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { TestPostgres } from '../test/support/postgres.ts';
 import type { ServerProcess } from '../test/support/server-process.ts';
 import type { SlurmCluster } from '../test/support/slurm-cluster.ts';
+import type { Kills } from './compare.ts';
 
 export interface FaultTargets {
   servers: ServerProcess[];
@@ -14,8 +15,7 @@ export interface FaultTargets {
 
 export interface FaultLog {
   counts: Map<string, number>;
-  /** When all processes of a node were killed, jobs included; epoch milliseconds. */
-  nodeKills: number[];
+  kills: Kills;
 }
 
 const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * items.length)] as T;
@@ -51,6 +51,7 @@ function createFaults({ servers, startServer, postgres, cluster, nodes, leaseSec
       server.process.kill('SIGCONT');
     },
     async 'controller killed'() {
+      log.kills.controllers.push(Date.now());
       await cluster.killController();
       await sleep(Math.random() * 8000);
       await cluster.startController();
@@ -62,7 +63,7 @@ function createFaults({ servers, startServer, postgres, cluster, nodes, leaseSec
     },
     async 'node killed with its jobs'() {
       const node = pick(nodes);
-      log.nodeKills.push(Date.now());
+      log.kills.nodes.push(Date.now());
       await cluster.stopNode(node);
       // A node that is drained does not become idle until it is resumed.
       await cluster.startNode(node).catch(() => undefined);

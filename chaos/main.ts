@@ -64,7 +64,7 @@ async function run(): Promise<boolean> {
     Array.from({ length: Number(options.users) }, (_, user) => (servers[0] as ServerProcess).token(String(100 + user))),
   );
   const stop = new AbortController();
-  const log: FaultLog = { counts: new Map(), nodeKills: [] };
+  const log: FaultLog = { counts: new Map(), kills: { nodes: [], controllers: [] } };
   const urls = () => servers.map(({ url }) => url);
   const workload = runWorkload({ urls, tokens, recordFolder, intervalMs: 1500 }, stop.signal);
   const faults = injectFaults({ servers, startServer, postgres, cluster, nodes, leaseSeconds }, log, stop.signal);
@@ -77,7 +77,7 @@ async function run(): Promise<boolean> {
 
   const stored = Map.groupBy(await readStoredJobs(), ({ title }) => title);
   const differences = submitted.flatMap((job) => {
-    const difference = compareJob(job, stored.get(job.title) ?? [], readOwnRecord(job.title), log.nodeKills);
+    const difference = compareJob(job, stored.get(job.title) ?? [], readOwnRecord(job.title), log.kills);
     return difference === null ? [] : [difference];
   });
   const isBalanced = await verifyLedger();

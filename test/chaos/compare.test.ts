@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { compareJob, type Difference, parseOwnRecord, type StoredJob } from '../../chaos/compare.ts';
+import { compareJob, type Difference, type Kills, parseOwnRecord, type StoredJob } from '../../chaos/compare.ts';
 import type { Plan, SubmittedJob } from '../../chaos/workload.ts';
 
 const submitted = (plan: Plan, isCancelRequested = false): SubmittedJob => ({
@@ -11,6 +11,7 @@ const stored = (changes: Partial<StoredJob> = {}): StoredJob => ({
   ...{ title: 'u1-1', outcome: 'succeeded', reason: '', exitCode: 0, chargedSeconds: 10 },
   ...changes,
 });
+const noKills: Kills = { nodes: [], controllers: [] };
 const ran = 'start 100\nend 105 0\n';
 
 describe('compareJob', () => {
@@ -70,13 +71,28 @@ describe('compareJob', () => {
   ];
   for (const [name, job, jobs, record, expected] of cases) {
     test(`${expected ?? 'no difference'}: ${name}`, () => {
-      assert.equal(compareJob(job, jobs, parseOwnRecord(record), [])?.kind ?? null, expected);
+      assert.equal(compareJob(job, jobs, parseOwnRecord(record), noKills)?.kind ?? null, expected);
     });
   }
 
   test('accepts the node failure of a job that ran when a node was killed', () => {
     const failed = [stored({ outcome: 'node_failed', chargedSeconds: 0 })];
-    assert.equal(compareJob(submitted(exit), failed, parseOwnRecord('start 100\n'), [103_000]), null);
-    assert.notEqual(compareJob(submitted(exit), failed, parseOwnRecord('start 100\n'), [50_000]), null);
+    assert.equal(
+      compareJob(submitted(exit), failed, parseOwnRecord('start 100\n'), { ...noKills, nodes: [103_000] }),
+      null,
+    );
+    assert.notEqual(
+      compareJob(submitted(exit), failed, parseOwnRecord('start 100\n'), { ...noKills, nodes: [50_000] }),
+      null,
+    );
+  });
+
+  test('accepts that a cancelled job pays nothing only if a controller was killed while it ran', () => {
+    const job = submitted({ kind: 'cancel', afterSeconds: 1 }, true);
+    const free = [stored({ outcome: 'cancelled', chargedSeconds: 0 })];
+    const compare = (at: number) =>
+      compareJob(job, free, parseOwnRecord('start 100\n'), { ...noKills, controllers: [at] });
+    assert.equal(compare(103_000), null);
+    assert.equal(compare(50_000)?.kind, 'wrong charge');
   });
 });
