@@ -41,6 +41,20 @@ describe('compareJob', () => {
       'wrong charge',
     ],
     [
+      'a job that was cancelled before its script began',
+      submitted({ kind: 'cancel', afterSeconds: 1 }, true),
+      [stored({ outcome: 'cancelled', chargedSeconds: 2 })],
+      '',
+      null,
+    ],
+    [
+      'a high charge for a job that was cancelled before its script began',
+      submitted({ kind: 'cancel', afterSeconds: 1 }, true),
+      [stored({ outcome: 'cancelled', chargedSeconds: 7 })],
+      '',
+      'wrong charge',
+    ],
+    [
       'a cancelled job',
       submitted({ kind: 'cancel', afterSeconds: 1 }, true),
       [stored({ outcome: 'cancelled' })],
