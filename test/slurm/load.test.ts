@@ -9,7 +9,7 @@ import { until } from '../support/until.ts';
 import { slurmConfig } from './config.ts';
 
 const smallJobCount = 10;
-const largeJobCount = 2000;
+const largeJobCount = 500;
 const readerCount = 50;
 
 const watchSeconds = 1;
