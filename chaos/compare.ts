@@ -8,6 +8,8 @@ export interface StoredJob {
   reason: string | null;
   exitCode: number | null;
   chargedSeconds: number;
+  /** When the end was stored, in milliseconds since 1970; null if it was not. */
+  endStoredAt: number | null;
 }
 
 /** The record that a job wrote itself, in seconds since 1970. `result` is an exit code or the name of a signal. */
@@ -55,7 +57,7 @@ export function compareJob(
   if (others.length > 0 || record.starts.length > 1) {
     return differ('doubled', `stored ${stored.length} times, started ${record.starts.length} times`);
   }
-  const { outcome, reason, exitCode, chargedSeconds } = first;
+  const { outcome, reason, exitCode, chargedSeconds, endStoredAt } = first;
   if (outcome === null) return differ('lost', 'it never ended');
   const described = `${outcome} (${reason})`;
   const [start] = record.starts;
@@ -81,20 +83,21 @@ export function compareJob(
       : differ('wrong charge', `it ran for ${end.at - start} s on ${job.cores} cores and paid ${chargedSeconds} s`);
   }
 
-  const isAfterStart = (at: number) => at / 1000 >= start - toleranceSeconds;
-  const wasNodeKilled = kills.nodes.some(isAfterStart);
+  const isDuringJob = (at: number) => at / 1000 >= start - toleranceSeconds && at <= (endStoredAt ?? 0);
+  const wasControllerKilled = kills.controllers.some(isDuringJob);
+  // A restarted controller kills jobs that it has forgotten.
+  const wasLost = kills.nodes.some(isDuringJob) || wasControllerKilled;
   const isPossible =
     (outcome === 'cancelled' && job.isCancelRequested) ||
     (outcome === 'timed_out' && job.plan.kind === 'timeout') ||
-    ((outcome === 'node_failed' || outcome === 'lost') && wasNodeKilled) ||
-    // A restarted controller kills jobs that it has forgotten.
-    outcome === 'cancelled_by_site' ||
+    ((outcome === 'node_failed' || outcome === 'lost') && wasLost) ||
+    (outcome === 'cancelled_by_site' && wasControllerKilled) ||
     (outcome === 'failed' && exitCode === null);
   if (!isPossible) return differ('wrong outcome', `it was stopped, stored as ${described}`);
   const limit = job.plan.kind === 'timeout' ? timeoutSeconds * job.cores : Number.POSITIVE_INFINITY;
   const isFree = outcome === 'node_failed' || outcome === 'lost';
   // The system lost the job, and its owner cancelled it meanwhile.
-  if (outcome === 'cancelled' && chargedSeconds === 0 && kills.controllers.some(isAfterStart)) return null;
+  if (outcome === 'cancelled' && chargedSeconds === 0 && wasControllerKilled) return null;
   if (isFree ? chargedSeconds > 0 : chargedSeconds < job.cores || chargedSeconds > limit)
     return differ('wrong charge', `${described}, paid ${chargedSeconds} s on ${job.cores} cores`);
   return null;

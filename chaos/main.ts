@@ -107,15 +107,23 @@ async function waitForEnds(log: FaultLog): Promise<void> {
 }
 
 async function readStoredJobs(): Promise<StoredJob[]> {
-  const rows = await postgres.query<Record<'title' | 'outcome' | 'reason' | 'data', string | null>>(
+  const rows = await postgres.query<Record<'title' | 'outcome' | 'reason' | 'data' | 'at', string | null>>(
     'bursar',
-    `select jobs.title, jobs.outcome, jobs.reason, events.data from jobs
+    `select jobs.title, jobs.outcome, jobs.reason, events.data, events.at from jobs
        left join events on events.job = jobs.id and events.kind = 'job.ended'`,
   );
-  return rows.map(({ title, outcome, reason, data }) => {
+  return rows.map(({ title, outcome, reason, data, at }) => {
     const end = JSON.parse(data ?? '{}') as { exit_code?: number | null; charged_seconds?: number };
     const { exit_code: exitCode = null, charged_seconds: chargedSeconds = 0 } = end;
-    return { title: title ?? '', outcome: outcome as StoredJob['outcome'], reason, exitCode, chargedSeconds };
+    const endStoredAt = at === null ? null : Number(at);
+    return {
+      title: title ?? '',
+      outcome: outcome as StoredJob['outcome'],
+      reason,
+      exitCode,
+      chargedSeconds,
+      endStoredAt,
+    };
   });
 }
 

@@ -8,7 +8,7 @@ const submitted = (plan: Plan, isCancelRequested = false): SubmittedJob => ({
 });
 const exit: Plan = { kind: 'exit', code: 0, seconds: 5 };
 const stored = (changes: Partial<StoredJob> = {}): StoredJob => ({
-  ...{ title: 'u1-1', outcome: 'succeeded', reason: '', exitCode: 0, chargedSeconds: 10 },
+  ...{ title: 'u1-1', outcome: 'succeeded', reason: '', exitCode: 0, chargedSeconds: 10, endStoredAt: 110_000 },
   ...changes,
 });
 const noKills: Kills = { nodes: [], controllers: [] };
@@ -89,7 +89,12 @@ describe('compareJob', () => {
     });
   }
 
-  test('accepts the node failure of a job that ran when a node was killed', () => {
+  test('accepts the loss of a job that ran when a node or a controller was killed', () => {
+    const lost = [stored({ outcome: 'lost', chargedSeconds: 0 })];
+    const compare = (at: number) =>
+      compareJob(submitted(exit), lost, parseOwnRecord('start 100\n'), { ...noKills, controllers: [at] });
+    assert.equal(compare(103_000), null);
+    for (const at of [50_000, 120_000]) assert.equal(compare(at)?.kind, 'wrong outcome');
     const failed = [stored({ outcome: 'node_failed', chargedSeconds: 0 })];
     assert.equal(
       compareJob(submitted(exit), failed, parseOwnRecord('start 100\n'), { ...noKills, nodes: [103_000] }),
@@ -107,6 +112,6 @@ describe('compareJob', () => {
     const compare = (at: number) =>
       compareJob(job, free, parseOwnRecord('start 100\n'), { ...noKills, controllers: [at] });
     assert.equal(compare(103_000), null);
-    assert.equal(compare(50_000)?.kind, 'wrong charge');
+    for (const at of [50_000, 120_000]) assert.equal(compare(at)?.kind, 'wrong charge');
   });
 });
