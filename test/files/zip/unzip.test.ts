@@ -180,7 +180,7 @@ test('a zip with any bits flipped is rejected or harmless', { timeout: 120_000 }
     }
     await assertHarmless(bytes);
   });
-  await fc.assert(property, { numRuns: 150 });
+  await fc.assert(property, { numRuns: 300 });
 });
 
 test('a zip with any bytes overwritten is rejected or harmless', { timeout: 120_000 }, async () => {
@@ -190,7 +190,7 @@ test('a zip with any bytes overwritten is rejected or harmless', { timeout: 120_
     for (const { position, bytes: replacement } of all) replacement.copy(bytes, Math.max(0, bytes.length - position));
     await assertHarmless(bytes);
   });
-  await fc.assert(property, { numRuns: 150 });
+  await fc.assert(property, { numRuns: 300 });
 });
 
 test('a zip with any names is rejected or unpacked inside its folder', { timeout: 120_000 }, async () => {
@@ -210,5 +210,5 @@ test('a zip with any names is rejected or unpacked inside its folder', { timeout
   const property = fc.asyncProperty(fc.array(entry, { minLength: 1, maxLength: 4 }), (entries) =>
     assertHarmless(rawZip(entries)),
   );
-  await fc.assert(property, { numRuns: 150 });
+  await fc.assert(property, { numRuns: 300 });
 });
