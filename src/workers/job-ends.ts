@@ -122,7 +122,7 @@ async function storeJobEnd(
     );
     return 'requeued';
   }
-  // A controller that forgot the start of a job kills it soon: the job then leaves its end record.
+  // A controller that forgot the start of a job kills it soon, and a node can report an exit late.
   if (isUncertain(observation, record) && now() - observation.endedAt < maxRecordDelayMs) return 'unchanged';
   const runtimeSeconds = toTimeLimitSeconds(job.request.runtimeHours);
   const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, isCancelRequested }) };

@@ -66,7 +66,7 @@ function openFile(file: string): { writer: Database; reader: Database } {
     writer.pragma('journal_mode = WAL');
     // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
     writer.pragma('synchronous = FULL');
-    // In pages: a checkpoint syncs both files, and each job writes several pages, so that the default of 1,000 is soon reached.
+    // 16 MB. A checkpoint syncs both files, and a job writes several pages: the default of 1,000 pages is soon reached.
     writer.pragma('wal_autocheckpoint = 4000');
     writer.pragma('foreign_keys = ON');
     // Otherwise every savepoint creates and removes a temporary file.
