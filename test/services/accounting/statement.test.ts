@@ -1,62 +1,29 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import {
-  type AccountingFixture,
-  adminId,
-  defaultProjectPath,
-  openAccountingFixture,
-} from '../../support/accounting-fixture.ts';
+import { adminId, defaultProjectPath } from '../../support/accounting-fixture.ts';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
-import { parseCsv } from '../../support/csv.ts';
-import { jobPath } from '../../support/jobs.ts';
 import {
   type AccountStatement,
-  assertLedgerBalances,
   assertStatementAddsUp,
   createProject,
   getStatement,
-  postCreated,
-  runJob,
   type Statement,
   setMember,
-  topUp,
-  withdraw,
 } from '../../support/ledger.ts';
 import { assertProblem } from '../../support/problems.ts';
-import { createZip } from '../../support/zip.ts';
+import { openStatementFixture, type StatementFixture, user } from './statement-fixture.ts';
 
-// Statements with opening balance, movements and closing balance: as JSON, as CSV, and for a time range.
+// Statements with opening balance, movements and closing balance: whole, and for a time range.
 
-const granted = 100_000;
-const user = '302001';
-let fixture: AccountingFixture;
+let fixture: StatementFixture;
 let me: Caller;
 let jobs: Job[];
 
 before(async () => {
-  fixture = await openAccountingFixture({ timeSeconds: granted, spaceKb: 1000 });
-  me = await fixture.user(user);
-  const zip = await createZip({ 'run.sh': '#!/bin/sh\nhead -c 2500 /dev/zero > out\n' });
-  jobs = [await runJob(me, { command: 'sbatch run.sh', core_number: 2 }, zip), await runJob(me, { command: 'exit 1' })];
-  await topUp(fixture.admin, user, 400);
-  await withdraw(fixture.admin, user, 100);
-  await topUp(fixture.admin, user, 30, { resource: 'space' });
-  const reason = 'a reason, with "quotes", a comma\nand two lines';
-  const transfer = { from: user, to: adminId, resource: 'time', amount: 50, reason };
-  await postCreated(fixture.admin, `/admin/grants/${defaultProjectPath}/transfers/`, transfer);
-  const [first] = jobs;
-  assert.ok(first);
-  await me.send('DELETE', jobPath(first));
-  await postCreated(fixture.admin, `/admin/grants/${defaultProjectPath}/refunds/`, {
-    job_id: first.job_id,
-    amount: 1,
-    reason: '=1+1',
-  });
+  fixture = await openStatementFixture();
+  ({ me, jobs } = fixture);
 });
-after(async () => {
-  await assertLedgerBalances(fixture.admin);
-  await fixture.dispose();
-});
+after(() => fixture.close());
 
 const settledJob = ['reserve', 'release', 'charge'];
 
@@ -245,120 +212,5 @@ describe('time ranges of a statement', () => {
       if (status !== 400) accepted.push(`${text} as ${body.from}`);
     }
     assert.deepEqual(accepted, []);
-  });
-});
-
-describe('the burn rate', () => {
-  test('is the use per day (charges minus refunds), averaged over at least one day', async () => {
-    const { time } = await getStatement(me);
-    const used = time.movements.reduce((sum, movement) => sum + movement.used, 0);
-    assert.ok(used > 0);
-    assert.equal(time.burn_rate_per_day, used, 'all of it was used today');
-  });
-
-  test('predicts when the time runs out', async () => {
-    const caller = await fixture.user('302010');
-    await runJob(caller, { command: 'true', core_number: 100, runtime: 0.1 });
-    const { movements } = (await getStatement(caller)).time;
-    const used = movements.at(-1)?.used ?? Number.NaN;
-    const before = Date.now();
-    const { time } = await getStatement(caller);
-    const after = Date.now();
-    assert.equal(time.burn_rate_per_day, used);
-    const runsOut = Date.parse(time.runs_out_at ?? '');
-    const remainingMs = (time.closing_balance / used) * 86_400_000;
-    assert.ok(runsOut >= before + remainingMs - 1 && runsOut <= after + remainingMs + 1, time.runs_out_at ?? 'never');
-  });
-
-  test('is zero without use, and then predicts no end', async () => {
-    const { time } = await getStatement(await fixture.user('302011'));
-    assert.deepEqual([time.burn_rate_per_day, time.runs_out_at], [0, null]);
-  });
-
-  test('predicts the present, not the past, for a quota that is used up', async () => {
-    const caller = await fixture.user('302012');
-    await withdraw(fixture.admin, '302012', granted - 1);
-    await runJob(caller, { command: 'true', runtime: 1 / 3600 });
-    const before = Date.now();
-    const { time } = await getStatement(caller);
-    assert.ok(time.closing_balance <= 0);
-    assert.ok(Date.parse(time.runs_out_at ?? '') >= before, time.runs_out_at ?? 'never');
-  });
-});
-
-describe('a statement as CSV', () => {
-  const path = `/quotas/${defaultProjectPath}/statement/`;
-
-  test('is the same by Accept header and by ?format=csv', async () => {
-    const caller = await fixture.uncheckedUser(user);
-    const byAccept = await caller.send('GET', path, { accept: 'text/csv' });
-    const byFormat = await caller.get(`${path}?format=csv`);
-    for (const response of [byAccept, byFormat]) {
-      assert.equal(response.status, 200);
-      assert.equal(response.headers.get('content-type'), 'text/csv; charset=utf-8');
-    }
-    assert.equal(byAccept.text, byFormat.text);
-    const json = await caller.send('GET', `${path}?format=json`, { accept: 'text/csv' });
-    assert.equal(
-      json.headers.get('content-type'),
-      'application/json',
-      'the query parameter overrides the Accept header',
-    );
-  });
-
-  test('has a line for each movement, with the same values as the JSON', async () => {
-    const { text } = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
-    const [header, ...lines] = parseCsv(text);
-    const { time, space } = await getStatement(me);
-    assert.deepEqual(header, [
-      'resource',
-      'unit',
-      'id',
-      'at',
-      'kind',
-      'change',
-      'balance',
-      'used',
-      'job_id',
-      'actor',
-      'reason',
-    ]);
-    const rows = [time, space].flatMap((account) =>
-      account.movements.map((m) => [
-        account === time ? 'time' : 'space',
-        account.unit,
-        String(m.id),
-        m.at,
-        m.kind,
-        String(m.change),
-        String(m.balance),
-        String(m.used),
-        m.job_id ?? '',
-        m.actor,
-        m.reason === '=1+1' ? "'=1+1" : m.reason,
-      ]),
-    );
-    assert.deepEqual(lines, rows);
-  });
-
-  test('escapes a reason that a spreadsheet would evaluate as a formula', async () => {
-    const { text } = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
-    assert.match(text, /,'=1\+1\r\n/);
-    assert.doesNotMatch(text, /,=1/);
-  });
-
-  test('accepts a time range, and rejects an invalid one', async () => {
-    const caller = await fixture.uncheckedUser(user);
-    const { text } = await caller.get(`${path}?format=csv&to=2001-01-01`);
-    assert.equal(parseCsv(text).length, 1, 'only the header');
-    assertProblem(await caller.get(`${path}?format=csv&from=never`), { status: 400, code: 'bad_request' });
-  });
-
-  test('of another user can be read by administrators', async () => {
-    const own = await (await fixture.uncheckedUser(user)).get(`${path}?format=csv`);
-    const adminView = await (await fixture.uncheckedUser(adminId)).get(
-      `/admin/quotas/${user}/${defaultProjectPath}/statement/?format=csv`,
-    );
-    assert.equal(adminView.text, own.text);
   });
 });
