@@ -26,7 +26,7 @@ interface Result extends Task {
   passed: number;
   failed: number;
   skipped: number;
-  /** Name and location of each failed test. */
+  /** Name, location and first line of the error of each failed test. */
   failures: string[];
   /** Output of the `spec` reporter. */
   report: string;
@@ -183,9 +183,11 @@ async function runTask(task: Task): Promise<Result> {
   });
   events.on('test:fail', ({ name, file, line, details }) => {
     // A suite fails if one of its tests does, which is reported itself, or if its file cannot be loaded.
-    const cause = (details.error as { failureType?: string }).failureType;
-    if (details.type === 'suite' && cause === 'subtestsFailed') return;
-    result.failures.push(`${name} (${file}:${line}, ${task.database})`);
+    const { failureType, message, cause } = details.error as Error & { failureType?: string };
+    if (details.type === 'suite' && failureType === 'subtestsFailed') return;
+    // The cause is what a test or a hook threw.
+    const [firstLine] = (cause instanceof Error ? cause.message : message).split('\n', 1);
+    result.failures.push(`${name} (${file}:${line}, ${task.database}): ${firstLine}`);
   });
   // In a group, each file is a suite.
   events.on('test:complete', ({ name, details }) => {

@@ -15,7 +15,7 @@ export interface Daemons {
   killAll(): void;
   /** Runs a command and returns its stdout; throws if it fails. */
   run(program: string, ...args: string[]): string;
-  /** Waits for a condition. After 30 s throws an error that contains the logs of the daemons. */
+  /** Waits for a condition. After 2 minutes throws an error that contains the logs of the daemons. */
   until(what: string, check: () => boolean): Promise<void>;
 }
 
@@ -55,7 +55,7 @@ export function createDaemons(cwd: string, logFolder: string, variables: Record<
       execFileSync(program, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }),
 
     async until(what, check) {
-      await until(what, () => check() || undefined, 30).catch((error: Error) => {
+      await until(what, () => check() || undefined, 120).catch((error: Error) => {
         const logs = readdirSync(logFolder).map((name) => `${name}:\n${readFileSync(join(logFolder, name), 'utf8')}`);
         throw new Error(`${error.message}\n${logs.join('\n')}`);
       });
