@@ -74,7 +74,7 @@ async function changeCap(
   { kind, resource, amount, source }: AmountChange,
   note: Note,
 ) {
-  const { pool, cap } = await requirePoolAndCap(tx, project, user, resource, note.at);
+  const { pool, cap } = await lockPoolAndCap(tx, project, user, resource, note.at);
   if (kind === 'top_up') {
     if (source === 'new') await addGrant(tx, pool.id, amount, kind, note);
     else {
@@ -98,10 +98,8 @@ async function transferGrant(
   note: Note,
 ) {
   if (from === to) throw new BursarError('conflict', 'A transfer needs two different users.');
-  const source = (await requirePoolAndCap(tx, project, from, resource, note.at)).cap;
-  const destination = (await requirePoolAndCap(tx, project, to, resource, note.at)).cap;
-  // Locked in the order of their ids, so that two opposite transfers cannot deadlock.
-  for (const id of [source.id, destination.id].sort((a, b) => a - b)) await lockAccount(tx, id);
+  const source = (await lockPoolAndCap(tx, project, from, resource, note.at)).cap;
+  const destination = (await lockPoolAndCap(tx, project, to, resource, note.at)).cap;
   if (!(await withdrawGrant(tx, source.id, amount, 'transfer', note))) {
     throw exceedsAvailable(resource, amount, availableBalance(source), availableTo(from));
   }
@@ -129,7 +127,8 @@ async function refundJob(
   return await Promise.all(accounts.map(({ id }) => lockAccount(tx, id)));
 }
 
-async function requirePoolAndCap(tx: Tx, project: ProjectRecord, user: string, resource: Resource, now: number) {
+/** Locks the pool first, as all transactions do, so that opposite transfers do not deadlock. */
+async function lockPoolAndCap(tx: Tx, project: ProjectRecord, user: string, resource: Resource, now: number) {
   const period = await findCurrentPeriodId(tx, project.id, now);
   const member = await findMember(tx, user, project.id);
   const accounts: AccountSet | undefined = await findAccounts(tx, project.id, period ?? 0, user);
@@ -138,7 +137,7 @@ async function requirePoolAndCap(tx: Tx, project: ProjectRecord, user: string, r
   }
   const [pool, cap]: [Account, Account] =
     resource === 'time' ? [accounts.timePool, accounts.timeCap] : [accounts.spacePool, accounts.spaceCap];
-  return { pool, cap };
+  return { pool: await lockAccount(tx, pool.id), cap: await lockAccount(tx, cap.id) };
 }
 
 async function ensureCurrentPool(tx: Tx, project: ProjectRecord, resource: Resource, now: number): Promise<number> {

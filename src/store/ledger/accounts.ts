@@ -217,7 +217,8 @@ function selectLockedInOrder(db: Db, ids: readonly number[]) {
   return db.backend.dialect.locksRows ? accounts.forNoKeyUpdate() : accounts;
 }
 
-function availableAmount(eb: ExpressionBuilder<Tables, 'accounts'>) {
+/** `availableBalance` as an expression of SQL. */
+export function availableAmount(eb: ExpressionBuilder<Tables, 'accounts'>) {
   const unavailable = eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun'));
   return eb(eb.ref('granted'), '-', eb.parens(unavailable));
 }

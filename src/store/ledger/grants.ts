@@ -6,6 +6,7 @@ import {
   type Account,
   applyMovement,
   applyMovementIfAvailable,
+  availableAmount,
   type ChangeDetails,
   ensureAccount,
   insertEntry,
@@ -15,7 +16,8 @@ import {
 import { getHold, type JobAttempt, reverseUsage } from './ledger.ts';
 import { publishThreshold } from './thresholds.ts';
 
-// Changes of accounts by administrators, each with its ledger entry. The grants of all caps never exceed that of their pool.
+// Changes of accounts by administrators, each with its ledger entry. The grants of all caps never exceed that of their pool:
+// whoever changes the grant of a cap locks its pool first.
 
 /** Creates the pool of a project, or finds it, and returns its id. A pool of time belongs to a period. */
 export async function ensurePool(tx: Tx, projectId: number, resource: Resource, periodId?: number) {
@@ -105,19 +107,39 @@ export async function refundTime(tx: Tx, job: JobAttempt, seconds: number, detai
  * against the period of its hold; time that a settlement releases expires at a later call.
  */
 export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
-  const rows = await tx
+  const ended = await tx
     .selectFrom('accounts')
     .innerJoin('periods', 'periods.id', 'accounts.period_id')
-    .select(['accounts.id', 'granted', 'held', 'posted', 'overrun', 'periods.ends_at as endedAt'])
+    .select(['period_id as id', 'periods.project_id as projectId', 'periods.ends_at as endsAt'])
+    .distinct()
     .where('periods.ends_at', '<=', now)
     .where('accounts.resource', '=', 'time')
-    .whereRef('granted', '>', (eb) => eb(eb(eb.ref('posted'), '+', eb.ref('held')), '+', eb.ref('overrun')))
-    // Pools before caps, in the order of all transactions: a pool is created before its caps.
-    .orderBy('accounts.id')
+    .where((eb) => eb(availableAmount(eb), '>', 0))
+    .orderBy('period_id')
     .execute();
-  for (const row of rows) {
-    const reason = `expired with its period at ${new Date(row.endedAt ?? now).toISOString()}`;
-    await withdrawGrant(tx, row.id, availableBalance(row), 'expire', { actor: 'bursar', reason, at: now });
+  let changed = 0;
+  for (const { id, projectId, endsAt } of ended) {
+    const reason = `expired with its period at ${new Date(endsAt ?? now).toISOString()}`;
+    changed += await expirePeriod(tx, projectId, id, { actor: 'bursar', reason, at: now });
   }
-  return rows.length;
+  return changed;
+}
+
+/**
+ * The pool is locked before the accounts are read: a transfer between the reading and the expiry would leave a cap that the
+ * pool no longer covers.
+ */
+async function expirePeriod(tx: Tx, projectId: number, periodId: number, details: ChangeDetails): Promise<number> {
+  await lockAccount(tx, await ensurePool(tx, projectId, 'time', periodId));
+  const accounts = await tx
+    .selectFrom('accounts')
+    .select(['id', 'granted', 'held', 'posted', 'overrun'])
+    .where('project_id', '=', projectId)
+    .where('period_id', '=', periodId)
+    .where('resource', '=', 'time')
+    .where((eb) => eb(availableAmount(eb), '>', 0))
+    .orderBy('id')
+    .execute();
+  for (const account of accounts) await withdrawGrant(tx, account.id, availableBalance(account), 'expire', details);
+  return accounts.length;
 }

@@ -203,6 +203,7 @@ describe('the ledger under random load', () => {
 
   test('balances after concurrent submissions, ends, crashes, deletions and grants', async () => {
     const rounds = fc.array(fc.array(act, { minLength: 5, maxLength: 25 }), { minLength: 1, maxLength: 4 });
-    await fc.assert(fc.asyncProperty(rounds, storm), { numRuns: 20 });
+    // Concurrent acts seldom fail twice in the same way, so a failure is not reduced to a smaller one.
+    await fc.assert(fc.asyncProperty(rounds, storm), { numRuns: 20, endOnFailure: true });
   });
 });
