@@ -74,7 +74,8 @@ async function changeCap(
   { kind, resource, amount, source }: AmountChange,
   note: Note,
 ) {
-  const { pool, cap } = await lockPoolAndCap(tx, project, user, resource, note.at);
+  const period = await findCurrentPeriodId(tx, project.id, note.at);
+  const { pool, cap } = await lockPoolAndCap(tx, project, period, user, resource);
   if (kind === 'top_up') {
     if (source === 'new') await addGrant(tx, pool.id, amount, kind, note);
     else {
@@ -98,8 +99,10 @@ async function transferGrant(
   note: Note,
 ) {
   if (from === to) throw new BursarError('conflict', 'A transfer needs two different users.');
-  const source = (await lockPoolAndCap(tx, project, from, resource, note.at)).cap;
-  const destination = (await lockPoolAndCap(tx, project, to, resource, note.at)).cap;
+  // Read once: the next period may begin meanwhile, and time must not move from one period to another.
+  const period = await findCurrentPeriodId(tx, project.id, note.at);
+  const { cap: source } = await lockPoolAndCap(tx, project, period, from, resource);
+  const { cap: destination } = await lockPoolAndCap(tx, project, period, to, resource);
   if (!(await withdrawGrant(tx, source.id, amount, 'transfer', note))) {
     throw exceedsAvailable(resource, amount, availableBalance(source), availableTo(from));
   }
@@ -128,8 +131,13 @@ async function refundJob(
 }
 
 /** Locks the pool first, as all transactions do, so that opposite transfers do not deadlock. */
-async function lockPoolAndCap(tx: Tx, project: ProjectRecord, user: string, resource: Resource, now: number) {
-  const period = await findCurrentPeriodId(tx, project.id, now);
+async function lockPoolAndCap(
+  tx: Tx,
+  project: ProjectRecord,
+  period: number | undefined,
+  user: string,
+  resource: Resource,
+) {
   const member = await findMember(tx, user, project.id);
   const accounts: AccountSet | undefined = await findAccounts(tx, project.id, period ?? 0, user);
   if (member === undefined || accounts === undefined) {

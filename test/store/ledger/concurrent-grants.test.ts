@@ -10,7 +10,7 @@ import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 import { until } from '../../support/until.ts';
 
-// A period ends while a change of its grants has not been committed yet.
+// A period ends, or the next one begins, while a change of its grants has not been committed yet.
 
 const change = { resource: 'time', amount: 100, reason: 'test' } as const;
 const changes: GrantChange[] = [
@@ -61,3 +61,20 @@ for (const grantChange of changes) {
     assert.deepEqual(new Set(granted.map((account) => account.granted)), new Set([0]));
   });
 }
+
+test('a transfer stays in one period if the next one begins meanwhile', async () => {
+  const { db } = database;
+  const reserve = { ...change, kind: 'top_up', user: null, source: 'new' } as const;
+  const { transferred, opened } = await inTransaction(db, async (tx) => {
+    await changeGrant(tx, project, reserve, 'admin', 10);
+    const transfer = { ...change, kind: 'transfer', from: '1', to: '2' } as const;
+    const transferring = inTransaction(db, (other) => changeGrant(other, project, transfer, 'admin', 10));
+    await waitForLockedTransaction();
+    const period = { startsAt: 10, endsAt: 100, memberSeconds: 500, reserveSeconds: 0, reason: 'test' };
+    const opening = inTransaction(db, (other) => openGrantPeriod(other, project, period, 'admin', 10));
+    if (db.backend.dialect.locksRows) await opening;
+    return { transferred: transferring, opened: opening };
+  });
+  await Promise.all([transferred, opened]);
+  assert.deepEqual((await verifyLedger(db)).problems, []);
+});
