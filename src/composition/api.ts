@@ -88,11 +88,18 @@ function defaultProject({ systems }: Dependencies['config'], hpc: string): strin
   return systems[hpc]?.projects[0]?.name ?? '';
 }
 
+function maxUnfinishedJobs({ systems, limits }: Dependencies['config'], hpc: string, name: string) {
+  const { user, project } = limits.unfinishedJobs;
+  const settings = systems[hpc]?.projects.find((candidate) => candidate.name === name);
+  return { user, project: settings?.unfinishedJobs ?? project };
+}
+
 function createServices(deps: ApiDependencies, feed: EventFeed) {
   const { config, db, systems, dataFolder, userTopic, systemTopic, metrics, now } = deps;
   const common = {
     ...deps,
     defaultProject: (hpc: string) => defaultProject(config, hpc),
+    maxUnfinishedJobs: (hpc: string, project: string) => maxUnfinishedJobs(config, hpc, project),
     newUuid: randomUUID,
     wakeDispatcher: systemTopic.publish,
   };

@@ -85,7 +85,7 @@ export const ConfigSchema = Type.Object(
         description: 'How often Bursar checks for expired files and other expired data, in seconds.',
       }),
     }),
-    limits: section('Rate limits, so that one client cannot starve the others.', {
+    limits: section('Limits, so that one client cannot starve the others.', {
       windowSeconds: positiveInt(10, 'Length of the window in which requests are counted, in seconds.'),
       userRequests: positiveInt(10_000, 'Maximum requests of one user per window.'),
       tokenRequests: positiveInt(5000, 'Maximum requests with one token per window.'),
@@ -94,6 +94,10 @@ export const ConfigSchema = Type.Object(
         'Maximum requests without a valid token from one address per window. Behind a proxy, this is the address of the proxy.',
       ),
       uploads: positiveInt(200, 'Maximum concurrent uploads of one user.'),
+      unfinishedJobs: section('Maximum numbers of jobs that have not ended. More are 429 `too_many_jobs`.', {
+        user: positiveInt(10_000, 'Unfinished jobs of one user, in all projects.'),
+        project: positiveInt(100_000, 'Unfinished jobs of one project, of all its users together.'),
+      }),
     }),
     events: section('Event history, streams and long polls.', {
       keepDays: positiveInt(90, 'Retention of events and their webhook deliveries, in days.'),

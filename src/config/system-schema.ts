@@ -115,6 +115,12 @@ const Project = Type.Object(
         description: 'After how many days the files of a finished job are deleted. Default: never.',
       }),
     ),
+    unfinishedJobs: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        description: 'Maximum number of unfinished jobs in this project. Default: `limits.unfinishedJobs.project`.',
+      }),
+    ),
     site: Type.Optional(
       Type.Object(Site.properties, {
         additionalProperties: false,
@@ -228,6 +234,11 @@ export const System = Type.Object(
         'After how many seconds of transient errors a job that cannot be submitted is reported: to its owner, at `/hpc/`, ' +
         '`/readyz` and `/metrics`. A permanent error is reported at once.',
     }),
+    submittedJobsPerUser: positiveInt(
+      5000,
+      'Maximum number of jobs of one user that the engine has at the same time; the others wait in Bursar. With Slurm, set ' +
+        'it well below the `MaxSubmitJobs` of the account, so that one user cannot fill the queue.',
+    ),
     stages: Stages,
     jobId: JobId,
     charge: Type.Union([Type.Literal('core'), Type.Literal('node'), Type.Literal('wall')], {

@@ -32,6 +32,7 @@ export const errorTitles = {
   too_many_webhooks: 'The caller has reached the maximum number of webhooks',
   events_expired: 'The requested events have expired',
   webhook_refused: 'Webhooks to this URL are not allowed',
+  too_many_jobs: 'The caller or the project has too many unfinished jobs',
   too_many_listeners: 'The caller has too many open event streams',
   idempotency_key_missing: 'The Idempotency-Key header is missing',
   idempotency_key_invalid: 'The Idempotency-Key header is not valid',
@@ -57,6 +58,7 @@ export const errorTitles = {
   data_in_use: 'Another Bursar instance is using this data folder',
   lease_lost: 'Another Bursar instance holds the lease now',
   job_refused: 'The HPC system rejected the job',
+  queue_full: 'The queue of the HPC system accepts no more jobs at the moment',
 } as const;
 
 export type ErrorCode = keyof typeof errorTitles;

@@ -5,7 +5,7 @@ import type { Config } from '../../src/config/schema.ts';
 import { validateConfig } from '../../src/config/validate.ts';
 import { enrolUser, syncProjects } from '../../src/services/identity/enrolment.ts';
 import { openDatabase } from '../../src/store/database/database.ts';
-import type { Db } from '../../src/store/database/handle.ts';
+import type { Db, Tx } from '../../src/store/database/handle.ts';
 import { databaseSettings, dropDatabase, prepareDatabase } from './database.ts';
 
 export interface TestDatabase {
@@ -39,4 +39,18 @@ export async function openTestDatabase(members: string[], timeSeconds: number, s
 /** Makes public columns for tests in which their content does not matter. */
 export function publicColumns(stage: string) {
   return (id = 0) => ({ json: `{"id":${id}}`, title: '', stage, isTerminal: false, isFailure: false });
+}
+
+/** Stores the end of a job without its details. Does nothing if it has ended. */
+export async function storeEnd(tx: Tx, id: number): Promise<void> {
+  const row = await tx
+    .updateTable('jobs')
+    .set({ state: 'ended' })
+    .where('id', '=', id)
+    .where('state', '<>', 'ended')
+    .returning('owner')
+    .executeTakeFirst();
+  if (row === undefined) return;
+  const users = tx.updateTable('users').where('id', '=', row.owner);
+  await users.set((eb) => ({ unfinished_jobs: eb('unfinished_jobs', '-', 1) })).execute();
 }

@@ -16,8 +16,9 @@ const introduction = 'Every error is a problem document (RFC 9457, `application/
 const explanation = `\`code\` is stable and meant for programs. \`detail\` says what is wrong and what to do. \`errors\` lists the invalid
 fields, if there are any. \`request_id\` identifies the request in the logs; it is also in the \`X-Request-Id\` header of
 every response. \`quota_exceeded\` also has \`resource\`, \`account\` (the \`pool\` of the project or the caller's \`cap\`),
-\`unit\`, \`needed\` and \`available\`. A 405 has an \`Allow\` header, a 401 a \`WWW-Authenticate\` header; a 503, a 429 and
-\`idempotency_key_in_use\` have a \`Retry-After\` header. A request that fails has no effect: no job, no file, no held time.`;
+\`unit\`, \`needed\` and \`available\`; \`too_many_jobs\` has the \`limit\`. A 405 has an \`Allow\` header, a 401 a
+\`WWW-Authenticate\` header; a 503, a 429 and \`idempotency_key_in_use\` have a \`Retry-After\` header. A request that fails has
+no effect: no job, no file, no held time.`;
 
 const codes = Object.entries(statusByCode).map(([code, status]) => ({
   code,

@@ -16,7 +16,8 @@ const responses: Record<string, ErrorResponse> = {
     example: ['token_missing', 'Send the header Authorization with a bearer token.'],
   },
   TooManyRequests: {
-    description: 'A rate limit is reached. Repeat the request after `Retry-After`.',
+    description:
+      'A rate limit, or a limit on unfinished jobs or open streams, is reached. Repeat the request after `Retry-After`.',
     headers: ['Retry-After'],
     example: ['too_many_requests', 'The limit is 5000 requests with one token within 10 s.'],
   },

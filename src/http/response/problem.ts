@@ -41,6 +41,7 @@ export const statusByCode = {
   expectation_failed: 417,
   idempotency_key_reused: 422,
   too_many_requests: 429,
+  too_many_jobs: 429,
   too_many_listeners: 429,
   headers_too_large: 431,
   internal: 500,
@@ -77,6 +78,7 @@ export const ProblemSchema = Type.Object(
     unit: Type.Optional(Type.String({ description: 'Of `quota_exceeded`: the unit of the amounts.' })),
     needed: Type.Optional(Type.Number({ description: 'Of `quota_exceeded`: the amount that the job needs.' })),
     available: Type.Optional(Type.Number({ description: 'Of `quota_exceeded`: the amount that is left.' })),
+    limit: Type.Optional(Type.Integer({ description: 'Of `too_many_jobs`: the maximum number of unfinished jobs.' })),
   },
   { $id: 'Problem', additionalProperties: true },
 );

@@ -7,6 +7,7 @@ import { quotaExceeded, type Shortfall } from '../../domain/accounting/shortfall
 import type { JobRequest } from '../../domain/jobs/job.ts';
 import { parsePayload } from '../../domain/jobs/payload.ts';
 import { publicSystemName } from '../../domain/systems/system.ts';
+import { countUnfinishedJobsOf } from '../../store/identity/users.ts';
 import { readOnce } from '../idempotency.ts';
 import type { Actor } from '../identity/actor.ts';
 import {
@@ -14,6 +15,7 @@ import {
   type SubmissionTarget,
   type SubmissionTargetDeps,
 } from '../jobs/submission-target.ts';
+import { findJobLimitError, type UnfinishedJobs } from '../jobs/unfinished-job-limits.ts';
 import type { PathScope } from '../scope.ts';
 
 export interface QuoteRequest {
@@ -29,26 +31,37 @@ export async function readQuote(
   { actor, scope, headers, idempotency }: QuoteRequest,
 ): Promise<Static<typeof QuoteSchema>> {
   const { userId } = actor;
-  const request = idempotency && {
+  const idempotentRequest = idempotency && {
     ...idempotency,
     userId,
     content: [idempotency.target, toComparablePayload(headers)],
   };
-  return await readOnce(deps.db, request, deps.now(), async () => {
+  return await readOnce(deps.db, idempotentRequest, deps.now(), async () => {
     const target = await requireSubmissionTarget(deps, actor, scope);
-    return publicQuote(target, parsePayload(requirePayloadText(headers), target.system));
+    const request = parsePayload(requirePayloadText(headers), target.system);
+    const counts = { user: await countUnfinishedJobsOf(deps.db, userId), project: target.accounts.spacePool.openHolds };
+    return publicQuote(target, request, counts);
   });
 }
 
-function publicQuote(target: SubmissionTarget, request: JobRequest): Static<typeof QuoteSchema> {
+function publicQuote(
+  target: SubmissionTarget,
+  request: JobRequest,
+  counts: UnfinishedJobs,
+): Static<typeof QuoteSchema> {
   const { timeSeconds, timeLeftSeconds, maxRuntimeHours, shortfall } = quoteFor(target, request);
+  const nextCounts = { user: counts.user + 1, project: counts.project + 1 };
+  const refusal =
+    shortfall === null
+      ? findJobLimitError(nextCounts, target.maxUnfinishedJobs, target.project.name)
+      : quotaExceeded(shortfall, maxRuntimeHours);
   return {
     project_hpc: publicSystemName(target.project.hpc),
     project_name: target.project.name,
     runtime: request.runtimeHours,
     cost: timeSeconds,
-    accepted: shortfall === null,
-    reason: shortfall === null ? null : quotaExceeded(shortfall, maxRuntimeHours).message,
+    accepted: refusal === null,
+    reason: refusal?.message ?? null,
     binding_account: shortfall?.account ?? null,
     time_left: timeLeftSeconds,
     longest_runtime: maxRuntimeHours,

@@ -6,12 +6,14 @@ import { findEligibility, type SubmissionEligibility } from '../../store/jobs/su
 import { type AccountSet, findCurrentAccounts } from '../../store/ledger/accounts.ts';
 import type { Actor } from '../identity/actor.ts';
 import { type PathScope, projectNotFound, requireSystem, type Systems } from '../scope.ts';
+import type { UnfinishedJobs } from './unfinished-job-limits.ts';
 
 /** The system, project and accounts of a submission. The caller may submit to them. */
 export interface SubmissionTarget {
   system: HpcSystem;
   project: Pick<ProjectRecord, 'id' | 'hpc' | 'name'>;
   accounts: AccountSet;
+  maxUnfinishedJobs: UnfinishedJobs;
 }
 
 export interface SubmissionTargetDeps {
@@ -19,12 +21,13 @@ export interface SubmissionTargetDeps {
   systems: Systems;
   /** The first project that the configuration lists for a system. */
   defaultProject(hpc: string): string;
+  maxUnfinishedJobs(hpc: string, project: string): UnfinishedJobs;
   now(): number;
 }
 
 /** Throws unless the actor may submit: 404 for an unknown system or project, 403 or 503 with the reason otherwise. */
 export async function requireSubmissionTarget(
-  { db, systems, defaultProject, now }: SubmissionTargetDeps,
+  { db, systems, defaultProject, maxUnfinishedJobs, now }: SubmissionTargetDeps,
   { userId }: Actor,
   { hpc = '', project: projectName }: PathScope,
 ): Promise<SubmissionTarget> {
@@ -37,7 +40,8 @@ export async function requireSubmissionTarget(
     const message = `${hpc} is paused and takes no jobs: ${pauseReason}. Try again later.`;
     throw new BursarError('system_paused', message, { transient: true });
   }
-  return { system, project, accounts: await requireAccounts(db, project, userId, now()) };
+  const accounts = await requireAccounts(db, project, userId, now());
+  return { system, project, accounts, maxUnfinishedJobs: maxUnfinishedJobs(hpc, project.name) };
 }
 
 /**

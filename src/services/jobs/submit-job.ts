@@ -31,6 +31,7 @@ import {
   type SubmissionTarget,
   type SubmissionTargetDeps,
 } from './submission-target.ts';
+import { findJobLimitError, type UnfinishedJobs } from './unfinished-job-limits.ts';
 
 export interface SubmissionDeps extends SubmissionTargetDeps {
   spool: Spool;
@@ -103,6 +104,7 @@ async function acceptJob(deps: SubmissionDeps, submission: Submission, claim: Ke
   const { shortfall, maxRuntimeHours, timeSeconds } = quoteFor(target, request);
   // Saves the upload. The conditional update in the transaction is what enforces the quota.
   if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeHours);
+  requireWithinJobLimits(target, toNextCounts(target.accounts));
 
   requireAllowedSize(submission, deps.maxBodyBytes);
   const upload = await deps.spool.receive(body, { maxBytes: deps.maxBodyBytes, onProgress: () => claim?.extend() });
@@ -180,12 +182,24 @@ async function storeJob(
   return await inTransaction(deps.db, async (tx) => {
     // During the upload the user may have been banned, the project closed, or a period ended.
     const current = await requireStillEligible(tx, job.owner, target, job.acceptedAt);
-    const { id, json } = await insertJob(tx, job, toPublicJob, eventData);
-    const shortfall = await reserve(tx, { id, attempt: 1 }, current.accounts, amounts, note);
+    const { id, json, unfinishedJobs } = await insertJob(tx, job, toPublicJob, eventData);
+    const { shortfall, projectJobs } = await reserve(tx, { id, attempt: 1 }, current.accounts, amounts, note);
     if (shortfall !== null) throw quotaExceeded(shortfall, maxRuntimeNow(current, job.request, shortfall));
+    // Both counters are in rows that this transaction has locked, so concurrent submissions cannot exceed the limits.
+    requireWithinJobLimits(current, { user: unfinishedJobs, project: projectJobs });
     await claim?.complete(tx, json, bodySha256);
     return json;
   });
+}
+
+/** The counts that a new job would have at least: jobs of the user in other projects are known in the transaction only. */
+function toNextCounts({ spaceCap, spacePool }: SubmissionTarget['accounts']): UnfinishedJobs {
+  return { user: spaceCap.openHolds + 1, project: spacePool.openHolds + 1 };
+}
+
+function requireWithinJobLimits({ project, maxUnfinishedJobs }: SubmissionTarget, counts: UnfinishedJobs): void {
+  const error = findJobLimitError(counts, maxUnfinishedJobs, project.name);
+  if (error !== null) throw error;
 }
 
 /** Uses the balance that the transaction found, which may be lower than the quoted one. */

@@ -11,6 +11,7 @@ import { inputs } from './migrations/0007-inputs.ts';
 import { cancelRequests } from './migrations/0008-cancel-requests.ts';
 import { delayedJobs } from './migrations/0009-delayed-jobs.ts';
 import { jobTags } from './migrations/0010-job-tags.ts';
+import { unfinishedJobs } from './migrations/0011-unfinished-jobs.ts';
 import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
@@ -28,6 +29,7 @@ function createMigrator(db: Db): Migrator {
     '0008-cancel-requests': cancelRequests,
     '0009-delayed-jobs': delayedJobs,
     '0010-job-tags': jobTags,
+    '0011-unfinished-jobs': unfinishedJobs,
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

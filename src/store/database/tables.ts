@@ -17,6 +17,8 @@ export interface Tables {
     events_forgotten: Generated<number>;
     /** The number of webhooks. Users with none are skipped when deliveries are queued. */
     webhooks: Generated<number>;
+    /** The number of jobs that have not ended. */
+    unfinished_jobs: Generated<number>;
   };
   identities: { issuer: string; subject: string; user_id: string };
   tokens: {
@@ -75,6 +77,8 @@ export interface Tables {
     alerted: number;
     /** Incremented by every change of the balance. */
     version: Generated<number>;
+    /** The number of holds that are not resolved. On the space pool of a project, these are its unfinished jobs. */
+    open_holds: Generated<number>;
   };
   holds: {
     id: Generated<number>;

@@ -25,6 +25,11 @@ export async function listUsers(db: Db): Promise<{ id: string; role: Role; creat
   return await db.selectFrom('users').select(['id', 'role', 'created_at as createdAt']).orderBy('id').execute();
 }
 
+export async function countUnfinishedJobsOf(db: Db, id: string): Promise<number> {
+  const row = await db.selectFrom('users').select('unfinished_jobs as jobs').where('id', '=', id).executeTakeFirst();
+  return row?.jobs ?? 0;
+}
+
 /** Finds the user of an OpenID Connect issuer and subject. */
 export async function findUserByIdentity(db: Db, issuer: string, subject: string): Promise<string | undefined> {
   const row = await db

@@ -18,6 +18,8 @@ export interface JobRecord {
   units: number;
   hasInput: boolean;
   acceptedAt: number;
+  /** When the dispatcher should try to submit the job next. */
+  dueAt: number;
   attempt: number;
   tries: number;
   /** The engine's id of the job; null before its submission is recorded. */
@@ -46,16 +48,19 @@ export interface NewJob {
   acceptedAt: number;
 }
 
-/** Inserts an accepted job, its zip, its tags and its first event. `toPublic` makes the public JSON, which contains the record id. */
+/**
+ * Inserts an accepted job, its zip, its tags and its first event. `toPublic` makes the public JSON, which contains the
+ * record id. Also returns how many unfinished jobs the owner has now: the caller rolls back if these are too many.
+ */
 export async function insertJob(
   tx: Tx,
   job: NewJob,
   toPublic: (id: number) => PublicJobColumns,
   eventData: NewEvent['data'],
-): Promise<{ id: number; json: string }> {
+): Promise<{ id: number; json: string; unfinishedJobs: number }> {
   const [numbers] = await takeNextNumbers(tx, { owner: job.owner });
   if (numbers === undefined) throw new Error(`there is no user ${job.owner}`);
-  const { nextId: id, version, ...owner } = numbers;
+  const { nextId: id, version, unfinishedJobs, ...owner } = numbers;
   const publicColumns = toPublic(id);
   const row = {
     id,
@@ -90,19 +95,23 @@ export async function insertJob(
   const tagRows = tags.length === 0 ? [] : [toTagRows(tags.map((tag) => ({ tag, job: id, owner: job.owner })))];
   await insertRows(tx, toJobRows([row]), ...input, ...tagRows, toEventRows(owner, event));
   await queueDeliveries(tx, [owner]);
-  return { id, json: publicColumns.json };
+  return { id, json: publicColumns.json, unfinishedJobs };
 }
 
 /**
- * Takes the next record id, event number and jobs version. The owner's row stays locked until the commit, so that the jobs
+ * Takes the next record id, event number and jobs version, and counts the job as unfinished. The owner's row stays locked until the commit, so that the jobs
  * of a user become visible in the order of their ids.
  */
 const takeNextNumbers = prepareQuery((db, param: Param<{ owner: string }>) =>
   db
     .updateTable('users')
-    .set((eb) => ({ jobs_version: eb('jobs_version', '+', 1), event_seq: eb('event_seq', '+', 1) }))
+    .set((eb) => ({
+      jobs_version: eb('jobs_version', '+', 1),
+      event_seq: eb('event_seq', '+', 1),
+      unfinished_jobs: eb('unfinished_jobs', '+', 1),
+    }))
     .where('id', '=', param('owner'))
-    .returning([...recipientColumns, 'jobs_version as version'])
+    .returning([...recipientColumns, 'jobs_version as version', 'unfinished_jobs as unfinishedJobs'])
     .returning(sql<number>`${sql.raw(db.backend.dialect.nextId('jobs'))}`.as('nextId')),
 );
 
@@ -174,8 +183,17 @@ export async function updateStatus(
     .where('id', '=', job.id)
     .where('state', '=', job.status.state)
     .executeTakeFirst();
-  return result.numUpdatedRows === 1n;
+  if (result.numUpdatedRows === 0n) return false;
+  if (next.state === 'ended') await countEndedJob(tx, { owner: job.owner });
+  return true;
 }
+
+const countEndedJob = prepareQuery((db, param: Param<{ owner: string }>) =>
+  db
+    .updateTable('users')
+    .set((eb) => ({ unfinished_jobs: eb('unfinished_jobs', '-', 1) }))
+    .where('id', '=', param('owner')),
+);
 
 /**
  * Locks the version of a user's jobs, and increments it if the public JSON of one of them is about to change. As long as
@@ -221,6 +239,7 @@ export function toJobRecord(row: JobRow): JobRecord {
     units: row.units,
     hasInput: row.input_sha256 !== null,
     acceptedAt: row.accepted_at,
+    dueAt: row.due_at,
     attempt: row.attempt,
     tries: row.tries,
     engineRef: row.engine_ref,

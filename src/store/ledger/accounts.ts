@@ -20,6 +20,8 @@ export interface Account extends AccountBalance {
   resource: Resource;
   /** The highest threshold of use that was published. */
   alerted: number;
+  /** The number of unresolved holds. */
+  openHolds: number;
 }
 
 /** The accounts on which the jobs of a user in a project are held: the project's pools and the user's caps. */
@@ -57,6 +59,7 @@ const columns = [
   'accounts.posted',
   'accounts.overrun',
   'accounts.alerted',
+  'accounts.open_holds as openHolds',
 ] as const;
 
 /** Creates an empty account, or finds the existing one, and returns its id. A space account has no period. */
@@ -196,7 +199,11 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
     else cast(${param('spaceBytes')} as bigint) end`;
   return db
     .updateTable('accounts')
-    .set((eb) => ({ held: eb('held', '+', amount), version: eb('version', '+', 1) }))
+    .set((eb) => ({
+      held: eb('held', '+', amount),
+      open_holds: eb('open_holds', '+', 1),
+      version: eb('version', '+', 1),
+    }))
     .where(
       'id',
       'in',
@@ -205,6 +212,25 @@ const updateHeldIfAvailable = prepareQuery((db, param: Param<Record<keyof Accoun
     .where((eb) => eb(availableAmount(eb), '>=', amount))
     .returning(columns);
 });
+
+/** Releases the amount of one hold on an account, and returns the changed account. It stays locked until the commit. */
+export async function releaseHold(tx: Tx, accountId: number, held: number): Promise<Account> {
+  const [account] = await updateReleasedHold(tx, { accountId, held });
+  if (account === undefined) throw new Error(`there is no account ${accountId}`);
+  return account;
+}
+
+const updateReleasedHold = prepareQuery((db, param: Param<{ accountId: number; held: number }>) =>
+  db
+    .updateTable('accounts')
+    .set((eb) => ({
+      held: eb('held', '-', param('held')),
+      open_holds: eb('open_holds', '-', 1),
+      version: eb('version', '+', 1),
+    }))
+    .where('id', '=', param('accountId'))
+    .returning(columns),
+);
 
 /** Locks time before space, and the pool before the cap. All transactions use this order, so that they do not deadlock. */
 function selectLockedInOrder(db: Db, ids: readonly number[]) {

@@ -14,6 +14,7 @@ import {
   holdIfAvailable,
   insertEntry,
   lockAccount,
+  releaseHold,
   toEntryRows,
 } from './accounts.ts';
 import { publishThreshold } from './thresholds.ts';
@@ -27,17 +28,21 @@ export interface JobAttempt {
   attempt: number;
 }
 
-/**
- * Holds the maximum that a job may use. If it returns a shortfall, the caller must roll back: some of the accounts may hold
- * the amounts already.
- */
+export interface Reservation {
+  /** If there is one, the caller must roll back: some of the accounts may hold the amounts already. */
+  shortfall: Shortfall | null;
+  /** The number of unfinished jobs in the project, this one included. */
+  projectJobs: number;
+}
+
+/** Holds the maximum that a job may use. */
 export async function reserve(
   tx: Tx,
   job: JobAttempt,
   accounts: AccountSet,
   amounts: Amounts,
   details: ChangeDetails,
-): Promise<Shortfall | null> {
+): Promise<Reservation> {
   const requests = [
     [accounts.timePool, amounts.timeSeconds, 'pool'],
     [accounts.timeCap, amounts.timeSeconds, 'cap'],
@@ -48,9 +53,13 @@ export async function reserve(
   const movements: AppliedMovement[] = [];
   for (const [{ id, resource }, held, poolOrCap] of requests) {
     const account = changed.find((candidate) => candidate.id === id);
-    if (account === undefined) return await getShortfall(tx, accounts, resource, held, poolOrCap);
+    if (account === undefined) {
+      const shortfall = await getShortfall(tx, accounts, resource, held, poolOrCap);
+      return { shortfall, projectJobs: accounts.spacePool.openHolds + 1 };
+    }
     movements.push({ movement: { held }, account });
   }
+  const spacePool = changed.find(({ id }) => id === accounts.spacePool.id);
   const hold = {
     job: job.id,
     attempt: job.attempt,
@@ -64,7 +73,7 @@ export async function reserve(
   };
   const entries = toEntryRows(movements, { ...details, job: job.id, kind: 'reserve' });
   await insertRows(tx, entries, toHoldRows([hold]));
-  return null;
+  return { shortfall: null, projectJobs: spacePool?.openHolds ?? 0 };
 }
 
 const toHoldRows = rowBuilder('holds', [
@@ -128,7 +137,7 @@ export async function settle(
     [hold.space_cap, hold.space_bytes, used.spaceBytes],
   ] as const;
   for (const [accountId, held, amount] of settlements) {
-    const released = await applyMovement(tx, accountId, { held: -held });
+    const released = await releaseHold(tx, accountId, held);
     const usage = splitUsage(released, amount);
     const account = amount === 0 ? released : await applyMovement(tx, accountId, usage);
     await insertEntry(tx, { held: -held, ...usage }, account, {

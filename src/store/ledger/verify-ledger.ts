@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
+import { isUnfinished } from '../jobs/job-queue.ts';
 import { poolHolder } from './accounts.ts';
 
 export interface LedgerVerification {
@@ -17,6 +18,7 @@ export async function verifyLedger(db: Db): Promise<LedgerVerification> {
     checkBalancesEqualEntries,
     checkRunningBalances,
     checkHeldEqualsOpenHolds,
+    checkUnfinishedJobCounts,
     checkPoolsEqualCaps,
     checkPoolsCoverCaps,
     checkEndedJobsAreSettled,
@@ -63,19 +65,32 @@ async function checkRunningBalances(db: Db): Promise<string[]> {
 }
 
 async function checkHeldEqualsOpenHolds(db: Db): Promise<string[]> {
-  const { rows } = await sql<{ id: number; held: number; open: number }>`
+  const { rows } = await sql<{ id: number; held: number; open: number; open_holds: number; holds: number }>`
     with open_holds as (select * from holds where id not in (select hold_id from resolutions)),
     held_amounts as (
       select time_pool account_id, time_seconds amount from open_holds union all
       select time_cap, time_seconds from open_holds union all
       select space_pool, space_bytes from open_holds union all
       select space_cap, space_bytes from open_holds)
-    select a.id, a.held, coalesce(s.amount, 0) as open from accounts a left join
-      (select account_id, sum(amount) amount from held_amounts group by account_id) s on s.account_id = a.id
-    where a.held <> coalesce(s.amount, 0) order by a.id`.execute(db);
-  return rows.map(
-    ({ id, held, open }) => `account ${id}: its held amount is ${held}, but its open holds sum up to ${open}`,
+    select a.id, a.held, coalesce(s.amount, 0) as open, a.open_holds, coalesce(s.holds, 0) as holds
+    from accounts a left join
+      (select account_id, sum(amount) amount, count(*) holds from held_amounts group by account_id) s
+      on s.account_id = a.id
+    where a.held <> coalesce(s.amount, 0) or a.open_holds <> coalesce(s.holds, 0) order by a.id`.execute(db);
+  return rows.map(({ id, held, open, open_holds, holds }) =>
+    held === Number(open)
+      ? `account ${id}: it counts ${open_holds} open holds, but has ${holds}`
+      : `account ${id}: its held amount is ${held}, but its open holds sum up to ${open}`,
   );
+}
+
+/** The counters limit submissions, so a wrong one would reject jobs for ever, or never. */
+async function checkUnfinishedJobCounts(db: Db): Promise<string[]> {
+  const { rows } = await sql<{ id: string; counted: number; jobs: number }>`
+    select u.id, u.unfinished_jobs as counted, coalesce(j.jobs, 0) as jobs from users u left join
+      (select owner, count(*) jobs from jobs where ${isUnfinished} group by owner) j on j.owner = u.id
+    where u.unfinished_jobs <> coalesce(j.jobs, 0) order by u.id`.execute(db);
+  return rows.map(({ id, counted, jobs }) => `user ${id}: counts ${counted} unfinished jobs, but has ${jobs}`);
 }
 
 async function checkPoolsEqualCaps(db: Db): Promise<string[]> {

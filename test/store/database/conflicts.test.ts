@@ -17,7 +17,7 @@ import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { getAccounts } from '../../support/accounts.ts';
-import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
+import { openTestDatabase, publicColumns, storeEnd, type TestDatabase } from '../../support/test-database.ts';
 
 // Concurrent transactions on the same rows. SQLite runs them one after the other; on PostgreSQL they conflict.
 
@@ -53,7 +53,8 @@ async function createJob(owner: string, timeSeconds: number): Promise<{ id: numb
     const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
     const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
     const note = { actor: owner, reason: 'test', at: 2 };
-    assert.equal(await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes: 0 }, note), null);
+    const { shortfall } = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes: 0 }, note);
+    assert.equal(shortfall, null);
     return { id, attempt: 1 };
   });
 }
@@ -100,7 +101,7 @@ describe('concurrent transactions', () => {
     // The second job makes the used time of the account larger than the charge of the first.
     for (const each of [job, await createJob('1', 500)]) {
       await inTransaction(db, async (tx) => {
-        await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', each.id).execute();
+        await storeEnd(tx, each.id);
         const used = { kind: 'settled', timeSeconds: each === job ? 100 : 500, spaceBytes: 0, rule: 'test' } as const;
         await settle(tx, each, used, { actor: 'bursar', at: 3 });
       });
@@ -120,7 +121,7 @@ describe('concurrent transactions', () => {
     const used = { kind: 'settled', timeSeconds: 100, spaceBytes: 0, rule: 'test' } as const;
     const results = await runConcurrently(8, () =>
       inTransaction(db, async (tx) => {
-        await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', job.id).execute();
+        await storeEnd(tx, job.id);
         return await settle(tx, job, used, { actor: 'bursar', at: 3 });
       }),
     );

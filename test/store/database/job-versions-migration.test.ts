@@ -7,9 +7,11 @@ import { inTransaction } from '../../../src/store/database/transaction.ts';
 import { findProject } from '../../../src/store/identity/projects.ts';
 import { readJobPage } from '../../../src/store/jobs/job-lists.ts';
 import { findJob, insertJob, updateStatus } from '../../../src/store/jobs/jobs.ts';
+import { findCurrentAccounts } from '../../../src/store/ledger/accounts.ts';
+import { reserve } from '../../../src/store/ledger/ledger.ts';
 import { openTestDatabase, publicColumns } from '../../support/test-database.ts';
 
-test('cached lists of jobs from before the migration to job versions stay up to date', async () => {
+test('migrations count the unfinished jobs, and cached lists of jobs from before the job versions stay up to date', async () => {
   const database = await openTestDatabase(['1'], 1000, 1000);
   const { db } = database;
   try {
@@ -21,7 +23,16 @@ test('cached lists of jobs from before the migration to job versions stay up to 
       const job = { jobId, owner: '1', project, request, units: 1, input: null, acceptedAt: 1 };
       return inTransaction(db, (tx) => insertJob(tx, job, publicColumns('QUEUED'), {}));
     };
-    for (const jobId of ['OLD-1', 'OLD-2', 'OLD-3']) await insert(jobId);
+    const { id } = await insert('OLD-1');
+    const accounts = await findCurrentAccounts(db, project.id, '1', 2);
+    assert.ok(accounts);
+    const note = { actor: '1', reason: 'test', at: 1 };
+    await inTransaction(db, (tx) => reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note));
+    for (const jobId of ['OLD-2', 'OLD-3']) await insert(jobId);
+    await sql`drop index jobs_unfinished`.execute(db);
+    await sql`create index jobs_unfinished on jobs (hpc, state, due_at)`.execute(db);
+    await sql`alter table users drop column unfinished_jobs`.execute(db);
+    await sql`alter table accounts drop column open_holds`.execute(db);
     await sql`drop table job_tags`.execute(db);
     await sql`drop index jobs_delayed`.execute(db);
     for (const column of ['delayed_at', 'delay_reason'])
@@ -33,6 +44,14 @@ test('cached lists of jobs from before the migration to job versions stay up to 
     await sql`delete from kysely_migration where name >= '0006'`.execute(db);
     await migrate(db);
     assert.deepEqual((await getSchemaStatus(db)).pending, []);
+    const counts = [
+      await db.selectFrom('users').select('unfinished_jobs as count').where('id', '=', '1').execute(),
+      await db.selectFrom('accounts').select('open_holds as count').where('project_id', '=', project.id).execute(),
+    ];
+    assert.deepEqual(
+      counts.map((rows) => rows.map(({ count }) => count)),
+      [[3], [1, 1, 1, 1]],
+    );
 
     const lists = createJobListCache(1_000_000);
     const assertCurrent = async (version: string) => {

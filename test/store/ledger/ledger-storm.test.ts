@@ -46,8 +46,8 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
     await inTransaction(db, async (tx) => {
       const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'storm', at: now };
-      if (await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note)) throw new Crash();
-      if (crash) throw new Crash();
+      const { shortfall } = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
+      if (shortfall !== null || crash) throw new Crash();
     });
     world.jobs.push(jobId);
   };

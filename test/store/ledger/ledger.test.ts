@@ -12,7 +12,7 @@ import { reserve, settle } from '../../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../../src/store/ledger/periods.ts';
 import { findQuotas } from '../../../src/store/ledger/quotas.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
-import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
+import { openTestDatabase, publicColumns, storeEnd, type TestDatabase } from '../../support/test-database.ts';
 
 let database: TestDatabase;
 beforeEach(async () => {
@@ -50,7 +50,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
       };
       const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
       const note = { actor: user, reason: 'test', at: 2 };
-      const shortfall = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
+      const { shortfall } = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
       if (shortfall !== null) throw new NotHeld();
       return id;
     });
@@ -63,7 +63,7 @@ async function hold(db: Db, user: string, timeSeconds: number, spaceBytes: numbe
 /** Ends a job as the workers do: its state and its settlement in one transaction. */
 async function finish(db: Db, id: number, timeSeconds: number, spaceBytes: number): Promise<boolean> {
   return await inTransaction(db, async (tx) => {
-    await tx.updateTable('jobs').set({ state: 'ended' }).where('id', '=', id).execute();
+    await storeEnd(tx, id);
     const used = { kind: 'settled', timeSeconds, spaceBytes, rule: 'test' } as const;
     return await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });
   });
