@@ -21,6 +21,7 @@ export interface SystemBackend {
   siteOptions(project: string): SiteOptions;
   missingAlarmMs: number;
   delayAlarmMs: number;
+  maxJobsPerUser: number;
   minPollMs: number;
   maxPollMs: number;
 }
@@ -34,6 +35,7 @@ export function createSystemBackend(
   const { engine: options } = settings;
   const minPollMs = settings.watchSeconds * 1000;
   const delayAlarmMs = settings.delayAlarmSeconds * 1000;
+  const maxJobsPerUser = settings.submittedJobsPerUser;
   const workspaceFolder = join(dataFolder, 'workspaces');
   if (options.kind === 'local') {
     const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = options;
@@ -45,6 +47,7 @@ export function createSystemBackend(
       siteOptions: () => ({}),
       missingAlarmMs: 60_000,
       delayAlarmMs,
+      maxJobsPerUser,
       // Observing local processes is cheap, so an idle system is polled as often as a busy one.
       minPollMs,
       maxPollMs: minPollMs,
@@ -79,6 +82,7 @@ export function createSystemBackend(
     }),
     missingAlarmMs: options.missingAlarmSeconds * 1000,
     delayAlarmMs,
+    maxJobsPerUser,
     minPollMs,
     maxPollMs: settings.idleWatchSeconds * 1000,
   };

@@ -20,6 +20,8 @@ export interface EngineJob {
   nodes: number;
   coresPerNode: number;
   runtimeSeconds: number;
+  /** Jobs with the same owner share their part of the system. Absent in records of earlier versions. */
+  owner?: string;
   command: JobCommand;
   /** Absolute paths on the host where the job runs. The directory exists before `submit`. */
   workspace: WorkspacePaths;

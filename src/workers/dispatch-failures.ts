@@ -5,6 +5,7 @@ import { insertEvent } from '../store/events/events.ts';
 import { setDelay } from '../store/jobs/delayed-jobs.ts';
 import { postponeJob } from '../store/jobs/job-queue.ts';
 import { type JobRecord, lockJobsVersion } from '../store/jobs/jobs.ts';
+import { fullQueueRetryMs } from './claim-jobs.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 const minRetryDelayMs = 1000;
@@ -13,9 +14,11 @@ const maxRetryDelayMs = 60_000;
 /**
  * Tracks jobs that could not be submitted. Each is retried with a growing delay: a permanent error may concern the system
  * rather than the job, and an operator can repair that. The owner and the operators are told why the job waits: at once if
- * the error is permanent, and after `delayAlarmMs` if it is transient.
+ * the error is permanent, and after `delayAlarmMs` if it is transient. If the queue of the engine is full, the owner of the
+ * job is held back instead of the job: otherwise users with more jobs would make more tries, and get every place that
+ * becomes free.
  */
-export function createDispatchFailures(deps: LeasedSystemDeps) {
+export function createDispatchFailures(deps: LeasedSystemDeps, holdBack: (owner: string) => void) {
   const { lease, system, delayAlarmMs, now, log } = deps;
   /** By the id of the job. */
   const failures = new Map<number, { since: number; count: number }>();
@@ -40,9 +43,11 @@ export function createDispatchFailures(deps: LeasedSystemDeps) {
     async postpone(job: JobRecord, error: unknown, hasReachedEngine: boolean): Promise<void> {
       const { since, count } = failures.get(job.id) ?? { since: now(), count: 0 };
       failures.set(job.id, { since, count: count + 1 });
-      const delayMs = Math.min(maxRetryDelayMs, minRetryDelayMs * 2 ** Math.min(count, 10));
+      const isFull = error instanceof BursarError && error.code === 'queue_full';
+      const delayMs = isFull ? fullQueueRetryMs : Math.min(maxRetryDelayMs, minRetryDelayMs * 2 ** Math.min(count, 10));
       log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job submission failed, will retry');
-      const dueAt = now() + delayMs;
+      if (isFull) holdBack(job.owner);
+      const dueAt = isFull ? job.dueAt : now() + delayMs;
       if (isTransient(error) && now() - since < delayAlarmMs) {
         await lease.transaction((tx) => postponeJob(tx, job, { dueAt, hasReachedEngine }));
       } else await storeDelay(job, toReason(error), dueAt, hasReachedEngine);

@@ -5,9 +5,10 @@ import type { Outcome } from '../domain/jobs/job.ts';
 import { describeCancellation } from '../domain/jobs/transition.ts';
 import type { ZipSource } from '../files/zip/zip-source.ts';
 import { findInput } from '../store/jobs/inputs.ts';
-import { claimDueJobs, findNextDueAt, listSubmissionsToCancel, postponeJob } from '../store/jobs/job-queue.ts';
+import { listSubmissionsToCancel, postponeJob } from '../store/jobs/job-queue.ts';
 import { findJob, type JobRecord } from '../store/jobs/jobs.ts';
 import { advanceJob, releaseJobs } from './advance-job.ts';
+import { createJobClaims } from './claim-jobs.ts';
 import { createDispatchFailures } from './dispatch-failures.ts';
 import { idleIntervalMs, type Loop, startLoop } from './loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
@@ -28,12 +29,13 @@ interface Attempt {
 /**
  * Submits accepted jobs to the engine of their system: claims jobs that are due, unpacks their zips into their workspaces,
  * submits each exactly once, and stores the engine's id. An interrupted job stays due and is claimed again. Several jobs are
- * dispatched concurrently, so that a large zip does not delay the others.
+ * dispatched concurrently, so that a large zip does not delay the others, and users take turns.
  */
 export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void): Loop {
-  const { db, lease, system, now, log } = deps;
-  const failures = createDispatchFailures(deps);
-  const inProgress = new Map<number, { attempt: Attempt; dispatched: Promise<void> }>();
+  const { db, system, now, log } = deps;
+  const claims = createJobClaims(deps);
+  const failures = createDispatchFailures(deps, claims.holdBack);
+  const inProgress = new Map<number, { job: JobRecord; attempt: Attempt; dispatched: Promise<void> }>();
 
   /** Interrupts the upload of jobs that were cancelled meanwhile: it may take long, or hang. */
   async function interruptCancelled(): Promise<void> {
@@ -46,8 +48,8 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
       await interruptCancelled();
       // Jobs are claimed only when they can be dispatched at once: a claim counts as a try.
       if (inProgress.size >= concurrency) return idleIntervalMs;
-      const claim = { now: now(), limit: concurrency - inProgress.size, excludedIds: [...inProgress.keys()] };
-      const jobs = await lease.transaction((tx) => claimDueJobs(tx, system.name, claim));
+      const jobsInProgress = [...inProgress.values()].map(({ job }) => job);
+      const { jobs, nextAt } = await claims.claim(concurrency - inProgress.size, jobsInProgress);
       for (const job of jobs) {
         const attempt = { stopping, cancelling: new AbortController(), hasReachedEngine: false };
         const dispatched = dispatch(deps, job, attempt, failures).finally(() => {
@@ -55,9 +57,8 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
           onDispatched();
           loop.wake();
         });
-        inProgress.set(job.id, { attempt, dispatched });
+        inProgress.set(job.id, { job, attempt, dispatched });
       }
-      const nextAt = await findNextDueAt(db, system.name, [...inProgress.keys()]);
       return nextAt === undefined ? idleIntervalMs : Math.min(idleIntervalMs, Math.max(10, nextAt - now()));
     } catch (error) {
       log.error({ err: error, hpc: system.name }, 'claiming jobs failed, will retry');
@@ -158,6 +159,7 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Att
       nodes: request.nodes,
       coresPerNode: request.coresPerNode,
       runtimeSeconds: toTimeLimitSeconds(request.runtimeHours),
+      owner: job.owner,
       command: request.command,
       workspace,
       ...(request.startFolder === undefined ? {} : { startFolder: request.startFolder }),

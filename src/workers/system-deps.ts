@@ -28,6 +28,8 @@ export interface SystemDeps {
   missingAlarmMs: number;
   /** A job that could not be submitted for this long, because of transient errors, is reported as delayed. */
   delayAlarmMs: number;
+  /** Maximum number of jobs of one user in the engine. */
+  maxJobsPerUser: number;
   metrics: Pick<Metrics, 'increment' | 'setGauge'>;
   /** Partition, account and other scheduler options for the jobs of a project. */
   siteOptions(project: string): SiteOptions;

@@ -12,7 +12,7 @@ export interface SchedulerOptions {
   onError(message: string): void;
 }
 
-/** Starts queued jobs when enough cores are free. */
+/** Starts queued jobs when enough cores are free. Their owners take turns. */
 export interface Scheduler {
   /** Runs `work` while no other work on the job list runs, and then starts the jobs that fit. */
   withExclusiveList<T>(work: () => Promise<T>): Promise<T>;
@@ -28,6 +28,8 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const { list, totalCores, limits, compileCacheFolder, onChange, onError } = options;
   /** Jobs whose supervisor, started by this process, is not known to have claimed the job or to have ended. */
   const starting = new Set<string>();
+  /** The owners of started jobs, in the order of their last starts. */
+  const served = new Set<string>();
   const exclusively = pLimit(1);
   let isStopped = false;
 
@@ -39,11 +41,13 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   function startQueuedJobs(): void {
     if (isStopped) return;
     const queue = list.listByState('queued').filter(({ jobId }) => !starting.has(jobId));
-    for (const job of selectStartable(queue, totalCores - coresInUse())) start(job);
+    for (const job of selectStartable(takeTurns(queue, served), totalCores - coresInUse())) start(job);
   }
 
   function start(job: LocalJob): void {
     starting.add(job.jobId);
+    served.delete(ownerOf(job));
+    served.add(ownerOf(job));
     startSupervisor({
       folder: job.folder,
       compileCacheFolder,
@@ -93,15 +97,40 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   };
 }
 
+type OwnedJob = Pick<LocalJob, 'job'>;
+const ownerOf = ({ job }: OwnedJob) => job?.owner ?? '';
+
 /**
- * Selects the jobs to start now, in the order of the queue. A job that does not fit blocks the jobs behind it, so that
- * small jobs cannot delay a large one forever.
+ * Yields queued jobs so that owners take turns. `served` has the owners in the order of their last turns; those without a
+ * turn so far come first. The jobs of one owner stay in the order of the queue.
  */
-export function selectStartable<T extends { cores: number }>(queue: readonly T[], freeCores: number): T[] {
+export function* takeTurns<T extends OwnedJob>(queue: readonly T[], served: ReadonlySet<string>): Generator<T> {
+  const positions = new Map([...served].map((owner, position) => [owner, position]));
+  const queues = [...Map.groupBy(queue, ownerOf)].sort(
+    ([a], [b]) => (positions.get(a) ?? -1) - (positions.get(b) ?? -1),
+  );
+  for (let round = 0, isEnd = false; !isEnd; round++) {
+    isEnd = true;
+    for (const [, jobs] of queues) {
+      const job = jobs[round];
+      if (job === undefined) continue;
+      isEnd = false;
+      yield job;
+    }
+  }
+}
+
+/**
+ * Selects the jobs to start now, in the given order. A job that does not fit blocks the jobs behind it, so that small jobs
+ * cannot delay a large one forever.
+ */
+export function selectStartable<T extends { cores: number }>(queue: Iterable<T>, freeCores: number): T[] {
+  const startable: T[] = [];
   let coresLeft = freeCores;
-  const firstBlocked = queue.findIndex(({ cores }) => {
-    coresLeft -= cores;
-    return coresLeft < 0;
-  });
-  return firstBlocked < 0 ? [...queue] : queue.slice(0, firstBlocked);
+  for (const job of queue) {
+    coresLeft -= job.cores;
+    if (coresLeft < 0) break;
+    startable.push(job);
+  }
+  return startable;
 }

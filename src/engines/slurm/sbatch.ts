@@ -44,11 +44,15 @@ const escapePattern = (path: string) => path.replaceAll('%', '%%');
 
 /**
  * Returns the Slurm job id. Throws `job_refused` only if Slurm explicitly rejected the submission. After any other failure
- * the job may or may not exist, and the error is transient.
+ * the job may or may not exist, and the error is transient: `queue_full` if the account has as many jobs in Slurm as it may.
  */
 export function parseSubmittedJobId(result: RunResult): string {
   const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(result.stdout) ?? [];
   if (result.code === 0 && ref !== undefined) return ref;
+  if (result.code !== null && submitLimit.test(result.stderr)) {
+    const message = `The queue of Slurm is full at the moment (sbatch: ${lastErrorLine(result)})`;
+    throw new BursarError('queue_full', message, { transient: true });
+  }
   if (result.code === null || result.code === 0 || !isRejection(result.stderr))
     throw slurmUnavailableError('sbatch', result);
   throw new BursarError('job_refused', `Slurm rejected the job: ${rejectionMessage(result)}`);
@@ -61,6 +65,9 @@ const invalidOption = /((?:unrecognized|invalid) option .+)/i;
 /** Temporary conditions that sbatch also reports as a failed submission. */
 const temporaryFailure =
   /timed out|unable to contact|connect|communication|transmit|transport|unexpected message|temporarily|try again|authenti|munge|credential|controller|database|MaxSubmit|MaxJobCount|job submit limit|in maintenance|not responding|I\/O error|internal error/i;
+
+/** The limits on submitted jobs of an account or a QOS, such as AssocMaxSubmitJobLimit and QOSGrpSubmitJobsLimit. */
+const submitLimit = /(?:Max|Grp)SubmitJob/;
 
 function isRejection(stderr: string): boolean {
   const isRejected = [submissionFailed, invalidValue, invalidOption].some((pattern) => pattern.test(stderr));

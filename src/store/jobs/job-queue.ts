@@ -7,6 +7,9 @@ import { type JobRecord, toJobRecord } from './jobs.ts';
 
 export const dispatchableStates: JobState[] = ['accepted', 'submitting'];
 
+/** The `due_at` of a cancelled job: before every other job of its owner. */
+export const cancelledDueAt = 0;
+
 /**
  * The conditions of partial indexes, word for word: the databases use a partial index only for a query that repeats its
  * condition. Otherwise each poll would scan all finished jobs.
@@ -14,45 +17,78 @@ export const dispatchableStates: JobState[] = ['accepted', 'submitting'];
 export const isUnfinished = sql<boolean>`state in ('accepted', 'submitting', 'queued', 'running')`;
 const mustCancel = sql<boolean>`cancel_requested_at is not null and state in ('submitting', 'queued', 'running')`;
 
+/** A user with jobs that wait for their submission. */
+export interface WaitingOwner {
+  owner: string;
+  /** When the first of the jobs is due. */
+  dueAt: number;
+}
+
 /**
- * Claims the jobs of a system that are due for submission, and increments their `tries`. The claim stores the intent to
- * submit: a job with more than one try may already be known to the engine.
+ * Lists the users whose jobs wait to be submitted to a system. It finds one user after the other in the index, so that
+ * the cost depends on the number of users, not on the number of jobs.
  */
-export async function claimDueJobs(
+export async function listWaitingOwners(db: Db, hpc: string, excludedIds: readonly number[]): Promise<WaitingOwner[]> {
+  const firstOwner = (state: string) => sql`(select min(owner) from jobs
+    where hpc = ${hpc} and state = ${sql.lit(state)} and ${isUnfinished})`;
+  const { rows } = await sql<{ owner: string; due_at: number | null }>`
+    with recursive waiting (state, owner) as (
+      select cast('accepted' as text), ${firstOwner('accepted')} union all
+      select cast('submitting' as text), ${firstOwner('submitting')} union all
+      select state, (select min(owner) from jobs
+        where hpc = ${hpc} and state = waiting.state and ${isUnfinished} and owner > waiting.owner)
+      from waiting where owner is not null)
+    select owner, (select min(due_at) from jobs
+      where hpc = ${hpc} and state = waiting.state and ${isUnfinished} and owner = waiting.owner
+        and id not in (${joinIds(excludedIds)})) as due_at
+    from waiting where owner is not null`.execute(db);
+  const dueTimes = new Map<string, number>();
+  for (const { owner, due_at: dueAt } of rows) {
+    if (dueAt !== null) dueTimes.set(owner, Math.min(dueAt, dueTimes.get(owner) ?? dueAt));
+  }
+  return [...dueTimes].map(([owner, dueAt]) => ({ owner, dueAt }));
+}
+
+/**
+ * Claims the job of a user that is due for submission first, and increments its `tries`. Returns undefined if none is due.
+ * The claim stores the intent to submit: a job with more than one try may already be known to the engine.
+ */
+export async function claimDueJob(
   tx: Tx,
   hpc: string,
-  { now, limit, excludedIds }: { now: number; limit: number; excludedIds: readonly number[] },
-): Promise<JobRecord[]> {
-  const due = selectDispatchable(tx, hpc, excludedIds)
-    .select('id')
-    .where('due_at', '<=', now)
-    .orderBy('id')
-    .limit(limit);
-  const rows = await tx
+  owner: string,
+  { now, excludedIds }: { now: number; excludedIds: readonly number[] },
+): Promise<JobRecord | undefined> {
+  // One search for each state: the index is ordered by the time only within a state.
+  const first = (state: string) => sql`select * from (select id, due_at from jobs
+    where hpc = ${hpc} and state = ${sql.lit(state)} and ${isUnfinished} and owner = ${owner} and due_at <= ${now}
+      and id not in (${joinIds(excludedIds)}) order by due_at, id limit 1) as ${sql.ref(`first_${state}`)}`;
+  const due = sql<number>`(select id from (${first('accepted')} union all ${first('submitting')}) as due
+    order by due_at, id limit 1)`;
+  const row = await tx
     .updateTable('jobs')
     .set((eb) => ({ state: 'submitting', tries: eb('tries', '+', 1) }))
-    .where('id', 'in', due)
+    .where('id', '=', due)
     .where('state', 'in', dispatchableStates)
     .returningAll()
-    .execute();
-  return rows.map(toJobRecord).sort((a, b) => a.id - b.id);
-}
-
-/** Returns when the next job of a system is due for submission; undefined if there is none. */
-export async function findNextDueAt(db: Db, hpc: string, excludedIds: readonly number[]): Promise<number | undefined> {
-  const row = await selectDispatchable(db, hpc, excludedIds)
-    .select((eb) => eb.fn.min<number | null>('due_at').as('at'))
     .executeTakeFirst();
-  return row?.at ?? undefined;
+  return row && toJobRecord(row);
 }
 
-function selectDispatchable(db: Db, hpc: string, excludedIds: readonly number[]) {
-  const query = db
+/** There is no job with the id 0: SQL has no empty list. */
+const joinIds = (ids: readonly number[]) => sql.join([0, ...ids]);
+
+/** Counts the jobs of a user that the engine of a system has. */
+export async function countJobsInEngine(db: Db, hpc: string, owner: string): Promise<number> {
+  const { count } = await db
     .selectFrom('jobs')
+    .select((eb) => eb.fn.countAll().as('count'))
     .where('hpc', '=', hpc)
+    .where('state', 'in', ['queued', 'running'])
     .where(isUnfinished)
-    .where('state', 'in', dispatchableStates);
-  return excludedIds.length === 0 ? query : query.where('id', 'not in', excludedIds);
+    .where('owner', '=', owner)
+    .executeTakeFirstOrThrow();
+  return Number(count);
 }
 
 /**
@@ -69,7 +105,7 @@ export async function postponeJob(
     .set((eb) => ({
       due_at:
         job.cancelRequestedBy === null
-          ? eb.case().when('cancel_requested_at', 'is', null).then(dueAt).else(0).end()
+          ? eb.case().when('cancel_requested_at', 'is', null).then(dueAt).else(cancelledDueAt).end()
           : dueAt,
       ...(hasReachedEngine ? {} : { tries: job.tries - 1 }),
     }))
@@ -123,7 +159,7 @@ function selectUnfinished(db: Db, hpc: string) {
 
 /**
  * Records the request of a user to cancel a job. Returns false, without a change, if the job has ended or an earlier
- * request is stored. A job that waits for its next try to be submitted becomes due, so that the dispatcher ends it at once.
+ * request is stored. A job that waits to be submitted becomes the first of its owner, so that the dispatcher ends it at once.
  */
 export async function requestCancellation(
   tx: Tx,
@@ -132,7 +168,7 @@ export async function requestCancellation(
 ): Promise<boolean> {
   const result = await tx
     .updateTable('jobs')
-    .set({ cancel_requested_at: at, cancel_requested_by: by, due_at: at })
+    .set({ cancel_requested_at: at, cancel_requested_by: by, due_at: cancelledDueAt })
     .where('id', '=', id)
     .where('cancel_requested_at', 'is', null)
     .where(isUnfinished)

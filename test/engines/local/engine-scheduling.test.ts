@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import type { EngineJob } from '../../../src/engines/engine.ts';
 import { coresNeeded } from '../../../src/engines/local/job-list.ts';
-import { selectStartable } from '../../../src/engines/local/scheduler.ts';
+import { selectStartable, takeTurns } from '../../../src/engines/local/scheduler.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { localTest } from './harness.ts';
@@ -63,6 +64,31 @@ localTest('starts jobs in the order of submission, also across a restart', { cor
   for (const job of jobs) await waitUntilFinished(reopened, job.jobId);
   const starts = (await readLog(h.root)).filter(({ sign }) => sign === '+').map(({ name }) => name);
   assert.deepEqual(starts, names);
+});
+
+test('takeTurns begins with the owner who has waited longest, and keeps the order of each owner', () => {
+  const order = (queue: string, served: string[]) => {
+    const jobs = queue.split(' ').map((name) => ({ name, job: { owner: name.charAt(0) } as EngineJob }));
+    return [...takeTurns(jobs, new Set(served))].map(({ name }) => name).join(' ');
+  };
+  assert.equal(order('a1 a2 a3 b1 b2 c1', []), 'a1 b1 c1 a2 b2 a3');
+  assert.equal(order('a1 a2 a3 b1 b2 c1', ['b', 'a']), 'c1 b1 a1 b2 a2 a3');
+  assert.equal(order('a1 a2 a3', ['a']), 'a1 a2 a3');
+});
+
+localTest('lets owners take turns, in the order of submission of each', { cores: 1 }, async (h) => {
+  const first = await h.newJob({ ...runUntilReleased, owner: '1' });
+  await h.engine.submit(first, neverAborted);
+  await waitUntilRunning(h.engine, first.jobId);
+  const names = ['1a', '1b', '1c', '2a', '2b', '3a'];
+  const jobs = await Promise.all(
+    names.map((name) => h.newJob({ jobId: `job-${name}`, owner: name.charAt(0), ...logged(name, 1) })),
+  );
+  for (const job of jobs) await h.engine.submit(job, neverAborted);
+  await letFinish(first);
+  for (const job of jobs) await waitUntilFinished(h.engine, job.jobId);
+  const starts = (await readLog(h.root)).filter(({ sign }) => sign === '+').map(({ name }) => name);
+  assert.deepEqual(starts, ['2a', '3a', '1a', '2b', '1b', '1c']);
 });
 
 localTest('runs jobs that fit at the same time', { cores: 2 }, async (h) => {

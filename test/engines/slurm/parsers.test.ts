@@ -156,11 +156,15 @@ describe('parseSubmittedJobId', () => {
       'Batch job submission failed: Zero Bytes were transmitted or received',
       'Batch job submission failed: Unexpected message received',
       'Batch job submission failed: Resource temporarily unavailable',
-      'AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy',
+      'Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user size and/or time limits)',
       'something that nobody has ever seen',
     ];
     for (const text of failures) assert.throws(failing(text), { code: 'unavailable', transient: true }, text);
     assert.throws(failing('', null), { code: 'unavailable' });
+    const rejection = 'Batch job submission failed: Job violates accounting/QOS policy';
+    for (const limit of ['AssocMaxSubmitJobLimit', 'QOSMaxSubmitJobPerUserLimit', 'AssocGrpSubmitJobsLimit']) {
+      assert.throws(failing(`${limit}\nsbatch: error: ${rejection}`), { code: 'queue_full', transient: true }, limit);
+    }
   });
 });
 

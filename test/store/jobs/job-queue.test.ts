@@ -3,10 +3,11 @@ import { after, before, describe, test } from 'node:test';
 import { sql } from 'kysely';
 import type { Db, Tx } from '../../../src/store/database/handle.ts';
 import {
-  claimDueJobs,
-  findNextDueAt,
+  claimDueJob,
+  countJobsInEngine,
   listJobsToCancel,
   listUnfinishedJobs,
+  listWaitingOwners,
 } from '../../../src/store/jobs/job-queue.ts';
 import { countUnfinishedJobs } from '../../../src/store/systems/systems.ts';
 import { storeManyJobs } from '../../support/many-jobs.ts';
@@ -25,8 +26,9 @@ describe('queries of the workers', () => {
   after(() => database.close());
 
   const queries: [name: string, run: (db: Db) => Promise<unknown>][] = [
-    ['claimDueJobs', (db) => claimDueJobs(db as Tx, 'sys', { now: 0, limit: 10, excludedIds: [] })],
-    ['findNextDueAt', (db) => findNextDueAt(db, 'sys', [])],
+    ['claimDueJob', (db) => claimDueJob(db as Tx, 'sys', '1', { now: 0, excludedIds: [1, 2] })],
+    ['listWaitingOwners', (db) => listWaitingOwners(db, 'sys', [1, 2])],
+    ['countJobsInEngine', (db) => countJobsInEngine(db, 'sys', '1')],
     ['listUnfinishedJobs', (db) => listUnfinishedJobs(db, 'sys')],
     ['listJobsToCancel', (db) => listJobsToCancel(db, 'sys')],
     ['countUnfinishedJobs', (db) => countUnfinishedJobs(db)],
@@ -38,7 +40,7 @@ describe('queries of the workers', () => {
       assert.equal(statements.length, 1);
       const { text } = await explainStatement(database.db, statements[0] ?? '');
       assert.match(text, /jobs_unfinished|jobs_to_cancel/);
-      assert.doesNotMatch(text, /jobs_by_system|Seq Scan on jobs/);
+      assert.doesNotMatch(text, /jobs_by_|Seq Scan on jobs|SCAN jobs$/m);
     });
   }
 });

@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { inTransaction } from '../../src/store/database/transaction.ts';
+import { findProject } from '../../src/store/identity/projects.ts';
+import { postponeJob, requestCancellation } from '../../src/store/jobs/job-queue.ts';
+import { insertJob, type JobRecord } from '../../src/store/jobs/jobs.ts';
+import { createJobClaims, fullQueueRetryMs } from '../../src/workers/claim-jobs.ts';
+import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
+import { openTestDatabase, publicColumns, type TestDatabase } from '../support/test-database.ts';
+
+const acceptedAt = 1000;
+
+describe('the dispatcher claims jobs', () => {
+  let database: TestDatabase;
+  let now: number;
+  beforeEach(async () => {
+    database = await openTestDatabase(['1', '2', '3'], 10_000, 1000);
+    now = 5000;
+  });
+  afterEach(() => database.close());
+
+  const createClaims = (maxJobsPerUser = 100) =>
+    createJobClaims({
+      db: database.db,
+      lease: { transaction: (work) => inTransaction(database.db, work) },
+      system: { name: 'sys' },
+      maxJobsPerUser,
+      now: () => now,
+    } as LeasedSystemDeps);
+
+  /** Inserts jobs in this order. The first character of a name is the owner. */
+  async function insertJobs(...names: string[]): Promise<Map<string, number>> {
+    const project = await findProject(database.db, 'sys', 'proj');
+    assert.ok(project);
+    const command = { kind: 'line', line: 'true' } as const;
+    const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
+    const ids = new Map<string, number>();
+    for (const jobId of names) {
+      const job = { jobId, owner: jobId.charAt(0), project, request, units: 1, input: null, acceptedAt };
+      const { id } = await inTransaction(database.db, (tx) => insertJob(tx, job, publicColumns('QUEUED'), {}));
+      ids.set(jobId, id);
+    }
+    return ids;
+  }
+
+  const setState = (jobs: readonly JobRecord[], state: 'queued' | 'ended') =>
+    database.db
+      .updateTable('jobs')
+      .set({ state })
+      .where(
+        'id',
+        'in',
+        jobs.map(({ id }) => id),
+      )
+      .execute();
+  const names = (jobs: readonly JobRecord[]) => jobs.map(({ jobId }) => jobId).join(' ');
+
+  /** Claims one job after the other, as when each submission ends before the next claim. */
+  async function claimOneByOne(claims: ReturnType<typeof createClaims>, count: number): Promise<string> {
+    const claimed: JobRecord[] = [];
+    for (let n = 0; n < count; n++) {
+      const { jobs } = await claims.claim(1, []);
+      if (jobs.length > 0) await setState(jobs, 'queued');
+      claimed.push(...jobs);
+    }
+    return names(claimed);
+  }
+
+  test('of one user after the other, and of each user in the order of submission', async () => {
+    await insertJobs('1a', '1b', '1c', '1d', '2a', '2b', '3a');
+    assert.equal(await claimOneByOne(createClaims(), 8), '1a 2a 3a 1b 2b 1c 1d');
+  });
+
+  test('in turns also if it claims several at once, or one while others are in progress', async () => {
+    await insertJobs('1a', '1b', '1c', '1d', '2a', '2b', '3a');
+    const claims = createClaims();
+    const { jobs } = await claims.claim(4, []);
+    assert.equal(names(jobs), '1a 2a 3a 1b');
+    assert.equal(names((await claims.claim(1, jobs)).jobs), '2b');
+  });
+
+  test('that wait for their next try when they are due, without delaying others', async () => {
+    await insertJobs('1a', '2a', '2b');
+    const claims = createClaims();
+    const { jobs } = await claims.claim(1, []);
+    const [job] = jobs;
+    assert.ok(job);
+    const retry = { dueAt: now + 700, hasReachedEngine: false };
+    await inTransaction(database.db, (tx) => postponeJob(tx, job, retry));
+    const later = await claims.claim(8, []);
+    assert.deepEqual([names(later.jobs), later.nextAt], ['2a 2b', now + 700]);
+    await setState(later.jobs, 'queued');
+    assert.deepEqual(await claims.claim(8, []), { jobs: [], nextAt: now + 700 });
+    now += 700;
+    assert.equal(names((await claims.claim(8, [])).jobs), '1a');
+  });
+
+  test('of a user only while the engine has less than the allowed number, except cancelled jobs', async () => {
+    const ids = await insertJobs('1a', '1b', '1c', '1d', '2a');
+    const claims = createClaims(2);
+    const { jobs, nextAt } = await claims.claim(8, []);
+    assert.equal(names(jobs), '1a 2a 1b');
+    assert.ok(nextAt !== undefined && nextAt > now && nextAt <= now + 1000, 'the user is counted again soon');
+    await setState(jobs, 'queued');
+    assert.deepEqual((await claims.claim(8, [])).jobs, []);
+    await inTransaction(database.db, (tx) => requestCancellation(tx, ids.get('1d') ?? 0, { by: '1', at: now }));
+    const cancelled = await claims.claim(8, []);
+    assert.equal(names(cancelled.jobs), '1d');
+    await setState([...cancelled.jobs, ...jobs.slice(0, 1)], 'ended');
+    assert.equal(names((await claims.claim(8, [])).jobs), '1c');
+  });
+
+  test('of a user for whom the queue was full after a pause, and again in their order', async () => {
+    await insertJobs('1a', '1b', '2a', '2b');
+    const claims = createClaims();
+    const { jobs } = await claims.claim(1, []);
+    const [job] = jobs;
+    assert.ok(job);
+    await inTransaction(database.db, (tx) => postponeJob(tx, job, { dueAt: job.dueAt, hasReachedEngine: true }));
+    claims.holdBack('1');
+    const others = await claims.claim(8, []);
+    assert.deepEqual([names(others.jobs), others.nextAt], ['2a 2b', now + fullQueueRetryMs]);
+    now += fullQueueRetryMs;
+    assert.equal(names((await claims.claim(8, others.jobs)).jobs), '1a 1b');
+  });
+});
