@@ -121,6 +121,16 @@ export const ConfigSchema = Type.Object(
           'Private networks (CIDR, such as `10.1.0.0/16`) that webhooks may reach. Every user who can register a ' +
           'webhook can make this host connect to them.',
       }),
+      denyNetworks: Type.Array(Type.String(), {
+        default: [],
+        description:
+          'Further networks (CIDR) that webhooks may not reach, such as the public addresses of the site. They have ' +
+          'precedence over `allowNetworks`. Private, loopback and other special networks are denied anyway.',
+      }),
+      allowPorts: Type.Array(Type.Integer({ minimum: 1, maximum: 65535 }), {
+        default: [],
+        description: 'Ports that webhook URLs may use, such as `[443]`. Default: all.',
+      }),
       allowHttp: Type.Boolean({ default: false, description: 'Whether webhook URLs may use plain http.' }),
       nameServers: Type.Array(Type.String(), {
         default: [],

@@ -82,14 +82,18 @@ function validateConsistency(config: Config): FieldError[] {
   return errors;
 }
 
-function validateWebhooks({ webhooks: { allowNetworks, nameServers } }: Config): FieldError[] {
-  const invalidNetworks = allowNetworks.filter((network) => !ipaddr.isValidCIDR(network));
+function validateWebhooks({ webhooks }: Config): FieldError[] {
+  const { nameServers } = webhooks;
   const invalidServers = nameServers.filter((server) => !isNameServer(server));
   return [
-    ...invalidNetworks.map((network) => ({
-      field: 'webhooks.allowNetworks',
-      message: `${network} is not a network in CIDR notation, such as 10.1.0.0/16`,
-    })),
+    ...(['allowNetworks', 'denyNetworks'] as const).flatMap((key) =>
+      webhooks[key]
+        .filter((network) => !ipaddr.isValidCIDR(network))
+        .map((network) => ({
+          field: `webhooks.${key}`,
+          message: `${network} is not a network in CIDR notation, such as 10.1.0.0/16`,
+        })),
+    ),
     ...invalidServers.map((server) => ({
       field: 'webhooks.nameServers',
       message: `${server} is not an IP address with an optional port`,

@@ -22,3 +22,5 @@ export const nullableTime = (description: string) =>
   Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description });
 export const nullableNumber = (description: string) => Type.Union([Type.Number(), Type.Null()], { description });
 export const nullableInteger = (description: string) => Type.Union([Type.Integer(), Type.Null()], { description });
+export const nullableEnum = (values: string[], description: string) =>
+  Type.Union([Type.Enum(values), Type.Null()], { description });

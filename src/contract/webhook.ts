@@ -1,7 +1,8 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
+import { type DeliveryResult, deliveryResults, type WebhookStopper } from '../domain/webhook.ts';
 import { eventType, testEventType } from './event.ts';
-import { nullableInteger, nullableString, nullableTime, timestamp } from './fields.ts';
+import { nullableEnum, nullableInteger, nullableString, nullableTime, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
 const url = Type.String({ description: 'URL that receives the events.', examples: ['https://example.org/bursar'] });
@@ -20,6 +21,10 @@ const webhookFields = {
   failing_since: nullableTime('Since when all attempts have failed; null if the last one succeeded.'),
   disabled_at: nullableTime('When the webhook was disabled.'),
   disabled_reason: nullableString('Why the webhook was disabled.'),
+  disabled_by: nullableEnum(
+    ['administrator', 'bursar'],
+    'Who disabled the webhook. You can enable it again, unless an administrator has disabled it.',
+  ),
 };
 
 const exampleWebhook = {
@@ -33,6 +38,7 @@ const exampleWebhook = {
   failing_since: null,
   disabled_at: null,
   disabled_reason: null,
+  disabled_by: null,
 };
 
 export const WebhookSchema = Type.Object(webhookFields, {
@@ -66,7 +72,9 @@ export const WebhookChangeBody = Type.Object(
     url: Type.Optional(url),
     events: Type.Optional(events),
     description: Type.Optional(description),
-    active: Type.Optional(Type.Literal(true, { description: 'Enables a disabled webhook again.' })),
+    active: Type.Optional(
+      Type.Literal(true, { description: 'Enables a webhook again that Bursar has disabled, not an administrator.' }),
+    ),
   },
   { additionalProperties: false, minProperties: 1, examples: [{ active: true }] },
 );
@@ -83,7 +91,12 @@ export const DeliverySchema = Type.Object(
     tries: Type.Integer({ description: 'Number of attempts.' }),
     next_try_at: nullableTime('Earliest time of the next attempt; null if there is none.'),
     last_try_at: nullableTime('Time of the last attempt.'),
-    last_status: nullableInteger('HTTP status of the last response.'),
+    last_result: nullableEnum(
+      Object.keys(deliveryResults),
+      `Result of the last attempt. ${Object.entries(deliveryResults)
+        .map(([result, meaning]) => `\`${result}\`: ${meaning}.`)
+        .join(' ')}`,
+    ),
     last_error: nullableString('Error of the last attempt.'),
   },
   {
@@ -100,7 +113,7 @@ export const DeliverySchema = Type.Object(
         tries: 1,
         next_try_at: null,
         last_try_at: '2026-01-31T12:00:01.000Z',
-        last_status: 204,
+        last_result: '2xx',
         last_error: null,
       },
     ],
@@ -117,6 +130,7 @@ export interface WebhookFields {
   failingSince: number | null;
   disabledAt: number | null;
   disabledReason: string | null;
+  disabledBy: WebhookStopper | null;
 }
 
 export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSchema> {
@@ -131,6 +145,7 @@ export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSche
     failing_since: toIsoTimeOrNull(webhook.failingSince),
     disabled_at: toIsoTimeOrNull(webhook.disabledAt),
     disabled_reason: webhook.disabledReason,
+    disabled_by: webhook.disabledBy,
   };
 }
 
@@ -142,7 +157,7 @@ export interface DeliveryFields {
   dueAt: number;
   tries: number;
   lastAt: number | null;
-  lastStatus: number | null;
+  lastResult: DeliveryResult | null;
   lastError: string | null;
 }
 
@@ -157,7 +172,7 @@ export function publicDelivery(delivery: DeliveryFields): Static<typeof Delivery
     tries: delivery.tries,
     next_try_at: delivery.state === 'pending' ? toIsoTime(delivery.dueAt) : null,
     last_try_at: toIsoTimeOrNull(delivery.lastAt),
-    last_status: delivery.lastStatus,
+    last_result: delivery.lastResult,
     last_error: delivery.lastError,
   };
 }

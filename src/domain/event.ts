@@ -9,7 +9,7 @@ export const eventKinds = {
   'job.deleted': "the job's files have been deleted",
   'quota.threshold': 'the usage of a quota has reached 80 % or 100 %',
   'quota.expiring': 'a time grant expires soon',
-  'webhook.disabled': 'a webhook failed for too long and has been disabled',
+  'webhook.disabled': 'a webhook has been disabled: it failed for too long, or an administrator has stopped it',
 } as const;
 
 export type EventKind = keyof typeof eventKinds;

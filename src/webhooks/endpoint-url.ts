@@ -7,6 +7,10 @@ export interface EndpointRules {
   allowHttp: boolean;
   /** Networks, as CIDR, that are allowed although they are not public. */
   allowNetworks: readonly string[];
+  /** Networks, as CIDR, that are not allowed although they are public, or part of an allowed network. */
+  denyNetworks: readonly string[];
+  /** Ports that are allowed; if empty, all are. */
+  allowPorts: readonly number[];
 }
 
 const maxLength = 2000;
@@ -24,8 +28,11 @@ export function parseEndpointUrl(text: string, rules: EndpointRules): URL {
     throw webhookRefused('Remove the user name and password: deliveries are authenticated by their signature.');
   if (url.hash !== '') throw webhookRefused('Remove the part after #: it is never sent.');
   if (url.port === '0') throw webhookRefused('Port 0 cannot be reached. Use another port.');
+  const port = Number(url.port || (url.protocol === 'https:' ? 443 : 80));
+  if (rules.allowPorts.length > 0 && !rules.allowPorts.includes(port))
+    throw webhookRefused(`Port ${port} is not allowed. Use one of the ports ${rules.allowPorts.join(', ')}.`);
   const host = toHost(url);
-  if (isIpAddress(host) && !isAllowedAddress(host, rules)) throw notPublic(`${host} is not a public address`);
+  if (isIpAddress(host) && !isAllowedAddress(host, rules)) throw addressNotAllowed(host);
   return url;
 }
 
@@ -39,11 +46,16 @@ export function isIpAddress(host: string): boolean {
 }
 
 /**
- * Whether deliveries to an IP address are allowed: it is public, or in a network that the configuration allows. An IPv4-mapped
- * IPv6 address is judged by its IPv4 address; other tunnel and translation addresses are refused.
+ * Whether deliveries to an IP address are allowed: it is public, or in a network that the configuration allows, and in none
+ * that the configuration denies. An IPv4-mapped IPv6 address is judged by its IPv4 address; other tunnel and translation
+ * addresses are refused.
  */
-export function isAllowedAddress(address: string, { allowNetworks }: Pick<EndpointRules, 'allowNetworks'>): boolean {
+export function isAllowedAddress(
+  address: string,
+  { allowNetworks, denyNetworks }: Pick<EndpointRules, 'allowNetworks' | 'denyNetworks'>,
+): boolean {
   const ip = ipaddr.process(address);
+  if (denyNetworks.some((network) => isWithin(ip, network))) return false;
   if (allowNetworks.some((network) => isWithin(ip, network))) return true;
   // 2000::/3 is the only part of IPv6 that is assigned for global unicast.
   const isGlobal = ip.kind() === 'ipv4' || isWithin(ip, '2000::/3');
@@ -55,11 +67,21 @@ function isWithin(ip: ipaddr.IPv4 | ipaddr.IPv6, network: string): boolean {
   return ip.kind() === base.kind() && ip.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits);
 }
 
-export function notPublic(problem: string): BursarError {
+export function addressNotAllowed(address: string): BursarError {
+  return webhookRefused(`${address} is not a public address, or its network is not allowed. ${addressAdvice}`);
+}
+
+/**
+ * Says the same about a name that does not exist and about a name with addresses that are not allowed: otherwise users could
+ * find out which names exist in the internal DNS.
+ */
+export function hostNotAllowed(host: string): BursarError {
   return webhookRefused(
-    `${problem}. Use one that can be reached from the internet, or ask the operator to allow its network.`,
+    `The host ${host} does not exist, or not all of its addresses are public and allowed. ${addressAdvice}`,
   );
 }
+
+const addressAdvice = 'Use a host that can be reached from the internet, or ask the operator to allow its network.';
 
 export function webhookRefused(reason: string): BursarError {
   return new BursarError('webhook_refused', `Events cannot be sent to this URL. ${reason}`);

@@ -1,12 +1,12 @@
 import { Resolver } from 'node:dns/promises';
-import { errnoCode } from '../domain/errors.ts';
+import { BursarError, errnoCode } from '../domain/errors.ts';
 import {
+  addressNotAllowed,
   type EndpointRules,
+  hostNotAllowed,
   isAllowedAddress,
   isIpAddress,
-  notPublic,
   toHost,
-  webhookRefused,
 } from './endpoint-url.ts';
 
 export interface ResolverOptions extends EndpointRules {
@@ -19,7 +19,10 @@ export interface ResolvedAddress {
   family: 4 | 6;
 }
 
-/** Returns the IP addresses of a URL, all of them allowed, or throws `webhook_refused`. */
+/**
+ * Returns the IP addresses of a URL, all of them allowed. Throws `webhook_refused`, or `unavailable` if no name server
+ * answers.
+ */
 export type ResolveEndpoint = (url: URL, signal: AbortSignal) => Promise<ResolvedAddress[]>;
 
 /**
@@ -30,18 +33,18 @@ export function createEndpointResolver(options: ResolverOptions): ResolveEndpoin
   return async (url, signal) => {
     const host = toHost(url);
     if (isIpAddress(host)) {
-      if (!isAllowedAddress(host, options)) throw notPublic(`${host} is not a public address`);
+      if (!isAllowedAddress(host, options)) throw addressNotAllowed(host);
       return [{ address: host, family: host.includes(':') ? 6 : 4 }];
     }
     const addresses = await resolveHost(host, options.nameServers, signal);
     // Every address must be allowed: a name that also resolves to a private address is not trusted with its public one.
-    // The message does not contain the address, because that would disclose internal DNS records.
-    if (!addresses.every(({ address }) => isAllowedAddress(address, options)))
-      throw notPublic(`${host} resolves to an address that is not public`);
+    const areAllowed = addresses.every(({ address }) => isAllowedAddress(address, options));
+    if (addresses.length === 0 || !areAllowed) throw hostNotAllowed(host);
     return addresses;
   };
 }
 
+/** Returns no address if the name has none. */
 async function resolveHost(
   host: string,
   nameServers: readonly string[],
@@ -57,16 +60,14 @@ async function resolveHost(
       ...(ipv4.status === 'fulfilled' ? ipv4.value : []).map((address) => ({ address, family: 4 as const })),
       ...(ipv6.status === 'fulfilled' ? ipv6.value : []).map((address) => ({ address, family: 6 as const })),
     ];
-    if (addresses.length > 0) return addresses;
-    const code = ipv4.status === 'rejected' ? errnoCode(ipv4.reason) : undefined;
-    throw webhookRefused(notResolvedMessage(host, code ?? 'ENODATA'));
+    const failure = ipv4.status === 'rejected' ? errnoCode(ipv4.reason) : undefined;
+    if (addresses.length > 0 || failure === undefined || isAnswer(failure)) return addresses;
+    const message = `The name ${host} cannot be resolved at the moment. Try again later.`;
+    throw new BursarError('unavailable', message, { transient: true });
   } finally {
     signal.removeEventListener('abort', cancel);
   }
 }
 
-function notResolvedMessage(host: string, code: string): string {
-  return code === 'ENOTFOUND' || code === 'ENODATA'
-    ? `The host ${host} does not exist. Check its name.`
-    : `The name ${host} cannot be resolved (${code}). Try again later.`;
-}
+/** Whether a name server answered that the name, or an address of it, does not exist. */
+const isAnswer = (code: string) => code === 'ENOTFOUND' || code === 'ENODATA';

@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { BursarError } from '../domain/errors.ts';
+import { type DeliveryResult, deliveryResults, toDeliveryResult } from '../domain/webhook.ts';
 import { type EndpointRules, parseEndpointUrl } from './endpoint-url.ts';
 import type { ResolvedAddress, ResolveEndpoint } from './resolve-endpoint.ts';
 
@@ -14,10 +15,13 @@ export interface SenderOptions {
 
 export interface AttemptResult {
   ok: boolean;
-  /** The last HTTP status; null if there was no response. */
-  status: number | null;
-  /** Null if the attempt succeeded. */
+  result: DeliveryResult;
+  /** For the owner of the webhook, with no more details than the result. Null if the attempt succeeded. */
   error: string | null;
+  /** The last HTTP status, for Bursar itself; null if there was no response. */
+  status: number | null;
+  /** What exactly happened, for the log. */
+  detail: string | null;
 }
 
 /** Never throws. */
@@ -49,27 +53,30 @@ export function createSender({ rules, resolve, timeoutMs, userAgent }: SenderOpt
         const url = parseEndpointUrl(target, rules);
         const response = await post(url, await resolve(url, signal), { headers, signal }, body);
         status = response.status;
-        if (status >= 200 && status < 300) return { ok: true, status, error: null };
+        const result = toDeliveryResult(status);
+        if (result === '2xx') return { ok: true, result, status, error: null, detail: null };
         const { location } = response;
-        if (!redirectStatuses.has(status) || location === undefined)
-          return failure(status, `The endpoint answered ${status}.`);
-        if (!URL.canParse(location, target)) return failure(status, 'The endpoint redirects to an invalid URL.');
+        if (!redirectStatuses.has(status) || location === undefined) return failure(result, status, `status ${status}`);
+        if (!URL.canParse(location, target)) return failure(result, status, 'redirect to an invalid URL');
         target = new URL(location, target).href;
       }
-      return failure(status, `The endpoint redirects more than ${maxRedirects} times.`);
+      return failure('3xx', status, `more than ${maxRedirects} redirects`);
     } catch (error) {
-      const timeoutMessage = `The endpoint did not answer within ${timeoutMs / 1000} s.`;
-      return failure(status, signal.aborted ? timeoutMessage : toErrorMessage(error));
+      if (error instanceof BursarError && error.code === 'webhook_refused')
+        return { ...failure('denied', status, error.message), error: error.message };
+      return failure('unreachable', status, signal.aborted ? `timeout after ${timeoutMs} ms` : toDetail(error));
     }
   };
 }
 
-const failure = (status: number | null, error: string): AttemptResult => ({ ok: false, status, error });
+const failure = (result: DeliveryResult, status: number | null, detail: string): AttemptResult => ({
+  ...{ ok: false, result, status, detail },
+  error: `The event was not delivered (${result}): ${deliveryResults[result]}.`,
+});
 
-function toErrorMessage(error: unknown): string {
-  if (error instanceof BursarError) return error.message;
+function toDetail(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
-  return `The endpoint cannot be reached: ${code ?? message}.`;
+  return code ?? message;
 }
 
 interface PostResponse {

@@ -91,6 +91,7 @@ async function deliver(deps: WebhookWorkerDeps, delivery: LeasedDelivery): Promi
     const message = { id: toMessageId(id), timestamp: Math.floor(now() / 1000), body };
     const result = await send(webhook.url, signedHeaders(message, secrets), body);
     metrics.increment('bursar_webhook_attempts_total', { outcome: result.ok ? 'delivered' : 'failed' });
+    if (!result.ok) log.info({ ...logFields, detail: result.detail }, 'webhook attempt failed');
     const isDisabled = await storeResult(deps, delivery, result);
     if (isDisabled) {
       log.warn(logFields, 'webhook disabled');
@@ -107,9 +108,10 @@ async function storeResult(deps: WebhookWorkerDeps, delivery: LeasedDelivery, re
   const now = deps.now();
   const delayMs = result.ok ? null : retryDelayMs(delivery.tries, retrySeconds);
   const retryAt = delayMs === null ? null : now + delayMs;
-  const { status, error } = result;
+  const { error } = result;
   return await inTransaction(db, async (tx) => {
-    if (!(await recordAttempt(tx, delivery.id, { leaseOwner, status, error, retryAt, now }))) return false;
+    if (!(await recordAttempt(tx, delivery.id, { leaseOwner, result: result.result, error, retryAt, now })))
+      return false;
     if (!result.ok) return await pauseOrDisable(tx, deps, delivery, result);
     await resetWebhookFailures(tx, delivery.webhook.id);
     return false;
@@ -134,7 +136,7 @@ async function pauseOrDisable(
     status === httpGone
       ? 'The endpoint answered 410 Gone: it wants no more events.'
       : `The endpoint has failed for too long. ${error ?? ''}`;
-  if (!(await disableWebhook(tx, webhook.id, reason, now))) return false;
+  if (!(await disableWebhook(tx, webhook.id, { by: 'bursar', reason, now }))) return false;
   const data = { webhook_id: webhook.id, url: webhook.url, reason };
   await insertEvent(tx, { userId: webhook.userId, job: null, kind: 'webhook.disabled', data, at: now });
   return true;

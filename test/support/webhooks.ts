@@ -15,6 +15,7 @@ export interface Webhook {
   failing_since: string | null;
   disabled_at: string | null;
   disabled_reason: string | null;
+  disabled_by: 'administrator' | 'bursar' | null;
   /** Only in the responses to creation and rotation. */
   secret?: string;
 }
@@ -29,7 +30,7 @@ export interface Delivery {
   tries: number;
   next_try_at: string | null;
   last_try_at: string | null;
-  last_status: number | null;
+  last_result: string | null;
   last_error: string | null;
 }
 

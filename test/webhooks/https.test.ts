@@ -8,6 +8,7 @@ import { type CertificateAuthority, createCertificateAuthority } from '../suppor
 import { loadOpenApiContract } from '../support/contract.ts';
 import { type DnsServer, startDnsServer } from '../support/dns-server.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
+import { until } from '../support/until.ts';
 import { startEndpoint, type TestEndpoint } from '../support/webhook-endpoint.ts';
 import { registerWebhook, sendJson, sendTestEvent, webhookConfig } from '../support/webhooks.ts';
 
@@ -57,7 +58,9 @@ describe('webhook delivery over https', () => {
       const endpoint = await openEndpoint(tls);
       const delivery = await sendTestEvent(me, await registerWebhook(me, `https://wrong.test:${endpoint.port}/`));
       assert.equal(delivery.state, 'failed');
-      assert.match(delivery.last_error ?? '', /cannot be reached: (ERR_TLS_CERT|UNABLE_TO|SELF_SIGNED)/);
+      assert.equal(delivery.last_result, 'unreachable');
+      const logged = new RegExp(`"delivery":${delivery.id},.*"detail":"(ERR_TLS_CERT|UNABLE_TO|SELF_SIGNED)`);
+      await until('the log says why', () => logged.test(server.log()) || undefined);
       assert.deepEqual(endpoint.requests, []);
     }
   });
@@ -67,7 +70,7 @@ describe('webhook delivery over https', () => {
     const endpoint = await openEndpoint(await authority.issue('IP:127.0.0.1'));
     endpoint.respondWith(() => ({ status: 307, location: plain.url }));
     const delivery = await sendTestEvent(me, await registerWebhook(me, `${endpoint.url}/`));
-    assert.deepEqual([delivery.state, delivery.last_status], ['failed', 307]);
+    assert.deepEqual([delivery.state, delivery.last_result], ['failed', 'denied']);
     assert.match(delivery.last_error ?? '', /Use an https URL/);
     assert.deepEqual(plain.requests, []);
   });

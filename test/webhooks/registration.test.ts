@@ -235,6 +235,36 @@ describe('administrator', () => {
       'no deliveries are queued for a disabled webhook',
     );
   });
+
+  test('alone can enable a webhook again that an administrator has disabled', async () => {
+    const [webhook] = (await other.get<Webhook[]>('/webhooks/')).body;
+    assert.ok(webhook);
+    assert.deepEqual([webhook.active, webhook.disabled_by], [false, 'administrator']);
+    const path = `/webhooks/${webhook.id}/`;
+    const attempts: [method: string, path: string, body?: object][] = [
+      ['PATCH', path, { active: true }],
+      ['PATCH', path, { active: true, url: `${endpoint.url}/elsewhere` }],
+      ['PATCH', path, { url: `${endpoint.url}/elsewhere` }],
+      ['DELETE', path],
+      ['POST', `${path}test/`],
+    ];
+    for (const [method, requestPath, body] of attempts) {
+      const response = await sendJson<Problem>(other, method, requestPath, body);
+      assert.deepEqual([response.status, response.body.code], [403, 'forbidden'], `${method} ${requestPath}`);
+      assert.match(response.body.detail, /An administrator has disabled the webhook: it floods a host/);
+    }
+    const again = await sendJson(other, 'POST', '/webhooks/', { url: webhook.url, events: ['*'] });
+    assert.equal(again.status, 409, 'the same URL cannot be registered again');
+    assert.deepEqual((await other.get<Webhook>(path)).body, webhook);
+
+    const enablePath = `/admin/webhooks/303301/${webhook.id}/enable/`;
+    assert.equal((await sendJson(other, 'POST', enablePath, { reason: 'please' })).status, 403);
+    const { body: enabled } = await sendJson<Webhook>(admin, 'POST', enablePath, { reason: 'it is repaired' });
+    assert.deepEqual([enabled.active, enabled.disabled_by, enabled.disabled_reason], [true, null, null]);
+    const { body: audit } = await admin.get<{ act: string; subject: string }[]>('/admin/audit/');
+    assert.deepEqual([audit[0]?.act, audit[0]?.subject], ['webhook.enable', `303301/${webhook.id}`]);
+    assert.equal((await sendJson(other, 'PATCH', path, { description: 'mine again' })).status, 200);
+  });
 });
 
 describe('webhook that fails for too long', () => {
@@ -252,11 +282,17 @@ describe('webhook that fails for too long', () => {
         const { body } = await caller.get<Webhook>(`/webhooks/${webhook.id}/`);
         return body.active ? undefined : body;
       });
-      assert.match(disabled.disabled_reason ?? '', /failed for too long\. The endpoint answered 500\./);
+      assert.match(disabled.disabled_reason ?? '', /failed for too long\. The event was not delivered \(5xx\)/);
       assert.deepEqual(
         (await listDeliveries(caller, webhook)).map(({ state }) => state),
         ['failed', 'failed'],
       );
+      assert.equal(disabled.disabled_by, 'bursar');
+      const admins = (await loadOpenApiContract(shortLimitServer)).callerFor(shortLimitServer.adminToken);
+      const stopPath = `/admin/webhooks/${webhook.user}/${webhook.id}/disable/`;
+      const { body: stopped } = await sendJson<Webhook>(admins, 'POST', stopPath, { reason: 'for good' });
+      assert.deepEqual([stopped.disabled_by, stopped.disabled_reason], ['administrator', 'for good']);
+      assert.equal((await sendJson(caller, 'PATCH', `/webhooks/${webhook.id}/`, { active: true })).status, 403);
       await eventEndpoint.waitForRequests(1);
       assert.equal(eventEndpoint.events()[0]?.data.webhook_id, webhook.id);
     } finally {

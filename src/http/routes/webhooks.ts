@@ -61,7 +61,8 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
     PATCH: {
       schema: {
         ...describeRoute(tag, 'changeWebhook', 'Change a webhook or enable it again', { 200: Type.Ref('Webhook') }),
-        description: 'Fields that the body omits stay as they are.',
+        description:
+          'Fields that the body omits stay as they are. A webhook that an administrator has disabled cannot be changed.',
         params: Params,
         body: WebhookChangeBody,
       },
@@ -71,7 +72,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
     DELETE: {
       schema: {
         ...describeRoute(tag, 'deleteWebhook', 'Delete a webhook', { 200: Type.Ref('Webhook') }),
-        description: 'Returns the webhook as it was.',
+        description: 'Returns the webhook as it was. A webhook that an administrator has disabled cannot be deleted.',
         params: Params,
       },
       handler: (request) => webhooks.delete(userIdOf(request), webhookIdOf(request)),
@@ -162,7 +163,7 @@ function deliveryRoutes(app: FastifyInstance, webhooks: WebhookService): void {
   });
 }
 
-/** Lets administrators list the webhooks of all users and disable one. */
+/** Lets administrators list the webhooks of all users, and disable and enable one. */
 export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookService, access: AccessService): void {
   const { ofUser, allUsers } = ownerScopes('webhooks', access);
   for (const scope of [ofUser, allUsers]) {
@@ -179,26 +180,27 @@ export function adminWebhookRoutes(app: FastifyInstance, webhooks: WebhookServic
       },
     });
   }
-  addResource(app, `${ofUser.prefix}:webhook_id/disable/`, {
-    POST: {
-      schema: {
-        ...describeRoute(ofUser.tag, 'disableWebhook', 'Disable a webhook', { 200: Type.Ref('Webhook') }),
-        description: 'Its owner can enable it again.',
-        params: Type.Object({ ...ofUser.params, ...webhookParams }),
-        headers: KeyHeader,
-        body: ReasonBody,
+  const actions = [
+    ['disable', 'Disable a webhook', 'Its owner cannot enable, change or delete it.'],
+    ['enable', 'Enable a webhook again', 'Whoever has disabled it.'],
+  ] as const;
+  for (const [action, summary, description] of actions) {
+    addResource(app, `${ofUser.prefix}:webhook_id/${action}/`, {
+      POST: {
+        schema: {
+          ...describeRoute(ofUser.tag, `${action}Webhook`, summary, { 200: Type.Ref('Webhook') }),
+          description,
+          params: Type.Object({ ...ofUser.params, ...webhookParams }),
+          headers: KeyHeader,
+          body: ReasonBody,
+        },
+        handler: async (request) => {
+          const userId = (await ofUser.ownerOf(request)) ?? '';
+          const { reason } = request.body as Static<typeof ReasonBody>;
+          const change = [actorOf(request), userId, webhookIdOf(request), reason, idempotentRequest(request)] as const;
+          return await webhooks[action](...change);
+        },
       },
-      handler: async (request) => {
-        const userId = (await ofUser.ownerOf(request)) ?? '';
-        const { reason } = request.body as Static<typeof ReasonBody>;
-        return await webhooks.disable(
-          actorOf(request),
-          userId,
-          webhookIdOf(request),
-          reason,
-          idempotentRequest(request),
-        );
-      },
-    },
-  });
+    });
+  }
 }

@@ -22,6 +22,7 @@ import {
   incrementWebhookCount,
   insertWebhook,
   listWebhooks,
+  lockDisabledBy,
   replaceSecret,
   updateWebhook,
   type WebhookRecord,
@@ -98,6 +99,7 @@ export function createWebhookService(deps: WebhookDeps) {
       await requireWebhook(db, userId, id);
       const url = body.url === undefined ? undefined : await validateUrl(body.url);
       await inTransaction(db, async (tx) => {
+        await requireNotStopped(tx, userId, id);
         const webhooks = await listWebhooks(tx, userId);
         if (webhooks.some((other) => other.id !== id && other.url === url)) throw urlInUse();
         await updateWebhook(tx, id, {
@@ -113,6 +115,7 @@ export function createWebhookService(deps: WebhookDeps) {
     async delete(userId: string, id: number): Promise<Webhook> {
       return await inTransaction(db, async (tx) => {
         const webhook = await requireWebhook(tx, userId, id);
+        await requireNotStopped(tx, userId, id);
         await deleteWebhook(tx, webhook);
         return publicWebhook(webhook);
       });
@@ -176,7 +179,7 @@ export function createWebhookService(deps: WebhookDeps) {
         details: { reason },
         execute: async (tx: Tx, at: number) => {
           const { url } = await requireWebhook(tx, userId, id);
-          if (await disableWebhook(tx, id, reason, at)) {
+          if (await disableWebhook(tx, id, { by: 'administrator', reason, now: at })) {
             const data = { webhook_id: id, url, reason };
             await insertEvent(tx, { userId, job: null, kind: 'webhook.disabled', data, at });
           }
@@ -187,8 +190,41 @@ export function createWebhookService(deps: WebhookDeps) {
       deps.publish(userId);
       return webhook;
     },
+
+    async enable(
+      actor: Actor,
+      userId: string,
+      id: number,
+      reason: string,
+      request: IdempotentRequest | null,
+    ): Promise<Webhook> {
+      const action = {
+        actor,
+        name: 'webhook.enable',
+        subject: `${userId}/${id}`,
+        details: { reason },
+        execute: async (tx: Tx) => {
+          await requireWebhook(tx, userId, id);
+          await enableWebhook(tx, id);
+          return publicWebhook(await requireWebhook(tx, userId, id));
+        },
+      };
+      return await executeAdminAction(db, request, action, now());
+    },
   };
 }
+
+/**
+ * Throws if an administrator has stopped the webhook. Its owner must not change or delete it either: then the owner could
+ * register the same URL again.
+ */
+async function requireNotStopped(tx: Tx, userId: string, id: number): Promise<void> {
+  if ((await lockDisabledBy(tx, id)) !== 'administrator') return;
+  throw new BursarError('forbidden', stoppedMessage(await requireWebhook(tx, userId, id)));
+}
+
+const stoppedMessage = ({ disabledReason }: WebhookRecord) =>
+  `An administrator has disabled the webhook: ${disabledReason ?? ''} Ask an administrator to enable it again.`;
 
 async function requireWebhook(db: Db, userId: string, id: number): Promise<WebhookRecord> {
   const webhook = Number.isSafeInteger(id) ? await findWebhook(db, userId, id) : undefined;
@@ -205,8 +241,10 @@ async function requireDelivery(db: Db, webhookId: number, id: number): Promise<D
   );
 }
 
-function requireEnabled({ disabledAt, disabledReason }: WebhookRecord): void {
+function requireEnabled(webhook: WebhookRecord): void {
+  const { disabledAt, disabledReason, disabledBy } = webhook;
   if (disabledAt === null) return;
+  if (disabledBy === 'administrator') throw new BursarError('forbidden', stoppedMessage(webhook));
   const message = `The webhook is disabled: ${disabledReason ?? ''} Enable it first, by PATCH with {"active": true}.`;
   throw new BursarError('conflict', message);
 }

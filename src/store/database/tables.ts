@@ -2,6 +2,7 @@ import type { Generated } from 'kysely';
 import type { EventKind } from '../../domain/event.ts';
 import type { JobState, Outcome } from '../../domain/jobs/job.ts';
 import type { SystemStatus } from '../../domain/systems/health.ts';
+import type { DeliveryResult, WebhookStopper } from '../../domain/webhook.ts';
 
 /** On both databases times are epoch milliseconds, booleans 0 or 1, and amounts integers (seconds, bytes). */
 export interface Tables {
@@ -224,6 +225,7 @@ export interface Tables {
     pause_until: number;
     disabled_at: number | null;
     disabled_reason: string | null;
+    disabled_by: WebhookStopper | null;
   };
   /** The kinds of events that a webhook receives; `*` for all. */
   subscriptions: { webhook_id: number; kind: string };
@@ -239,7 +241,7 @@ export interface Tables {
     lease_owner: string | null;
     lease_until: number;
     last_at: number | null;
-    last_status: number | null;
+    last_result: DeliveryResult | null;
     last_error: string | null;
   };
 }

@@ -1,3 +1,4 @@
+import type { DeliveryResult } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { DeliveryState } from '../database/tables.ts';
 import type { EventRecord } from './events.ts';
@@ -12,7 +13,7 @@ export interface DeliveryRecord {
   dueAt: number;
   tries: number;
   lastAt: number | null;
-  lastStatus: number | null;
+  lastResult: DeliveryResult | null;
   lastError: string | null;
 }
 
@@ -37,7 +38,7 @@ function toDeliveryRecord(row: DeliveryRow): DeliveryRecord {
     dueAt: row.due_at,
     tries: row.tries,
     lastAt: row.last_at,
-    lastStatus: row.last_status,
+    lastResult: row.last_result,
     lastError: row.last_error,
   };
 }
@@ -73,7 +74,7 @@ export async function insertTestDelivery(tx: Tx, webhookId: number, now: number)
       lease_owner: null,
       lease_until: 0,
       last_at: null,
-      last_status: null,
+      last_result: null,
       last_error: null,
     })
     .returning('id')

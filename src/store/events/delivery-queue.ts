@@ -1,3 +1,4 @@
+import type { DeliveryResult } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { prepareQuery } from '../database/prepared.ts';
 import type { EventRecord } from './events.ts';
@@ -134,7 +135,7 @@ async function readLeasedDelivery(db: Db, id: number, now: number): Promise<Leas
 /** The result of an attempt to send a delivery. */
 export interface DeliveryAttempt {
   leaseOwner: string;
-  status: number | null;
+  result: DeliveryResult;
   /** Null for success. */
   error: string | null;
   /** Null after success, or if the delivery has failed for good. */
@@ -153,7 +154,7 @@ export async function recordAttempt(tx: Tx, id: number, attempt: DeliveryAttempt
       lease_owner: null,
       lease_until: 0,
       last_at: now,
-      last_status: attempt.status,
+      last_result: attempt.result,
       last_error: error,
     })
     .where('id', '=', id)

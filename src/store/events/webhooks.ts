@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely';
+import type { WebhookStopper } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Tables } from '../database/tables.ts';
 
@@ -13,6 +14,7 @@ export interface WebhookRecord {
   failingSince: number | null;
   disabledAt: number | null;
   disabledReason: string | null;
+  disabledBy: WebhookStopper | null;
 }
 
 export interface NewWebhook {
@@ -56,6 +58,7 @@ export async function insertWebhook(tx: Tx, webhook: NewWebhook): Promise<number
       pause_until: 0,
       disabled_at: null,
       disabled_reason: null,
+      disabled_by: null,
     })
     .onConflict((conflict) => conflict.columns(['user_id', 'url']).doNothing())
     .returning('id')
@@ -99,6 +102,7 @@ async function withKinds(db: Db, rows: Selectable<Tables['webhooks']>[], userId?
     failingSince: row.failing_since,
     disabledAt: row.disabled_at,
     disabledReason: row.disabled_reason,
+    disabledBy: row.disabled_by,
   }));
 }
 
@@ -142,18 +146,37 @@ export async function replaceSecret(tx: Tx, id: number, secret: string, formerUn
 export async function enableWebhook(tx: Tx, id: number): Promise<void> {
   await tx
     .updateTable('webhooks')
-    .set({ failures: 0, failing_since: null, pause_until: 0, disabled_at: null, disabled_reason: null })
+    .set({
+      ...{ failures: 0, failing_since: null, pause_until: 0 },
+      ...{ disabled_at: null, disabled_reason: null, disabled_by: null },
+    })
     .where('id', '=', id)
     .execute();
 }
 
-/** Disables a webhook, and fails its pending deliveries. Returns false if it is disabled already. */
-export async function disableWebhook(tx: Tx, id: number, reason: string, now: number): Promise<boolean> {
+/** Locks a webhook until the transaction ends, and returns who has disabled it. */
+export async function lockDisabledBy(tx: Tx, id: number): Promise<WebhookStopper | null> {
+  const webhook = tx.selectFrom('webhooks').select('disabled_by').where('id', '=', id);
+  const row = await (tx.backend.dialect.locksRows ? webhook.forUpdate() : webhook).executeTakeFirst();
+  return row?.disabled_by ?? null;
+}
+
+/**
+ * Disables a webhook, and fails its pending deliveries. Returns false if it is disabled already; but an administrator can
+ * also stop a webhook that Bursar has disabled.
+ */
+export async function disableWebhook(
+  tx: Tx,
+  id: number,
+  { by, reason, now }: { by: WebhookStopper; reason: string; now: number },
+): Promise<boolean> {
   const row = await tx
     .updateTable('webhooks')
-    .set({ disabled_at: now, disabled_reason: reason })
+    .set({ disabled_at: now, disabled_reason: reason, disabled_by: by })
     .where('id', '=', id)
-    .where('disabled_at', 'is', null)
+    .where((eb) =>
+      eb.or([eb('disabled_at', 'is', null), ...(by === 'administrator' ? [eb('disabled_by', '<>', by)] : [])]),
+    )
     .returning('id')
     .executeTakeFirst();
   if (row === undefined) return false;

@@ -33,6 +33,9 @@ test('migrations count the unfinished jobs, and cached lists of jobs from before
     await sql`create index jobs_unfinished on jobs (hpc, state, due_at)`.execute(db);
     await sql`alter table users drop column unfinished_jobs`.execute(db);
     await sql`alter table accounts drop column open_holds`.execute(db);
+    await sql`alter table webhooks drop column disabled_by`.execute(db);
+    await sql`alter table deliveries drop column last_result`.execute(db);
+    await sql`alter table deliveries add column last_status integer`.execute(db);
     await sql`drop table job_tags`.execute(db);
     await sql`drop index jobs_delayed`.execute(db);
     for (const column of ['delayed_at', 'delay_reason'])

@@ -82,7 +82,9 @@ describe('deliveries', () => {
     ];
     const disabled = await createWebhook(user, 'https://d.test/', ['*']);
     assert.ok(all && some && none && disabled);
-    await inTransaction(database.db, (tx) => disableWebhook(tx, disabled, 'for a test', 1));
+    await inTransaction(database.db, (tx) =>
+      disableWebhook(tx, disabled, { by: 'bursar', reason: 'for a test', now: 1 }),
+    );
     assert.equal(await createWebhook(user, 'https://a.test/', ['*']), undefined, 'a user has one webhook for each URL');
     for (const n of [10, 11, 12]) await inTransaction(database.db, (tx) => insertEvents(tx, [user, member], event(n)));
     const queues = await listDeliveryQueues(database.db);
@@ -107,7 +109,7 @@ describe('deliveries', () => {
 
     const second = await leaseDelivery(database.db, webhookId, lease('second', 1100));
     assert.deepEqual([second?.id, second?.tries], [claim.id, 2]);
-    const attempt = { status: 200, error: null, retryAt: null, now: 1101 };
+    const attempt = { result: '2xx', error: null, retryAt: null, now: 1101 } as const;
     const owner = `sender ${claims.findIndex((delivery) => delivery !== undefined)}`;
     assert.equal(await record(claim.id, { ...attempt, leaseOwner: owner }), false, 'the first lease has expired');
     assert.equal(await record(claim.id, { ...attempt, leaseOwner: 'second' }), true);
@@ -120,7 +122,7 @@ describe('deliveries', () => {
     assert.ok(queue);
     const first = await leaseDelivery(database.db, queue.webhookId, lease('me', 2000));
     assert.ok(first);
-    const failed = { leaseOwner: 'me', status: 500, error: 'no', retryAt: 9000, now: 2001 };
+    const failed = { leaseOwner: 'me', result: '5xx', error: 'no', retryAt: 9000, now: 2001 } as const;
     assert.ok(await record(first.id, failed));
     const second = await leaseDelivery(database.db, queue.webhookId, lease('me', 2002));
     assert.equal(second?.event?.data, '{"n":11}');
