@@ -63,6 +63,12 @@ const ToolParameter = Type.Object(
     values: Type.Optional(
       Type.Array(Type.String(), { minItems: 1, description: 'For strings and words: the allowed values.' }),
     ),
+    allowOptions: Type.Boolean({
+      default: false,
+      description:
+        'For strings and words: whether the value, or a word, may begin with `-`. Set it only if the program takes no ' +
+        'options at that place, or if all of its options are safe: many programs have an option that runs a command.',
+    }),
     min: Type.Optional(Type.Number({ description: 'For numbers: the minimum.' })),
     max: Type.Optional(Type.Number({ description: 'For numbers: the maximum.' })),
   },

@@ -13,6 +13,9 @@ export function findParameterError(name: string, parameter: ToolParameter): stri
   }
   if (parameter.pattern !== undefined && !isValidPattern(parameter.pattern))
     return 'pattern must be a valid regular expression';
+  const option = parameter.values?.find((value) => value.startsWith('-'));
+  if (option !== undefined && !parameter.allowOptions)
+    return `values contains ${option}, which begins with "-"; set allowOptions to allow that`;
   if (parameter.default === undefined) return null;
   const errors: FieldError[] = [];
   const tool = { command: [], parameters: { [name]: { ...parameter, required: true } } };

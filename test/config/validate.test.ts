@@ -221,7 +221,8 @@ describe('validateConfig: tool parameters', () => {
       { type: 'string', values: ['a', 'b'], default: 'a' },
       { type: 'integer', min: 1, max: 3, default: 2 },
       { type: 'number', default: '0.5' },
-      { type: 'words', default: '-v "two words"', pattern: '[-a-z ]+' },
+      { type: 'words', default: '-v "two words"', pattern: '[-a-z ]+', allowOptions: true },
+      { type: 'string', values: ['-O2', '-O3'], default: '-O2', allowOptions: true },
     ]) {
       assert.deepEqual(invalidFields(parameter), [], JSON.stringify(parameter));
     }
@@ -240,6 +241,12 @@ describe('validateConfig: tool parameters', () => {
     assertRejected({ values: ['a'], default: 'b' });
     assertRejected({ pattern: '[a-z]+', default: 'B' });
     assertRejected({ type: 'words', default: 'an "open quote' });
+  });
+
+  test('rejects defaults and values that begin with "-", unless the declaration allows it', () => {
+    assertRejected({ default: '-v' });
+    assertRejected({ type: 'words', default: 'a -v' });
+    assertRejected({ values: ['fast', '-O2'] });
   });
 
   test('rejects words that are not an argument by themselves', () => {

@@ -67,7 +67,9 @@ function parseWordsParameter(payload: Payload, name: string, parameter: ToolPara
   return words;
 }
 
-function findValueError(text: string, { values, pattern }: ToolParameter): string | null {
+function findValueError(text: string, { values, pattern, allowOptions }: ToolParameter): string | null {
   if (values !== undefined && !values.includes(text)) return `must be one of ${values.join(', ')}`;
-  return pattern !== undefined && !toWholeMatch(pattern).test(text) ? `must match ${pattern}` : null;
+  if (pattern !== undefined && !toWholeMatch(pattern).test(text)) return `must match ${pattern}`;
+  // The program would take it for an option, and some options run commands, such as --to-command of tar.
+  return text.startsWith('-') && !allowOptions ? 'must not begin with "-"' : null;
 }

@@ -11,6 +11,8 @@ export interface ToolParameter {
   pattern?: string;
   /** For strings and words: the allowed values. */
   values?: readonly string[];
+  /** For strings and words: whether a value may begin with `-`, so that the program may take it for an option. */
+  allowOptions?: boolean;
   min?: number;
   max?: number;
 }

@@ -108,6 +108,28 @@ describe('parseToolParameters', () => {
   });
 });
 
+describe('a value that begins with "-"', () => {
+  const words: ToolParameter = { type: 'words', required: false };
+  test('is rejected, because the program would take it for an option', () => {
+    for (const p of ['--to-command=id', '-', '-x', '--']) {
+      assert.equal(parseError(text, { p }), 'must not begin with "-"');
+      assert.equal(parseError(words, { p }), 'every word must not begin with "-"');
+      assert.equal(parseError(words, { p: ['a', p] }), 'every word must not begin with "-"');
+      assert.match(parseError({ ...text, values: ['a', p] }, { p }), /begin/);
+      assert.match(parseError({ ...text, pattern: '.*' }, { p }), /begin/);
+    }
+    assert.equal(parseError(words, { p: "a '-b c'" }), 'every word must not begin with "-"');
+    assert.equal(parse(text, { p: 'a-b --c' }), 'a-b --c');
+    assert.deepEqual(parse(words, { p: 'a-b c-' }), ['a-b', 'c-']);
+  });
+
+  test('is accepted if the declaration allows it', () => {
+    assert.equal(parse({ ...text, allowOptions: true }, { p: '--fast' }), '--fast');
+    assert.deepEqual(parse({ ...words, allowOptions: true }, { p: '--steps 100' }), ['--steps', '100']);
+    assert.match(parseError({ ...text, allowOptions: true, values: ['-O2'] }, { p: '-O3' }), /one of -O2/);
+  });
+});
+
 describe('buildToolArgv', () => {
   test('replaces placeholders and nothing else', () => {
     const command = ['solve', '--steps={steps}', '{mesh}', '{mesh}.{steps}', '{}', '{unknown}', '{a b}', '$steps'];
@@ -133,7 +155,7 @@ describe('buildToolArgv', () => {
 });
 
 describe('a parameter of type words', () => {
-  const words: ToolParameter = { type: 'words', required: false };
+  const words: ToolParameter = { type: 'words', required: false, allowOptions: true };
 
   test('is text that is split as a shell splits it, without expanding anything, or a list', () => {
     for (const [value, expected] of [

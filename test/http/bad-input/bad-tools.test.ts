@@ -19,6 +19,8 @@ const parameters = {
   ratio: { type: 'number', min: 0, max: 1 },
   mode: { type: 'string', values: ['fast', 'slow'], default: 'fast' },
   label: { type: 'string', pattern: '[a-z]+|[0-9]+' },
+  archive: { type: 'string' },
+  files: { type: 'words' },
 };
 
 let server: TestServer;
@@ -51,9 +53,16 @@ describe('parameters of a tool', () => {
     ['a value that is not on the list', 'mode', 'medium', /one of fast, slow/],
     ['a text that matches its pattern only in part', 'label', 'abc1', /must match/],
     ['a text with control characters', 'label', 'abc\n', /control characters/],
+    ['a text that the program would take for an option', 'archive', '--to-command=id', /must not begin with "-"/],
+    ['a word that the program would take for an option', 'files', 'a --to-command=id', /every word must not begin/],
     ['a text that is an object', 'label', { a: 1 }, /must be a string/],
     ['a text of 2 kB', 'label', 'x'.repeat(2000), /1024 characters/],
-    ['a parameter that the tool does not have', 'colour', 'blue', /not a known field.*steps, ratio, mode, label/],
+    [
+      'a parameter that the tool does not have',
+      'colour',
+      'blue',
+      /not a known field.*steps, ratio, mode, label, archive, files/,
+    ],
   ];
   for (const [name, field, value, message] of wrong) {
     test(`${name} is rejected`, async () => {
@@ -88,6 +97,8 @@ describe('parameters of a tool', () => {
       { ...none, name: 'ratio', type: 'number', min: 0, max: 1 },
       { ...none, name: 'mode', type: 'string', default: 'fast', values: ['fast', 'slow'] },
       { ...none, name: 'label', type: 'string', pattern: '[a-z]+|[0-9]+' },
+      { ...none, name: 'archive', type: 'string' },
+      { ...none, name: 'files', type: 'words' },
     ]);
   });
 
