@@ -42,6 +42,7 @@ export const errorTitles = {
   too_many_requests: 'The caller has exceeded a rate limit',
   timeout: 'The request did not arrive in time',
   too_large: 'The request body is too large',
+  unsupported_encoding: 'The request body has a Content-Encoding',
   range_not_satisfiable: 'The requested byte range does not exist',
   expectation_failed: 'The server cannot meet the Expect header',
   headers_too_large: 'The request headers are too large',

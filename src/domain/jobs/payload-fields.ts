@@ -27,6 +27,9 @@ const numberText = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
 const controlCharacter = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
 
+/** Databases, files and programs would store or receive another character. */
+const incompletePair = 'must be valid Unicode: a surrogate pair is incomplete';
+
 export function parseInteger(payload: Payload, field: string, rule: NumberRule, errors: FieldError[]): number {
   const value = getField(payload, field, rule.default, errors);
   if (value === undefined) return rule.default ?? 0;
@@ -87,14 +90,14 @@ function findWordsError(words: unknown, rule: WordsRule): string | null {
   if (words.length > maxWords) return `must have at most ${maxWords} words`;
   if (words.join('').length > maxLength) return `must be at most ${maxLength} characters long`;
   if (words.some((word) => controlCharacter.test(word))) return 'must not contain control characters';
-  // The program would receive another character.
-  return words.every((word) => word.isWellFormed()) ? null : 'must be valid Unicode: a surrogate pair is incomplete';
+  return words.every((word) => word.isWellFormed()) ? null : incompletePair;
 }
 
 function findTextError(value: unknown, rule: TextRule): string | null {
   if (typeof value !== 'string') return 'must be a string';
   if (controlCharacter.test(value)) return 'must not contain control characters';
   if (value.length > rule.maxLength) return `must be at most ${rule.maxLength} characters long`;
+  if (!value.isWellFormed()) return incompletePair;
   return rule.default === undefined && value.trim() === '' ? 'must not be empty' : null;
 }
 

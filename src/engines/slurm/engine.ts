@@ -44,8 +44,11 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   /** Job names by Slurm id, from the last `observe`: `discard` receives ids without names. */
   let observedNames = new Map<string, string>();
   let lastFinished: Observation[] = [];
-  /** Finished jobs that the caller has forgotten but squeue still lists. */
-  const forgottenRefs = new Set<string>();
+  /**
+   * Finished jobs that the caller has forgotten but squeue still lists: job ids by Slurm id. A controller that was killed can
+   * give the id to another job.
+   */
+  const forgotten = new Map<string, string>();
   let lastAnsweredAt: number | null = null;
 
   /** Reads all jobs of Bursar from squeue, in ascending order of their Slurm ids. */
@@ -129,7 +132,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       const queue = await squeue(undefined, signal);
       observedNames = new Map();
       for (const { job } of queue) observedNames.set(job.ref, job.name);
-      for (const ref of forgottenRefs) if (!observedNames.has(ref)) forgottenRefs.delete(ref);
+      for (const [ref, jobId] of forgotten) if (observedNames.get(ref) !== jobId) forgotten.delete(ref);
       const missing = new Map<string, string>();
       for (const [jobId, ref] of expected) if (observedNames.get(ref) !== jobId) missing.set(jobId, ref);
       const current: Observation[] = [];
@@ -138,7 +141,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
         const { kind, jobId, ref } = observation;
         const isDuplicate = expected.has(jobId) && expected.get(jobId) !== ref;
         // A duplicate submission that has finished needs no `discard`.
-        if (kind !== 'finished' || !(forgottenRefs.has(ref) || isDuplicate)) current.push(observation);
+        if (kind !== 'finished' || !(forgotten.get(ref) === jobId || isDuplicate)) current.push(observation);
       }
       lastFinished = current.filter(({ kind }) => kind === 'finished');
       return current.concat(await readAccounting(missing, signal));
@@ -163,8 +166,8 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     },
 
     async forget(jobIds) {
-      const forgotten = new Set(jobIds);
-      for (const { jobId, ref } of lastFinished) if (forgotten.has(jobId)) forgottenRefs.add(ref);
+      const ended = new Set(jobIds);
+      for (const { jobId, ref } of lastFinished) if (ended.has(jobId)) forgotten.set(ref, jobId);
     },
 
     async health(signal) {

@@ -5,6 +5,9 @@ import type { QueueEntry } from './queue-reader.ts';
 import { parseControllerConfig, showConfigCommand } from './scontrol.ts';
 import { parseSqueueById, squeueByIdCommand } from './squeue.ts';
 
+/** Much longer than any MinJobAge. After that it does not matter when a job was last in the queue. */
+const maxUnseenMs = 24 * 3_600_000;
+
 export interface MissingJobInspector {
   /** Remembers when each unfinished job was last in the queue. */
   recordQueue(queue: readonly QueueEntry[]): void;
@@ -21,8 +24,8 @@ export interface MissingJobInspector {
  * - the controller has not assigned its id yet, or has assigned the id to another job.
  */
 export function createMissingJobInspector(run: RunCommand, now: () => number): MissingJobInspector {
-  /** By Slurm id. */
-  const lastSeenAt = new Map<string, number>();
+  /** By Slurm id. The name is compared too: a controller that was killed can assign an id twice. */
+  const lastSeen = new Map<string, { name: string; at: number }>();
 
   async function findForgotten(jobs: [string, MissingJob][], signal: AbortSignal): Promise<Set<string>> {
     const config = parseControllerConfig(requireOutput('scontrol', await run(showConfigCommand(), signal)));
@@ -35,7 +38,8 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
     const isForgotten = ([jobId, { ref, acceptedAt }]: [string, MissingJob]) => {
       const currentName = currentNames.get(ref);
       if (currentName !== undefined) return currentName !== jobId;
-      const existedAt = Math.max(lastSeenAt.get(ref) ?? 0, acceptedAt);
+      const seen = lastSeen.get(ref);
+      const existedAt = Math.max(seen?.name === jobId ? seen.at : 0, acceptedAt);
       return now() - existedAt < config.minJobAgeMs || Number(ref) >= config.nextJobId;
     };
     return new Set(jobs.filter(isForgotten).map(([jobId]) => jobId));
@@ -45,9 +49,14 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
     recordQueue(queue) {
       const seenAt = now();
       for (const { job, observation } of queue) {
-        if (observation?.kind === 'finished') lastSeenAt.delete(job.ref);
-        else lastSeenAt.set(job.ref, seenAt);
+        const { ref, name } = job;
+        const seen = lastSeen.get(ref);
+        if (observation?.kind === 'finished') lastSeen.delete(ref);
+        else if (seen?.name === name) seen.at = seenAt;
+        else lastSeen.set(ref, { name, at: seenAt });
       }
+      if (lastSeen.size <= queue.length) return;
+      for (const [ref, { at }] of lastSeen) if (seenAt - at > maxUnseenMs) lastSeen.delete(ref);
     },
 
     async inspect(missing, signal) {

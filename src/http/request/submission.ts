@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import Type from 'typebox';
 import type { SubmissionHeaders } from '../../contract/submission-headers.ts';
+import { BursarError } from '../../domain/errors.ts';
 import { keyHeader } from './idempotency-key.ts';
 import { multipartFile } from './multipart.ts';
 
@@ -48,6 +49,11 @@ export function zipBody(
   request: FastifyRequest,
   contentType: string | undefined,
 ): { body: Readable | AsyncIterable<Uint8Array>; declaredBytes: number | null } {
+  const { 'content-encoding': encoding = 'identity' } = request.headers;
+  if (encoding.toLowerCase() !== 'identity') {
+    const message = `The request body has the Content-Encoding ${JSON.stringify(encoding.slice(0, 64))}. Send the zip itself, without Content-Encoding: it is compressed already.`;
+    throw new BursarError('unsupported_encoding', message);
+  }
   if (/^multipart\/form-data\s*(;|$)/i.test(contentType ?? '')) {
     // The size of the form includes more than the zip.
     return { body: multipartFile(request.raw, contentType ?? ''), declaredBytes: null };

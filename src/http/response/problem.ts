@@ -37,6 +37,7 @@ export const statusByCode = {
   events_expired: 410,
   files_deleted: 410,
   too_large: 413,
+  unsupported_encoding: 415,
   range_not_satisfiable: 416,
   expectation_failed: 417,
   idempotency_key_reused: 422,

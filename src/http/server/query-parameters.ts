@@ -7,13 +7,41 @@ const maxReportedNames = 20;
 
 /**
  * Rejects query parameters that the schema of the route does not have, on every route that is added afterwards: a
- * misspelt filter would otherwise return everything. The pages of Swagger UI handle their own parameters.
+ * misspelt filter would otherwise return everything. Also rejects numbers that are not decimal. The pages of Swagger UI handle
+ * their own parameters.
  */
-export function rejectUnknownQueryParameters(app: FastifyInstance): void {
+export function checkQueryParameters(app: FastifyInstance): void {
   app.addHook('onRoute', (route) => {
     if (route.url === '/docs' || route.url.startsWith('/docs/')) return;
-    route.preValidation = [requireKnownParameters(route.schema?.querystring), ...toArray(route.preValidation)];
+    const { querystring } = route.schema ?? {};
+    // A route with a compiler of its own parses its query itself.
+    const numbers = route.validatorCompiler === undefined ? findNumbers(querystring) : [];
+    route.preValidation = [
+      requireKnownParameters(querystring),
+      ...(numbers.length === 0 ? [] : [requireDecimalNumbers(numbers)]),
+      ...toArray(route.preValidation),
+    ];
   });
+}
+
+function findNumbers(querystring: unknown): string[] {
+  const properties = (querystring as TObject | undefined)?.properties ?? {};
+  const types = ['integer', 'number'];
+  return Object.keys(properties).filter((name) => types.includes((properties[name] as { type?: string })?.type ?? ''));
+}
+
+const decimalNumber = /^[+-]?\d+(\.\d+)?$/;
+
+/** The validator converts text as JavaScript does: 0x10 would be 16, and 1e3 would be 1000. */
+function requireDecimalNumbers(names: readonly string[]): preValidationHookHandler {
+  return (request, _reply, done) => {
+    const query = request.query as Record<string, unknown>;
+    const wrong = names.filter((name) => typeof query[name] === 'string' && !decimalNumber.test(query[name]));
+    if (wrong.length === 0) return done();
+    const fields = wrong.map((field) => ({ field, message: 'must be a decimal number, such as 100' }));
+    const list = fields.map(({ field, message }) => `"${field}" ${message}`).join('; ');
+    done(new BursarError('bad_request', `The query is not valid: ${list}.`, { fields }) as Error);
+  };
 }
 
 /** Uses a callback: an async hook costs every request another turn of the event loop. */

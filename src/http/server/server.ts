@@ -38,7 +38,7 @@ import { type AccessLogEntry, createAccessLog } from './access-log.ts';
 import { prepareToClose } from './close-server.ts';
 import { createConnectionErrorHandler } from './connection-errors.ts';
 import { lazyValidators } from './lazy-validators.ts';
-import { rejectUnknownQueryParameters } from './query-parameters.ts';
+import { checkQueryParameters } from './query-parameters.ts';
 import { createRateLimits, type RateLimitSettings, type RateLimits } from './rate-limits.ts';
 import { createResponseCache } from './response-cache.ts';
 
@@ -168,7 +168,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   prepareToClose(app);
   app.server.on('checkExpectation', connections.rejectExpectation);
 
-  rejectUnknownQueryParameters(app);
+  checkQueryParameters(app);
   await registerOpenApi(app, deps.version, deps.systems, limits);
   await app.register(async (instance) =>
     probeRoutes(instance, deps.findProblems, deps.findWarnings, deps.metrics, limits),

@@ -87,7 +87,11 @@ async function changeCap(
     const isWithdrawn =
       (source === 'pool' || (await withdrawGrant(tx, pool.id, amount, kind, note))) &&
       (await withdrawGrant(tx, cap.id, amount, kind, note));
-    if (!isWithdrawn) throw exceedsAvailable(resource, amount, availableBalance(cap), availableTo(user));
+    if (!isWithdrawn) {
+      // Usage of others beyond their caps can leave less in the pool than in this cap.
+      const inPool = source === 'pool' ? Number.POSITIVE_INFINITY : availableBalance(pool);
+      throw exceedsAvailable(resource, amount, Math.min(inPool, availableBalance(cap)), availableTo(user));
+    }
   }
   return [await lockAccount(tx, pool.id), await lockAccount(tx, cap.id)];
 }

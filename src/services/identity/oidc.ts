@@ -92,8 +92,7 @@ function toTokenError(cause: unknown): BursarError {
   if (cause instanceof BursarError) return cause;
   if (cause instanceof errors.JWTExpired)
     return new BursarError('token_invalid', 'This token has expired. Ask for a new one.', { cause });
-  const isInvalidToken = cause instanceof errors.JOSEError && !(cause instanceof errors.JWKSTimeout);
-  if (isInvalidToken) {
+  if (cause instanceof errors.JOSEError && !isProviderFailure(cause)) {
     const message =
       'This token is not valid: its signature, issuer, audience or dates are wrong. Get a token for this service.';
     return new BursarError('token_invalid', message, { cause });
@@ -102,4 +101,10 @@ function toTokenError(cause: unknown): BursarError {
     cause,
     transient: true,
   });
+}
+
+/** Whether the keys of the provider could not be read. The generic error is that of a response that is not 200 or not JSON. */
+function isProviderFailure(error: errors.JOSEError): boolean {
+  const { JWKSTimeout, JWKSInvalid, JWKInvalid, JOSEError } = errors;
+  return [JWKSTimeout, JWKSInvalid, JWKInvalid].some((type) => error instanceof type) || error.code === JOSEError.code;
 }

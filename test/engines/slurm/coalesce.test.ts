@@ -37,6 +37,32 @@ describe('coalesce', () => {
     assert.deepEqual(await Promise.all(later), [1, 1, 1]);
   });
 
+  test('aborts a run only when all of its callers have given up', async () => {
+    const signals: AbortSignal[] = [];
+    const call = coalesce(async (_requests: undefined[], runSignal) => {
+      signals.push(runSignal);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      runSignal.throwIfAborted();
+      return 'done';
+    });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const calls = [call(undefined, first.signal), call(undefined, second.signal)];
+    await nextTurn();
+    first.abort();
+    assert.deepEqual(await Promise.all(calls), ['done', 'done']);
+    const abandoned = [call(undefined, first.signal), call(undefined, second.signal)];
+    await nextTurn();
+    second.abort();
+    assert.deepEqual(
+      (await Promise.allSettled(abandoned)).map(({ status }) => status),
+      ['rejected', 'rejected'],
+    );
+    assert.deepEqual(
+      signals.map(({ aborted }) => aborted),
+      [false, true],
+    );
+  });
+
   test('rejects only the calls of a failed run, and continues with the next run', async () => {
     const { runs, call } = createControlledWork();
     const failing = call(1);

@@ -60,9 +60,15 @@ describe('a body that is not a zip', () => {
     }
   });
 
-  test('a body with Content-Encoding gzip is not decompressed', async () => {
-    const response = await submit(gzipSync(zip), ['content-encoding', 'gzip']);
-    assertProblem(response, { status: 400, code: 'invalid_zip', message: /not a zip/ });
+  test('a body with a Content-Encoding is 415, also if it is a zip', async () => {
+    for (const [body, encoding] of [
+      [gzipSync(zip), 'gzip'],
+      [zip, 'gzip'],
+      [zip, 'identity, br'],
+    ] as const) {
+      const response = await submit(body, ['content-encoding', encoding]);
+      assertProblem(response, { status: 415, code: 'unsupported_encoding', message: /Send the zip itself/ });
+    }
   });
 });
 

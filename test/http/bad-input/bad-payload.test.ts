@@ -195,6 +195,13 @@ describe('the rules of a Payload', () => {
   }
 });
 
+test('a title with half of a surrogate pair is rejected, because it cannot be stored unchanged', async () => {
+  for (const title of ['\ud800', 'a\udc00b']) {
+    const response = await submit('hpc_one', JSON.stringify({ command: 'true', title }));
+    assertProblem(response, { status: 400, code: 'invalid_payload', message: /title: must be valid Unicode/ });
+  }
+});
+
 describe('an accepted Payload', () => {
   test('a runtime above the limit is reduced to it on a system that is configured so', async () => {
     for (const runtime of ['48.1', '2.0', 0.51, '1e300']) {
@@ -206,12 +213,7 @@ describe('an accepted Payload', () => {
   });
 
   test('a title is returned unchanged, with quotes and markup', async () => {
-    const titles = [
-      'x'.repeat(256),
-      'na\u00efve \u30b8\u30e7\u30d6 \ud83d\ude80',
-      '"<script>\\\'; drop table jobs --',
-      '\ud800',
-    ];
+    const titles = ['x'.repeat(256), 'na\u00efve \u30b8\u30e7\u30d6 \ud83d\ude80', '"<script>\\\'; drop table jobs --'];
     for (const title of titles) {
       const response = await submit('hpc_one', JSON.stringify({ command: 'true', title }));
       assert.equal(response.status, 201, response.text);

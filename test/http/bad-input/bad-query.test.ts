@@ -58,6 +58,24 @@ for (const [path, nearest] of [
   });
 }
 
+for (const path of [
+  '/events/?after=0&limit=',
+  '/events/?after=0&wait=',
+  '/admin/audit/?limit=',
+  '/admin/audit/?before=',
+  '/webhooks/1/deliveries/?limit=',
+  '/jobs/?limit=',
+]) {
+  test(`GET ${path}… accepts decimal numbers only`, async () => {
+    const headers = { accept: 'application/json' };
+    for (const number of ['0x10', '1e1', '0b1', '0o7', '%205', '1_0', '.5', '']) {
+      const response = await admin.send('GET', path + number, headers);
+      assertProblem(response, { status: 400, code: 'bad_request', message: /number|integer/ });
+    }
+    assert.notEqual((await admin.send('GET', `${path}1`, headers)).status, 400);
+  });
+}
+
 test('a path without parameters says so, and several unknown ones are all named', async () => {
   const one = assertProblem(await me.get('/quotas/?a=1&b=2'), { ...unknown, message: /this path has none/ });
   assert.deepEqual(

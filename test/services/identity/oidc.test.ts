@@ -155,3 +155,32 @@ test('returns 503 with Retry-After, not 401, if the provider cannot be reached',
     await server.dispose();
   }
 });
+
+test('returns 503, not 401, if the keys of the provider cannot be read', async () => {
+  let keys: { status: number; body: string } = { status: 200, body: '' };
+  const provider = createServer((request, response) => {
+    const isDiscovery = request.url?.endsWith('/openid-configuration');
+    const { status, body } = isDiscovery ? { status: 200, body: JSON.stringify({ jwks_uri: `${issuer}/keys` }) } : keys;
+    response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+  });
+  provider.listen(0, '127.0.0.1');
+  await once(provider, 'listening');
+  const issuer = `http://127.0.0.1:${(provider.address() as AddressInfo).port}`;
+  const server = await startServer({ config: { ...shipped, auth: { oidc: [{ issuer, audience }] } } });
+  try {
+    const { privateKey } = await generateKeyPair('RS256');
+    const jwt = new SignJWT({}).setProtectedHeader({ alg: 'RS256' }).setIssuer(issuer).setSubject('x');
+    const token = await jwt.setAudience(audience).setExpirationTime('1h').sign(privateKey);
+    for (keys of [
+      { status: 500, body: '{}' },
+      { status: 200, body: 'not JSON' },
+      { status: 200, body: '{"keys": 7}' },
+    ]) {
+      const { status, body } = await createCaller(server.url, token).get<{ code: string }>('/jobs/');
+      assert.deepEqual([status, body.code], [503, 'unavailable'], keys.body);
+    }
+  } finally {
+    await server.dispose();
+    provider.close();
+  }
+});

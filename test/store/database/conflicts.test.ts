@@ -96,6 +96,19 @@ describe('concurrent transactions', () => {
     await assertBalanced();
   });
 
+  test('report what is available in the pool if that is less than in the cap', async () => {
+    const job = await createJob('1', 1000);
+    await inTransaction(db, async (tx) => {
+      await storeEnd(tx, job.id);
+      const used = { kind: 'settled', timeSeconds: 1600, spaceBytes: 0, rule: 'test' } as const;
+      await settle(tx, job, used, { actor: 'bursar', at: 3 });
+    });
+    const request = { kind: 'withdraw', user: '2', resource: 'time', amount: 500, source: 'new', reason: 'x' } as const;
+    const message = '500 is more than the amount that user 2 has available: 400.';
+    await assert.rejects(applyGrant(request), { code: 'conflict', message });
+    await applyGrant({ ...request, amount: 400 });
+  });
+
   test('cannot refund a job more than its charge', async () => {
     const job = await createJob('1', 100);
     // The second job makes the used time of the account larger than the charge of the first.
