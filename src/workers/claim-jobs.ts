@@ -20,7 +20,7 @@ export interface Claims {
 export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: LeasedSystemDeps) {
   /** The user whose turn was the last one. */
   let lastOwner = '';
-  /** Users whose jobs the engine did not take, and when they are tried again. */
+  /** Users whose jobs the engine does not take, and when one of them is tried again. */
   const retryTimes = new Map<string, number>();
 
   /** Claims in turns until there are `limit` jobs or none left. */
@@ -37,10 +37,13 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
       while (jobs.length < limit) {
         const owner = turns.shift();
         if (owner === undefined) break;
+        const dispatched = [...inProgress, ...jobs];
+        const dispatchedOfOwner = dispatched.filter((job) => job.owner === owner).length;
+        // One try shows whether the queue is still full.
+        if (retryTimes.has(owner) && dispatchedOfOwner > 0) continue;
         const submitted = inEngine.get(owner) ?? (await countJobsInEngine(tx, system.name, owner));
         inEngine.set(owner, submitted);
-        const dispatched = [...inProgress, ...jobs];
-        const isFull = submitted + dispatched.filter((job) => job.owner === owner).length >= maxJobsPerUser;
+        const isFull = submitted + dispatchedOfOwner >= maxJobsPerUser;
         isHeldBack ||= isFull;
         // Cancelled jobs are not submitted, so they need no place in the engine.
         const dueBy = isFull ? cancelledDueAt : now();
@@ -57,7 +60,6 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
   return {
     async claim(limit: number, inProgress: readonly JobRecord[]): Promise<Claims> {
       const at = now();
-      for (const [owner, retryAt] of retryTimes) if (retryAt <= at) retryTimes.delete(owner);
       const excludedIds = inProgress.map(({ id }) => id);
       const waiting = (await listWaitingOwners(db, system.name, excludedIds)).map(({ owner, dueAt }) => ({
         owner,
@@ -72,12 +74,22 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
       return { jobs, nextAt: later.length === 0 ? undefined : Math.min(...later) };
     },
 
-    /** The queue of the engine is full for this user. The jobs of the user keep their order, and are tried again later. */
+    /**
+     * The queue of the engine is full for this user. The user's jobs keep their order, and one of them at a time is tried
+     * again later, until `resume` is called.
+     */
     holdBack(owner: string): void {
       retryTimes.set(owner, now() + fullQueueRetryMs);
     },
+
+    /** The engine has taken a job of this user. */
+    resume(owner: string): void {
+      retryTimes.delete(owner);
+    },
   };
 }
+
+export type JobClaims = ReturnType<typeof createJobClaims>;
 
 /** Orders users by their turns: the one after the last comes first. */
 export function orderTurns(owners: readonly string[], lastOwner: string): string[] {

@@ -5,7 +5,7 @@ import { insertEvent } from '../store/events/events.ts';
 import { setDelay } from '../store/jobs/delayed-jobs.ts';
 import { postponeJob } from '../store/jobs/job-queue.ts';
 import { type JobRecord, lockJobsVersion } from '../store/jobs/jobs.ts';
-import { fullQueueRetryMs } from './claim-jobs.ts';
+import { fullQueueRetryMs, type JobClaims } from './claim-jobs.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
 const minRetryDelayMs = 1000;
@@ -18,7 +18,7 @@ const maxRetryDelayMs = 60_000;
  * job is held back instead of the job: otherwise users with more jobs would make more tries, and get every place that
  * becomes free.
  */
-export function createDispatchFailures(deps: LeasedSystemDeps, holdBack: (owner: string) => void) {
+export function createDispatchFailures(deps: LeasedSystemDeps, claims: Pick<JobClaims, 'holdBack' | 'resume'>) {
   const { lease, system, delayAlarmMs, now, log } = deps;
   /** By the id of the job. */
   const failures = new Map<number, { since: number; count: number }>();
@@ -46,7 +46,7 @@ export function createDispatchFailures(deps: LeasedSystemDeps, holdBack: (owner:
       const isFull = error instanceof BursarError && error.code === 'queue_full';
       const delayMs = isFull ? fullQueueRetryMs : Math.min(maxRetryDelayMs, minRetryDelayMs * 2 ** Math.min(count, 10));
       log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job submission failed, will retry');
-      if (isFull) holdBack(job.owner);
+      if (isFull) claims.holdBack(job.owner);
       const dueAt = isFull ? job.dueAt : now() + delayMs;
       if (isTransient(error) && now() - since < delayAlarmMs) {
         await lease.transaction((tx) => postponeJob(tx, job, { dueAt, hasReachedEngine }));
@@ -54,7 +54,10 @@ export function createDispatchFailures(deps: LeasedSystemDeps, holdBack: (owner:
     },
 
     /** The job was submitted, or has ended. */
-    forget: (job: JobRecord) => void failures.delete(job.id),
+    forget(job: JobRecord): void {
+      failures.delete(job.id);
+      claims.resume(job.owner);
+    },
   };
 }
 

@@ -34,7 +34,7 @@ interface Attempt {
 export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void): Loop {
   const { db, system, now, log } = deps;
   const claims = createJobClaims(deps);
-  const failures = createDispatchFailures(deps, claims.holdBack);
+  const failures = createDispatchFailures(deps, claims);
   const inProgress = new Map<number, { job: JobRecord; attempt: Attempt; dispatched: Promise<void> }>();
 
   /** Interrupts the upload of jobs that were cancelled meanwhile: it may take long, or hang. */

@@ -121,6 +121,11 @@ describe('the dispatcher claims jobs', () => {
     const others = await claims.claim(8, []);
     assert.deepEqual([names(others.jobs), others.nextAt], ['2a 2b', now + fullQueueRetryMs]);
     now += fullQueueRetryMs;
-    assert.equal(names((await claims.claim(8, others.jobs)).jobs), '1a 1b');
+    const retried = await claims.claim(8, others.jobs);
+    assert.equal(names(retried.jobs), '1a', 'one try shows whether the queue is still full');
+    assert.deepEqual((await claims.claim(8, [...retried.jobs, ...others.jobs])).jobs, []);
+    await setState(retried.jobs, 'queued');
+    claims.resume('1');
+    assert.equal(names((await claims.claim(8, others.jobs)).jobs), '1b');
   });
 });
