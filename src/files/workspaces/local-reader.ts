@@ -1,5 +1,4 @@
 import type { BigIntStats } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { requireJobId } from '../safe-paths.ts';
@@ -27,14 +26,7 @@ export function createLocalReader(root: string): WorkspaceReader {
   async function openInWorkspace(workspace: string, path: readonly FileName[]) {
     const folder = await openFolder(workspace, path.slice(0, -1));
     if (folder === undefined) return undefined;
-    return await openChecked(folder, path.at(-1) ?? '', createLinkCheck(workspace)).finally(() => folder.close());
-  }
-
-  async function openChecked(folder: FileHandle, name: FileName, hasOnlyInnerLinks: LinkCheck) {
-    const file = await openRegularFile(folder, name);
-    if (file === undefined || (await hasOnlyInnerLinks(file.stats))) return file;
-    await file.handle.close();
-    return undefined;
+    return await openRegularFile(folder, path.at(-1) ?? '', createLinkCheck(workspace)).finally(() => folder.close());
   }
 
   async function* walk(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncGenerator<WalkedEntry> {
@@ -44,12 +36,13 @@ export function createLocalReader(root: string): WorkspaceReader {
     const hasOnlyInnerLinks = createLinkCheck(workspace);
     for await (const entry of walkFolder(workspace, top)) {
       if (signal.aborted) return;
-      if (entry.stats.isDirectory() || (await hasOnlyInnerLinks(entry.stats))) yield entry;
+      const { stats } = entry;
+      if (stats.isDirectory() || (stats.isFile() && (await hasOnlyInnerLinks(stats)))) yield entry;
     }
   }
 
   async function openContent({ folder, names }: WalkedEntry, hasOnlyInnerLinks: LinkCheck) {
-    const file = await openChecked(folder, names.at(-1) ?? '', hasOnlyInnerLinks);
+    const file = await openRegularFile(folder, names.at(-1) ?? '', hasOnlyInnerLinks);
     return file && streamRange(file.handle, 0, Number(file.stats.size), false);
   }
 

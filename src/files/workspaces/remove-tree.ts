@@ -1,54 +1,119 @@
 import { randomUUID } from 'node:crypto';
-import { chmod, lstat, rename, rmdir, unlink } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { chmod, type FileHandle, lchmod, open, rename, rmdir, unlink } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
+import { type FileName, openFolderFlags, openInode, pathIn, pathOfHandle } from './safe-open.ts';
 import { readFolder } from './walk-folder.ts';
-
-/** Half of the usual PATH_MAX, so that the names below still fit. */
-const maxPathBytes = 2000;
 
 /**
  * Deletes a folder tree, including what `rm -r` cannot handle: folders without read or write permission, names that
- * are not UTF-8, and paths longer than PATH_MAX. Links are deleted, never followed. After success the path does not
+ * are not UTF-8, and paths longer than PATH_MAX. Links are deleted, never followed, also if a process puts one in the
+ * place of a folder meanwhile: each name is looked up in a folder that is already open. After success the path does not
  * exist, whether it existed before or not. After a failure or a crash part of the tree may remain: call it again.
  */
 export async function removeTree(path: string): Promise<void> {
   try {
-    const stats = await lstat(path);
-    if (stats.isDirectory()) await removeFolder(Buffer.from(path));
-    else await unlink(path);
+    const parent = await open(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      await removeEntry(parent, basename(path));
+    } finally {
+      await parent.close();
+    }
   } catch (error) {
     if (fileSystemErrorCode(error) === 'ENOENT') return;
     throw toFileSystemError('remove the files of a job', error);
   }
 }
 
-/** Empties the folders top down, then deletes them bottom up. Not recursive, so any depth works. */
-async function removeFolder(top: Buffer) {
-  const emptied: Buffer[] = [];
-  const folders = [top];
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    emptied.push(folder);
-    await makeAccessible(folder);
-    for await (const batch of readFolder(folder)) {
-      await Promise.all(batch.filter((entry) => !entry.isFolder).map((entry) => ignoreMissing(unlink(entry.path))));
-      for (const entry of batch.filter((each) => each.isFolder)) folders.push(await shortenPath(entry.path, top));
+async function removeEntry(parent: FileHandle, name: string): Promise<void> {
+  const top = await openForRemoval(parent, name);
+  const path = await pathIn(parent, name);
+  if (top === undefined) return await unlink(path);
+  try {
+    await emptyTree(top);
+  } finally {
+    await top.close();
+  }
+  await rmdir(path);
+}
+
+/**
+ * Empties a folder. Every folder inside of it is moved directly into it before it is emptied itself, so that any depth
+ * works with two open folders.
+ */
+async function emptyTree(top: FileHandle): Promise<void> {
+  const folders = await emptyFolder(top, top);
+  for (let name = folders.pop(); name !== undefined; name = folders.pop()) {
+    const path = await pathIn(top, name);
+    const folder = await openForRemoval(top, name);
+    // Another process has replaced the folder.
+    if (folder === undefined) {
+      await ignoreMissing(unlink(path));
+      continue;
+    }
+    try {
+      folders.push(...(await emptyFolder(folder, top)));
+    } finally {
+      await folder.close();
+    }
+    await ignoreMissing(rmdir(path));
+  }
+}
+
+/** Deletes the files of a folder, and moves its subfolders to `top`. Returns their names there. */
+async function emptyFolder(folder: FileHandle, top: FileHandle): Promise<FileName[]> {
+  const moved: FileName[] = [];
+  for await (const batch of readFolder(Buffer.from(await pathOfHandle(folder)))) {
+    await Promise.all(batch.filter((entry) => !entry.isFolder).map((entry) => ignoreMissing(unlink(entry.path))));
+    for (const { path, name } of batch.filter((entry) => entry.isFolder)) {
+      if (folder === top) {
+        moved.push(name);
+        continue;
+      }
+      const newName = randomUUID();
+      const newPath = await pathIn(top, newName);
+      await ignoreMissing(withAccess(path, () => rename(path, newPath)));
+      moved.push(newName);
     }
   }
-  for (const folder of emptied.reverse()) await ignoreMissing(rmdir(folder));
+  return moved;
 }
 
-/** Moves a folder that is too deep up to `top`, so that the paths inside it become short enough. */
-async function shortenPath(folder: Buffer, top: Buffer): Promise<Buffer> {
-  if (folder.length <= maxPathBytes) return folder;
-  const movedFolder = Buffer.concat([top, Buffer.from(`/${randomUUID()}`)]);
-  await makeAccessible(folder);
-  await rename(folder, movedFolder);
-  return movedFolder;
+/** Opens a folder whose content can be deleted. Returns undefined if the name is not that of a folder. */
+async function openForRemoval(parent: FileHandle, name: FileName): Promise<FileHandle | undefined> {
+  const path = await pathIn(parent, name);
+  try {
+    const folder = await withAccess(path, () => open(path, openFolderFlags));
+    // Fails for a folder of another owner. If that matters, deleting its content fails too.
+    if (((await folder.stat()).mode & 0o700) !== 0o700) await folder.chmod(0o700).catch(() => undefined);
+    return folder;
+  } catch (error) {
+    if (['ELOOP', 'EMLINK', 'ENOTDIR'].includes(fileSystemErrorCode(error) ?? '')) return undefined;
+    throw error;
+  }
 }
 
-/** Fails for folders of another owner. If that matters, the next operation on the folder reports it. */
-async function makeAccessible(folder: Buffer) {
-  await chmod(folder, 0o700).catch(() => undefined);
+/** Repeats an operation on a folder with all permissions of its owner, if it fails without them. */
+async function withAccess<T>(path: Buffer, operation: () => Promise<T>): Promise<T> {
+  try {
+    return await operation();
+  } catch (error) {
+    if (!['EACCES', 'EPERM'].includes(fileSystemErrorCode(error) ?? '')) throw error;
+    await grantAccess(path).catch(() => undefined);
+    return await operation();
+  }
+}
+
+/** Sets the mode of a folder. chmod(2) follows links, so it gets the open folder, which no link can replace. */
+async function grantAccess(path: Buffer): Promise<void> {
+  if (process.platform !== 'linux') return await lchmod(path, 0o700);
+  const folder = await openInode(path);
+  try {
+    if ((await folder.stat()).isDirectory()) await chmod(await pathOfHandle(folder), 0o700);
+  } finally {
+    await folder.close();
+  }
 }
 
 async function ignoreMissing(removal: Promise<void>) {

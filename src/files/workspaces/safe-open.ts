@@ -3,6 +3,10 @@ import { type FileHandle, lstat, open } from 'node:fs/promises';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
+/** Linux has this flag on all platforms of Node, which has no name for it. */
+const O_PATH = 0o10000000;
+/** For a folder, and not for a link to one. */
+export const openFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 /** Errors of opening a path that does not exist, must not be read, or has another type than expected. */
 const absentCodes = new Set([
   'EACCES',
@@ -27,30 +31,53 @@ export type FileName = string | Buffer;
  * the folder that is already open, and no link is followed. Returns undefined if there is no such folder.
  */
 export async function openFolder(root: string, names: readonly FileName[]): Promise<FileHandle | undefined> {
-  let folder = await undefinedIfAbsent(open(root, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  let folder = await undefinedIfAbsent(open(root, openFolderFlags));
   for (const name of names) {
     if (folder === undefined) return undefined;
     const parent: FileHandle = folder;
-    try {
-      folder = await undefinedIfAbsent(open(await pathIn(parent, name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-    } finally {
-      await parent.close();
-    }
+    folder = await openSubfolder(parent, name).finally(() => parent.close());
   }
   return folder;
 }
 
+/** Opens a folder in an open folder. Returns undefined if there is none of this name. */
+export async function openSubfolder(parent: FileHandle, name: FileName): Promise<FileHandle | undefined> {
+  return await undefinedIfAbsent(open(await pathIn(parent, name), openFolderFlags));
+}
+
 /**
- * Opens a regular file in an open folder. Opening a device can have side effects, and opening a pipe can block forever,
- * so neither is opened. If one is put there between the check and the open, O_NONBLOCK prevents blocking.
+ * Opens a regular file in an open folder, if `mayOpen` allows it. It is asked before the file is opened, because opening
+ * alone can do harm: a device can react, a pipe can block forever, and closing a file of SQLite drops the locks that this
+ * process has on it. On Linux the inode that was checked is the one that is opened. Elsewhere another process can replace
+ * the file between the check and the open; O_NONBLOCK then prevents blocking.
  */
 export async function openRegularFile(
   folder: FileHandle,
   name: FileName,
+  mayOpen: (stats: BigIntStats) => Promise<boolean>,
 ): Promise<{ handle: FileHandle; stats: BigIntStats } | undefined> {
   const path = await pathIn(folder, name);
-  if (!(await undefinedIfAbsent(lstat(path)))?.isFile()) return undefined;
-  const handle = await undefinedIfAbsent(open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
+  if (process.platform !== 'linux') {
+    const stats = await undefinedIfAbsent(lstat(path, { bigint: true }));
+    return stats?.isFile() && (await mayOpen(stats)) ? await openForReading(path, O_NOFOLLOW) : undefined;
+  }
+  const inode = await undefinedIfAbsent(openInode(path));
+  if (inode === undefined) return undefined;
+  try {
+    const stats = await inode.stat({ bigint: true });
+    return stats.isFile() && (await mayOpen(stats)) ? await openForReading(await pathOfHandle(inode), 0) : undefined;
+  } finally {
+    await inode.close();
+  }
+}
+
+/** Opens an inode, and not its content, without following a link. Linux only. */
+export async function openInode(path: Buffer): Promise<FileHandle> {
+  return await open(path, O_PATH | O_NOFOLLOW);
+}
+
+async function openForReading(path: string | Buffer, flags: number) {
+  const handle = await undefinedIfAbsent(open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | flags));
   if (handle === undefined) return undefined;
   try {
     const stats = await handle.stat({ bigint: true });
@@ -64,7 +91,7 @@ export async function openRegularFile(
 }
 
 /**
- * Returns a path that leads to an open folder even after its name has changed. It replaces openat(2), which Node does
+ * Returns a path that leads to an open folder, or on Linux to an open inode, even after its name has changed. It replaces openat(2), which Node does
  * not have. macOS finds a folder by its inode number instead.
  */
 export async function pathOfHandle(folder: FileHandle): Promise<string> {
@@ -73,7 +100,8 @@ export async function pathOfHandle(folder: FileHandle): Promise<string> {
   return `/.vol/${dev}/${ino}`;
 }
 
-async function pathIn(folder: FileHandle, name: FileName): Promise<Buffer> {
+/** The path of a name in an open folder. The folder cannot be replaced by a link; the name itself can. */
+export async function pathIn(folder: FileHandle, name: FileName): Promise<Buffer> {
   return Buffer.concat([Buffer.from(`${await pathOfHandle(folder)}/`), Buffer.from(name)]);
 }
 

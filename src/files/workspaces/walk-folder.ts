@@ -1,9 +1,10 @@
 import type { BigIntStats } from 'node:fs';
-import { type FileHandle, lstat, opendir } from 'node:fs/promises';
+import { type FileHandle, lstat, open, opendir } from 'node:fs/promises';
 import { maxFolderDepth } from '../safe-paths.ts';
-import { openFolder, pathOfHandle, undefinedIfAbsent } from './safe-open.ts';
+import { openFolder, openFolderFlags, openSubfolder, pathIn, pathOfHandle, undefinedIfAbsent } from './safe-open.ts';
 
 export interface FolderEntry {
+  name: Buffer;
   path: Buffer;
   isFolder: boolean;
 }
@@ -23,7 +24,8 @@ export async function* readFolder(path: Buffer): AsyncGenerator<FolderEntry[]> {
     encoding: bufferEncoding as BufferEncoding,
     bufferSize: batchSize,
   })) {
-    batch.push({ path: Buffer.concat([path, slash, Buffer.from(entry.name)]), isFolder: entry.isDirectory() });
+    const name = Buffer.from(entry.name);
+    batch.push({ name, path: Buffer.concat([path, slash, name]), isFolder: entry.isDirectory() });
     if (batch.length < batchSize) continue;
     yield batch;
     batch = [];
@@ -39,33 +41,94 @@ export interface WalkedEntry {
   folder: FileHandle;
 }
 
+/** A folder that was read, and the names of its subfolders that were not. */
+interface Level {
+  names: Buffer[];
+  id: string;
+  subfolders: Buffer[];
+}
+
 /**
- * Walks the regular files and folders below `root`/`top` without following links: see `openFolder`. Keeps one folder
- * open and one batch of its entries in memory. Yields nothing if the folder does not exist.
+ * Walks everything below `root`/`top`, depth first, without following links: see `openFolder`. Keeps one folder open, one
+ * batch of its entries in memory, and the names of the folders still to be read. Yields nothing if the folder does not
+ * exist. Folders deeper than `maxDepth` are not read.
  */
-export async function* walkFolder(root: string, top: readonly string[]): AsyncGenerator<WalkedEntry> {
-  const folders: Buffer[][] = [top.map((name) => Buffer.from(name))];
-  for (let names = folders.pop(); names !== undefined; names = folders.pop()) {
-    const folder = await openFolder(root, names);
-    if (folder === undefined) continue;
-    try {
+export async function* walkFolder(
+  root: string,
+  top: readonly string[],
+  maxDepth = maxFolderDepth,
+): AsyncGenerator<WalkedEntry> {
+  const levels: Level[] = [];
+  let names: Buffer[] = top.map((name) => Buffer.from(name));
+  let folder = await openFolder(root, names);
+  try {
+    while (folder !== undefined) {
+      const subfolders: Buffer[] = [];
       for await (const { name, stats } of readEntries(Buffer.from(await pathOfHandle(folder)))) {
-        const entry = { names: [...names, name], stats, folder };
-        if (stats.isDirectory() && names.length < maxFolderDepth) folders.push(entry.names);
-        if (stats.isDirectory() || stats.isFile()) yield entry;
+        if (stats.isDirectory() && names.length < maxDepth) subfolders.push(name);
+        yield { names: [...names, name], stats, folder };
       }
-    } finally {
-      await folder.close();
+      levels.push({ names, id: subfolders.length === 0 ? '' : await idOf(folder), subfolders });
+      const next = await openNext(root, levels, folder);
+      folder = next?.folder;
+      names = next?.names ?? [];
     }
+  } finally {
+    await folder?.close();
   }
+}
+
+/** Opens the next folder of a walk, and closes the current one. Returns undefined at the end. */
+async function openNext(root: string, levels: Level[], current: FileHandle) {
+  let parent: FileHandle | undefined = current;
+  let stepsUp = 0;
+  try {
+    for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
+      const name = level.subfolders.pop();
+      if (name === undefined) {
+        levels.pop();
+        stepsUp += 1;
+        continue;
+      }
+      if (stepsUp > 0 || parent === undefined) {
+        const child: FileHandle | undefined = parent;
+        parent = await openParent(root, level, child, stepsUp).finally(() => child?.close());
+        stepsUp = 0;
+      }
+      const folder = parent && (await openSubfolder(parent, name));
+      if (folder !== undefined) return { folder, names: [...level.names, name] };
+    }
+    return undefined;
+  } finally {
+    await parent?.close();
+  }
+}
+
+/**
+ * Returns to a folder that the walk has come from. Opening it by its names costs a step for each level, so that is done
+ * only if a job has moved the folder that the walk is in: then the folder above it is another one.
+ */
+async function openParent(root: string, level: Level, child: FileHandle | undefined, steps: number) {
+  if (child !== undefined) {
+    const path = await pathIn(child, Array.from({ length: steps }, () => '..').join('/'));
+    const parent = await undefinedIfAbsent(open(path, openFolderFlags));
+    if (parent !== undefined && (await idOf(parent)) === level.id) return parent;
+    await parent?.close();
+  }
+  return await openFolder(root, level.names);
+}
+
+async function idOf(folder: FileHandle): Promise<string> {
+  const { dev, ino } = await folder.stat({ bigint: true });
+  return `${dev}:${ino}`;
 }
 
 async function* readEntries(folder: Buffer): AsyncGenerator<{ name: Buffer; stats: BigIntStats }> {
   for await (const batch of readIfReadable(folder)) {
     const batchStats = await Promise.all(batch.map(({ path }) => undefinedIfAbsent(lstat(path, { bigint: true }))));
     for (const [index, stats] of batchStats.entries()) {
-      const path = batch[index]?.path;
-      if (stats !== undefined && path !== undefined) yield { name: path.subarray(folder.length + 1), stats };
+      const name = batch[index]?.name;
+      if (stats !== undefined && name !== undefined) yield { name, stats };
     }
   }
 }

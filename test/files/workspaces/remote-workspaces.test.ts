@@ -16,6 +16,7 @@ import { notAborted } from '../../support/signals.ts';
 import { startSshd } from '../../support/sshd.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
+import { assertLinksNotFollowed } from './swapped-links.ts';
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
 
@@ -188,6 +189,13 @@ function remoteContract(
         await assert.rejects(workspaces.measureBytes(invalidId, notAborted), { code: 'internal' });
         await assert.rejects(workspaces.remove(invalidId, notAborted), { code: 'internal' });
       }
+    });
+
+    test('remove and measureBytes do not follow links that a job puts in the place of folders meanwhile', async (t) => {
+      const { shell } = environment;
+      const makeWorkspaces = (root: string, folder: string) =>
+        createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 30_000 });
+      await assertLinksNotFollowed(t, makeWorkspaces, 5);
     });
 
     test('measureBytes skips locked folders, and remove deletes them', async (t) => {

@@ -10,6 +10,7 @@ import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { notAborted } from '../../support/signals.ts';
 import { runUnprivileged, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
+import { assertLinksNotFollowed } from './swapped-links.ts';
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
 
@@ -227,6 +228,10 @@ test('remove deletes links, but not their targets', async (t) => {
   await workspaces.remove(jobId, notAborted);
   assert.deepEqual(await readdir(root), []);
   assert.equal(await readFile(join(folder, 'precious', 'file'), 'utf8'), 'precious');
+});
+
+test('remove and measureBytes do not follow links that a job puts in the place of folders meanwhile', async (t) => {
+  await assertLinksNotFollowed(t, createWorkspaces, 10);
 });
 
 test('remove deletes files whose names are not UTF-8', async (t) => {
