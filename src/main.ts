@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
@@ -8,6 +9,7 @@ import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
 import type { Db } from './store/database/handle.ts';
+import { createDataFolder } from './store/maintenance/data-folder.ts';
 import { cleanUpSpool } from './workers/cleanup.ts';
 import { startStorageMonitor } from './workers/storage-monitor.ts';
 
@@ -24,6 +26,9 @@ export interface Bursar {
 
 /** The composition root: creates every component once and passes it to the components that need it. */
 export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
+  const dataFolder = resolve(config.data);
+  if (createDataFolder(dataFolder))
+    log.warn({ dataFolder }, 'the data folder was open to other users; its mode is now 0700');
   const database = await openInstanceDatabase(config, role);
   try {
     return await compose(config, database, role, log, version);

@@ -14,6 +14,8 @@ const { version } = JSON.parse(readFileSync(new URL('../../package.json', import
 /** Runs one command. Results go to standard output, everything else to standard error. */
 export async function runCommandLine(argv: string[]): Promise<void> {
   process.stdout.on('error', ignoreClosedOutput);
+  // Nobody else may read what Bursar writes. Jobs of other accounts than its own do not read it either.
+  process.umask(0o077);
   try {
     await buildProgram().parseAsync(argv);
   } catch (error) {

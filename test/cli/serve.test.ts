@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -8,6 +8,7 @@ import { createCaller, type Job } from '../support/api.ts';
 import { bursar } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { until } from '../support/until.ts';
+import { createZip } from '../support/zip.ts';
 
 let server: ServerProcess;
 before(async () => {
@@ -32,6 +33,32 @@ test('the first start prints the URL and a token for each of its two users', asy
   assert.equal((await admin.get('/admin/quotas/301330/')).status, 200);
   assert.equal((await user.get('/admin/quotas/301330/')).status, 403);
   assert.equal((await user.get('/quotas/')).status, 200);
+});
+
+test('a data folder that others can enter is closed to them, and its jobs still run', async (t) => {
+  const data = newFolder(t);
+  chmodSync(data, 0o755);
+  const opened = await spawnServer({ data });
+  t.after(() => opened.stop());
+  assert.match(opened.log(), /data folder was open to other users/);
+  const user = createCaller(opened.url, opened.userToken);
+  const { body } = await user.submit(
+    '/jobs/hpc_one/',
+    { command: 'sh run.sh; umask' },
+    await createZip({ 'run.sh': 'exit' }),
+  );
+  assert.equal((await user.waitUntilFinished(body)).stage, 'SUCCESSFUL');
+  for (const name of [
+    '',
+    'bursar.db',
+    'bursar.db-wal',
+    'spool',
+    'workspaces',
+    `workspaces/${body.job_id}/files/run.sh`,
+  ]) {
+    const path = join(data, name);
+    if (existsSync(path)) assert.equal(statSync(path).mode & 0o077, 0, name);
+  }
 });
 
 test('the log goes to standard error as one JSON object a line and never contains a token', async () => {

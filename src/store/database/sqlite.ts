@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { chmodSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Sqlite, { type Database, type Statement } from 'better-sqlite3';
 import {
@@ -63,6 +63,7 @@ function openFile(file: string): { writer: Database; reader: Database } {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const writer = new Sqlite(file);
+    makePrivate(file);
     writer.pragma('journal_mode = WAL');
     // Without FULL, WAL mode does not sync at commit: a 201 could be lost with the power.
     writer.pragma('synchronous = FULL');
@@ -82,6 +83,18 @@ function openFile(file: string): { writer: Database; reader: Database } {
         'user that Bursar runs as can write to the file and to its folder.',
       { cause },
     );
+  }
+}
+
+/**
+ * The database has the hashes of tokens and the jobs of everybody. SQLite gives its other files the mode of the database.
+ * A file of another user cannot be changed; the folder then protects it.
+ */
+function makePrivate(file: string): void {
+  for (const path of ['', '-wal', '-shm'].map((suffix) => `${file}${suffix}`)) {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (stats === undefined || (stats.mode & 0o077) === 0 || stats.uid !== process.geteuid?.()) continue;
+    chmodSync(path, 0o600);
   }
 }
 

@@ -1,13 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { BursarError, errnoCode } from '../../domain/errors.ts';
 import type { Db } from '../database/handle.ts';
 
 const factName = 'data_folder';
+const folderIdName = '.folder-id';
+export const lockFileName = 'server.lock';
 
-/** Creates the folder if it does not exist. Throws an error that says what to do unless files can be created in it. */
-export function createDataFolder(dataFolder: string): void {
+/**
+ * Creates the folder if it does not exist, and closes it to other users: it holds the database, the files of all jobs and
+ * keys of ssh connections. Returns whether other users could enter it before. Throws an error that says what to do unless
+ * files can be created in it.
+ */
+export function createDataFolder(dataFolder: string): boolean {
   try {
     mkdirSync(dataFolder, { recursive: true, mode: 0o700 });
     accessSync(dataFolder, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -19,6 +34,33 @@ export function createDataFolder(dataFolder: string): void {
       { cause },
     );
   }
+  return closeToOthers(dataFolder);
+}
+
+/**
+ * A folder that another program uses too, such as /var/lib, is not changed but refused, as is one that belongs to another
+ * user. Only permissions of a group remain in that case: the owner of a mounted volume gives access so.
+ */
+function closeToOthers(dataFolder: string): boolean {
+  const { mode, uid } = statSync(dataFolder);
+  if ((mode & 0o077) === 0) return false;
+  const isOwn = uid === process.geteuid?.() && isOnlyForBursar(dataFolder);
+  if (isOwn) {
+    chmodSync(dataFolder, 0o700);
+    return true;
+  }
+  if ((mode & 0o007) === 0) return false;
+  throw new BursarError(
+    'invalid_config',
+    `Other users of this host can enter the data folder ${dataFolder}. Run "chmod o-rwx" on it, or choose a folder of ` +
+      'its own with BURSAR_DATA.',
+  );
+}
+
+/** Whether the folder is empty, as a new volume is, or has files that only Bursar creates. */
+function isOnlyForBursar(dataFolder: string): boolean {
+  const names = readdirSync(dataFolder).filter((name) => name !== 'lost+found');
+  return names.length === 0 || names.some((name) => [lockFileName, folderIdName, 'bursar.db'].includes(name));
 }
 
 /**
@@ -27,7 +69,7 @@ export function createDataFolder(dataFolder: string): void {
  */
 export async function checkDataFolder(db: Db, dataFolder: string): Promise<void> {
   createDataFolder(dataFolder);
-  const file = join(dataFolder, '.folder-id');
+  const file = join(dataFolder, folderIdName);
   let storedId = await findStoredId(db);
   if (storedId === undefined) {
     const value = readFolderId(file) ?? createFolderId(file);

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import Sqlite, { type Database } from 'better-sqlite3';
 import { BursarError, errnoCode } from '../../domain/errors.ts';
-import { createDataFolder } from './data-folder.ts';
+import { createDataFolder, lockFileName } from './data-folder.ts';
 
 /**
  * Locks a data folder for one server: two would run each other's jobs. The lock is an exclusive SQLite transaction on a
@@ -10,7 +10,7 @@ import { createDataFolder } from './data-folder.ts';
  */
 export function lockDataFolder(dataFolder: string): () => void {
   createDataFolder(dataFolder);
-  const file = join(dataFolder, 'server.lock');
+  const file = join(dataFolder, lockFileName);
   let database: Database | undefined;
   try {
     database = new Sqlite(file, { timeout: 2000 });

@@ -1,5 +1,5 @@
-import { copyFile, mkdtemp, open, rename, rm } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { copyFile, mkdtemp, open, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { sql } from 'kysely';
 import { BursarError } from '../../domain/errors.ts';
 import { connectDatabase, openDatabase } from '../database/database.ts';
@@ -25,7 +25,8 @@ const fileSettings = { connections: 1, connectTimeoutSeconds: 10, statementTimeo
 const sqliteSettings = (file: string) => ({ ...fileSettings, url: `sqlite:${resolve(file)}` });
 
 /**
- * Writes a snapshot while the database stays in use. After success the file is complete, synced and verified; after a
+ * Writes a snapshot while the database stays in use. After success the file is complete, synced and verified, and
+ * only its owner can read it; after a
  * failure there is none. Throws if the schema is not up to date.
  */
 export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
@@ -33,6 +34,8 @@ export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
   const partial = `${file}.partial`;
   await rm(partial, { force: true });
   try {
+    // SQLite fills an empty file, and keeps its mode.
+    await writeFile(partial, '', { flag: 'wx', mode: 0o600 });
     if (db.backend.dialect.name === 'sqlite') await sql`vacuum into ${partial}`.execute(db);
     else await copyToFile(db, partial);
     await withSqliteFile(partial, detachFromInstances);
@@ -137,11 +140,17 @@ async function requireSnapshot(copy: string, file: string): Promise<void> {
 }
 
 async function syncAndRename(partial: string, file: string): Promise<void> {
-  const handle = await open(partial, 'r+');
+  await sync(partial, 'r+');
+  await rename(partial, file);
+  // Without this, the new name may not survive a power failure.
+  await sync(dirname(file), 'r');
+}
+
+async function sync(path: string, flags: 'r' | 'r+'): Promise<void> {
+  const handle = await open(path, flags);
   try {
     await handle.sync();
   } finally {
     await handle.close();
   }
-  await rename(partial, file);
 }
