@@ -22,7 +22,9 @@ export async function startWorker(deps: Dependencies): Promise<{ stop(): Promise
   );
   systemTopic.subscribe(systemWorkers.wake);
   const periodWorker = holdLease(leaseDeps, 'calendar', async (lease) => startPeriodWorker(periodDeps(deps, lease)));
-  const retentionWorker = holdLease(leaseDeps, 'tidying', async () => startRetentionWorker(retentionDeps(deps)));
+  const retentionWorker = holdLease(leaseDeps, 'tidying', async (lease) =>
+    startRetentionWorker(retentionDeps(deps, lease)),
+  );
   const webhookWorker = startWebhookWorker(webhookDeps(deps));
   userTopic.subscribe(() => webhookWorker.wake());
 
@@ -46,15 +48,17 @@ function periodDeps({ config, db, now, log }: Dependencies, lease: HeldLease): P
   };
 }
 
-function retentionDeps(deps: Dependencies): RetentionWorkerDeps {
+function retentionDeps(deps: Dependencies, lease: HeldLease): RetentionWorkerDeps {
   const { config, db, userTopic, now, log } = deps;
   const reasonFor = (jobId: string) => `retention period of the files of ${jobId} is over`;
   return {
+    lease,
     db,
     retentionDays: (hpc, name) => config.systems[hpc]?.projects.find((project) => project.name === name)?.retentionDays,
     noticeDays: config.retention.noticeDays,
     intervalMs: config.retention.everySeconds * 1000,
-    deleteJob: (job) => deleteFiles(deps, job, { actor: 'bursar', reason: reasonFor(job.jobId) }),
+    deleteJob: (job) =>
+      deleteFiles({ ...deps, transaction: lease.transaction }, job, { actor: 'bursar', reason: reasonFor(job.jobId) }),
     publish: userTopic.publish,
     now,
     log,

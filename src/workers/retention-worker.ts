@@ -2,17 +2,19 @@ import { toJobReference } from '../contract/event.ts';
 import { toIsoTime } from '../contract/json-format.ts';
 import { msPerDay } from '../domain/units.ts';
 import type { Db } from '../store/database/handle.ts';
-import { inTransaction } from '../store/database/transaction.ts';
 import { insertEvent } from '../store/events/events.ts';
 import { listProjects } from '../store/identity/projects.ts';
 import { deleteOldKeys } from '../store/jobs/idempotency-keys.ts';
 import { clearExpiries, listExpiredJobs, listJobsToNotify, setExpiry } from '../store/jobs/job-retention.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
+import type { HeldLease } from './hold-lease.ts';
 import { type Logger, type Loop, startLoop } from './loop.ts';
 
 const maxJobsPerQuery = 1000;
 
 export interface RetentionWorkerDeps {
+  lease: HeldLease;
+  /** For reading only. Writes go through `HeldLease.transaction`. */
   db: Db;
   /** Days for which the files of finished jobs of a project are kept; undefined means for ever. */
   retentionDays(hpc: string, project: string): number | undefined;
@@ -31,13 +33,13 @@ export interface RetentionWorkerDeps {
  * is interrupted is done in a later iteration, or after a restart.
  */
 export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
-  const { db, retentionDays, intervalMs, now, log } = deps;
+  const { lease, db, retentionDays, intervalMs, now, log } = deps;
   return startLoop(async (signal) => {
     try {
-      await deleteOldKeys(db, now() - msPerDay);
+      await lease.transaction((tx) => deleteOldKeys(tx, now() - msPerDay));
       for (const { id, hpc, name } of await listProjects(db)) {
         const days = retentionDays(hpc, name);
-        if (days === undefined) await clearExpiries(db, id);
+        if (days === undefined) await lease.transaction((tx) => clearExpiries(tx, id));
         else await deleteJobs(deps, await notifyAndListExpired(deps, id, days), signal);
       }
     } catch (error) {
@@ -49,10 +51,10 @@ export function startRetentionWorker(deps: RetentionWorkerDeps): Loop {
 
 /** Notifies owners whose files will be deleted soon. Returns the jobs whose files are to be deleted now. */
 async function notifyAndListExpired(deps: RetentionWorkerDeps, projectId: number, days: number): Promise<JobRecord[]> {
-  const { db, noticeDays, now } = deps;
+  const { lease, db, noticeDays, now } = deps;
   const [retentionMs, noticeMs] = [days * msPerDay, noticeDays * msPerDay];
   for (const job of await listJobsToNotify(db, projectId, now() - retentionMs + noticeMs, maxJobsPerQuery)) {
-    await notifyOwner(db, job, { retentionMs, noticeMs, now: now() });
+    await notifyOwner(lease, job, { retentionMs, noticeMs, now: now() });
     deps.publish(job.owner);
   }
   return await listExpiredJobs(db, projectId, { now: now(), endedBefore: now() - retentionMs }, maxJobsPerQuery);
@@ -60,13 +62,13 @@ async function notifyAndListExpired(deps: RetentionWorkerDeps, projectId: number
 
 /** Stores the expiry date with the event: the files are deleted no earlier, and the owner is notified only once. */
 async function notifyOwner(
-  db: Db,
+  lease: HeldLease,
   job: JobRecord,
   { retentionMs, noticeMs, now }: { retentionMs: number; noticeMs: number; now: number },
 ): Promise<void> {
   const endedAt = job.status.state === 'ended' ? job.status.endedAt : now;
   const expiresAt = Math.max(endedAt + retentionMs, now + noticeMs);
-  await inTransaction(db, async (tx) => {
+  await lease.transaction(async (tx) => {
     if (!(await setExpiry(tx, job, expiresAt))) return;
     const data = { ...toJobReference(job), deletes_at: toIsoTime(expiresAt) };
     const { publicJson: jobJson } = job;

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { toHpcSystems } from '../../src/config/hpc-systems.ts';
+import { BursarError } from '../../src/domain/errors.ts';
 import { createSpool } from '../../src/files/spool/spool.ts';
 import { createFileRemover } from '../../src/files/workspaces/file-remover.ts';
 import { createRemoteWorkspaces } from '../../src/files/workspaces/remote/remote-workspaces.ts';
@@ -16,6 +17,7 @@ import { findAccounts } from '../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../src/store/ledger/ledger.ts';
 import { findCurrentPeriodId } from '../../src/store/ledger/periods.ts';
 import { startCleanup } from '../../src/workers/cleanup.ts';
+import type { HeldLease } from '../../src/workers/hold-lease.ts';
 import type { Logger } from '../../src/workers/loop.ts';
 import { startRetentionWorker } from '../../src/workers/retention-worker.ts';
 import type { SystemDeps } from '../../src/workers/system-deps.ts';
@@ -60,6 +62,34 @@ async function insertEndedJob(db: Db): Promise<void> {
   });
 }
 
+test('a worker that has lost its lease notifies nobody and deletes nothing', async () => {
+  const database = await openTestDatabase(['1'], 1000, 1000);
+  const { db } = database;
+  const errors: string[] = [];
+  const lost = new BursarError('lease_lost', 'The lease has expired.', { transient: true });
+  try {
+    await insertEndedJob(db);
+    const worker = startRetentionWorker({
+      lease: { assertValid: () => assert.fail(lost), transaction: () => Promise.reject(lost) },
+      db,
+      retentionDays: () => 1,
+      noticeDays: 0,
+      intervalMs: 1,
+      deleteJob: async () => assert.fail('the job was deleted'),
+      publish: () => assert.fail('the owner was notified'),
+      now: Date.now,
+      log: { ...log, error: (_fields: object, message: string) => void errors.push(message) } as Logger,
+    });
+    await until('the worker has failed three times', () => (errors.length >= 3 ? true : undefined));
+    await worker.stop();
+    assert.ok(errors.every((message) => message.includes('will retry')));
+    const kinds = await db.selectFrom('events').select('kind').execute();
+    assert.deepEqual(kinds, [{ kind: 'job.accepted' }]);
+  } finally {
+    await database.close();
+  }
+});
+
 test('deletes expired jobs while their ssh host is down, and their files once the host is reachable again', async () => {
   const [sshd, database] = [await startSshd(), await openTestDatabase(['1'], 1000, 1000)];
   const shell = createSshShell({ ...sshd.options, environment: {}, controlFolder: join(database.folder, 'ssh') });
@@ -77,12 +107,15 @@ test('deletes expired jobs while their ssh host is down, and their files once th
     await insertEndedJob(db);
     await sshd.stop();
     const systems = toHpcSystems(database.config);
-    const deps = { db, systems, removeFiles: remover.remove, now: Date.now };
+    const lease: HeldLease = { assertValid: () => undefined, transaction: (work) => inTransaction(db, work) };
+    const { transaction } = lease;
+    const deps = { transaction, systems, removeFiles: remover.remove, now: Date.now };
     const cleanup = startCleanup({
       ...{ db, workspaces, spool: createSpool(join(database.folder, 'spool')), staleMs: 1, log },
       system: systems.get('sys'),
     } as Partial<SystemDeps> as SystemDeps);
     const worker = startRetentionWorker({
+      lease,
       db,
       retentionDays: () => 1,
       noticeDays: 0,

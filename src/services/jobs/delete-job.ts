@@ -2,7 +2,7 @@ import { toJobReference } from '../../contract/event.ts';
 import { publicJob, toJobJson } from '../../contract/job.ts';
 import { BursarError } from '../../domain/errors.ts';
 import { isTerminal } from '../../domain/jobs/job.ts';
-import type { Db } from '../../store/database/handle.ts';
+import type { Db, Tx } from '../../store/database/handle.ts';
 import { inTransaction } from '../../store/database/transaction.ts';
 import { insertEvent } from '../../store/events/events.ts';
 import { insertAudit } from '../../store/identity/audit.ts';
@@ -13,14 +13,16 @@ import { requireSystem, type Systems } from '../scope.ts';
 import { auditedJob, type JobAction, requireJob } from './find-job.ts';
 
 export interface DeleteFilesDeps {
-  db: Db;
+  /** Runs a transaction; that of a worker commits only while the worker holds its lease. */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>;
   systems: Systems;
   /** Removes the workspace of a job in the background. */
   removeFiles(hpc: string, jobId: string): void;
   now(): number;
 }
 
-export interface DeleteJobDeps extends DeleteFilesDeps {
+export interface DeleteJobDeps extends Omit<DeleteFilesDeps, 'transaction'> {
+  db: Db;
   userTopic: Pick<Topic, 'publish'>;
 }
 
@@ -36,7 +38,8 @@ export async function deleteJob(
   }
   try {
     const reason = `files of ${job.jobId} deleted`;
-    return await deleteFiles(deps, job, { actor, reason, isAudited: actor !== job.owner });
+    const transaction: DeleteFilesDeps['transaction'] = (work) => inTransaction(deps.db, work);
+    return await deleteFiles({ ...deps, transaction }, job, { actor, reason, isAudited: actor !== job.owner });
   } finally {
     deps.userTopic.publish(job.owner);
   }
@@ -47,7 +50,7 @@ export async function deleteJob(
  * nobody waits for the file system. Files that remain after a crash or a failure are left to the cleanup of the system.
  */
 export async function deleteFiles(
-  { db, systems, removeFiles, now }: DeleteFilesDeps,
+  { transaction, systems, removeFiles, now }: DeleteFilesDeps,
   job: JobRecord,
   { actor, reason, isAudited = false }: { actor: string; reason: string; isAudited?: boolean },
 ): Promise<string> {
@@ -57,7 +60,7 @@ export async function deleteFiles(
   const next = { ...status, state: 'deleted' } as const;
   const deletedJob = publicJob({ ...job, status: next }, stageNames);
   const at = now();
-  await inTransaction(db, async (tx) => {
+  await transaction(async (tx) => {
     if (status.state === 'deleted' || !(await updateStatus(tx, job, next, deletedJob))) return;
     await freeSpace(tx, job, { actor, reason, at });
     const data = { ...toJobReference(job), stage: deletedJob.stage };
