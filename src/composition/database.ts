@@ -7,7 +7,7 @@ import { openDatabase } from '../store/database/database.ts';
 import type { Db } from '../store/database/handle.ts';
 import { openPgNotify, type PgNotify } from '../store/database/pg-notify.ts';
 import { deleteAllClaims } from '../store/jobs/idempotency-keys.ts';
-import { checkDataFolder } from '../store/maintenance/data-folder.ts';
+import { checkDataFolder, lockFileName } from '../store/maintenance/data-folder.ts';
 import { lockDataFolder } from '../store/maintenance/instance-lock.ts';
 import { releaseAllLeases } from '../store/systems/leases.ts';
 import { maxTimerMs } from '../workers/loop.ts';
@@ -24,6 +24,8 @@ export interface InstanceDatabase {
   leaseMs: number;
   /** Like `staleMs`, for the cleanup at start. 0 on SQLite: no other instance can be receiving an upload. */
   staleAtStartMs: number;
+  /** The files that SQLite locks. This process must not open them in any other way: closing them would drop the locks. */
+  lockedFiles: readonly string[];
   close(): Promise<void>;
 }
 
@@ -53,11 +55,24 @@ async function openExclusive(config: Config): Promise<InstanceDatabase> {
     db = await openDatabase(config.database, dataFolder);
     await releaseAllLeases(db);
     await deleteAllClaims(db);
-    return { db, pgNotify: undefined, leaseMs: maxTimerMs, staleAtStartMs: 0, close };
+    return {
+      db,
+      pgNotify: undefined,
+      leaseMs: maxTimerMs,
+      staleAtStartMs: 0,
+      lockedFiles: listSqliteFiles(config),
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+function listSqliteFiles({ data, database }: Config): string[] {
+  const address = parseDatabaseUrl(database.url);
+  const names = address.kind === 'sqlite' ? [address.file, lockFileName] : [];
+  return names.flatMap((name) => ['', '-wal', '-shm', '-journal'].map((suffix) => `${resolve(data, name)}${suffix}`));
 }
 
 async function openShared(config: Config): Promise<InstanceDatabase> {
@@ -75,6 +90,7 @@ async function openShared(config: Config): Promise<InstanceDatabase> {
     pgNotify,
     leaseMs: config.database.leaseSeconds * 1000,
     staleAtStartMs: staleMs,
+    lockedFiles: [],
     async close() {
       await pgNotify.close();
       await db.destroy();

@@ -25,7 +25,7 @@ export function createDependencies(config: Config, database: InstanceDatabase, v
   const systemBackends = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     if (settings === undefined) return [];
-    return { system, ...createSystemBackend(system.name, settings, dataFolder, metrics) };
+    return { system, ...createSystemBackend(system.name, settings, dataFolder, metrics, database.lockedFiles) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));
   const fileRemover = createFileRemover(workspacesByHpc, log);

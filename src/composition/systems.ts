@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { SystemConfig } from '../config/system-schema.ts';
+import type { Isolation } from '../domain/systems/isolation.ts';
 import type { Engine, SiteOptions } from '../engines/engine.ts';
 import { createLocalEngine } from '../engines/local/engine.ts';
 import { createSlurmEngine } from '../engines/slurm/engine.ts';
@@ -10,9 +11,11 @@ import type { Metrics } from '../metrics/registry.ts';
 import { createLocalShell } from '../shell/local-shell.ts';
 import type { Shell } from '../shell/shell.ts';
 import { createSshShell } from '../shell/ssh-shell.ts';
+import { type SystemIsolation, workspaceFolderOf } from './isolation.ts';
 
 /** Engine, files and shell of an HPC system, as configured. */
 export interface SystemBackend {
+  isolation: Isolation;
   /** Called each time the lease of the system is acquired, because an engine caches observations. */
   createEngine(): Engine;
   workspaces: Workspaces;
@@ -22,67 +25,92 @@ export interface SystemBackend {
   missingAlarmMs: number;
   delayAlarmMs: number;
   maxJobsPerUser: number;
+  measureMs: number;
   minPollMs: number;
   maxPollMs: number;
 }
 
+export interface SystemBackendOptions {
+  settings: SystemConfig;
+  dataFolder: string;
+  isolation: SystemIsolation;
+  /** Files that are never opened as files of a job: see `lockedFiles` of the database. */
+  protectedFiles: readonly string[];
+}
+
 export function createSystemBackend(
   name: string,
-  settings: SystemConfig,
-  dataFolder: string,
+  options: SystemBackendOptions,
   metrics: Pick<Metrics, 'increment'>,
 ): SystemBackend {
-  const { engine: options } = settings;
+  const { settings, dataFolder, protectedFiles } = options;
+  const { isolation, sandbox, account, slurm } = options.isolation;
+  const { engine } = settings;
   const minPollMs = settings.watchSeconds * 1000;
   const delayAlarmMs = settings.delayAlarmSeconds * 1000;
   const maxJobsPerUser = settings.submittedJobsPerUser;
-  const workspaceFolder = join(dataFolder, 'workspaces');
-  if (options.kind === 'local') {
-    const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = options;
+  const measureMs = settings.measureSeconds * 1000;
+  const maxEntries = settings.limits.files;
+  const workspaceFolder = workspaceFolderOf(settings, dataFolder);
+  if (engine.kind === 'local') {
+    const { memoryMb, outputKb, killGraceSeconds, cores = availableParallelism() } = engine;
     const directory = join(dataFolder, 'engines', name);
+    const jobOptions = {
+      memoryMb,
+      outputKb,
+      killGraceSeconds,
+      ...(sandbox ? { sandbox } : {}),
+      ...(account ? { account } : {}),
+    };
     return {
-      createEngine: () => createLocalEngine({ directory, cores, memoryMb, outputKb, killGraceSeconds }),
-      workspaces: createWorkspaces(workspaceFolder),
+      isolation,
+      createEngine: () => createLocalEngine({ directory, cores, ...jobOptions }),
+      workspaces: createWorkspaces(workspaceFolder, { protectedFiles, maxEntries }),
       shell: null,
       siteOptions: () => ({}),
       missingAlarmMs: 60_000,
       delayAlarmMs,
       maxJobsPerUser,
+      measureMs,
       // Observing local processes is cheap, so an idle system is polled as often as a busy one.
       minPollMs,
       maxPollMs: minPollMs,
     };
   }
-  const { ssh, environment, accounting } = options;
+  const { ssh, environment, accounting } = engine;
   const shell = ssh
     ? createSshShell({ ...ssh, environment, controlFolder: join(dataFolder, 'ssh') })
     : createLocalShell({ environment });
-  const root = options.workspaceFolder ?? workspaceFolder;
   return {
+    isolation,
     createEngine: () =>
       createSlurmEngine({
         shell,
         accounting,
-        commandTimeoutMs: options.commandTimeoutSeconds * 1000,
+        commandTimeoutMs: engine.commandTimeoutSeconds * 1000,
         now: Date.now,
+        isolation: slurm ?? null,
+        configuredVariables: Object.keys(environment),
         onCommand: (command) => metrics.increment('bursar_scheduler_commands_total', { hpc: name, command }),
       }),
     workspaces: ssh
       ? createRemoteWorkspaces({
           shell,
-          root,
+          root: workspaceFolder,
           staging: join(dataFolder, 'staging', name),
-          readTimeoutMs: options.commandTimeoutSeconds * 1000,
+          readTimeoutMs: engine.commandTimeoutSeconds * 1000,
+          maxEntries,
         })
-      : createWorkspaces(root),
+      : createWorkspaces(workspaceFolder, { protectedFiles, maxEntries }),
     shell,
     siteOptions: (project) => ({
-      ...options.site,
+      ...engine.site,
       ...settings.projects.find((candidate) => candidate.name === project)?.site,
     }),
-    missingAlarmMs: options.missingAlarmSeconds * 1000,
+    missingAlarmMs: engine.missingAlarmSeconds * 1000,
     delayAlarmMs,
     maxJobsPerUser,
+    measureMs,
     minPollMs,
     maxPollMs: settings.idleWatchSeconds * 1000,
   };

@@ -35,6 +35,10 @@ const Limits = section('Maximum resources of one job.', {
   nodes: positiveInt(64, 'Nodes.'),
   coresPerNode: positiveInt(128, 'Cores on each node.'),
   runtimeHours: Type.Number({ exclusiveMinimum: 0, default: 48, description: 'Hours of wall-clock time.' }),
+  files: positiveInt(
+    200_000,
+    'Files and folders in the workspace. A job that has more is ended as `output_exceeded`; lists and zips of more fail.',
+  ),
 });
 
 const Defaults = section('Resources of a job whose Payload does not set them.', {
@@ -232,6 +236,13 @@ export const System = Type.Object(
       minimum: 0.1,
       default: 30,
       description: 'Maximum poll interval, used while nothing changes or polls fail, in seconds.',
+    }),
+    measureSeconds: Type.Number({
+      minimum: 0.1,
+      default: 30,
+      description:
+        'How often the files of all running jobs are measured, in seconds, to end jobs that exceed `limits.files` or the ' +
+        'space that their quota has left. A measurement that takes long is repeated less often.',
     }),
     delayAlarmSeconds: Type.Number({
       minimum: 0,

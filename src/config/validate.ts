@@ -65,6 +65,9 @@ function validateConsistency(config: Config): FieldError[] {
     for (const limit of ['nodes', 'coresPerNode', 'runtimeHours'] as const) {
       if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `must not exceed limits.${limit}`);
     }
+    if (config.submissions.maxEntries > system.limits.files) {
+      add('limits.files', `must not be less than submissions.maxEntries, which is ${config.submissions.maxEntries}`);
+    }
     for (const [tool, { command, parameters }] of Object.entries(system.tools)) {
       for (const [parameter, rule] of Object.entries(parameters)) {
         const message = findParameterError(parameter, rule);

@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import type { SystemStatus } from '../domain/systems/health.ts';
-import { type HpcSystem, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
+import { type HpcSystem, type JobResources, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
 import { nullableNumber, nullableString, nullableTime, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
 
@@ -90,7 +90,7 @@ export interface SystemFields {
 
 export function publicSystem(fields: SystemFields): Static<typeof SystemSchema> {
   const { system } = fields;
-  const publicLimits = ({ nodes, coresPerNode, runtimeHours }: HpcSystem['limits']) => ({
+  const publicLimits = ({ nodes, coresPerNode, runtimeHours }: JobResources) => ({
     nodes,
     cores_per_node: coresPerNode,
     runtime: runtimeHours,

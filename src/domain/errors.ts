@@ -29,6 +29,7 @@ export const errorTitles = {
   webhook_unknown: 'The webhook or delivery does not exist',
   conflict: 'The request conflicts with the current state',
   job_not_finished: 'The job has not ended',
+  too_many_files: 'The folder has more files than can be listed or packed',
   too_many_webhooks: 'The caller has reached the maximum number of webhooks',
   events_expired: 'The requested events have expired',
   webhook_refused: 'Webhooks to this URL are not allowed',

@@ -1,6 +1,7 @@
 import pLimit from 'p-limit';
 import { toTimeLimitSeconds } from '../domain/accounting/price.ts';
 import { type EndRecord, isUncertain, reconcileEnd, wasEndedBeforeStart } from '../domain/jobs/end-record.ts';
+import { applyFileLimit } from '../domain/jobs/file-limits.ts';
 import { type Observation, transition } from '../domain/jobs/transition.ts';
 import { requeueJob } from '../store/jobs/job-queue.ts';
 import { findJob } from '../store/jobs/jobs.ts';
@@ -128,12 +129,18 @@ async function storeJobEnd(
   const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, isCancelRequested }) };
   const next = transition(job.status, end, job.cancelRequestedBy);
   if (next?.state !== 'ended') return 'stored';
-  const spaceBytes = await workspaces.measureBytes(job.jobId, signal);
+  const usage = (await workspaces.measure([job.jobId], signal)).get(job.jobId) ?? { bytes: 0, entries: 0 };
+  const ended = applyFileLimit(next, usage, system.limits.files);
   const { engineMessage } = observation;
-  const change = { next, now: now(), spaceBytes, ...(engineMessage === undefined ? {} : { engineMessage }) };
+  const change = {
+    next: ended,
+    now: now(),
+    spaceBytes: usage.bytes,
+    ...(engineMessage === undefined ? {} : { engineMessage }),
+  };
   if (!(await advanceJob(lease, job, system, change))) return 'unchanged';
   deps.publish(job.owner);
-  const { outcome, reason } = next;
-  log.info({ hpc: system.name, jobId: job.jobId, state: next.state, outcome, reason }, 'job state changed');
+  const { outcome, reason } = ended;
+  log.info({ hpc: system.name, jobId: job.jobId, state: ended.state, outcome, reason }, 'job state changed');
   return 'stored';
 }

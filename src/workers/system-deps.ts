@@ -24,6 +24,8 @@ export interface SystemDeps {
   /** Limits of the time between two polls of the engine. */
   minPollMs: number;
   maxPollMs: number;
+  /** How often the files of running jobs are measured. */
+  measureMs: number;
   /** A job that the engine has not reported for this long raises an alarm. */
   missingAlarmMs: number;
   /** A job that could not be submitted for this long, because of transient errors, is reported as delayed. */

@@ -5,6 +5,7 @@ import { startDispatcher } from './dispatcher.ts';
 import { fencedEngine } from './fenced-engine.ts';
 import { type HeldLease, holdLease, type LeaseDeps, type Stoppable } from './hold-lease.ts';
 import type { LeasedSystemDeps, SystemDeps } from './system-deps.ts';
+import { startUsageMonitor } from './usage-monitor.ts';
 import { startWatcher } from './watcher.ts';
 
 export interface SystemWorkers {
@@ -48,6 +49,7 @@ async function startWorkers(systemDeps: SystemDeps, lease: HeldLease, signal: Ab
     watcher.wake(deps.minPollMs);
     canceller.wake();
   });
+  const usageMonitor = startUsageMonitor(deps, () => canceller.wake());
   const cleanup = startCleanup(deps);
   return {
     wake() {
@@ -55,7 +57,7 @@ async function startWorkers(systemDeps: SystemDeps, lease: HeldLease, signal: Ab
       canceller.wake();
     },
     async stop() {
-      await Promise.all([dispatcher, watcher, canceller, cleanup].map((loop) => loop.stop()));
+      await Promise.all([dispatcher, watcher, canceller, usageMonitor, cleanup].map((loop) => loop.stop()));
       await deps.engine.close();
     },
   };

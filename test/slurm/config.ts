@@ -15,6 +15,7 @@ export function slurmConfig(cluster: Pick<SlurmCluster, 'env'>, engine: Record<s
         },
         watchSeconds: 0.5,
         idleWatchSeconds: 2,
+        measureSeconds: 1,
         limits: { nodes: 2, coresPerNode: 16, runtimeHours: 1 },
         projects: [{ name: 'proj_hpc_one_01' }],
       },

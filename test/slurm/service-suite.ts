@@ -76,6 +76,18 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       assert.ok(used > 0 && used % 6 === 0, `${used} seconds are not those of six cores`);
     });
 
+    test('ends a job whose files take more space than the quota has left, and charges for its time', async () => {
+      const before = await timeLeft();
+      const { body } = await me.submit('/jobs/hpc_one/', { command: 'truncate -s 20G big; sleep 600' });
+      const job = await me.waitUntilFinished(body);
+      assert.deepEqual([job.stage, job.failed], ['FAILED', true]);
+      const end = await endOf(job);
+      assert.equal(end?.outcome, 'output_exceeded');
+      assert.match(String(end?.reason), /^its files took more space than the quota has left/);
+      assert.ok((await timeLeft()) < before);
+      assert.equal((await me.send('DELETE', jobPath(job))).status, 200);
+    });
+
     test('runs a tool from its entry file in the zip, and rejects the job if the file is missing', async () => {
       const zip = await makeZip({ 'main.sh': 'echo "$1 $(cat data/in)"\n', 'data/in': 'there' });
       const job = await me.waitUntilFinished(

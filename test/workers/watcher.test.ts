@@ -103,7 +103,7 @@ describe('watcher', () => {
         engine: engine as Engine,
         system: toHpcSystems(database.config).get('sys'),
         workspaces: {
-          measureBytes: (id) => measure(id),
+          measure: async ([id = '']) => new Map([[id, { bytes: await measure(id), entries: 1 }]]),
           pathsOf: () => ({ directory: '', stdout: '', stderr: '' }),
         } as Partial<Workspaces> as Workspaces,
       },

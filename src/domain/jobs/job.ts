@@ -21,7 +21,7 @@ export const outcomes = [
   'failed', // by its exit code, or by a signal that it caused itself
   'timed_out',
   'out_of_memory',
-  'output_exceeded',
+  'output_exceeded', // too much output, too many files, or more space than the quota has left
   'cancelled', // by its owner
   'cancelled_by_site', // by an administrator of Bursar or of the cluster
   'rejected', // the system refused it; it never ran
@@ -32,8 +32,12 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
-/** The user who asked Bursar to cancel a job: its owner, or an administrator of Bursar. */
-export type CancelRequester = 'owner' | 'administrator';
+/** A limit of the files of a running job: the space that its quota has left, or their number. */
+export const fileLimits = ['space_limit', 'file_limit'] as const;
+export type FileLimit = (typeof fileLimits)[number];
+
+/** Why Bursar cancels a job: its owner or an administrator of Bursar asked for it, or the job exceeds a limit. */
+export type CancelRequester = 'owner' | 'administrator' | FileLimit;
 
 /** The end of a job, as the engine reports it and the store keeps it. Times are epoch milliseconds. */
 export interface JobEnd {

@@ -67,6 +67,10 @@ export function describeCancellation(requestedBy: CancelRequester | null): Pick<
       return { outcome: 'cancelled', reason: 'cancelled by its owner' };
     case 'administrator':
       return { outcome: 'cancelled_by_site', reason: 'cancelled by an administrator' };
+    case 'space_limit':
+      return { outcome: 'output_exceeded', reason: 'its files took more space than the quota has left' };
+    case 'file_limit':
+      return { outcome: 'output_exceeded', reason: 'it created more files and folders than allowed' };
     case null:
       return { outcome: 'cancelled_by_site', reason: 'cancelled by an administrator of the cluster' };
     default:

@@ -40,7 +40,7 @@ export interface HpcSystem {
   stages: StageNames;
   jobId: { style: 'uuid' } | { style: 'prefixed'; prefix: string };
   charge: ChargeUnit;
-  limits: JobResources;
+  limits: JobResources & { /** Files and folders in the workspace of a job. */ files: number };
   /** Whether a runtime over the limit is rejected, or reduced to the limit. */
   runtimePolicy: 'reject' | 'clamp';
   defaults: JobResources;

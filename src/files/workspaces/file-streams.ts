@@ -63,3 +63,35 @@ export function idleTimeout(idleMs: number, message: string): Transform {
   });
   return stream.once('close', () => clearTimeout(timer));
 }
+
+export interface MinimumRate {
+  /** Fewer bytes than this in `windowMs` are too slow. */
+  minBytes: number;
+  windowMs: number;
+  /** Whether the rate matters at the moment. */
+  isRequired(): boolean;
+}
+
+/** Passes all bytes on. Fails if its reader is too slow. After the end of the source, its reader has time. */
+export function minimumRate({ minBytes, windowMs, isRequired }: MinimumRate, message: string): Transform {
+  let passedBytes = 0;
+  const timer = setInterval(() => {
+    // Bytes that wait show that the reader is slow, and not the source.
+    if (passedBytes < minBytes && stream.readableLength > 0 && isRequired()) {
+      stream.destroy(new BursarError('unavailable', message, { transient: true }));
+    }
+    passedBytes = 0;
+  }, windowMs);
+  const stop = () => clearInterval(timer);
+  const stream = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      passedBytes += chunk.length;
+      done(null, chunk);
+    },
+    flush(done) {
+      stop();
+      done();
+    },
+  });
+  return stream.once('close', stop);
+}

@@ -4,9 +4,10 @@ import type { Readable } from 'node:stream';
 import { requireJobId } from '../safe-paths.ts';
 import { streamRange } from './file-streams.ts';
 import { countLinks, createHardLinkCheck, type LinkedFile } from './hard-links.ts';
+import { createProtection } from './protected-files.ts';
 import { type FileName, openFolder, openRegularFile } from './safe-open.ts';
 import { type WalkedEntry, walkFolder } from './walk-folder.ts';
-import { clampTimeMs, fileNotFound, type WorkspaceReader } from './workspace-reader.ts';
+import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from './workspace-reader.ts';
 
 /** Two changes within a few milliseconds can get the same timestamp. After this time a change gets a new one. */
 const versionReliableAfterMs = 1000;
@@ -14,13 +15,25 @@ const permissionBits = 0o777n;
 
 type LinkCheck = (stats: BigIntStats) => Promise<boolean>;
 
+export interface LocalReaderOptions {
+  /** Paths of files that this process must never open as files of a job, even if a job has a hard link to one. */
+  protectedFiles?: readonly string[];
+  /** Lists and archives of more files and folders fail. */
+  maxEntries?: number;
+}
+
 /** Reads workspaces on the file system of this host. */
-export function createLocalReader(root: string): WorkspaceReader {
+export function createLocalReader(
+  root: string,
+  { protectedFiles = [], maxEntries = Number.POSITIVE_INFINITY }: LocalReaderOptions,
+): WorkspaceReader {
+  const isProtected = createProtection(protectedFiles);
   const workspacePath = (jobId: string) => join(root, requireJobId(jobId));
 
   function createLinkCheck(workspace: string): LinkCheck {
     const hasOnlyInnerLinks = createHardLinkCheck(() => countLinks(listLinkedFiles(workspace)));
-    return (stats) => hasOnlyInnerLinks(toLinkedFile(stats));
+    // While the links are counted, a job can move one so that it counts twice. Therefore they alone do not decide.
+    return async (stats) => !isProtected(stats) && (await hasOnlyInnerLinks(toLinkedFile(stats)));
   }
 
   async function openInWorkspace(workspace: string, path: readonly FileName[]) {
@@ -34,7 +47,7 @@ export function createLocalReader(root: string): WorkspaceReader {
     const top = ['files', ...folder];
     if (folder.length > 0) await requireFolder(workspace, top);
     const hasOnlyInnerLinks = createLinkCheck(workspace);
-    for await (const entry of walkFolder(workspace, top)) {
+    for await (const entry of limitEntries(walkFolder(workspace, top), maxEntries)) {
       if (signal.aborted) return;
       const { stats } = entry;
       if (stats.isDirectory() || (stats.isFile() && (await hasOnlyInnerLinks(stats)))) yield entry;

@@ -43,22 +43,25 @@ export interface LogChunk {
  * workspace, whatever links the job creates and whenever it creates them. Symbolic links, pipes, sockets, devices, and
  * files with a hard link outside the workspace are treated as absent.
  *
- * Failures: `file_unknown`, and `unavailable` (transient) if the disk or the host does not respond.
+ * `user` is who reads, not who owns the job: streams over a shared connection are divided fairly between users. A stream
+ * fails with `unavailable` if its reader is too slow while others wait.
+ *
+ * Failures: `file_unknown`, `too_many_files`, and `unavailable` (transient) if the disk or the host does not respond.
  */
 export interface WorkspaceReader {
   /**
    * Lists the regular files in a folder of the job's working directory and in its subfolders, unordered. The list is
    * empty if there is no workspace. Files created or deleted meanwhile may be included or not.
    */
-  listFiles(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncIterable<ListedFile>;
+  listFiles(jobId: string, folder: readonly string[], signal: AbortSignal, user: string): AsyncIterable<ListedFile>;
 
   /** Whether the job has a workspace, which may be empty. */
   hasWorkspace(jobId: string, signal: AbortSignal): Promise<boolean>;
 
-  openFile(jobId: string, path: readonly string[], signal: AbortSignal): Promise<OpenFile>;
+  openFile(jobId: string, path: readonly string[], signal: AbortSignal, user: string): Promise<OpenFile>;
 
   /** Like `listFiles`, but includes folders and file contents. */
-  archive(jobId: string, folder: readonly string[], signal: AbortSignal): AsyncIterable<ArchiveEntry>;
+  archive(jobId: string, folder: readonly string[], signal: AbortSignal, user: string): AsyncIterable<ArchiveEntry>;
 
   /** Reads up to `maxBytes` of a log, starting at `offset`. Returns undefined if the log does not exist yet. */
   readLog(
@@ -78,6 +81,21 @@ export function fileNotFound(): BursarError {
     'There is no file with this path in the workspace. Use a path from the file list, or a folder path that ends with ' +
       'a slash. Links and special files cannot be read.',
   );
+}
+
+/** Passes entries on, and fails if there are more than `max`. */
+export async function* limitEntries<T>(entries: AsyncIterable<T>, max: number): AsyncGenerator<T> {
+  let count = 0;
+  for await (const entry of entries) {
+    count += 1;
+    if (count > max) {
+      throw new BursarError(
+        'too_many_files',
+        `The folder has more than ${max} files and folders. Request its subfolders, or single files.`,
+      );
+    }
+    yield entry;
+  }
 }
 
 const maxTimeMs = Date.UTC(9999, 11, 31);

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { WorkspaceUsage } from '../../domain/jobs/file-limits.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
 import { isJobId, requireJobId } from '../safe-paths.ts';
 import { unpackZip } from '../zip/unzip.ts';
 import type { ZipLimits } from '../zip/zip-entries.ts';
 import type { ZipSource } from '../zip/zip-source.ts';
-import { createLocalReader } from './local-reader.ts';
+import { createLocalReader, type LocalReaderOptions } from './local-reader.ts';
 import { measureTree } from './measure-tree.ts';
 import { removeTree } from './remove-tree.ts';
 import type { WorkspaceReader } from './workspace-reader.ts';
@@ -34,8 +35,11 @@ export interface Workspaces extends WorkspaceReader {
    */
   stage(jobId: string, zip: ZipSource | null, limits: ZipLimits, signal: AbortSignal): Promise<void>;
 
-  /** Sums the sizes of the job's files and logs, as far as they are readable. Returns 0 if there is no workspace. */
-  measureBytes(jobId: string, signal: AbortSignal): Promise<number>;
+  /**
+   * Measures the files and logs of jobs, as far as they are readable, in few commands for any number of jobs. A workspace
+   * that does not exist is empty. With `maxEntries`, the figures of a workspace that has more are lower bounds.
+   */
+  measure(jobIds: readonly string[], signal: AbortSignal, maxEntries?: number): Promise<Map<string, WorkspaceUsage>>;
 
   /** Returns the ids of all jobs with any files here, including partial and partly removed workspaces. */
   list(signal: AbortSignal): Promise<string[]>;
@@ -47,11 +51,11 @@ export interface Workspaces extends WorkspaceReader {
   remove(jobId: string, signal: AbortSignal): Promise<void>;
 }
 
-export function createWorkspaces(root: string): Workspaces {
+export function createWorkspaces(root: string, options: LocalReaderOptions = {}): Workspaces {
   const workspacePath = (jobId: string) => join(root, requireJobId(jobId));
 
   return {
-    ...createLocalReader(root),
+    ...createLocalReader(root, options),
 
     pathsOf(jobId) {
       const workspace = workspacePath(jobId);
@@ -80,8 +84,10 @@ export function createWorkspaces(root: string): Workspaces {
       }
     },
 
-    async measureBytes(jobId) {
-      return await measureTree(workspacePath(jobId));
+    async measure(jobIds, signal, maxEntries = Number.POSITIVE_INFINITY) {
+      const usages = new Map<string, WorkspaceUsage>();
+      for (const jobId of jobIds) usages.set(jobId, await measureTree(workspacePath(jobId), signal, maxEntries));
+      return usages;
     },
 
     async list() {

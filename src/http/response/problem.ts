@@ -32,6 +32,7 @@ export const statusByCode = {
   timeout: 408,
   conflict: 409,
   job_not_finished: 409,
+  too_many_files: 409,
   idempotency_key_in_use: 409,
   too_many_webhooks: 409,
   events_expired: 410,

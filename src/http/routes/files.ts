@@ -6,6 +6,7 @@ import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { FileRequest, ListedFile } from '../../services/jobs/read-files.ts';
 import { describeRoute, notModified, selectHeaders } from '../openapi/describe-route.ts';
+import { actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { streamJsonArray } from '../response/json-array.ts';
@@ -49,6 +50,7 @@ function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope)
   const params = { ...scope.params, ...jobParams };
   const toFileRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FileRequest> => ({
     owner: await scope.ownerOf(request),
+    user: actorOf(request).userId,
     project: projectScope(request),
     jobId: jobIdOf(request),
     path: (request.params as { '*'?: string })['*'] ?? '',

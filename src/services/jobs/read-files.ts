@@ -20,6 +20,8 @@ export interface FileDeps {
 /** A request for a file or folder in the workspace of a job. */
 export interface FileRequest {
   owner: Owner;
+  /** The caller, who may be an administrator. */
+  user: string;
   project: Required<PathScope>;
   jobId: string;
   /** Percent-decoded, relative to the workspace. Empty for the whole workspace. */
@@ -31,14 +33,14 @@ export interface FileRequest {
 /** Lists the files in a folder of a job's workspace and in its subfolders. */
 export async function listFiles(deps: FileDeps, request: FileRequest): Promise<AsyncIterable<ListedFile>> {
   const { job, workspaces, path } = await resolvePath(deps, request);
-  return orMissing(deps, job, request.signal, workspaces.listFiles(request.jobId, path, request.signal));
+  return orMissing(deps, job, request.signal, workspaces.listFiles(request.jobId, path, request.signal, request.user));
 }
 
 export async function openFile(deps: FileDeps, request: FileRequest): Promise<OpenFile> {
   const { job, workspaces, path } = await resolvePath(deps, request);
   if (path.length === 0) throw fileNotFound();
   try {
-    return await workspaces.openFile(request.jobId, path, request.signal);
+    return await workspaces.openFile(request.jobId, path, request.signal, request.user);
   } catch (error) {
     await requireFilesPresent(deps, job, request.signal);
     throw error;
@@ -48,7 +50,7 @@ export async function openFile(deps: FileDeps, request: FileRequest): Promise<Op
 /** A folder of a job's workspace as a zip, which is created while it is read. */
 export async function archiveFiles(deps: FileDeps, request: FileRequest): Promise<Readable> {
   const { job, workspaces, path } = await resolvePath(deps, request);
-  const entries = workspaces.archive(request.jobId, path, request.signal);
+  const entries = workspaces.archive(request.jobId, path, request.signal, request.user);
   return await writeZip(orMissing(deps, job, request.signal, entries));
 }
 

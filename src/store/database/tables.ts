@@ -161,7 +161,7 @@ export interface Tables {
     delay_reason: string | null;
     /** When the cancellation was first requested. */
     cancel_requested_at: number | null;
-    /** The owner or the administrator who requested it; null for requests from before this column was added. */
+    /** The owner or the administrator who requested it, or the limit that the job exceeds; null in old requests of owners. */
     cancel_requested_by: string | null;
     public_json: string;
     /** Copied from the public JSON, for filters. */

@@ -51,17 +51,23 @@ export async function listWaitingOwners(db: Db, hpc: string, excludedIds: readon
 
 /**
  * Claims the job of a user that is due for submission first, and increments its `tries`. Returns undefined if none is due.
- * The claim stores the intent to submit: a job with more than one try may already be known to the engine.
+ * The claim stores the intent to submit: a job with more than one try may already be known to the engine. With
+ * `onlyCancelled` it claims only jobs that are to be ended instead.
  */
 export async function claimDueJob(
   tx: Tx,
   hpc: string,
   owner: string,
-  { now, excludedIds }: { now: number; excludedIds: readonly number[] },
+  { now, excludedIds, onlyCancelled }: { now: number; excludedIds: readonly number[]; onlyCancelled: boolean },
 ): Promise<JobRecord | undefined> {
+  // A job that was not claimed before has no later time: the index finds it without a search among all waiting jobs.
+  const isDue = {
+    accepted: sql`due_at <= ${onlyCancelled ? cancelledDueAt : now}`,
+    submitting: onlyCancelled ? sql`due_at <= ${now} and cancel_requested_at is not null` : sql`due_at <= ${now}`,
+  };
   // One search for each state: the index is ordered by the time only within a state.
-  const first = (state: string) => sql`select * from (select id, due_at from jobs
-    where hpc = ${hpc} and state = ${sql.lit(state)} and ${isUnfinished} and owner = ${owner} and due_at <= ${now}
+  const first = (state: 'accepted' | 'submitting') => sql`select * from (select id, due_at from jobs
+    where hpc = ${hpc} and state = ${sql.lit(state)} and ${isUnfinished} and owner = ${owner} and ${isDue[state]}
       and id not in (${joinIds(excludedIds)}) order by due_at, id limit 1) as ${sql.ref(`first_${state}`)}`;
   const due = sql<number>`(select id from (${first('accepted')} union all ${first('submitting')}) as due
     order by due_at, id limit 1)`;
@@ -157,9 +163,47 @@ function selectUnfinished(db: Db, hpc: string) {
   return db.selectFrom('jobs').select(columns).where('hpc', '=', hpc).where(isUnfinished);
 }
 
+/** A running job, with its hold on space, the accounts of the hold, and what these have left. */
+export interface RunningJob {
+  id: number;
+  jobId: string;
+  heldBytes: number;
+  spacePool: number;
+  spacePoolLeft: number;
+  spaceCap: number;
+  spaceCapLeft: number;
+}
+
 /**
- * Records the request of a user to cancel a job. Returns false, without a change, if the job has ended or an earlier
- * request is stored. A job that waits to be submitted becomes the first of its owner, so that the dispatcher ends it at once.
+ * Lists the running jobs of a system that nobody has asked to cancel. One statement reads the jobs and the accounts, so
+ * that the files of a job which ends at the same time count once: as those of a running job, or in the accounts.
+ */
+export async function listRunningJobs(db: Db, hpc: string): Promise<RunningJob[]> {
+  return await db
+    .selectFrom('jobs')
+    .innerJoin('holds', (join) => join.onRef('holds.job', '=', 'jobs.id').onRef('holds.attempt', '=', 'jobs.attempt'))
+    .innerJoin('accounts as pool', 'pool.id', 'holds.space_pool')
+    .innerJoin('accounts as cap', 'cap.id', 'holds.space_cap')
+    .select([
+      'jobs.id',
+      'job_id as jobId',
+      'space_bytes as heldBytes',
+      'space_pool as spacePool',
+      'space_cap as spaceCap',
+      sql<number>`pool.granted - pool.posted - pool.held - pool.overrun`.as('spacePoolLeft'),
+      sql<number>`cap.granted - cap.posted - cap.held - cap.overrun`.as('spaceCapLeft'),
+    ])
+    .where('hpc', '=', hpc)
+    .where(isUnfinished)
+    .where('state', '=', 'running')
+    .where('cancel_requested_at', 'is', null)
+    .execute();
+}
+
+/**
+ * Records the request to cancel a job, by a user or because of a limit. Returns false, without a change, if the job has
+ * ended or an earlier request is stored. A job that waits to be submitted becomes the first of its owner, so that the
+ * dispatcher ends it at once.
  */
 export async function requestCancellation(
   tx: Tx,

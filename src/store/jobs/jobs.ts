@@ -1,5 +1,12 @@
 import { type Selectable, sql } from 'kysely';
-import type { CancelRequester, JobEnd, JobRequest, JobState, JobStatus } from '../../domain/jobs/job.ts';
+import {
+  type CancelRequester,
+  fileLimits,
+  type JobEnd,
+  type JobRequest,
+  type JobState,
+  type JobStatus,
+} from '../../domain/jobs/job.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, rowBuilder } from '../database/inserts.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
@@ -251,6 +258,8 @@ export function toJobRecord(row: JobRow): JobRecord {
 /** Requests from before `cancel_requested_by` was added have no user. They were all made by owners. */
 function toCancelRequester(row: JobRow): CancelRequester | null {
   if (row.cancel_requested_at === null) return null;
+  const limit = fileLimits.find((name) => name === row.cancel_requested_by);
+  if (limit !== undefined) return limit;
   return row.cancel_requested_by === null || row.cancel_requested_by === row.owner ? 'owner' : 'administrator';
 }
 

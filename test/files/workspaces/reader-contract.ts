@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { writeZip } from '../../../src/files/zip/zip-writer.ts';
+import { notAborted } from '../../support/signals.ts';
 import { until } from '../../support/until.ts';
 import { readZip } from '../../support/unzip.ts';
 import { jobId, openWorkspace, type ReaderEnvironment } from './reader-setup.ts';
@@ -124,11 +125,13 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
     });
 
     test('stalled downloads do not block lists and logs', async (t) => {
-      const { writeFiles, open, home, content, paths, log } = await setUp(t);
+      const { writeFiles, workspaces, home, content, paths, log } = await setUp(t);
       await writeFiles({ large: Buffer.alloc(9_000_000), small: 'small' });
       await writeFile(join(home, 'stdout'), 'printed');
       const stalled = await Promise.all(
-        Array.from({ length: 4 }, async () => (await open('large')).read(0, 9_000_000)),
+        ['1', '1', '2', '2'].map(async (user) =>
+          (await workspaces.openFile(jobId, ['large'], notAborted, user)).read(0, 9_000_000),
+        ),
       );
       assert.deepEqual(await paths(), ['large', 'small']);
       assert.equal((await log('stdout'))?.text, 'printed');

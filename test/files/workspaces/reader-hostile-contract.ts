@@ -202,8 +202,10 @@ export function hostileReaderContract(label: string, start: () => Promise<Reader
       const { workspaces } = await setUp(t);
       const neverAborted = new AbortController().signal;
       for (const invalidId of ['', '..', '../outside', `${jobId}/files`, 'a', `${jobId}.partial`]) {
-        await assert.rejects(workspaces.openFile(invalidId, ['file'], neverAborted), { code: 'internal' });
-        await assert.rejects(Array.fromAsync(workspaces.listFiles(invalidId, [], neverAborted)), { code: 'internal' });
+        await assert.rejects(workspaces.openFile(invalidId, ['file'], neverAborted, '1'), { code: 'internal' });
+        await assert.rejects(Array.fromAsync(workspaces.listFiles(invalidId, [], neverAborted, '1')), {
+          code: 'internal',
+        });
         const from = { offset: 0, maxBytes: 1 };
         await assert.rejects(workspaces.readLog(invalidId, 'stdout', from, neverAborted), { code: 'internal' });
       }

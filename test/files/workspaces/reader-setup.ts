@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -7,6 +8,7 @@ import { temporaryFolder } from '../temporary.ts';
 
 export const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
 export const outsideContent = 'SECRET: must not be readable';
+const user = '1';
 const neverAborted = new AbortController().signal;
 
 /** The implementation that the contract tests run on. */
@@ -16,6 +18,32 @@ export interface ReaderEnvironment {
   /** Number of attempts in tests of race conditions. */
   raceRounds: number;
   close(): Promise<void>;
+}
+
+/** The size of the files and logs of the test job. */
+export async function measureBytes(workspaces: Workspaces): Promise<number | undefined> {
+  return (await workspaces.measure([jobId], neverAborted)).get(jobId)?.bytes;
+}
+
+/** The workspace has the folder `files` and six entries in it; another job has none. */
+export async function assertEntries(workspaces: Workspaces): Promise<void> {
+  const entries = async (maxEntries?: number) =>
+    [...(await workspaces.measure([jobId, 'NONE', jobId], neverAborted, maxEntries))].map(([id, usage]) => [
+      id,
+      usage.entries,
+    ]);
+  assert.deepEqual(await entries(), [
+    [jobId, 7],
+    ['NONE', 0],
+  ]);
+  assert.deepEqual(await entries(7), [
+    [jobId, 7],
+    ['NONE', 0],
+  ]);
+  assert.deepEqual(await entries(3), [
+    [jobId, 4],
+    ['NONE', 0],
+  ]);
 }
 
 type MakeWorkspaces = (root: string, folder: string) => Workspaces;
@@ -47,21 +75,21 @@ export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspac
       }
     },
     async paths(...inFolder: string[]) {
-      const files = await Array.fromAsync(workspaces.listFiles(jobId, inFolder, neverAborted));
+      const files = await Array.fromAsync(workspaces.listFiles(jobId, inFolder, neverAborted, user));
       return files.map(({ path }) => path).sort();
     },
-    files: (...inFolder: string[]) => Array.fromAsync(workspaces.listFiles(jobId, inFolder, neverAborted)),
-    open: (...path: string[]) => workspaces.openFile(jobId, path, neverAborted),
+    files: (...inFolder: string[]) => Array.fromAsync(workspaces.listFiles(jobId, inFolder, neverAborted, user)),
+    open: (...path: string[]) => workspaces.openFile(jobId, path, neverAborted, user),
     /** Reads a file or a part of it. Returns the error code if that fails. */
     async content(path: string, start = 0, length?: number): Promise<string> {
       try {
-        const file = await workspaces.openFile(jobId, path.split('/'), neverAborted);
+        const file = await workspaces.openFile(jobId, path.split('/'), neverAborted, user);
         return await text(await file.read(start, length ?? file.size - start));
       } catch (error) {
         return (error as { code?: string }).code ?? String(error);
       }
     },
-    archive: (...inFolder: string[]) => workspaces.archive(jobId, inFolder, neverAborted),
+    archive: (...inFolder: string[]) => workspaces.archive(jobId, inFolder, neverAborted, user),
     async log(stream: 'stdout' | 'stderr', offset = 0, maxBytes = 1_000_000) {
       const chunk = await workspaces.readLog(jobId, stream, { offset, maxBytes }, neverAborted);
       return chunk && { size: chunk.size, text: chunk.bytes.toString() };

@@ -1,14 +1,24 @@
+import assert from 'node:assert/strict';
+import { mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { createRemoteWorkspaces } from '../../../src/files/workspaces/remote/remote-workspaces.ts';
+import type { Workspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { createSshShell } from '../../../src/shell/ssh-shell.ts';
+import { notAborted } from '../../support/signals.ts';
 import { startSshd } from '../../support/sshd.ts';
+import { temporaryFolder } from '../temporary.ts';
 import { readerContract } from './reader-contract.ts';
 import { hostileReaderContract } from './reader-hostile-contract.ts';
+import { jobId } from './reader-setup.ts';
 
 async function start() {
   const sshd = await startSshd();
   const shell = createSshShell(sshd.options);
   return {
+    shell,
     createWorkspaces: (root: string, folder: string) =>
       createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 30_000 }),
     raceRounds: 40,
@@ -18,5 +28,58 @@ async function start() {
     },
   };
 }
+
+/** Opens a download and does not read it. */
+async function openUnreadDownload(workspaces: Workspaces, user: string): Promise<Readable> {
+  const file = await workspaces.openFile(jobId, ['large'], notAborted, user);
+  const content = await file.read(0, file.size);
+  content.on('error', () => undefined);
+  return content;
+}
+
+describe('clients of a system over ssh that do not read their downloads', () => {
+  let environment: Awaited<ReturnType<typeof start>>;
+  before(async () => {
+    environment = await start();
+  });
+  after(() => environment.close());
+
+  async function openLargeFile(t: TestContext) {
+    const { shell } = environment;
+    const folder = await temporaryFolder(t);
+    const root = join(folder, 'workspaces');
+    await mkdir(join(root, jobId, 'files'), { recursive: true });
+    await writeFile(join(root, jobId, 'files', 'small'), 'small');
+    await writeFile(join(root, jobId, 'files', 'large'), '');
+    await truncate(join(root, jobId, 'files', 'large'), 100_000_000);
+    const minRate = { minBytes: 1, windowMs: 300 };
+    return createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 60_000, minRate });
+  }
+  const readSmall = async (workspaces: Workspaces, user: string) => {
+    const file = await workspaces.openFile(jobId, ['small'], notAborted, user);
+    return await text(await file.read(0, file.size));
+  };
+
+  test('do not block other users, and keep their own downloads while nobody else waits', async (t) => {
+    const workspaces = await openLargeFile(t);
+    const unread = ['1', '1', '1', '1'].map((user) => openUnreadDownload(workspaces, user));
+    const [first, second] = await Promise.all(unread.slice(0, 2));
+    assert.equal(await readSmall(workspaces, '2'), 'small');
+    assert.equal(first?.errored, null);
+    assert.equal(second?.errored, null);
+    first?.destroy();
+    second?.destroy();
+    for (const content of await Promise.all(unread.slice(2))) content.destroy();
+  });
+
+  test('lose a download when more users wait than there are free slots', async (t) => {
+    const workspaces = await openLargeFile(t);
+    const unread = await Promise.all(['1', '1', '2', '2'].map((user) => openUnreadDownload(workspaces, user)));
+    assert.equal(await readSmall(workspaces, '3'), 'small');
+    assert.ok(unread.some((content) => content.errored !== null));
+    for (const content of unread) content.destroy();
+  });
+});
+
 readerContract('over ssh', start);
 hostileReaderContract('over ssh', start);

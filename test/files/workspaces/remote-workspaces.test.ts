@@ -16,6 +16,7 @@ import { notAborted } from '../../support/signals.ts';
 import { startSshd } from '../../support/sshd.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
+import { assertEntries, measureBytes } from './reader-setup.ts';
 import { assertLinksNotFollowed } from './swapped-links.ts';
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
@@ -109,9 +110,9 @@ function remoteContract(
       }
     });
 
-    test('measureBytes returns the same as local workspaces', async (t) => {
+    test('measure returns the same as local workspaces', async (t) => {
       const { folder, root, workspaces, stage, paths } = await setUp(t);
-      assert.equal(await workspaces.measureBytes(jobId, notAborted), 0);
+      assert.equal(await measureBytes(workspaces), 0);
       await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
       await writeFile(join(paths.directory, 'new\nf 1 1:1 99999'), '1');
       await writeFile(paths.stdout, '123');
@@ -122,8 +123,15 @@ function remoteContract(
       await link(join(paths.directory, 'a'), join(paths.directory, 'same'));
       await writeFile(join(paths.directory, 'sparse'), '');
       await truncate(join(paths.directory, 'sparse'), 5_000_000_000);
-      assert.equal(await workspaces.measureBytes(jobId, notAborted), 5_000_000_014);
-      assert.equal(await createWorkspaces(root).measureBytes(jobId, notAborted), 5_000_000_014);
+      assert.equal(await measureBytes(workspaces), 5_000_000_014);
+      assert.equal(await measureBytes(createWorkspaces(root)), 5_000_000_014);
+    });
+
+    test('measure counts files, folders and links of several jobs, and stops after the maximum', async (t) => {
+      const { workspaces, stage, paths } = await setUp(t);
+      await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
+      await symlink('a', join(paths.directory, 'link'));
+      await assertEntries(workspaces);
     });
 
     test('list includes jobs with any local or remote files', async (t) => {
@@ -186,19 +194,19 @@ function remoteContract(
       for (const invalidId of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
         assert.throws(() => workspaces.pathsOf(invalidId), { code: 'internal' });
         await assert.rejects(workspaces.stage(invalidId, null, hostileLimits, notAborted), { code: 'internal' });
-        await assert.rejects(workspaces.measureBytes(invalidId, notAborted), { code: 'internal' });
+        await assert.rejects(workspaces.measure([invalidId], notAborted), { code: 'internal' });
         await assert.rejects(workspaces.remove(invalidId, notAborted), { code: 'internal' });
       }
     });
 
-    test('remove and measureBytes do not follow links that a job puts in the place of folders meanwhile', async (t) => {
+    test('remove and measure do not follow links that a job puts in the place of folders meanwhile', async (t) => {
       const { shell } = environment;
       const makeWorkspaces = (root: string, folder: string) =>
         createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 30_000 });
       await assertLinksNotFollowed(t, makeWorkspaces, 5);
     });
 
-    test('measureBytes skips locked folders, and remove deletes them', async (t) => {
+    test('measure skips locked folders, and remove deletes them', async (t) => {
       const { folder, root, stage, names, paths, workspaces } = await setUp(t, unprivileged(environment.shell));
       for (const path of [folder, join(folder, "it's the root")]) {
         await mkdir(path, { recursive: true });
@@ -209,7 +217,7 @@ function remoteContract(
       await chmod(join(paths.directory, 'locked'), 0o000);
       await chmod(join(paths.directory, 'unsearchable'), 0o400);
       await chmod(join(paths.directory, 'readonly'), 0o500);
-      assert.equal(await workspaces.measureBytes(jobId, notAborted), 7);
+      assert.equal(await measureBytes(workspaces), 7);
       await chmod(join(root, jobId), 0o000);
       await workspaces.remove(jobId, notAborted);
       assert.deepEqual(await names(), []);

@@ -8,7 +8,7 @@ import type { Workspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { notAborted } from '../../support/signals.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { hostileLimits } from '../zip/hostile-zips.ts';
-import { jobId } from './reader-setup.ts';
+import { jobId, measureBytes } from './reader-setup.ts';
 
 /**
  * Swaps the folders in its working directory for links and back, as fast as possible. When the first file was removed, it
@@ -49,7 +49,7 @@ export async function assertLinksNotFollowed(
   const exit = once(swapper, 'exit');
   try {
     await once(swapper.stdout, 'data');
-    for (let i = 0; i < measurements; i += 1) assert.equal(await workspaces.measureBytes(jobId, notAborted), 0);
+    for (let i = 0; i < measurements; i += 1) assert.equal(await measureBytes(workspaces), 0);
     // The job changes its folders, so the removal may fail. It is then repeated.
     await workspaces.remove(jobId, notAborted).catch(() => undefined);
   } finally {

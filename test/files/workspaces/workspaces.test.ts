@@ -10,6 +10,7 @@ import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { notAborted } from '../../support/signals.ts';
 import { runUnprivileged, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
+import { assertEntries, measureBytes } from './reader-setup.ts';
 import { assertLinksNotFollowed } from './swapped-links.ts';
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
@@ -115,21 +116,21 @@ test('a process killed during stage leaves no workspace, and the next call creat
   assert.equal((await readdir(paths.directory)).length, files.length);
 });
 
-test('measureBytes returns 0 if there is no workspace', async (t) => {
+test('measure returns 0 if there is no workspace', async (t) => {
   const { workspaces } = await setUp(t);
-  assert.equal(await workspaces.measureBytes(jobId, notAborted), 0);
+  assert.equal(await measureBytes(workspaces), 0);
 });
 
-test('measureBytes sums the files in all folders and the logs', async (t) => {
+test('measure sums the files in all folders and the logs', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
   await writeFile(paths.stdout, '123');
   await writeFile(paths.stderr, '12');
   await writeFile(Buffer.concat([Buffer.from(`${paths.directory}/`), Buffer.from([0xff, 0xfe])]), '1');
-  assert.equal(await workspaces.measureBytes(jobId, notAborted), 15);
+  assert.equal(await measureBytes(workspaces), 15);
 });
 
-test('measureBytes does not follow links, and counts a file with several hard links once', async (t) => {
+test('measure does not follow links, and counts a file with several hard links once', async (t) => {
   const { folder, workspaces, stage, paths } = await setUp(t);
   await stage(await makeZip({ a: '12345' }));
   await writeFile(join(folder, 'elsewhere'), 'x'.repeat(1000));
@@ -137,18 +138,18 @@ test('measureBytes does not follow links, and counts a file with several hard li
   await symlink(join(folder, 'elsewhere'), join(paths.directory, 'file'));
   await symlink('loop', join(paths.directory, 'loop'));
   await link(join(paths.directory, 'a'), join(paths.directory, 'b'));
-  assert.equal(await workspaces.measureBytes(jobId, notAborted), 5);
+  assert.equal(await measureBytes(workspaces), 5);
 });
 
-test('measureBytes counts files larger than 32 bits', async (t) => {
+test('measure counts files larger than 32 bits', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(null);
   await writeFile(join(paths.directory, 'sparse'), '');
   await truncate(join(paths.directory, 'sparse'), 5_000_000_000);
-  assert.equal(await workspaces.measureBytes(jobId, notAborted), 5_000_000_000);
+  assert.equal(await measureBytes(workspaces), 5_000_000_000);
 });
 
-test('measureBytes counts thousands of files in one folder and in many folders', async (t) => {
+test('measure counts thousands of files in one folder and in many folders', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(null);
   for (let i = 0; i < 2000; i += 1) await writeFile(join(paths.directory, `f${i}`), 'x');
@@ -156,10 +157,10 @@ test('measureBytes counts thousands of files in one folder and in many folders',
     await mkdir(join(paths.directory, `d${i}`));
     await writeFile(join(paths.directory, `d${i}`, 'f'), 'xy');
   }
-  assert.equal(await workspaces.measureBytes(jobId, notAborted), 3000);
+  assert.equal(await measureBytes(workspaces), 3000);
 });
 
-test('measureBytes succeeds while files disappear', async (t) => {
+test('measure succeeds while files disappear', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(null);
   const names = Array.from({ length: 300 }, (_, i) => join(paths.directory, `d${i}`));
@@ -171,19 +172,26 @@ test('measureBytes succeeds while files disappear', async (t) => {
   const removal = Promise.all(names.map((name) => rm(name, { recursive: true }))).finally(() => {
     isRemoving = false;
   });
-  while (isRemoving) assert.equal((await workspaces.measureBytes(jobId, notAborted)) <= names.length, true);
+  while (isRemoving) assert.ok(((await measureBytes(workspaces)) ?? 0) <= names.length);
   await removal;
-  assert.equal(await workspaces.measureBytes(jobId, notAborted), 0);
+  assert.equal(await measureBytes(workspaces), 0);
 });
 
-test('measureBytes skips unreadable folders', async (t) => {
+test('measure skips unreadable folders', async (t) => {
   await runUnprivileged(async () => {
     const { workspaces, stage, paths } = await setUp(t);
     await stage(await makeZip({ a: '12345', 'locked/b': '1234', 'unsearchable/c': '123' }));
     await chmod(join(paths.directory, 'locked'), 0o000);
     await chmod(join(paths.directory, 'unsearchable'), 0o400);
-    assert.equal(await workspaces.measureBytes(jobId, notAborted), 5);
+    assert.equal(await measureBytes(workspaces), 5);
   });
+});
+
+test('measure counts files, folders and links, and stops after the maximum', async (t) => {
+  const { workspaces, stage, paths } = await setUp(t);
+  await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
+  await symlink('a', join(paths.directory, 'link'));
+  await assertEntries(workspaces);
 });
 
 test('remove deletes a workspace with its logs, and does nothing if repeated', async (t) => {
@@ -230,8 +238,8 @@ test('remove deletes links, but not their targets', async (t) => {
   assert.equal(await readFile(join(folder, 'precious', 'file'), 'utf8'), 'precious');
 });
 
-test('remove and measureBytes do not follow links that a job puts in the place of folders meanwhile', async (t) => {
-  await assertLinksNotFollowed(t, createWorkspaces, 10);
+test('remove and measure do not follow links that a job puts in the place of folders meanwhile', async (t) => {
+  await assertLinksNotFollowed(t, (root) => createWorkspaces(root), 10);
 });
 
 test('remove deletes files whose names are not UTF-8', async (t) => {
@@ -260,7 +268,7 @@ test('invalid job ids are rejected', async (t) => {
   for (const invalidId of ['', '..', '../A', 'A/B', 'a', 'A.partial', 'A\n']) {
     assert.throws(() => workspaces.pathsOf(invalidId), { code: 'internal' });
     await assert.rejects(workspaces.stage(invalidId, null, hostileLimits, notAborted), { code: 'internal' });
-    await assert.rejects(workspaces.measureBytes(invalidId, notAborted), { code: 'internal' });
+    await assert.rejects(workspaces.measure([invalidId], notAborted), { code: 'internal' });
     await assert.rejects(workspaces.remove(invalidId, notAborted), { code: 'internal' });
   }
 });

@@ -5,30 +5,58 @@ import type { Shell } from '../../../shell/shell.ts';
 import { requireJobId } from '../../safe-paths.ts';
 import { exactLength } from '../file-streams.ts';
 import { countLinks, createHardLinkCheck } from '../hard-links.ts';
-import { clampTimeMs, fileNotFound, type WorkspaceReader } from '../workspace-reader.ts';
+import { clampTimeMs, fileNotFound, limitEntries, type WorkspaceReader } from '../workspace-reader.ts';
+import { createFairSlots } from './fair-slots.ts';
 import { type FindRecord, parseFindOutput } from './find-output.ts';
 import { archiveScript, enterScript, findLinkedScript, findScript, readScript } from './read-scripts.ts';
-import { createScriptRunner } from './script-runner.ts';
+import { createScriptRunner, type RunScript, type ScriptRunnerOptions } from './script-runner.ts';
 import { readTarEntries } from './tar-entries.ts';
 
 /** The client of a download that stalled can resume it. */
 const idleTimeoutMs = 120_000;
-const downloadConcurrency = 4;
-const queryConcurrency = 4;
+/** Of output that clients read at their own speed. Lists do not wait for downloads and archives. */
+const downloadSlots = { total: 4, perUser: 2 };
+const listSlots = { total: 3, perUser: 2 };
+/** Of output that this process reads at once. */
+const querySlots = { total: 4, perUser: 4 };
+/** 50 KB/s. Two windows are over before those who wait give up. */
+const defaultMinRate = { minBytes: 250_000, windowMs: 5000 };
 /** After this time a change gets a new timestamp. `now` of the remote host has a resolution of whole seconds. */
 const versionReliableAfterSeconds = 2;
 
-type RunScript = ReturnType<typeof createScriptRunner>;
+export type MinRate = ScriptRunnerOptions['minRate'];
+
+export interface RemoteReaderOptions {
+  root: string;
+  /** Time limit of a read until its first byte. */
+  timeoutMs: number;
+  /** Lists and archives of more files and folders fail. */
+  maxEntries?: number;
+  /** Streams that are slower are ended while others wait. */
+  minRate?: MinRate;
+}
 
 /** Reads workspaces on another host, with scripts that verify the location of what they have opened: see `readScript`. */
-export function createRemoteReader(shell: Shell, root: string, timeoutMs: number): WorkspaceReader {
-  // Separate limits, so that lists and logs do not wait for downloads.
-  const runQuery = createScriptRunner(shell, { concurrency: queryConcurrency, timeoutMs, idleTimeoutMs });
-  const runDownload = createScriptRunner(shell, { concurrency: downloadConcurrency, timeoutMs, idleTimeoutMs });
+export function createRemoteReader(
+  shell: Shell,
+  { root, timeoutMs, maxEntries = Number.POSITIVE_INFINITY, minRate = defaultMinRate }: RemoteReaderOptions,
+): WorkspaceReader {
+  // Separate slots: a client that reads slowly, or not at all, delays neither logs nor the checks of other requests.
+  const common = { timeoutMs, idleTimeoutMs, minRate };
+  const runDownload = createScriptRunner(shell, { ...common, slots: createFairSlots(downloadSlots) });
+  const runList = createScriptRunner(shell, { ...common, slots: createFairSlots(listSlots) });
+  const runForAnybody = createScriptRunner(shell, { ...common, slots: createFairSlots(querySlots) });
+  const runQuery: RunScript = (script, args, signal) => runForAnybody(script, args, signal, '');
 
-  async function openAt(run: RunScript, path: readonly string[], offset: number, length: number, signal: AbortSignal) {
+  async function openAt(
+    run: RunScript,
+    path: readonly string[],
+    { offset, length }: { offset: number; length: number },
+    signal: AbortSignal,
+    user: string,
+  ) {
     const args = [root, path.slice(0, -1).join('/'), path.at(-1) ?? '', String(offset), String(length)];
-    const output = await run(readScript, args, signal);
+    const output = await run(readScript, args, signal, user);
     if (output === undefined) return undefined;
     const [id = '', size, modified = '', changed = '', links, innerLinks, now] = output.firstLine.split(' ');
     if (links === innerLinks) {
@@ -38,14 +66,20 @@ export function createRemoteReader(shell: Shell, root: string, timeoutMs: number
     return undefined;
   }
 
-  async function* find(script: string, folder: string, signal: AbortSignal): AsyncGenerator<FindRecord> {
-    const output = await runQuery(script, [root, folder], signal);
+  async function* find(
+    run: RunScript,
+    script: string,
+    folder: string,
+    signal: AbortSignal,
+    user: string,
+  ): AsyncGenerator<FindRecord> {
+    const output = await run(script, [root, folder], signal, user);
     if (output === undefined) throw fileNotFound();
     yield* parseFindOutput(output.rest);
   }
 
   const createLinkCheck = (jobId: string, signal: AbortSignal) =>
-    createHardLinkCheck(() => countLinks(find(findLinkedScript, jobId, signal)));
+    createHardLinkCheck(() => countLinks(find(runQuery, findLinkedScript, jobId, signal, '')));
 
   /** A workspace that does not exist yet is empty. A missing folder inside a workspace is an error. */
   async function* emptyIfNoWorkspace<T>(entries: AsyncGenerator<T>, folder: readonly string[]): AsyncGenerator<T> {
@@ -60,9 +94,10 @@ export function createRemoteReader(shell: Shell, root: string, timeoutMs: number
   const folderPath = (jobId: string, folder: readonly string[]) => [requireJobId(jobId), 'files', ...folder].join('/');
   const joinPath = (folder: readonly string[], path: string) => [...folder, path].join('/');
 
-  async function* listFiles(jobId: string, folder: readonly string[], signal: AbortSignal) {
+  async function* listFiles(jobId: string, folder: readonly string[], signal: AbortSignal, user: string) {
     const hasOnlyInnerLinks = createLinkCheck(jobId, signal);
-    for await (const record of find(findScript, folderPath(jobId, folder), signal)) {
+    const records = find(runList, findScript, folderPath(jobId, folder), signal, user);
+    for await (const record of limitEntries(records, maxEntries)) {
       if (record.kind === 'folder' || !(await hasOnlyInnerLinks(record))) continue;
       yield { path: joinPath(folder, record.path), size: record.size, modifiedAt: record.modifiedAt };
     }
@@ -72,34 +107,34 @@ export function createRemoteReader(shell: Shell, root: string, timeoutMs: number
   async function findOuterLinks(jobId: string, folder: readonly string[], signal: AbortSignal): Promise<Set<string>> {
     const hasOnlyInnerLinks = createLinkCheck(jobId, signal);
     const paths = new Set<string>();
-    for await (const record of find(findLinkedScript, folderPath(jobId, folder), signal)) {
+    for await (const record of find(runQuery, findLinkedScript, folderPath(jobId, folder), signal, '')) {
       if (!(await hasOnlyInnerLinks(record))) paths.add(record.path);
     }
     return paths;
   }
 
-  async function* archive(jobId: string, folder: readonly string[], signal: AbortSignal) {
+  async function* archive(jobId: string, folder: readonly string[], signal: AbortSignal, user: string) {
     const excludedPaths = await findOuterLinks(jobId, folder, signal);
-    const output = await runDownload(archiveScript, [root, folderPath(jobId, folder)], signal);
+    const output = await runDownload(archiveScript, [root, folderPath(jobId, folder)], signal, user);
     if (output === undefined) throw fileNotFound();
-    for await (const entry of readTarEntries(output.rest)) {
+    for await (const entry of limitEntries(readTarEntries(output.rest), maxEntries)) {
       if (!excludedPaths.has(entry.path)) yield { ...entry, path: joinPath(folder, entry.path) };
     }
   }
 
   return {
-    listFiles: (jobId, folder, signal) => emptyIfNoWorkspace(listFiles(jobId, folder, signal), folder),
-    archive: (jobId, folder, signal) => emptyIfNoWorkspace(archive(jobId, folder, signal), folder),
+    listFiles: (jobId, folder, signal, user) => emptyIfNoWorkspace(listFiles(jobId, folder, signal, user), folder),
+    archive: (jobId, folder, signal, user) => emptyIfNoWorkspace(archive(jobId, folder, signal, user), folder),
 
     async hasWorkspace(jobId, signal) {
-      const output = await runQuery(enterScript, [root, requireJobId(jobId)], signal);
+      const output = await runQuery(enterScript, [root, requireJobId(jobId)], signal, '');
       output?.rest.resume();
       return output !== undefined;
     },
 
-    async openFile(jobId, path, signal) {
+    async openFile(jobId, path, signal, user) {
       const fullPath = [requireJobId(jobId), 'files', ...path];
-      const file = await openAt(runQuery, fullPath, 0, 0, signal);
+      const file = await openAt(runQuery, fullPath, { offset: 0, length: 0 }, signal, '');
       if (file === undefined) throw fileNotFound();
       file.content.resume();
       const { id, size, modified, changed, now } = file;
@@ -111,7 +146,7 @@ export function createRemoteReader(shell: Shell, root: string, timeoutMs: number
         isVersionReliable: now - Number(changed) > versionReliableAfterSeconds,
         read: async (start, length) => {
           if (length === 0) return Readable.from([]);
-          const download = await openAt(runDownload, fullPath, start, length, signal);
+          const download = await openAt(runDownload, fullPath, { offset: start, length }, signal, user);
           if (download?.id === id && download.size >= start + length) {
             return pipeline(download.content, exactLength(length), () => undefined);
           }
@@ -124,7 +159,7 @@ export function createRemoteReader(shell: Shell, root: string, timeoutMs: number
     },
 
     async readLog(jobId, log, { offset, maxBytes }, signal) {
-      const file = await openAt(runQuery, [requireJobId(jobId), log], offset, maxBytes, signal);
+      const file = await openAt(runQuery, [requireJobId(jobId), log], { offset, length: maxBytes }, signal, '');
       return file && { size: file.size, bytes: await buffer(file.content) };
     },
 

@@ -4,6 +4,7 @@ import { join, posix } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { BursarError } from '../../../domain/errors.ts';
+import type { WorkspaceUsage } from '../../../domain/jobs/file-limits.ts';
 import { msPerHour } from '../../../domain/units.ts';
 import { createLocalShell } from '../../../shell/local-shell.ts';
 import type { RunResult, Shell } from '../../../shell/shell.ts';
@@ -16,7 +17,7 @@ import type { ZipSource } from '../../zip/zip-source.ts';
 import { idleTimeout } from '../file-streams.ts';
 import { removeTree } from '../remove-tree.ts';
 import { toJobIds, type Workspaces } from '../workspaces.ts';
-import { createRemoteReader } from './remote-reader.ts';
+import { createRemoteReader, type MinRate } from './remote-reader.ts';
 import { commitScript, listScript, measureScript, removeScript, unpackScript } from './write-scripts.ts';
 
 export interface RemoteWorkspacesOptions {
@@ -28,6 +29,10 @@ export interface RemoteWorkspacesOptions {
   staging: string;
   /** Time limit of a read until its first byte. Clients wait for it. */
   readTimeoutMs: number;
+  /** Lists and archives of more files and folders fail. */
+  maxEntries?: number;
+  /** Downloads, archives and lists that are slower are ended while others wait. */
+  minRate?: MinRate;
 }
 
 /** Generous, because a cluster file system can be slow with many files, but finite, because a command can hang. */
@@ -39,6 +44,8 @@ const maxOutputBytes = 64_000_000;
 const uploadConcurrency = 3;
 /** Apart from uploads, which can take long: the end of a job waits for the size of its files. */
 const commandConcurrency = 2;
+/** Their paths fit into a command line. */
+const jobsPerMeasurement = 100;
 
 /**
  * Workspaces on another host, with the guarantees of `Workspaces`. The first command of an upload unpacks an archive
@@ -47,7 +54,8 @@ const commandConcurrency = 2;
  *
  * Additional failure: `unavailable` (transient) if the host cannot be reached.
  */
-export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: RemoteWorkspacesOptions): Workspaces {
+export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Workspaces {
+  const { shell, root, staging, readTimeoutMs: timeoutMs } = options;
   // tar packs on this host. The variable keeps macOS from adding metadata files to the archive.
   const localShell = createLocalShell({ environment: { COPYFILE_DISABLE: '1' } });
   const workspacePath = (jobId: string) => posix.join(root, requireJobId(jobId));
@@ -108,7 +116,7 @@ export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: 
   }
 
   return {
-    ...createRemoteReader(shell, root, readTimeoutMs),
+    ...createRemoteReader(shell, { ...options, timeoutMs }),
 
     pathsOf(jobId) {
       const workspace = workspacePath(jobId);
@@ -131,9 +139,20 @@ export function createRemoteWorkspaces({ shell, root, staging, readTimeoutMs }: 
       }
     },
 
-    async measureBytes(jobId, signal) {
-      const [action, path] = ['measure the files of a job', workspacePath(jobId)];
-      return Number(await inSlot(commands, signal, () => runScript(action, measureScript, [path], signal)));
+    async measure(jobIds, signal, maxEntries = Number.MAX_SAFE_INTEGER) {
+      const usages = new Map<string, WorkspaceUsage>();
+      for (let start = 0; start < jobIds.length; start += jobsPerMeasurement) {
+        const chunk = jobIds.slice(start, start + jobsPerMeasurement);
+        const args = [String(maxEntries), ...chunk.map(workspacePath)];
+        const output = await inSlot(commands, signal, () =>
+          runScript('measure the files of jobs', measureScript, args, signal),
+        );
+        for (const [index, line] of output.trimEnd().split('\n').entries()) {
+          const [bytes = 0, entries = 0] = line.split(' ').map(Number);
+          usages.set(chunk[index] ?? '', { bytes, entries });
+        }
+      }
+      return usages;
     },
 
     async list(signal) {

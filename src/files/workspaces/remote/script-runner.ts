@@ -1,9 +1,8 @@
 import { pipeline, type Readable } from 'node:stream';
-import pLimit, { type LimitFunction } from 'p-limit';
 import type { Shell } from '../../../shell/shell.ts';
-import { timeoutError } from '../../../shell/shell-errors.ts';
-import { takeSlot } from '../../../shell/slot.ts';
-import { idleTimeout } from '../file-streams.ts';
+import { timeoutError, unavailableError } from '../../../shell/shell-errors.ts';
+import { idleTimeout, type MinimumRate, minimumRate } from '../file-streams.ts';
+import type { FairSlots } from './fair-slots.ts';
 
 /** The output of a script: its first line, and the rest as a stream. */
 export interface ScriptOutput {
@@ -12,56 +11,71 @@ export interface ScriptOutput {
 }
 
 const stalled = 'The transfer stalled for too long. Try again later; a download can be resumed with a Range header.';
+const tooSlow =
+  'The transfer was too slow while others waited for theirs. Try again later; a download can be resumed with a Range header.';
 
 export interface ScriptRunnerOptions {
-  /** The number of streams that may be open, because an ssh connection allows few sessions. */
-  concurrency: number;
+  /** For the streams that may be open, because an ssh connection allows few sessions. */
+  slots: FairSlots;
   /** Time limit for the first line, including the wait for a slot: the file system may hang. */
   timeoutMs: number;
-  /** A stream that stalls this long is ended, because others may be waiting for its slot. */
+  /** A stream that stalls this long is ended. */
   idleTimeoutMs: number;
+  /** A stream that is slower than this is ended while others wait for a slot. */
+  minRate: Omit<MinimumRate, 'isRequired'>;
 }
 
+/** Runs a script for a user. Returns undefined if its first line is `-`: then the file or folder does not exist. */
+export type RunScript = (
+  script: string,
+  args: readonly string[],
+  signal: AbortSignal,
+  user: string,
+) => Promise<ScriptOutput | undefined>;
+
 /**
- * Returns a function that runs a script and streams its output. Further calls than `concurrency` wait until a stream
- * closes or their signal is aborted. Returns undefined if the first line is `-`: then the file or folder does not exist.
+ * Returns a function that runs a script and streams its output. It waits for a slot, which is free again when the stream
+ * closes, or until its signal is aborted.
  */
-export function createScriptRunner(shell: Shell, { concurrency, timeoutMs, idleTimeoutMs }: ScriptRunnerOptions) {
-  const limit = pLimit(concurrency);
-  return async (script: string, args: readonly string[], signal: AbortSignal): Promise<ScriptOutput | undefined> => {
+export function createScriptRunner(shell: Shell, options: ScriptRunnerOptions): RunScript {
+  const { slots, timeoutMs, idleTimeoutMs } = options;
+  const minRate = { ...options.minRate, isRequired: slots.isContended };
+
+  /** Starts a script in a slot, and reads its first line. */
+  async function start(argv: readonly string[], signal: AbortSignal, freeSlot: () => void) {
+    let output: Readable;
+    try {
+      output = (await shell.stream(argv, { signal })).once('close', freeSlot);
+    } catch (error) {
+      freeSlot();
+      throw error;
+    }
+    const firstLine = await readFirstLine(output);
+    if (firstLine !== '-') {
+      const guards = [idleTimeout(idleTimeoutMs, stalled), minimumRate(minRate, tooSlow)] as const;
+      return { firstLine, rest: pipeline(output, ...guards, () => undefined) };
+    }
+    output.resume();
+    return undefined;
+  }
+
+  return async (script, args, signal, user) => {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), timeoutMs);
     const anySignal = AbortSignal.any([signal, timeout.signal]);
+    let freeSlot: (() => void) | undefined;
     try {
-      const output = await startWithinLimit(limit, anySignal, () =>
-        shell.stream(['sh', '-c', script, 'sh', ...args], { signal: anySignal }),
-      );
-      const firstLine = await readFirstLine(output);
-      if (firstLine !== '-')
-        return { firstLine, rest: pipeline(output, idleTimeout(idleTimeoutMs, stalled), () => undefined) };
-      output.resume();
-      return undefined;
+      freeSlot = await slots.take(user, anySignal);
+      return await start(['sh', '-c', script, 'sh', ...args], anySignal, freeSlot);
     } catch (error) {
-      throw timeout.signal.aborted ? timeoutError(`The file system of ${shell.hostLabel}`, timeoutMs) : error;
+      if (!timeout.signal.aborted) throw error;
+      if (freeSlot === undefined)
+        throw unavailableError(`Too many transfers from ${shell.hostLabel} are in progress. Try again later.`);
+      throw timeoutError(`The file system of ${shell.hostLabel}`, timeoutMs);
     } finally {
       clearTimeout(timer);
     }
   };
-}
-
-/** Starts a stream when a slot is free, and frees the slot when the stream is closed. */
-async function startWithinLimit(
-  limit: LimitFunction,
-  signal: AbortSignal,
-  startStream: () => Promise<Readable>,
-): Promise<Readable> {
-  const freeSlot = await takeSlot(limit, signal);
-  try {
-    return (await startStream()).once('close', freeSlot);
-  } catch (error) {
-    freeSlot();
-    throw error;
-  }
 }
 
 /** Reads the first line of a stream. The bytes after it stay in the stream. */

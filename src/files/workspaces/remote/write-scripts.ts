@@ -50,14 +50,21 @@ export const commitScript = script(
 );
 
 /**
- * Arguments: workspace. Prints the sum of the sizes of its regular files. A file with several hard links counts once.
- * Fails if find prints nothing, not even the folder itself: then nothing was measured, and 0 would be wrong.
+ * Arguments: maximum number of entries, workspaces. Prints a line for each workspace: the sum of the sizes of its regular
+ * files, and the number of everything in it. The size of a file with several hard links is added once. Stops reading a
+ * workspace that has more entries. Fails if find prints nothing, not even the folder itself: then nothing was measured,
+ * and 0 would be wrong.
  */
 export const measureScript = script(
-  'if [ ! -d "$1" ]; then echo 0; exit; fi',
-  `find "$1" -printf '%y %n %D:%i %s\\n' 2>/dev/null | awk '
+  'max=$1',
+  'shift',
+  'for workspace do',
+  'if [ ! -d "$workspace" ]; then echo 0 0; continue; fi',
+  `find "$workspace" -printf '%y %n %D:%i %s\\n' 2>/dev/null | awk -v max="$max" '
     $1 == "f" && ($2 == 1 || !seen[$3]++) { total += $4 }
-    END { if (NR == 0) exit 1; printf "%.0f\\n", total }'`,
+    NR > max + 1 { exit }
+    END { if (NR == 0) exit 1; printf "%.0f %d\\n", total, NR - 1 }' || exit`,
+  'done',
 );
 
 /** Arguments: root. Prints the names in it, one per line. */

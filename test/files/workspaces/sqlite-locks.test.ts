@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { link, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import { promisify } from 'node:util';
+import Sqlite from 'better-sqlite3';
+import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
+import { writeZip } from '../../../src/files/zip/zip-writer.ts';
+import { lockDataFolder } from '../../../src/store/maintenance/instance-lock.ts';
+import { temporaryFolder } from '../temporary.ts';
+import { jobId, measureBytes, openWorkspace } from './reader-setup.ts';
+
+/** Tries to begin a transaction in another process: POSIX locks do not exclude the process that has them. */
+async function beginElsewhere(file: string, mode: 'immediate' | 'exclusive'): Promise<string> {
+  const script = `
+    const Sqlite = require('better-sqlite3');
+    try { new Sqlite(process.argv[1], { timeout: 0 }).exec('begin ' + process.argv[2]); console.log('begun'); }
+    catch (error) { console.log(error.code); }`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--eval', script, file, mode]);
+  return stdout.trim();
+}
+
+/** Reads a file of a workspace in every way that there is. */
+async function readEverything({ workspaces, content, log, paths, archive }: Awaited<ReturnType<typeof openWorkspace>>) {
+  await content('hard');
+  await paths();
+  await log('stdout');
+  await buffer(await writeZip(archive()));
+  await measureBytes(workspaces);
+}
+
+async function openLinkedWorkspace(t: TestContext, target: string) {
+  const workspace = await openWorkspace(t, (root) => createWorkspaces(root));
+  await mkdir(workspace.at(), { recursive: true });
+  await link(target, workspace.at('hard'));
+  await link(target, join(workspace.home, 'stdout'));
+  return workspace;
+}
+
+for (const suffix of ['', '-wal', '-shm']) {
+  test(`a hard link to bursar.db${suffix} in a workspace does not drop the locks of SQLite`, async (t) => {
+    const file = join(await temporaryFolder(t), 'bursar.db');
+    const database = new Sqlite(file);
+    t.after(() => database.close());
+    // In WAL mode the lock of a writer is on the -shm file, and a lock on the database itself keeps the other two.
+    database.pragma('journal_mode = WAL');
+    database.exec('create table facts (name text); begin immediate');
+    const workspace = await openLinkedWorkspace(t, `${file}${suffix}`);
+    await readEverything(workspace);
+    assert.equal(await beginElsewhere(file, 'immediate'), 'SQLITE_BUSY');
+    database.exec("insert into facts values ('a'); commit");
+    assert.equal(await beginElsewhere(file, 'immediate'), 'begun');
+  });
+}
+
+test('a hard link to the lock of the data folder does not unlock it', async (t) => {
+  const folder = await temporaryFolder(t);
+  t.after(lockDataFolder(folder));
+  const workspace = await openLinkedWorkspace(t, join(folder, 'server.lock'));
+  await readEverything(workspace);
+  assert.equal(await beginElsewhere(join(folder, 'server.lock'), 'exclusive'), 'SQLITE_BUSY');
+});
+
+test('a protected file is not opened, even if all its hard links seem to be in the workspace', async (t) => {
+  const workspace = await openWorkspace(t, (root) =>
+    createWorkspaces(root, { protectedFiles: [join(root, jobId, 'files', 'bursar.db'), '/missing'] }),
+  );
+  await workspace.writeFiles({ 'bursar.db': 'database', other: 'x' });
+  await writeFile(join(workspace.home, 'stdout'), '');
+  assert.equal(await workspace.content('bursar.db'), 'file_unknown');
+  assert.equal(await workspace.content('other'), 'x');
+  assert.deepEqual(await workspace.paths(), ['other']);
+});
