@@ -49,7 +49,7 @@ describe('validateConfig', () => {
     const config = validateConfig(minimalConfig(), 'test');
     assert.deepEqual(config.server, { host: '127.0.0.1', port: 8080, requestTimeoutSeconds: 3600, drainSeconds: 20 });
     const system = config.systems.hpc_one;
-    assert.deepEqual(system?.limits, { nodes: 64, coresPerNode: 128, runtimeHours: 48 });
+    assert.deepEqual(system?.limits, { nodes: 64, coresPerNode: 128, runtimeHours: 48, files: 200_000 });
     assert.deepEqual(system?.projects, [
       { name: 'proj', autoJoin: true, grant: { timeSeconds: 18_000_000, spaceKb: 10_000_000 } },
     ]);
@@ -191,6 +191,11 @@ describe('validateConfig: inconsistent values', () => {
     ]);
     // This also applies to the default runtime of the schema.
     assert.ok('systems.hpc_one.defaults.runtimeHours' in fieldErrors(system({ limits: { runtimeHours: 0.25 } })));
+  });
+
+  test('rejects a limit of files that a zip alone could exceed', () => {
+    const found = fieldErrors(system({ limits: { files: 19_999 } }));
+    assert.match(found['systems.hpc_one.limits.files'] ?? '', /submissions.maxEntries, which is 20000/);
   });
 
   test('rejects a command with an undeclared parameter', () => {
