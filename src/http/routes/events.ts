@@ -4,9 +4,8 @@ import { BursarError } from '../../domain/errors.ts';
 import type { EventService } from '../../services/events/event-service.ts';
 import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';
 import type { AccessService } from '../../services/identity/access.ts';
-import type { Actor } from '../../services/identity/actor.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
-import { actorOf } from '../request/authentication.ts';
+import { type Authenticate, accessCheck } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
@@ -15,8 +14,7 @@ import { addResource } from './resource.ts';
 
 export interface EventRouteOptions {
   heartbeatMs: number;
-  /** Rejects if the token is no longer valid. */
-  authenticate(authorization: string | undefined): Promise<Actor>;
+  authenticate: Authenticate;
 }
 
 const EventQuery = Type.Object({
@@ -85,7 +83,7 @@ function eventRoute(
       },
       handler: async (request, reply) => {
         const userId = (await scope.ownerOf(request)) ?? '';
-        const eventLog = await events.open(userId, parsePosition(request), accessCheck(options, request));
+        const eventLog = await events.open(userId, parsePosition(request), accessCheck(request, options.authenticate));
         if (wantsStream(request)) return sendEventStream(reply, closing, options.heartbeatMs, eventLog.follow);
         const { limit = 100, wait = 0 } = request.query as Static<typeof EventQuery>;
         const json = await eventLog.poll({ limit, waitMs: Math.ceil(wait * 1000) }, requestSignal(reply, closing));
@@ -132,14 +130,4 @@ function parsePosition(request: FastifyRequest): EventPosition {
     'bad_request',
     `"${text.slice(0, 64)}" is not the id of an event. Use the id of an event that you have received.`,
   );
-}
-
-/** Rejects if the token no longer belongs to the same user with the same rights. */
-function accessCheck({ authenticate }: EventRouteOptions, request: FastifyRequest) {
-  const { userId, admin } = actorOf(request);
-  return async () => {
-    const current = await authenticate(request.headers.authorization);
-    if (current.userId !== userId || (admin && !current.admin))
-      throw new BursarError('token_invalid', 'The rights of this token have changed. Connect again.');
-  };
 }

@@ -5,6 +5,7 @@ import { BursarError } from '../../domain/errors.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
+import { type Authenticate, accessCheck } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { toLogEvents } from '../response/log-events.ts';
@@ -40,9 +41,6 @@ const logResponses = {
 
 /** A connection that is silent for this long gets TCP keep-alive probes, which detect a client that has gone. */
 const keepAliveMs = 30_000;
-
-/** Rejects if the token is no longer valid. */
-type Authenticate = (authorization: string | undefined) => Promise<unknown>;
 
 /** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
 export function logRoutes(
@@ -92,7 +90,7 @@ function logRoute(
         const lastEventId = request.headers['last-event-id'];
         const from = lastEventId === undefined ? offset : Number(lastEventId);
         if (from > log.size && follow === '0') throw beyondEnd(from, log.size);
-        const checkAccess = () => authenticate(request.headers.authorization);
+        const checkAccess = accessCheck(request, authenticate);
         const chunks = () => (follow === '1' ? withAccessCheck(log.follow(from), checkAccess) : log.read(from));
         if (!acceptsEventStream(request)) return sendText(reply, chunks, signal);
         // 204 tells an EventSource not to reconnect.
@@ -107,7 +105,7 @@ function logRoute(
 
 const acceptsEventStream = (request: FastifyRequest) => /\btext\/event-stream\b/.test(request.headers.accept ?? '');
 
-/** A token may expire or be revoked while its caller follows a log. */
+/** Ends with an error if the caller may no longer read the log. */
 async function* withAccessCheck(
   chunks: AsyncIterable<Buffer>,
   checkAccess: () => Promise<unknown>,

@@ -14,8 +14,10 @@ export function addResource(app: FastifyInstance, url: string, handlers: Handler
     const options = handlers[method];
     if (options !== undefined) app.route({ ...options, method, url });
   }
+  const unsupported = methods.filter((method) => !supported.includes(method));
   app.route({
-    method: methods.filter((method) => !supported.includes(method)),
+    // Fastify serves HEAD itself where there is a GET.
+    method: supported.includes('GET') ? unsupported : [...unsupported, 'HEAD'],
     url,
     schema: { hide: true },
     onRequest: async (request, reply) => {

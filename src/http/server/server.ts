@@ -5,6 +5,7 @@ import fastify, {
   type FastifyError,
   type FastifyInstance,
   type FastifyReply,
+  type FastifyRequest,
   LogController,
 } from 'fastify';
 import { BursarError, type FieldError } from '../../domain/errors.ts';
@@ -13,13 +14,12 @@ import type { AdminService } from '../../services/accounting/admin-service.ts';
 import type { EventService } from '../../services/events/event-service.ts';
 import type { WebhookService } from '../../services/events/webhooks.ts';
 import type { AccessService } from '../../services/identity/access.ts';
-import type { Caller } from '../../services/identity/actor.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import type { JobService } from '../../services/jobs/job-service.ts';
 import type { SystemService } from '../../services/systems/system-service.ts';
 import type { ExampleSystem } from '../openapi/complete-document.ts';
 import { registerOpenApi } from '../openapi/register.ts';
-import { requireToken } from '../request/authentication.ts';
+import { type Authenticate, requireToken } from '../request/authentication.ts';
 import { drainBody } from '../request/drain-body.ts';
 import { missingKey } from '../request/idempotency-key.ts';
 import { toProblem } from '../response/problem.ts';
@@ -67,7 +67,7 @@ export interface ServerDeps {
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
   services: Services;
-  authenticate(authorization: string | undefined): Promise<Caller>;
+  authenticate: Authenticate;
   /** Metrics in the text format of Prometheus. */
   metrics(): Promise<string>;
   /** Called for every response. */
@@ -126,11 +126,16 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.decorateRequest('commitVersion', undefined);
   app.decorateReply('cacheUntil', 0);
 
+  const notFound = (request: FastifyRequest, reply: FastifyReply) => {
+    limits.anonymous(request, reply);
+    return new BursarError('not_found', 'There is nothing at this path. See /docs/.');
+  };
   // These hooks use callbacks: an async hook costs every request another turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     cache.onRequest(request);
     connections.track(reply.raw);
     reply.header('x-request-id', request.id);
+    if (request.is404) return done(notFound(request, reply) as Error);
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
     reply.header('connection', 'close');
     done(new BursarError('bad_request', 'The header Host is missing. Send it: HTTP/1.1 requires it.') as Error);
@@ -158,10 +163,9 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     if (problem.status >= 500 && !isRefusal(error)) deps.log.error({ reqId: request.id, err: error }, 'request failed');
     return reply;
   });
+  // For a file that a page of Swagger UI does not have. Every other unknown path is rejected before its body is read.
   app.setNotFoundHandler(async (request, reply) => {
-    limits.anonymous(request, reply);
-    sendProblem(new BursarError('not_found', 'There is nothing at this path. See /docs/.'), request.id, reply);
-    return reply;
+    throw notFound(request, reply);
   });
 
   cache.install(app.server);

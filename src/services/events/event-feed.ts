@@ -29,11 +29,10 @@ export interface EventFeed {
   stop(): Promise<void>;
 }
 
-interface UserFeed {
-  /** The highest event number that a subscription has seen or was notified of. */
+interface Subscriber {
+  /** The highest event number that this subscriber has seen or was notified of. */
   last: number;
-  /** Each entry notifies one subscription. */
-  subscriptions: Set<() => void>;
+  notify(): void;
 }
 
 /**
@@ -41,22 +40,21 @@ interface UserFeed {
  * and finds the events whose hint was missed; there are no queries while nobody is subscribed.
  */
 export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, log }: EventFeedDeps): EventFeed {
-  const feeds = new Map<string, UserFeed>();
+  const subscribersByUser = new Map<string, Set<Subscriber>>();
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let currentPoll: Promise<void> = Promise.resolve();
 
-  const notifyAll = (feed: UserFeed | undefined) => {
-    for (const notify of feed?.subscriptions ?? []) notify();
-  };
+  const subscribersOf = (userId: string): Iterable<Subscriber> => subscribersByUser.get(userId) ?? [];
 
   async function poll(): Promise<void> {
     try {
-      for (const [userId, last] of await getLastEventSeqs(db, [...feeds.keys()])) {
-        const feed = feeds.get(userId);
-        if (feed === undefined || last <= feed.last) continue;
-        feed.last = last;
-        notifyAll(feed);
+      for (const [userId, last] of await getLastEventSeqs(db, [...subscribersByUser.keys()])) {
+        for (const subscriber of subscribersOf(userId)) {
+          if (last <= subscriber.last) continue;
+          subscriber.last = last;
+          subscriber.notify();
+        }
       }
     } catch (error) {
       log.warn({ err: error }, 'event poll failed, will retry');
@@ -64,7 +62,7 @@ export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, lo
   }
 
   function schedulePoll(): void {
-    if (isStopped || timer !== undefined || feeds.size === 0) return;
+    if (isStopped || timer !== undefined || subscribersByUser.size === 0) return;
     timer = setTimeout(async () => {
       currentPoll = poll();
       await currentPoll;
@@ -74,20 +72,21 @@ export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, lo
   }
 
   function subscribe(userId: string, signal: AbortSignal): EventSubscription {
-    const feed = feeds.get(userId) ?? { last: 0, subscriptions: new Set() };
-    feeds.set(userId, feed);
+    const subscribers = subscribersByUser.get(userId) ?? new Set();
+    subscribersByUser.set(userId, subscribers);
     let isNotified = false;
     let resume: (() => void) | undefined;
     const notify = () => {
       isNotified = true;
       resume?.();
     };
-    feed.subscriptions.add(notify);
+    const subscriber: Subscriber = { last: 0, notify };
+    subscribers.add(subscriber);
     signal.addEventListener('abort', notify);
     schedulePoll();
     return {
       async waitForNext(lastSeen) {
-        feed.last = Math.max(feed.last, lastSeen);
+        subscriber.last = Math.max(subscriber.last, lastSeen);
         if (!isNotified && !signal.aborted) {
           await new Promise<void>((resolve) => {
             resume = resolve;
@@ -97,16 +96,18 @@ export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, lo
       },
       close() {
         signal.removeEventListener('abort', notify);
-        feed.subscriptions.delete(notify);
-        if (feed.subscriptions.size === 0 && feeds.get(userId) === feed) feeds.delete(userId);
+        subscribers.delete(subscriber);
+        if (subscribers.size === 0 && subscribersByUser.get(userId) === subscribers) subscribersByUser.delete(userId);
       },
     };
   }
 
-  userTopic.subscribe((userId) => notifyAll(feeds.get(userId)));
+  userTopic.subscribe((userId) => {
+    for (const { notify } of subscribersOf(userId)) notify();
+  });
   return {
     requireListenerSlot(userId) {
-      if ((feeds.get(userId)?.subscriptions.size ?? 0) < maxListenersPerUser) return;
+      if ((subscribersByUser.get(userId)?.size ?? 0) < maxListenersPerUser) return;
       const message = `You have ${maxListenersPerUser} open event streams and long polls, which is the limit. Close some of them.`;
       throw new BursarError('too_many_listeners', message, { transient: true, retryAfterSeconds });
     },

@@ -41,15 +41,15 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
     metrics.setGauge('bursar_log_followers', {}, followers);
   }
 
-  function join(name: string, source: LogSource, offset: number): Feed {
+  function join(name: string, source: LogSource, size: number): Feed {
     let feed = feeds.get(name);
     if (feed === undefined) {
       feed = {
         followers: 0,
-        size: offset,
+        size,
         isComplete: false,
         error: undefined,
-        lastChunk: { offset, bytes: Buffer.alloc(0) },
+        lastChunk: { offset: size, bytes: Buffer.alloc(0) },
         waiters: new Set(),
         stop: new AbortController(),
       };
@@ -71,9 +71,17 @@ export function createLogFeeds(metrics: Pick<Metrics, 'setGauge' | 'increment'>)
   }
 
   return {
-    /** Yields the bytes from an offset on, in chunks, until the log is complete or the signal is aborted. */
-    async *follow(name: string, source: LogSource, from: number, signal: AbortSignal): AsyncGenerator<Buffer> {
-      const feed = join(name, source, from);
+    /**
+     * Yields the bytes from an offset on, in chunks, until the log is complete or the signal is aborted. The poller starts
+     * at `size`, the current size of the log: an offset is chosen by one follower, and may be far beyond the end.
+     */
+    async *follow(
+      name: string,
+      source: LogSource,
+      { from, size }: { from: number; size: number },
+      signal: AbortSignal,
+    ): AsyncGenerator<Buffer> {
+      const feed = join(name, source, size);
       let offset = from;
       try {
         while (!signal.aborted) {

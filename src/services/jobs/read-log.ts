@@ -51,7 +51,7 @@ export async function openJobLog(deps: LogDeps, request: LogRequest): Promise<Lo
     size,
     isComplete: isTerminal(job.status.state),
     read: (offset) => readChunks(source, offset, size, signal),
-    follow: (offset) => deps.feeds.follow(`${jobId}/${stream}`, source, offset, signal),
+    follow: (offset) => deps.feeds.follow(`${jobId}/${stream}`, source, { from: offset, size }, signal),
   };
 }
 

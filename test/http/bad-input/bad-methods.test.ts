@@ -87,6 +87,14 @@ describe('a method that a path does not support', () => {
     }
   }
 
+  test('HEAD of a path without GET', async () => {
+    const admin = createCaller(server.url, server.adminToken);
+    for (const path of ['/quotes/hpc_one/', '/admin/systems/hpc_one/pause/', '/webhooks/1/test/']) {
+      const { status, headers } = await admin.send('HEAD', path);
+      assert.deepEqual([path, status, headers.get('allow')], [path, 405, 'POST']);
+    }
+  });
+
   for (const [name, headers, body] of bodies) {
     test(`${methods.join(', ')} /jobs/ ${name}`, async () => {
       for (const method of methods) await assertNotAllowed(method, '/jobs/', readOnly, headers, body);

@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import type { Problem } from '../../support/contract.ts';
+import { queryDatabase } from '../../support/database.ts';
 import { cancelJob, jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 import { findExample } from '../../support/readme.ts';
@@ -235,6 +238,35 @@ describe('following a job', () => {
     releaseJob(server, job);
     await aborted;
     assert.equal(followed.received(), 'first\n');
+  });
+
+  test('ends when the administrator who follows loses the role, although the token is valid', async () => {
+    const job = await submit(`echo first; ${waitForGoScript}; echo last`);
+    const token = await server.token('300777', { admin: true });
+    const response = await fetch(`${server.url}/admin${jobPath(job)}log/?follow=1`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const followed = collect(response);
+    const aborted = assert.rejects(followed.done);
+    await until('the first line was received', () => followed.received() || undefined);
+    await queryDatabase(server.data, 'update users set role = ? where id = ?', ['user', '300777']);
+    releaseJob(server, job);
+    await aborted;
+    assert.equal(followed.received(), 'first\n');
+  });
+
+  test('from far beyond the end does not keep the output from other followers', async () => {
+    const job = await submit(`echo first; ${waitForGoScript}; echo second; while [ ! -e end ]; do sleep 0.05; done`);
+    await waitForStage(me, job, 'RUNNING');
+    const beyond = collect(await get(job, '?follow=1&offset=1000000000'));
+    await until('it is followed', async () => (await metric('bursar_log_followers')) === 1 || undefined);
+    const followed = collect(await get(job, '?follow=1'));
+    await until('the first line was received', () => followed.received() || undefined);
+    releaseJob(server, job);
+    await until('the second line was received', () => followed.received().includes('second') || undefined, 10);
+    writeFileSync(join(server.data, 'workspaces', job.job_id, 'files', 'end'), '');
+    await Promise.all([beyond.done, followed.done]);
+    assert.deepEqual([beyond.received(), followed.received()], ['', 'first\nsecond\n']);
   });
 
   test('returns a large log completely', async () => {

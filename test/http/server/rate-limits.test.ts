@@ -114,6 +114,18 @@ describe('too many requests', () => {
   });
 });
 
+test('a request to an unknown path is 404 and counts by address, whatever its body', async () => {
+  const headers = { 'content-type': 'application/json' };
+  const send = () => createCaller(server.url, null).send('POST', '/nowhere/', headers, '{"invalid":');
+  const statuses = new Set((await times(60, send)).map((response) => response.status));
+  // Other tests have used a part of the limit.
+  assert.ok(statuses.has(429));
+  assert.ok(
+    [...statuses].every((status) => status === 404 || status === 429),
+    String([...statuses]),
+  );
+});
+
 describe('concurrent uploads', () => {
   const path = '/jobs/hpc_one/';
   let roomy: TestServer;
