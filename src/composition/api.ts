@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { StorageProblem } from '../domain/systems/health.ts';
+import { bytesPerKb } from '../domain/units.ts';
 import { closeServer } from '../http/server/close-server.ts';
 import { createServer } from '../http/server/server.ts';
 import type { Metrics } from '../metrics/registry.ts';
@@ -38,7 +39,6 @@ export async function createApi(
     db,
     userTopic,
     pollMs: events.checkSeconds * 1000,
-    maxListenersPerUser: events.listenersPerUser,
     log,
   });
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
@@ -49,7 +49,20 @@ export async function createApi(
     systems: [...systems.values()].map((system) => ({ system, defaultProject: defaultProject(config, system.name) })),
     requestTimeoutMs: server.requestTimeoutSeconds * 1000,
     heartbeatMs: events.heartbeatSeconds * 1000,
-    limits: { ...limits, windowMs: limits.windowSeconds * 1000 },
+    rateLimits: { ...limits, windowMs: limits.windowSeconds * 1000 },
+    openRequestLimits: {
+      upload: { perUser: limits.uploads, total: limits.totalUploads },
+      download: { perUser: limits.downloads, total: limits.totalDownloads },
+      log_follower: { perUser: limits.logFollowers, total: limits.totalLogFollowers },
+      event_listener: { perUser: events.listenersPerUser, total: events.totalListeners },
+    },
+    connectionLimits: {
+      ...limits,
+      windowMs: limits.slowReaderSeconds * 1000,
+      minBytes: limits.slowReaderKb * bytesPerKb,
+      maxWaitingBytes: limits.unreadResponsesMb * 1000 * bytesPerKb,
+    },
+    registry: metrics,
     commitVersion: db.backend.commitVersion,
     services: createServices(deps, feed),
     authenticate: (authorization) => authenticate(authentication, authorization),

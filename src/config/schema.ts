@@ -41,6 +41,26 @@ export const ConfigSchema = Type.Object(
       requestTimeoutSeconds: positiveInt(3600, 'Timeout for receiving a request, uploads included.'),
       drainSeconds: positiveInt(20, 'How long a shutdown waits for requests and work in progress, in seconds.'),
     }),
+    metrics: section('The metrics at `/metrics`. They name systems and count jobs, but reveal nothing about users.', {
+      token: Type.Optional(
+        Type.String({
+          minLength: 16,
+          description:
+            'The bearer token that `/metrics` requires (`BURSAR_METRICS_TOKEN`). Default: everybody who reaches the ' +
+            'server may read the metrics.',
+        }),
+      ),
+      host: Type.String({ minLength: 1, default: '127.0.0.1', description: 'Address of `metrics.port`.' }),
+      port: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 65535,
+          description:
+            'Port of its own for the metrics and the probes; 0 picks a free one. The API then does not serve the metrics. ' +
+            'Default: `/metrics` is a path of the API.',
+        }),
+      ),
+    }),
     data: Type.String({
       minLength: 1,
       default: './data',
@@ -85,7 +105,7 @@ export const ConfigSchema = Type.Object(
         description: 'How often Bursar checks for expired files and other expired data, in seconds.',
       }),
     }),
-    limits: section('Limits, so that one client cannot starve the others.', {
+    limits: section('Limits by user and in all, so that one client cannot starve the others.', {
       windowSeconds: positiveInt(10, 'Length of the window in which requests are counted, in seconds.'),
       userRequests: positiveInt(10_000, 'Maximum requests of one user per window.'),
       tokenRequests: positiveInt(5000, 'Maximum requests with one token per window.'),
@@ -98,6 +118,29 @@ export const ConfigSchema = Type.Object(
         user: positiveInt(10_000, 'Unfinished jobs of one user, in all projects.'),
         project: positiveInt(100_000, 'Unfinished jobs of one project, of all its users together.'),
       }),
+      totalUploads: positiveInt(1000, 'Maximum concurrent uploads of all users.'),
+      downloads: positiveInt(
+        100,
+        'Maximum concurrent downloads of one user: files, archives, lists of files, and logs.',
+      ),
+      totalDownloads: positiveInt(1000, 'Maximum concurrent downloads of all users.'),
+      logFollowers: positiveInt(100, 'Maximum requests of one user that follow a log.'),
+      totalLogFollowers: positiveInt(2000, 'Maximum requests of all users that follow a log.'),
+      connections: positiveInt(10_000, 'Maximum open connections.'),
+      addressConnections: positiveInt(
+        5000,
+        'Maximum open connections from one address. Behind a proxy, this is the address of the proxy.',
+      ),
+      slowReaderSeconds: positiveInt(
+        60,
+        'A client that takes less than `slowReaderKb` of a waiting response within this time is disconnected.',
+      ),
+      slowReaderKb: positiveInt(64, 'See `slowReaderSeconds`.'),
+      unreadResponsesMb: positiveInt(
+        256,
+        'Maximum size of all responses that wait for their clients, in MB. Beyond it, clients that have read ' +
+          'nothing in two fifths of `slowReaderSeconds` are disconnected.',
+      ),
     }),
     events: section('Event history, streams and long polls.', {
       keepDays: positiveInt(90, 'Retention of events and their webhook deliveries, in days.'),
@@ -112,6 +155,7 @@ export const ConfigSchema = Type.Object(
         description: 'How often Bursar polls for events written by other processes, in seconds.',
       }),
       listenersPerUser: positiveInt(100, 'Maximum open event streams and long polls of one user.'),
+      totalListeners: positiveInt(5000, 'Maximum open event streams and long polls of all users.'),
     }),
     webhooks: section('Delivery of events to webhooks.', {
       perUser: positiveInt(20, 'Maximum number of webhooks of one user.'),

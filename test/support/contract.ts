@@ -107,6 +107,7 @@ export async function loadOpenApiContract({ url }: Pick<TestServer, 'url'>): Pro
 /** Checks the headers and the format of errors, which are the same for all paths (interface description, 1). */
 function checkEnvelope({ status, headers, text, body }: ApiResponse): void {
   assert.match(headers.get('x-request-id') ?? '', /^[\w.-]{1,64}$/);
+  assert.equal(headers.get('x-content-type-options'), 'nosniff');
   if (status < 400) {
     assert.equal(headers.get('content-type'), 'application/json');
     assert.equal(typeof body, 'object', text);

@@ -21,6 +21,7 @@ interface Expected {
 export function assertProblem(response: ApiResponse, { status, code, message }: Expected): ProblemBody {
   assert.equal(`${response.status} ${codeOf(response)}`, `${status} ${code}`, response.text);
   assert.equal(response.headers.get('content-type'), 'application/problem+json');
+  assert.equal(response.headers.get('x-content-type-options'), 'nosniff');
   const problem = response.body as ProblemBody;
   assert.equal(problem.status, status);
   assert.equal(problem.type, `/docs/errors#${code}`);

@@ -73,14 +73,18 @@ describe('webhook', () => {
     assert.equal(first.status, 201);
     secrets.push(first.body.secret.replace('whsec_', ''));
     const reordered = { events: request.events, url: request.url };
-    assert.equal((await postWithKey('/webhooks', 'w1', reordered)).text, first.text);
+    const repeated = await postWithKey('/webhooks', 'w1', reordered);
+    assert.equal(repeated.text, first.text);
+    for (const { headers } of [first, repeated]) assert.equal(headers.get('cache-control'), 'no-store');
     assert.equal((await postWithKey('/webhooks/', 'w1', { ...request, description: 'other' })).status, 422);
     assert.equal((await third.get<Webhook[]>('/webhooks/')).body.length, 1);
     for (const action of ['secret', 'test']) {
       const path = `/webhooks/${first.body.id}/${action}/`;
       const firstResponse = await postWithKey(path, action, undefined);
       assert.equal((await postWithKey(path, action, undefined)).text, firstResponse.text);
-      if (action === 'secret') secrets.push(firstResponse.body.secret.replace('whsec_', ''));
+      if (action !== 'secret') continue;
+      secrets.push(firstResponse.body.secret.replace('whsec_', ''));
+      assert.equal(firstResponse.headers.get('cache-control'), 'no-store');
     }
     assert.equal((await listDeliveries(third, first.body)).length, 1);
     await third.send('DELETE', `/webhooks/${first.body.id}/`);

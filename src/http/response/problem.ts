@@ -49,6 +49,7 @@ export const statusByCode = {
   internal: 500,
   files_missing: 503,
   system_paused: 503,
+  server_busy: 503,
   unavailable: 503,
   database_unavailable: 503,
   storage_unavailable: 503,

@@ -16,7 +16,6 @@ export function setDownloadHeaders(reply: FastifyReply, path: string, type?: str
   return reply
     .header('content-type', type ?? mime.getType(path) ?? 'application/octet-stream')
     .header('content-disposition', contentDisposition(basename(path)))
-    .header('x-content-type-options', 'nosniff')
     .header('content-security-policy', "sandbox; default-src 'none'")
     .header('cross-origin-resource-policy', 'same-origin')
     .header('cache-control', 'private, no-cache');

@@ -5,16 +5,18 @@ import type { EventService } from '../../services/events/event-service.ts';
 import type { EventPosition, StreamedEvent } from '../../services/events/read-events.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
-import { type Authenticate, accessCheck } from '../request/authentication.ts';
+import { type Authenticate, accessCheck, actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { sendJson } from '../response/send.ts';
 import { type ServerSentEvent, sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
+import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource } from './resource.ts';
 
 export interface EventRouteOptions {
   heartbeatMs: number;
   authenticate: Authenticate;
+  openRequests: OpenRequests;
 }
 
 const EventQuery = Type.Object({
@@ -82,6 +84,7 @@ function eventRoute(
         headers: EventHeaders,
       },
       handler: async (request, reply) => {
+        options.openRequests.openUntilClosed('event_listener', actorOf(request).userId, reply);
         const userId = (await scope.ownerOf(request)) ?? '';
         const eventLog = await events.open(userId, parsePosition(request), accessCheck(request, options.authenticate));
         if (wantsStream(request)) return sendEventStream(reply, closing, options.heartbeatMs, eventLog.follow);

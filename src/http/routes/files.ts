@@ -13,6 +13,7 @@ import { streamJsonArray } from '../response/json-array.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendFile, setDownloadHeaders } from '../response/send-file.ts';
 import { requestSignal } from '../server/abort-signals.ts';
+import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource } from './resource.ts';
 
 const binary = { schema: Type.String({ format: 'binary' }) };
@@ -40,23 +41,31 @@ const FolderQuery = Type.Object({
 });
 
 /** The files in a job's working directory: as a list, one by one, or as a zip. */
-export function fileRoutes(app: FastifyInstance, files: FileService, access: AccessService): void {
+export function fileRoutes(
+  app: FastifyInstance,
+  files: FileService,
+  access: AccessService,
+  openRequests: OpenRequests,
+): void {
   const { own, anyUser } = ownerScopes('files', access);
-  for (const scope of [own, anyUser]) readRoutes(app, files, scope);
+  for (const scope of [own, anyUser]) readRoutes(app, files, scope, openRequests);
 }
 
-function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope): void {
+function readRoutes(app: FastifyInstance, files: FileService, scope: OwnerScope, openRequests: OpenRequests): void {
   const { tag } = scope;
   const params = { ...scope.params, ...jobParams };
-  const toFileRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FileRequest> => ({
-    owner: await scope.ownerOf(request),
-    user: actorOf(request).userId,
-    project: projectScope(request),
-    jobId: jobIdOf(request),
-    path: (request.params as { '*'?: string })['*'] ?? '',
-    // Not aborted when the server starts to close: a download may finish until the drain time is over.
-    signal: requestSignal(reply),
-  });
+  const toFileRequest = async (request: FastifyRequest, reply: FastifyReply): Promise<FileRequest> => {
+    openRequests.openUntilClosed('download', actorOf(request).userId, reply);
+    return {
+      owner: await scope.ownerOf(request),
+      user: actorOf(request).userId,
+      project: projectScope(request),
+      jobId: jobIdOf(request),
+      path: (request.params as { '*'?: string })['*'] ?? '',
+      // Not aborted when the server starts to close: a download may finish until the drain time is over.
+      signal: requestSignal(reply),
+    };
+  };
   const handleFolder = async (request: FastifyRequest, reply: FastifyReply) => {
     const fileRequest = await toFileRequest(request, reply);
     const { archive } = request.query as { archive?: 'zip' };

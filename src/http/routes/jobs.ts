@@ -23,7 +23,7 @@ import {
 import { submissionHeaders, submissionSchema, zipBody } from '../request/submission.ts';
 import { sendTagged, sendVersioned } from '../response/conditional.ts';
 import { sendJson } from '../response/send.ts';
-import type { RateLimits } from '../server/rate-limits.ts';
+import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource, type Handlers } from './resource.ts';
 
 const JobList = Type.Array(Type.Ref('Job'));
@@ -33,14 +33,14 @@ export function jobRoutes(
   app: FastifyInstance,
   jobs: JobService,
   access: AccessService,
-  limits: Pick<RateLimits, 'upload'>,
+  openRequests: Pick<OpenRequests, 'open'>,
 ): void {
   const { own, anyUser, byQuery } = ownerScopes('jobs', access);
   const list = (operationId: string, where: string, params: TProperties) => {
     const summary = `Your jobs ${where}`;
     return listHandler(jobs, own, { operationId, summary, params, query: listQuery, scopeOf: pathScope });
   };
-  const submit = submitHandlers(jobs, limits);
+  const submit = submitHandlers(jobs, openRequests);
   addResource(app, '/jobs/', { GET: list('listJobs', 'on all systems', {}) });
   addResource(app, '/jobs/:hpc/', {
     GET: list('listJobsOnSystem', 'on one system', hpcParam),
@@ -180,7 +180,7 @@ function jobPaths(app: FastifyInstance, jobs: JobService, scope: OwnerScope): vo
 
 function submitHandlers(
   jobs: JobService,
-  limits: Pick<RateLimits, 'upload'>,
+  openRequests: Pick<OpenRequests, 'open'>,
 ): (operationId: string, params: TProperties) => Handlers {
   const contentTypes = new WeakMap<FastifyRequest, string | undefined>();
   return (operationId, params) => ({
@@ -202,7 +202,7 @@ function submitHandlers(
       },
       handler: async (request: FastifyRequest, reply: FastifyReply) => {
         const actor = actorOf(request);
-        const endUpload = limits.upload(actor.userId);
+        const endUpload = openRequests.open('upload', actor.userId);
         try {
           const json = await jobs.submit({
             actor,

@@ -5,13 +5,14 @@ import { BursarError } from '../../domain/errors.ts';
 import type { AccessService } from '../../services/identity/access.ts';
 import type { FileService } from '../../services/jobs/file-service.ts';
 import { describeRoute } from '../openapi/describe-route.ts';
-import { type Authenticate, accessCheck } from '../request/authentication.ts';
+import { type Authenticate, accessCheck, actorOf } from '../request/authentication.ts';
 import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { jobIdOf, jobParams, projectScope } from '../request/path-params.ts';
 import { toLogEvents } from '../response/log-events.ts';
 import { sendEmpty } from '../response/send.ts';
 import { sendEvents } from '../response/sse.ts';
 import { closingSignal, requestSignal } from '../server/abort-signals.ts';
+import type { OpenRequests } from '../server/open-requests.ts';
 import { addResource } from './resource.ts';
 
 const LogQuery = Type.Object({
@@ -42,23 +43,28 @@ const logResponses = {
 /** A connection that is silent for this long gets TCP keep-alive probes, which detect a client that has gone. */
 const keepAliveMs = 30_000;
 
+export interface LogRouteOptions {
+  authenticate: Authenticate;
+  openRequests: OpenRequests;
+}
+
 /** Reads the standard output and standard error of jobs, and follows them while the jobs run. */
 export function logRoutes(
   app: FastifyInstance,
   files: FileService,
   access: AccessService,
-  authenticate: Authenticate,
+  options: LogRouteOptions,
 ): void {
   const closing = closingSignal(app);
   const { own, anyUser } = ownerScopes('jobs', access);
-  for (const scope of [own, anyUser]) logRoute(app, files, scope, authenticate, closing);
+  for (const scope of [own, anyUser]) logRoute(app, files, scope, options, closing);
 }
 
 function logRoute(
   app: FastifyInstance,
   files: FileService,
   scope: OwnerScope,
-  authenticate: Authenticate,
+  { authenticate, openRequests }: LogRouteOptions,
   closing: AbortSignal,
 ): void {
   addResource(app, `${scope.prefix}:hpc/:project_name/:job_id/log/`, {
@@ -83,6 +89,8 @@ function logRoute(
       },
       handler: async (request, reply) => {
         const { stream, offset, follow } = request.query as Static<typeof LogQuery>;
+        const kind = follow === '1' ? 'log_follower' : 'download';
+        openRequests.openUntilClosed(kind, actorOf(request).userId, reply);
         const signal = requestSignal(reply, closing);
         const owner = await scope.ownerOf(request);
         const project = projectScope(request);
@@ -136,7 +144,6 @@ function cutOff({ raw, request }: FastifyReply): void {
 function sendText(reply: FastifyReply, chunks: () => AsyncIterable<Buffer>, signal: AbortSignal): FastifyReply {
   reply
     .header('content-type', 'text/plain; charset=utf-8')
-    .header('x-content-type-options', 'nosniff')
     .header('cache-control', 'no-store')
     .header('x-accel-buffering', 'no');
   if (reply.request.method === 'HEAD') return sendEmpty(reply);

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type Static } from 'typebox';
 import { ReasonBody } from '../../contract/administration.ts';
 import { WebhookBody, WebhookChangeBody } from '../../contract/webhook.ts';
@@ -22,6 +22,8 @@ const idParam = (request: FastifyRequest, name: 'webhook_id' | 'delivery_id') =>
   const text = (request.params as Record<string, string>)[name] ?? '';
   return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
 };
+/** No cache between here and the caller may keep a response that shows a secret. */
+const withSecret = (reply: FastifyReply) => reply.header('cache-control', 'no-store');
 const webhookIdOf = (request: FastifyRequest) => idParam(request, 'webhook_id');
 const deliveryIdOf = (request: FastifyRequest) => idParam(request, 'delivery_id');
 
@@ -45,7 +47,7 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
       handler: async (request, reply) => {
         const body = request.body as Static<typeof WebhookBody>;
         const webhook = await webhooks.create(userIdOf(request), body, idempotentRequest(request));
-        return reply.code(201).send(webhook);
+        return withSecret(reply).code(201).send(webhook);
       },
     },
   });
@@ -88,7 +90,10 @@ export function webhookRoutes(app: FastifyInstance, webhooks: WebhookService): v
         params: Params,
         headers: KeyHeader,
       },
-      handler: (request) => webhooks.rotateSecret(userIdOf(request), webhookIdOf(request), idempotentRequest(request)),
+      handler: async (request, reply) => {
+        const ids = [userIdOf(request), webhookIdOf(request)] as const;
+        return withSecret(reply).send(await webhooks.rotateSecret(...ids, idempotentRequest(request)));
+      },
     },
   });
   addResource(app, '/webhooks/:webhook_id/test/', {

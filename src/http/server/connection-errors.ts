@@ -30,19 +30,8 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger) {
     const requestId = randomUUID();
     // The error itself is not logged: it has the received bytes, which may include a token.
     log.info({ reqId: requestId, code: error.code, reason: error.message }, 'malformed request rejected');
-    const { status, body } = toProblem(toParseError(error), requestId);
-    const head = [
-      `HTTP/1.1 ${status} `,
-      'content-type: application/problem+json',
-      `content-length: ${Buffer.byteLength(body)}`,
-      `x-request-id: ${requestId}`,
-      'connection: close',
-    ];
     rejected.add(socket);
-    socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-    // A client that is still sending would get a reset instead of the response if the connection were closed now.
-    const closeTimer = setTimeout(() => socket.destroy(), lingerMs);
-    socket.once('close', () => clearTimeout(closeTimer));
+    endWithProblem(socket, toParseError(error), requestId);
   }
 
   function rejectExpectation(request: IncomingMessage, response: ServerResponse): void {
@@ -51,7 +40,11 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger) {
     const error = new BursarError('expectation_failed', `"Expect: ${expect}" is not supported. Leave out the header.`);
     const { status, body } = toProblem(error, requestId);
     log.info({ reqId: requestId, method: request.method, status }, 'expectation rejected');
-    response.writeHead(status, { 'content-type': 'application/problem+json', 'x-request-id': requestId });
+    response.writeHead(status, {
+      'content-type': 'application/problem+json',
+      'x-content-type-options': 'nosniff',
+      'x-request-id': requestId,
+    });
     response.end(body);
   }
 
@@ -63,6 +56,24 @@ export function createConnectionErrorHandler(log: FastifyBaseLogger) {
       if (response.socket !== null) responses.set(response.socket, response);
     },
   };
+}
+
+/** Sends a problem on a connection without a request that Node could respond to, and closes the connection. */
+export function endWithProblem(socket: Socket, error: BursarError, requestId: string): void {
+  const { status, body } = toProblem(error, requestId);
+  const head = [
+    `HTTP/1.1 ${status} `,
+    'content-type: application/problem+json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'x-content-type-options: nosniff',
+    `x-request-id: ${requestId}`,
+    ...(error.retryAfterSeconds === undefined ? [] : [`retry-after: ${error.retryAfterSeconds}`]),
+    'connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // A client that is still sending would get a reset instead of the response if the connection were closed now.
+  const closeTimer = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once('close', () => clearTimeout(closeTimer));
 }
 
 function toParseError(cause: NodeJS.ErrnoException): BursarError {

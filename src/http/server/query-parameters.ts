@@ -2,6 +2,7 @@ import { closest } from 'fastest-levenshtein';
 import type { FastifyInstance, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify';
 import type { TObject } from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
+import { toPrintableName } from '../request/request-errors.ts';
 
 const maxReportedNames = 20;
 
@@ -59,15 +60,12 @@ function unknownParameters({ query }: FastifyRequest, known: readonly string[]):
   const unknown = Object.keys(query as object).filter((name) => !known.includes(name));
   const fields = unknown.slice(0, maxReportedNames).map((name) => {
     const hint = known.length === 0 ? 'this path has none.' : `did you mean ${closest(name, known)}?`;
-    return { field: toPrintable(name), message: `is not a known query parameter; ${hint}` };
+    return { field: toPrintableName(name), message: `is not a known query parameter; ${hint}` };
   });
   const list = fields.map(({ field, message }) => `"${field}" ${message}`).join(' ');
   const advice = known.length === 0 ? 'Remove the query.' : `Known are ${known.join(', ')}.`;
   return new BursarError('bad_request', `The query is not valid: ${list} ${advice}`, { fields });
 }
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: this pattern finds control characters
-const toPrintable = (name: string) => name.slice(0, 64).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 
 function toArray(hooks: RouteOptions['preValidation']): preValidationHookHandler[] {
   if (hooks === undefined) return [];

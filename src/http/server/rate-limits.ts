@@ -9,14 +9,13 @@ export interface RateLimitSettings {
   userRequests: number;
   tokenRequests: number;
   addressRequests: number;
-  uploads: number;
 }
 
 type CallerKey = Pick<Caller, 'userId' | 'tokenHash'>;
 
 /**
- * Keeps the loop of one caller from starving the others. Each instance counts for itself, in memory. `caller`,
- * `anonymous` and `upload` throw `too_many_requests` when a limit is reached.
+ * Keeps the loop of one caller from starving the others. Each instance counts for itself, in memory. `caller`
+ * and `anonymous` throw `too_many_requests` when a limit is reached.
  */
 export interface RateLimits {
   /** Counts a request with a valid token against the limits of its user and of its token. */
@@ -28,8 +27,6 @@ export interface RateLimits {
   callerCounter(caller: CallerKey): () => string | undefined;
   /** Counts a request without a valid token against the limit of its address. Probes have a limit of their own. */
   anonymous(request: FastifyRequest, reply: FastifyReply, kind?: 'address' | 'probe'): void;
-  /** Counts a submission that starts to arrive. Call the result when it has ended. */
-  upload(userId: string): () => void;
 }
 
 /** How much of a policy one caller has used. */
@@ -51,14 +48,13 @@ interface Decision {
 const maxCallers = 50_000;
 
 export function createRateLimits(settings: RateLimitSettings, now: () => number): RateLimits {
-  const { windowMs, uploads } = settings;
+  const { windowMs } = settings;
   const user = { name: 'user', quota: settings.userRequests, windowMs };
   const token = { name: 'token', quota: settings.tokenRequests, windowMs };
   const address = { name: 'address', quota: settings.addressRequests, windowMs };
   const callerPolicies = `${formatPolicy(user)}, ${formatPolicy(token)}`;
   const addressPolicies = formatPolicy(address);
   const countersByKey = new LRUCache<string, Counter>({ max: maxCallers });
-  const uploadsInProgress = new Map<string, number>();
 
   function findCounter(policy: RatePolicy, key: string): Counter {
     let counter = countersByKey.get(key);
@@ -104,22 +100,6 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
     },
     anonymous: (request, reply, kind = 'address') =>
       sendOrThrow(reply, addressPolicies, count([findCounter(address, `${kind} ${request.ip}`)])),
-    upload(userId) {
-      const inProgress = uploadsInProgress.get(userId) ?? 0;
-      if (inProgress >= uploads) {
-        throw new BursarError(
-          'too_many_requests',
-          `You are sending ${inProgress} submissions at the same time, which is the limit. Wait until one has arrived.`,
-          { transient: true, retryAfterSeconds: 1 },
-        );
-      }
-      uploadsInProgress.set(userId, inProgress + 1);
-      return () => {
-        const rest = (uploadsInProgress.get(userId) ?? 1) - 1;
-        if (rest === 0) uploadsInProgress.delete(userId);
-        else uploadsInProgress.set(userId, rest);
-      };
-    },
   };
 }
 

@@ -8,7 +8,8 @@ import fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import { BursarError, type FieldError } from '../../domain/errors.ts';
+import { BursarError, type ErrorCode } from '../../domain/errors.ts';
+import type { Metrics } from '../../metrics/registry.ts';
 import type { AccountingService } from '../../services/accounting/accounting-service.ts';
 import type { AdminService } from '../../services/accounting/admin-service.ts';
 import type { EventService } from '../../services/events/event-service.ts';
@@ -21,7 +22,7 @@ import type { ExampleSystem } from '../openapi/complete-document.ts';
 import { registerOpenApi } from '../openapi/register.ts';
 import { type Authenticate, requireToken } from '../request/authentication.ts';
 import { drainBody } from '../request/drain-body.ts';
-import { missingKey } from '../request/idempotency-key.ts';
+import { maxJsonBytes, toRequestError } from '../request/request-errors.ts';
 import { toProblem } from '../response/problem.ts';
 import { sendJson } from '../response/send.ts';
 import { accountingRoutes } from '../routes/accounting.ts';
@@ -30,14 +31,15 @@ import { eventRoutes } from '../routes/events.ts';
 import { fileRoutes } from '../routes/files.ts';
 import { jobRoutes } from '../routes/jobs.ts';
 import { logRoutes } from '../routes/logs.ts';
-import { probeRoutes } from '../routes/probes.ts';
+import { type MetricsOptions, probeRoutes } from '../routes/probes.ts';
 import { quotaRoutes } from '../routes/quotas.ts';
-import { pauseRoutes, systemRoutes } from '../routes/systems.ts';
+import { adminSystemRoutes, systemRoutes } from '../routes/systems.ts';
 import { adminWebhookRoutes, webhookRoutes } from '../routes/webhooks.ts';
 import { type AccessLogEntry, createAccessLog } from './access-log.ts';
-import { prepareToClose } from './close-server.ts';
 import { createConnectionErrorHandler } from './connection-errors.ts';
+import { type ConnectionLimits, superviseConnections } from './connections.ts';
 import { lazyValidators } from './lazy-validators.ts';
+import { createOpenRequests, type OpenRequestLimits } from './open-requests.ts';
 import { checkQueryParameters } from './query-parameters.ts';
 import { createRateLimits, type RateLimitSettings, type RateLimits } from './rate-limits.ts';
 import { createResponseCache } from './response-cache.ts';
@@ -63,13 +65,16 @@ export interface ServerDeps {
   requestTimeoutMs: number;
   /** Between two heartbeats of an event stream. */
   heartbeatMs: number;
-  limits: RateLimitSettings;
+  rateLimits: RateLimitSettings;
+  openRequestLimits: OpenRequestLimits;
+  connectionLimits: ConnectionLimits;
+  registry: Pick<Metrics, 'setGauge' | 'increment'>;
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
   services: Services;
   authenticate: Authenticate;
-  /** Metrics in the text format of Prometheus. */
-  metrics(): Promise<string>;
+  /** Null on a server that does not serve the metrics. */
+  metrics: MetricsOptions | null;
   /** Called for every response. */
   onResponse(method: string, status: number): void;
   /** Reasons why requests cannot be served. */
@@ -87,7 +92,7 @@ const maxDrainMs = 30_000;
 /** Creates the HTTP server. Each route validates a request, calls one service and sends the result. */
 export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   const connections = createConnectionErrorHandler(deps.log);
-  const limits = createRateLimits(deps.limits, () => performance.now());
+  const limits = createRateLimits(deps.rateLimits, () => performance.now());
   const logAccess = createAccessLog(deps.log);
   const onResponse = (entry: AccessLogEntry) => {
     deps.onResponse(entry.method, entry.status);
@@ -108,8 +113,20 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
     // Creating a child logger for each request costs time, and nothing uses it.
     childLoggerFactory: (logger) => logger,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 16_384 },
-    // Unknown fields are errors, and all errors are reported at once. The schemas are our own: tests check them.
-    ajv: { customOptions: { removeAdditional: false, allErrors: true, coerceTypes: true, validateSchema: false } },
+    // Bodies of submissions are streams, to which it does not apply.
+    bodyLimit: maxJsonBytes,
+    // Unknown fields are errors, and many errors are reported at once: `maxJsonBytes` bounds the work. The schemas are our
+    // own: tests check them.
+    ajv: {
+      // Without `strictNumbers`, `minimum` and `maximum` apply to Infinity too, which is what 1e309 is converted to.
+      customOptions: {
+        removeAdditional: false,
+        allErrors: true,
+        coerceTypes: true,
+        strictNumbers: false,
+        validateSchema: false,
+      },
+    },
     schemaController: { compilersFactory: { buildValidator: lazyValidators, buildSerializer } },
     requestTimeout: deps.requestTimeoutMs,
     return503OnClosing: false,
@@ -119,7 +136,9 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
       // A path that cannot be percent-decoded matches no route.
       const message = 'The path is not well-formed. Send it percent-encoded.';
       deps.log.info({ reqId: request.id, method: request.method, status: 404, reason: error.code }, 'path rejected');
-      sendProblem(new BursarError('not_found', message, { cause: error }), request.id, reply as FastifyReply);
+      const refusal = catchError(() => limits.anonymous(request as FastifyRequest, reply as FastifyReply));
+      const problem = refusal ?? new BursarError('not_found', message, { cause: error });
+      sendProblem(problem, request.id, reply as FastifyReply);
     },
   });
   app.decorateRequest('caller', null);
@@ -134,7 +153,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.addHook('onRequest', (request, reply, done) => {
     cache.onRequest(request);
     connections.track(reply.raw);
-    reply.header('x-request-id', request.id);
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff');
     if (request.is404) return done(notFound(request, reply) as Error);
     if (request.headers.host !== undefined || request.raw.httpVersion !== '1.1') return done();
     reply.header('connection', 'close');
@@ -169,14 +188,17 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   });
 
   cache.install(app.server);
-  prepareToClose(app);
+  superviseConnections(app, {
+    limits: deps.connectionLimits,
+    log: deps.log,
+    onCount: (count) => deps.registry.setGauge('bursar_connections', {}, count),
+    onCut: (reason) => deps.registry.increment('bursar_connections_cut_total', { reason }),
+  });
   app.server.on('checkExpectation', connections.rejectExpectation);
 
   checkQueryParameters(app);
   await registerOpenApi(app, deps.version, deps.systems, limits);
-  await app.register(async (instance) =>
-    probeRoutes(instance, deps.findProblems, deps.findWarnings, deps.metrics, limits),
-  );
+  await app.register(async (instance) => probeRoutes(instance, { ...deps, limits }));
   if (deps.servesCallers) await registerRoutes(app, deps, limits);
   return app;
 }
@@ -187,23 +209,28 @@ const buildSerializer = () => () => JSON.stringify;
 /** Three contexts: routes that read raw bodies, administrators' routes, and routes with JSON bodies. */
 async function registerRoutes(app: FastifyInstance, deps: ServerDeps, limits: RateLimits): Promise<void> {
   const { authenticate, heartbeatMs } = deps;
+  const openRequests = createOpenRequests({
+    limits: deps.openRequestLimits,
+    onCount: (kind, count) => deps.registry.setGauge('bursar_open_requests', { kind }, count),
+    onRefusal: (kind) => deps.registry.increment('bursar_refused_requests_total', { kind }),
+  });
   const { access, jobs, files, accounting, admin, systems, events, webhooks } = deps.services;
   await app.register(async (instance) => {
     requireToken(instance, authenticate, limits);
     instance.removeAllContentTypeParsers();
     instance.addContentTypeParser('*', (_request, _payload, done) => done(null));
-    jobRoutes(instance, jobs, access, limits);
+    jobRoutes(instance, jobs, access, openRequests);
     quotaRoutes(instance, accounting, access);
     accountingRoutes(instance, accounting, access);
     systemRoutes(instance, systems);
-    fileRoutes(instance, files, access);
-    logRoutes(instance, files, access, authenticate);
-    eventRoutes(instance, events, access, { heartbeatMs, authenticate });
+    fileRoutes(instance, files, access, openRequests);
+    logRoutes(instance, files, access, { authenticate, openRequests });
+    eventRoutes(instance, events, access, { heartbeatMs, authenticate, openRequests });
   });
   await app.register(async (instance) => {
     requireToken(instance, authenticate, limits);
     administrationRoutes(instance, admin, access);
-    pauseRoutes(instance, systems);
+    adminSystemRoutes(instance, systems);
     adminWebhookRoutes(instance, webhooks, access);
   });
   await app.register(async (instance) => {
@@ -221,50 +248,26 @@ function toRequestId(header: string | string[] | undefined): string {
   return typeof header === 'string' && /^[\w.-]{1,64}$/.test(header) ? header : requestIdPrefix + ++requestCount;
 }
 
+function catchError(run: () => void): unknown {
+  try {
+    run();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
 function sendProblem(error: unknown, requestId: string, reply: FastifyReply) {
   const problem = toProblem(error, requestId);
   if (problem.status === 401) reply.header('www-authenticate', 'Bearer realm="bursar"');
   const retryAfter = error instanceof BursarError ? error.retryAfterSeconds : undefined;
   if (problem.status === 503 || retryAfter !== undefined) reply.header('retry-after', String(retryAfter ?? 5));
-  reply.header('x-request-id', requestId);
+  // Also for errors before the first hook.
+  reply.header('x-request-id', requestId).header('x-content-type-options', 'nosniff');
   sendJson(reply, problem.status, problem.body, 'application/problem+json');
   return problem;
 }
 
-/** A job for a paused system is refused on purpose: an operator need not look. */
-const isRefusal = (error: unknown) => error instanceof BursarError && error.code === 'system_paused';
-
-/** Errors of Fastify below 500 are the caller's. Everything else is unexpected. */
-function toRequestError(error: FastifyError): unknown {
-  if (error instanceof BursarError) return error;
-  if (error.validation?.some(isMissingKey)) return missingKey();
-  if (error.validation) {
-    const fields = error.validation.map(toFieldError);
-    const list = fields.map(({ field, message }) => `${field} ${message}`).join('; ');
-    return error.validationContext === 'querystring'
-      ? new BursarError('bad_request', `The query is not valid: ${list}.`, { cause: error, fields })
-      : new BursarError('invalid_body', `The request is not valid: ${list}.`, { cause: error, fields });
-  }
-  const status = error.statusCode ?? 500;
-  if (status === 413) return new BursarError('too_large', 'The request body is too large.', { cause: error });
-  if (status < 500) return new BursarError('bad_request', error.message, { cause: error });
-  return error;
-}
-
-type ValidationError = NonNullable<FastifyError['validation']>[number];
-
-const isMissingKey = ({ params }: ValidationError) => params.missingProperty === 'idempotency-key';
-
-function toFieldError(problem: ValidationError): FieldError {
-  const { missingProperty, additionalProperty, allowedValues } = problem.params as {
-    missingProperty?: string;
-    additionalProperty?: string;
-    allowedValues?: string[];
-  };
-  const path = problem.instancePath.slice(1).replaceAll('/', '.');
-  const field = [path, missingProperty ?? additionalProperty].filter(Boolean).join('.') || 'body';
-  if (missingProperty !== undefined) return { field, message: 'is required' };
-  if (additionalProperty !== undefined) return { field, message: 'is not a known field' };
-  if (allowedValues !== undefined) return { field, message: `must be one of ${allowedValues.join(', ')}` };
-  return { field, message: problem.message ?? 'is not valid' };
-}
+/** Requests that are refused on purpose: an operator need not look. */
+const refusals = new Set<ErrorCode>(['system_paused', 'server_busy']);
+const isRefusal = (error: unknown) => error instanceof BursarError && refusals.has(error.code);

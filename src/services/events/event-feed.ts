@@ -1,17 +1,12 @@
-import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
 import { getLastEventSeqs } from '../../store/events/events.ts';
 import type { Topic } from './topic.ts';
-
-/** A long poll, the shortest of the connections that count, ends after a minute at the latest. */
-const retryAfterSeconds = 60;
 
 export interface EventFeedDeps {
   db: Db;
   userTopic: Pick<Topic, 'subscribe'>;
   /** Interval of the poll for events whose hint was missed. */
   pollMs: number;
-  maxListenersPerUser: number;
   log: { warn(fields: object, message: string): void };
 }
 
@@ -23,8 +18,6 @@ export interface EventSubscription {
 }
 
 export interface EventFeed {
-  /** Throws `too_many_listeners` if the user has reached the limit. */
-  requireListenerSlot(userId: string): void;
   subscribe(userId: string, signal: AbortSignal): EventSubscription;
   stop(): Promise<void>;
 }
@@ -39,7 +32,7 @@ interface Subscriber {
  * Notifies the subscriptions of new events. Hints arrive at once. One query per poll interval covers all subscriptions
  * and finds the events whose hint was missed; there are no queries while nobody is subscribed.
  */
-export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, log }: EventFeedDeps): EventFeed {
+export function createEventFeed({ db, userTopic, pollMs, log }: EventFeedDeps): EventFeed {
   const subscribersByUser = new Map<string, Set<Subscriber>>();
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -106,11 +99,6 @@ export function createEventFeed({ db, userTopic, pollMs, maxListenersPerUser, lo
     for (const { notify } of subscribersOf(userId)) notify();
   });
   return {
-    requireListenerSlot(userId) {
-      if ((subscribersByUser.get(userId)?.size ?? 0) < maxListenersPerUser) return;
-      const message = `You have ${maxListenersPerUser} open event streams and long polls, which is the limit. Close some of them.`;
-      throw new BursarError('too_many_listeners', message, { transient: true, retryAfterSeconds });
-    },
     subscribe,
     async stop() {
       isStopped = true;

@@ -25,11 +25,10 @@ const batchSize = 100;
 
 /** The number of the event to continue after. Throws `events_expired` if events after the position were deleted. */
 export async function resolvePosition(
-  { db, feed }: EventDeps,
+  { db }: Pick<EventDeps, 'db'>,
   userId: string,
   position: EventPosition,
 ): Promise<number> {
-  feed.requireListenerSlot(userId);
   const { last, lastExpired } = await getEventRange(db, userId);
   if (position === 'oldest') return lastExpired;
   if (position === 'latest') return last;

@@ -10,6 +10,7 @@ import { type Caller, createCaller, type Job } from '../../support/api.ts';
 import type { Problem } from '../../support/contract.ts';
 import { queryDatabase } from '../../support/database.ts';
 import { cancelJob, jobPath, releaseJob, waitForGoScript, waitForStage } from '../../support/jobs.ts';
+import { readMetric } from '../../support/metrics.ts';
 import { parseSse } from '../../support/parse-sse.ts';
 import { findExample } from '../../support/readme.ts';
 import { type ServerProcess, spawnServer } from '../../support/server-process.ts';
@@ -72,10 +73,7 @@ function watch(child: ChildProcessByStdio<null, Readable, null>) {
   return { output: () => output, exitCode: once(child, 'close').then(([code]) => code as number | null) };
 }
 
-async function metric(name: string): Promise<number> {
-  const text = await (await fetch(`${server.url}/metrics`)).text();
-  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-}
+const metric = (name: string) => readMetric(server.url, name);
 
 describe('the log of a job that has ended', () => {
   let job: Job;

@@ -43,7 +43,6 @@ describe('the event feed', () => {
       db: countingDb,
       userTopic,
       pollMs: 20,
-      maxListenersPerUser: 10,
       log: { warn: () => undefined },
     });
   });

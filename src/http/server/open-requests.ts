@@ -1,0 +1,102 @@
+import type { FastifyReply } from 'fastify';
+import { BursarError, type ErrorCode } from '../../domain/errors.ts';
+
+/** Requests that last, and hold memory, a file or a command meanwhile. */
+export type OpenRequestKind = 'upload' | 'download' | 'log_follower' | 'event_listener';
+
+export type OpenRequestLimits = Record<OpenRequestKind, { perUser: number; total: number }>;
+
+/** Bounds the requests that are open at the same time, by user and in all. Each instance counts for itself. */
+export interface OpenRequests {
+  /**
+   * Counts a request of a user until the result is called. Throws 429 if the user has reached the limit, and
+   * `server_busy` if all users together have.
+   */
+  open(kind: OpenRequestKind, userId: string): () => void;
+  /** Like `open`, until the response has been sent or its client has disconnected. */
+  openUntilClosed(kind: OpenRequestKind, userId: string, reply: FastifyReply): void;
+}
+
+export interface OpenRequestDeps {
+  limits: OpenRequestLimits;
+  onCount(kind: OpenRequestKind, count: number): void;
+  onRefusal(kind: OpenRequestKind): void;
+}
+
+interface Wording {
+  code: ErrorCode;
+  /** After "You have 5 open" or "The server has 5 open". */
+  noun: string;
+  advice: string;
+  retryAfterSeconds: number;
+}
+
+const wordings: Record<OpenRequestKind, Wording> = {
+  upload: {
+    code: 'too_many_requests',
+    noun: 'submissions that are still arriving',
+    advice: 'Wait until one has arrived.',
+    retryAfterSeconds: 1,
+  },
+  download: {
+    code: 'too_many_requests',
+    noun: 'downloads',
+    advice: 'Wait until one has finished.',
+    retryAfterSeconds: 5,
+  },
+  log_follower: {
+    code: 'too_many_listeners',
+    noun: 'requests that follow a log',
+    advice: 'Close some of them.',
+    retryAfterSeconds: 60,
+  },
+  event_listener: {
+    code: 'too_many_listeners',
+    noun: 'event streams and long polls',
+    advice: 'Close some of them.',
+    // A long poll, the shortest of them, ends after a minute at the latest.
+    retryAfterSeconds: 60,
+  },
+};
+
+export function createOpenRequests({ limits, onCount, onRefusal }: OpenRequestDeps): OpenRequests {
+  const counts = new Map<string, number>();
+  const add = (key: string, change: 1 | -1): number => {
+    const count = (counts.get(key) ?? 0) + change;
+    if (count === 0) counts.delete(key);
+    else counts.set(key, count);
+    return count;
+  };
+
+  function requireSlot(kind: OpenRequestKind, userId: string): void {
+    const { perUser, total } = limits[kind];
+    const { code, noun, advice, retryAfterSeconds } = wordings[kind];
+    const options = { transient: true, retryAfterSeconds };
+    if ((counts.get(`${kind} ${userId}`) ?? 0) >= perUser) {
+      onRefusal(kind);
+      throw new BursarError(code, `You have ${perUser} open ${noun}, which is the limit. ${advice}`, options);
+    }
+    if ((counts.get(kind) ?? 0) < total) return;
+    onRefusal(kind);
+    const message = `The server has ${total} open ${noun} of all users, which is the limit. Try again later.`;
+    throw new BursarError('server_busy', message, options);
+  }
+
+  function open(kind: OpenRequestKind, userId: string): () => void {
+    requireSlot(kind, userId);
+    add(`${kind} ${userId}`, 1);
+    onCount(kind, add(kind, 1));
+    return () => {
+      add(`${kind} ${userId}`, -1);
+      onCount(kind, add(kind, -1));
+    };
+  }
+
+  return {
+    open,
+    openUntilClosed(kind, userId, reply) {
+      // The client may have disconnected while the token was checked: then there is no `close` to come.
+      if (!reply.raw.destroyed) reply.raw.once('close', open(kind, userId));
+    },
+  };
+}

@@ -1,0 +1,74 @@
+import type { Socket } from 'node:net';
+
+export interface SlowReaderLimits {
+  /** A client must take at least `minBytes` of a waiting response within this time. */
+  windowMs: number;
+  minBytes: number;
+  /** The size of all waiting responses together. Beyond it, clients that take nothing are disconnected at once. */
+  maxWaitingBytes: number;
+}
+
+/** The progress of a connection since the start of its window. */
+interface Progress {
+  startedAt: number;
+  /** Bytes that the client had taken at the start of the window, and at the last check. */
+  takenAtStart: number;
+  taken: number;
+}
+
+/**
+ * Finds clients that do not read their responses: each of them holds memory, a file or a slot of its user. Checking all
+ * connections from time to time costs a request nothing.
+ */
+export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: SlowReaderLimits) {
+  const progressBySocket = new WeakMap<Socket, Progress>();
+
+  /** Returns the bytes that wait for the client, and whether it took any since the last check or was too slow. */
+  function measure(socket: Socket, now: number): { waiting: number; isStalled: boolean; isTooSlow: boolean } {
+    const { taken, waiting } = readSocket(socket);
+    const before = progressBySocket.get(socket);
+    if (waiting === 0) {
+      progressBySocket.delete(socket);
+      return { waiting, isStalled: false, isTooSlow: false };
+    }
+    const isStalled = before?.taken === taken;
+    const progress = before ?? { startedAt: now, takenAtStart: taken, taken };
+    progress.taken = taken;
+    progressBySocket.set(socket, progress);
+    if (now - progress.startedAt < windowMs) return { waiting, isStalled, isTooSlow: false };
+    const isTooSlow = taken - progress.takenAtStart < minBytes;
+    progress.startedAt = now;
+    progress.takenAtStart = taken;
+    return { waiting, isStalled, isTooSlow };
+  }
+
+  /** Returns the connections to close. */
+  return (sockets: Iterable<Socket>, now: number): Socket[] => {
+    const measured = [...sockets].map((socket) => ({ socket, ...measure(socket, now) }));
+    const tooSlow = measured.filter(({ isTooSlow }) => isTooSlow);
+    let waitingBytes = measured.reduce((sum, { waiting, isTooSlow }) => sum + (isTooSlow ? 0 : waiting), 0);
+    const stalled = measured.filter(({ isStalled, isTooSlow }) => isStalled && !isTooSlow);
+    for (const each of stalled.sort((a, b) => b.waiting - a.waiting)) {
+      if (waitingBytes <= maxWaitingBytes) break;
+      waitingBytes -= each.waiting;
+      tooSlow.push(each);
+    }
+    return tooSlow.map(({ socket }) => socket);
+  };
+}
+
+/** Node's own write timeout reads the same field of the handle: no public one shows the progress within one write. */
+interface WriteHandle {
+  /** Bytes that were given to the operating system or wait for it. */
+  bytesWritten: number;
+  /** Those that wait for it. */
+  writeQueueSize: number;
+}
+
+function readSocket(socket: Socket): { taken: number; waiting: number } {
+  const { _handle: handle } = socket as Socket & { _handle?: WriteHandle | null };
+  if (!handle) return { taken: 0, waiting: 0 };
+  const taken = handle.bytesWritten - handle.writeQueueSize;
+  // `socket.bytesWritten` includes what was written to the stream and not yet passed on.
+  return { taken, waiting: socket.bytesWritten - taken };
+}

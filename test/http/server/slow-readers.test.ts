@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { after, afterEach, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createSlowReaderCheck } from '../../../src/http/server/slow-readers.ts';
+import { type Caller, createCaller, type Job } from '../../support/api.ts';
+import { openEventStream } from '../../support/event-stream.ts';
+import { jobPath } from '../../support/jobs.ts';
+import { readMetric } from '../../support/metrics.ts';
+import { bearerHeader, formatRequestHead } from '../../support/raw-http.ts';
+import { startServer, type TestServer } from '../../support/server.ts';
+import { shippedConfig } from '../../support/shipped-config.ts';
+import { until } from '../../support/until.ts';
+
+const responseBytes = 64_000_000;
+
+describe('the check for slow readers', () => {
+  let server: Server;
+  const clients: Socket[] = [];
+  before(async () => {
+    server = createServer();
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+  });
+  afterEach(() => {
+    for (const client of clients.splice(0)) client.destroy();
+  });
+  after(() => server.close());
+
+  /** Opens a connection on which a response waits, written at once. The client reads nothing yet. */
+  async function openConnection(): Promise<{ client: Socket; socket: Socket }> {
+    const { port } = server.address() as { port: number };
+    const accepted = once(server, 'connection') as Promise<[Socket]>;
+    const client = connect(port, '127.0.0.1').pause();
+    clients.push(client);
+    const [socket] = await accepted;
+    socket.on('error', () => undefined);
+    socket.write(Buffer.alloc(responseBytes));
+    await sleep(50);
+    return { client, socket };
+  }
+
+  async function readBytes(client: Socket, bytes: number): Promise<void> {
+    let received = 0;
+    client.on('data', (chunk) => {
+      received += chunk.length;
+      if (received >= bytes) client.pause();
+    });
+    client.resume();
+    await until('the client has read', () => received >= bytes || undefined);
+  }
+
+  const limits = { windowMs: 1000, minBytes: 64_000, maxWaitingBytes: 1e12 };
+
+  test('finds a client that takes too little within the window, and nobody earlier', async () => {
+    const findSlowReaders = createSlowReaderCheck(limits);
+    const { socket } = await openConnection();
+    for (const now of [0, 500, 999]) assert.deepEqual(findSlowReaders([socket], now), []);
+    assert.deepEqual(findSlowReaders([socket], 1000), [socket]);
+  });
+
+  test('sees how much of one large write the client takes', async () => {
+    const findSlowReaders = createSlowReaderCheck(limits);
+    const { client, socket } = await openConnection();
+    assert.deepEqual(findSlowReaders([socket], 0), []);
+    await readBytes(client, 20_000_000);
+    assert.deepEqual(findSlowReaders([socket], 1000), []);
+    assert.deepEqual(findSlowReaders([socket], 2000), [socket], 'it has read nothing since');
+  });
+
+  test('ignores a connection on which nothing waits', async () => {
+    const findSlowReaders = createSlowReaderCheck(limits);
+    const { client, socket } = await openConnection();
+    await readBytes(client, responseBytes);
+    for (const now of [0, 1000, 5000]) assert.deepEqual(findSlowReaders([socket], now), []);
+  });
+
+  test('finds those that read nothing at once if too much waits in all', async () => {
+    const findSlowReaders = createSlowReaderCheck({ ...limits, maxWaitingBytes: responseBytes * 1.5 });
+    const [first, second] = [await openConnection(), await openConnection()];
+    const sockets = [first.socket, second.socket];
+    assert.deepEqual(findSlowReaders(sockets, 0), [], 'they may have begun just now');
+    assert.equal(findSlowReaders(sockets, 10).length, 1, 'the other one is within the limit');
+  });
+});
+
+describe('a server', () => {
+  let server: TestServer;
+  let me: Caller;
+  let job: Job;
+  before(async () => {
+    const limits = { slowReaderSeconds: 1, slowReaderKb: 1 };
+    server = await startServer({ config: { ...shippedConfig(), limits, events: { heartbeatSeconds: 30 } } });
+    me = createCaller(server.url, server.userToken);
+    const { body } = await me.submit('/jobs/hpc_one/', { command: `head -c ${responseBytes} /dev/zero > large` });
+    job = await me.waitUntilFinished(body);
+  });
+  after(() => server.dispose());
+
+  const filePath = () => `${jobPath(job).replace('/jobs/', '/files/')}large`;
+  const cuts = () => readMetric(server.url, 'bursar_connections_cut_total{reason="slow_reader"}');
+  const downloads = () => readMetric(server.url, 'bursar_open_requests{kind="download"}');
+
+  test('disconnects a client that does not read its response, and closes the file', async () => {
+    const { hostname, port } = new URL(server.url);
+    const client = connect(Number(port), hostname).pause();
+    client.on('error', () => undefined);
+    client.write(formatRequestHead({ path: filePath(), headers: [bearerHeader(server.userToken)] }));
+    await until('the download has begun', async () => (await downloads()) === 1 || undefined);
+    await until('the client is disconnected', async () => (await cuts()) === 1 || undefined, 20);
+    assert.equal(await downloads(), 0);
+    let received = 0;
+    client.on('data', (chunk) => {
+      received += chunk.length;
+    });
+    client.resume();
+    await once(client, 'close');
+    assert.ok(received < responseBytes, 'the response is not complete');
+  });
+
+  test('serves a client that reads slowly, and one whose stream is silent', async () => {
+    const before = await cuts();
+    const stream = await openEventStream(server.url, server.userToken, { path: '/events/?after=latest' });
+    const response = await fetch(server.url + filePath(), { headers: { authorization: `Bearer ${server.userToken}` } });
+    let received = 0;
+    for await (const chunk of response.body ?? []) {
+      received += chunk.length;
+      if (received < responseBytes / 4) await sleep(10);
+    }
+    assert.equal(received, responseBytes);
+    await sleep(1500);
+    await me.submit('/jobs/hpc_one/', { command: 'true' });
+    await stream.waitForEvents(1);
+    stream.disconnect();
+    assert.equal(await cuts(), before);
+  });
+});
