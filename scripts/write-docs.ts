@@ -57,8 +57,8 @@ function configurationReference(): string {
   return `# Configuration
 
 Bursar reads one YAML file: the one named by \`BURSAR_CONFIG\`, or else the shipped \`config/bursar.yaml\`. Keys that the
-file omits have the defaults below. Unknown keys are errors. \`BURSAR_HOST\`, \`BURSAR_PORT\`, \`BURSAR_DATA\` and
-\`BURSAR_DATABASE_URL\` override the file.
+file omits have the defaults below. Unknown keys are errors. \`BURSAR_HOST\`, \`BURSAR_PORT\`, \`BURSAR_DATA\`,
+\`BURSAR_DATABASE_URL\` and \`BURSAR_METRICS_TOKEN\` override the file.
 
 \`npm run -s bursar -- config check\` validates the configuration, \`config print\` prints the effective one.
 

@@ -16,6 +16,8 @@ import { startStorageMonitor } from './workers/storage-monitor.ts';
 /** An instance that is ready to listen. */
 export interface Bursar {
   app: FastifyInstance;
+  /** The server of the metrics, if they have a port of their own. */
+  metricsApp: FastifyInstance | undefined;
   db: Db;
   /**
    * Finishes requests in progress and aborts the work of the workers, both for at most `server.drainSeconds`, and closes
@@ -55,6 +57,7 @@ async function compose(
   const api = await createApi({ ...deps, storageProblem: storage.problem }, role !== 'worker');
   return {
     app: api.app,
+    metricsApp: api.metricsApp,
     db,
     async stop() {
       // At the same time: a request that hangs must not delay the release of the leases.

@@ -6,8 +6,14 @@ interface FirstUsers {
 }
 
 /** The message that `serve` prints when it is ready. A first start adds tokens and example commands. */
-export function readyMessage(version: string, url: string, config: Config, firstUsers: FirstUsers | null): string {
-  const ready = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n`;
+export function readyMessage(
+  version: string,
+  { api: url, metrics }: { api: string; metrics: string | undefined },
+  config: Config,
+  firstUsers: FirstUsers | null,
+): string {
+  const metricsLine = metrics === undefined ? '' : `Metrics at ${metrics}/metrics\n`;
+  const ready = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n${metricsLine}`;
   if (firstUsers === null) return ready;
   const { admin, user } = firstUsers;
   const auth = `-H 'Authorization: Bearer ${user.token}'`;

@@ -1,5 +1,8 @@
+import type { FastifyInstance } from 'fastify';
+import type { Logger } from 'pino';
 import type { Role } from '../composition/database.ts';
 import type { Config } from '../config/schema.ts';
+import { isLoopback } from '../config/validate.ts';
 import { BursarError } from '../domain/errors.ts';
 import { type Bursar, startBursar } from '../main.ts';
 import { enrolUser } from '../services/identity/enrolment.ts';
@@ -21,8 +24,12 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
   const bursar = await startBursar(config, role, log, version);
   let stopReason: Promise<string>;
   try {
-    await listen(bursar, config);
-    const message = readyMessage(version, baseUrl(bursar), config, await createFirstUsers(bursar));
+    await listen(bursar.app, config.server, 'BURSAR_PORT');
+    const { host, port } = config.metrics;
+    if (bursar.metricsApp !== undefined) await listen(bursar.metricsApp, { host, port: port ?? 0 }, 'metrics.port');
+    warnWithoutTls(config, log);
+    const urls = { api: baseUrl(bursar.app), metrics: bursar.metricsApp && baseUrl(bursar.metricsApp) };
+    const message = readyMessage(version, urls, config, await createFirstUsers(bursar));
     // Before the message, which may be answered by a signal at once.
     stopReason = waitForStopReason(parent);
     process.stdout.write(message);
@@ -40,12 +47,25 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
   process.exit();
 }
 
-async function listen({ app }: Bursar, { server: { host, port } }: Config): Promise<void> {
+/** Bursar itself speaks plain HTTP: beyond this host, everybody on the way could read the tokens. */
+function warnWithoutTls({ server }: Config, log: Logger): void {
+  if (isLoopback(server.host)) return;
+  log.warn(
+    { host: server.host },
+    'listening beyond this host without TLS: tokens can be read on the way. Put a reverse proxy with TLS in front, set ' +
+      'server.host to 127.0.0.1 if it runs on this host, and let nobody else reach this port',
+  );
+}
+
+async function listen(
+  app: FastifyInstance,
+  { host, port }: { host: string; port: number },
+  portSetting: string,
+): Promise<void> {
   await app.listen({ host, port }).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'EADDRINUSE') {
-      throw new BursarError('invalid_config', `Port ${port} is already in use. Set BURSAR_PORT to another port.`, {
-        cause,
-      });
+      const message = `Port ${port} is already in use. Set ${portSetting} to another port.`;
+      throw new BursarError('invalid_config', message, { cause });
     }
     if (cause.code === 'EADDRNOTAVAIL' || cause.code === 'ENOTFOUND' || cause.code === 'EACCES') {
       throw new BursarError('invalid_config', `Cannot listen on ${host} port ${port}: ${cause.message}`, { cause });
@@ -54,7 +74,7 @@ async function listen({ app }: Bursar, { server: { host, port } }: Config): Prom
   });
 }
 
-function baseUrl({ app }: Bursar): string {
+function baseUrl(app: FastifyInstance): string {
   const address = app.server.address();
   if (address === null || typeof address === 'string') throw new Error('the server has no address');
   const host = ['0.0.0.0', '::'].includes(address.address) ? '127.0.0.1' : address.address;

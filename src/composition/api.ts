@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import type { StorageProblem } from '../domain/systems/health.ts';
 import { bytesPerKb } from '../domain/units.ts';
 import { closeServer } from '../http/server/close-server.ts';
-import { createServer } from '../http/server/server.ts';
+import { createServer, type ServerDeps } from '../http/server/server.ts';
 import type { Metrics } from '../metrics/registry.ts';
 import { createAccountingService } from '../services/accounting/accounting-service.ts';
 import { createAdminService } from '../services/accounting/admin-service.ts';
@@ -28,11 +28,15 @@ export interface ApiDependencies extends Dependencies {
   storageProblem(): StorageProblem | null;
 }
 
+export interface Api {
+  app: FastifyInstance;
+  /** The server of the metrics, if they have a port of their own. */
+  metricsApp: FastifyInstance | undefined;
+  stop(): Promise<void>;
+}
+
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
-export async function createApi(
-  deps: ApiDependencies,
-  servesCallers: boolean,
-): Promise<{ app: FastifyInstance; stop(): Promise<void> }> {
+export async function createApi(deps: ApiDependencies, servesCallers: boolean): Promise<Api> {
   const { config, db, systems, userTopic, metrics, now, log, version } = deps;
   const { events, limits, server } = config;
   const feed = createEventFeed({
@@ -42,7 +46,16 @@ export async function createApi(
     log,
   });
   const authentication = { db, oidc: createOidcVerifier(config.auth.oidc), now };
-  const app = await createServer({
+  const metricsOptions = {
+    token: config.metrics.token,
+    read: async () => {
+      await updateGauges(db, metrics);
+      metrics.setGauge('bursar_storage_writable', {}, deps.storageProblem() === null ? 1 : 0);
+      return metrics.toPrometheusText();
+    },
+  };
+  const hasMetricsPort = config.metrics.port !== undefined;
+  const serverDeps: ServerDeps = {
     servesCallers,
     log,
     version,
@@ -68,21 +81,26 @@ export async function createApi(
     authenticate: (authorization) => authenticate(authentication, authorization),
     findProblems: () => findProblems(deps),
     findWarnings: () => findWarnings(deps),
-    metrics: async () => {
-      await updateGauges(db, metrics);
-      metrics.setGauge('bursar_storage_writable', {}, deps.storageProblem() === null ? 1 : 0);
-      return metrics.toPrometheusText();
-    },
+    metrics: hasMetricsPort ? null : metricsOptions,
     onResponse: createResponseCounter(metrics),
-  });
+  };
+  const app = await createServer(serverDeps);
+  const metricsApp = hasMetricsPort
+    ? await createServer({ ...serverDeps, servesCallers: false, metrics: metricsOptions, registry: noMetrics })
+    : undefined;
   return {
     app,
+    metricsApp,
     async stop() {
-      await closeServer(app, server.drainSeconds * 1000);
+      const apps = metricsApp === undefined ? [app] : [app, metricsApp];
+      await Promise.all(apps.map((each) => closeServer(each, server.drainSeconds * 1000)));
       await feed.stop();
     },
   };
 }
+
+/** The gauges of connections are those of the API. */
+const noMetrics = { setGauge: () => undefined, increment: () => undefined };
 
 function createResponseCounter(metrics: Metrics): (method: string, status: number) => void {
   const counters = new Map<string, ReturnType<Metrics['counter']>>();
@@ -155,5 +173,7 @@ async function findDatabaseProblems(db: Db): Promise<string[]> {
 /** Names systems, not reasons: a probe needs no token. */
 async function findWarnings({ db }: Dependencies): Promise<string[]> {
   const delayed = await countDelayedJobs(db);
-  return [...delayed].map(([hpc, { count }]) => `jobs that cannot be submitted to ${hpc}: ${count}, see /hpc/${hpc}/`);
+  return [...delayed].map(
+    ([hpc, { count }]) => `jobs that cannot be submitted to ${hpc}: ${count}, see /admin/systems/${hpc}/`,
+  );
 }

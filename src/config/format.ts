@@ -1,12 +1,19 @@
 import { stringify } from 'yaml';
 import type { Config } from './schema.ts';
 
-/** Formats the effective configuration as a valid configuration file. The database password is hidden. */
+const hidden = '********';
+
+/** Formats the effective configuration as a valid configuration file. Passwords and tokens are hidden. */
 export function formatConfig(config: Config, format: 'yaml' | 'json'): string {
-  const safeConfig = { ...config, database: { ...config.database, url: hidePassword(config.database.url) } };
+  const { database, metrics } = config;
+  const safeConfig = {
+    ...config,
+    database: { ...database, url: hidePassword(database.url) },
+    metrics: { ...metrics, ...(metrics.token === undefined ? {} : { token: hidden.repeat(2) }) },
+  };
   return format === 'json' ? `${JSON.stringify(safeConfig, null, 2)}\n` : stringify(safeConfig);
 }
 
 export function hidePassword(url: string): string {
-  return url.replace(/^([a-z]+:\/\/[^:@/]*):[^/]*@/, '$1:********@');
+  return url.replace(/^([a-z]+:\/\/[^:@/]*):[^/]*@/, `$1:${hidden}@`);
 }

@@ -36,6 +36,7 @@ function readYaml(file: string): unknown {
 function applyEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unknown {
   if (!isRecord(value)) return value;
   const { BURSAR_HOST: host, BURSAR_PORT: port, BURSAR_DATA: data, BURSAR_DATABASE_URL: url } = environment;
+  const { BURSAR_METRICS_TOKEN: token } = environment;
   const server = {
     ...(host ? { host } : {}),
     ...(port ? { port: parsePort(port) } : {}),
@@ -44,6 +45,7 @@ function applyEnvironment(value: unknown, environment: NodeJS.ProcessEnv): unkno
     ...value,
     ...(data ? { data } : {}),
     ...(url ? { database: { ...(isRecord(value.database) ? value.database : {}), url } } : {}),
+    ...(token ? { metrics: { ...(isRecord(value.metrics) ? value.metrics : {}), token } } : {}),
     ...(Object.keys(server).length > 0
       ? { server: { ...(isRecord(value.server) ? value.server : {}), ...server } }
       : {}),

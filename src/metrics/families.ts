@@ -4,7 +4,7 @@ export const families = {
   bursar_watch_rounds_total: { type: 'counter', help: 'Polls of the jobs of a system.' },
   bursar_watch_seconds_total: { type: 'counter', help: 'Seconds spent on these polls, database included.' },
   bursar_jobs: { type: 'gauge', help: 'Unfinished jobs of a system, by state.' },
-  bursar_jobs_delayed: { type: 'gauge', help: 'Jobs that cannot be submitted to a system. GET /hpc/ says why.' },
+  bursar_jobs_delayed: { type: 'gauge', help: 'Jobs that cannot be submitted to a system. Their timelines say why.' },
   bursar_jobs_missing: { type: 'gauge', help: 'Jobs that a system has not reported for a long time.' },
   bursar_system_up: { type: 'gauge', help: 'Health of a system: 1 up, 0.5 degraded, 0 down.' },
   bursar_storage_writable: { type: 'gauge', help: 'Whether the server can store data: 1 yes, 0 no.' },

@@ -133,6 +133,20 @@ test('a host other than loopback is accepted if every local engine has acceptJob
   const server = await spawnServer({ config: networkConfig(), env: { BURSAR_HOST: '0.0.0.0' } });
   t.after(() => server.dispose());
   assert.equal((await createCaller(server.url, server.userToken).get('/jobs/')).status, 200);
+  assert.match(server.log(), /"level":40.*"host":"0\.0\.0\.0".*without TLS.*reverse proxy/);
+});
+
+test('a server on loopback does not warn that it has no TLS', () => {
+  assert.doesNotMatch(server.log(), /TLS/);
+});
+
+test('metrics with a port of their own are served there only, and the message names it', async (t) => {
+  const config = { ...networkConfig(), metrics: { port: 0 } };
+  const other = await spawnServer({ config });
+  t.after(() => other.dispose());
+  const [, metricsUrl] = /^Metrics at (http:\/\/127\.0\.0\.1:\d+)\/metrics$/m.exec(other.stdout()) ?? [];
+  assert.ok(metricsUrl, other.stdout());
+  assert.match((await createCaller(metricsUrl, null).get('/metrics')).text, /^bursar_system_up\{hpc="hpc_one"\} 1$/m);
 });
 
 test('an invalid configuration exits with 3', async (t) => {

@@ -18,6 +18,8 @@ export interface ServerOptions {
 export interface TestServer {
   url: string;
   data: string;
+  /** Of a server whose metrics have a port of their own. */
+  metricsUrl?: string;
   /** The tokens of the first start; empty on a data folder that has users already. */
   adminToken: string;
   userToken: string;
@@ -58,6 +60,8 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   const adminToken = await firstToken(firstUsers.admin, true);
   const userToken = await firstToken(firstUsers.user, false);
   const url = await bursar.app.listen({ host: config.server.host, port: config.server.port });
+  const { host, port } = config.metrics;
+  const metricsUrl = await bursar.metricsApp?.listen({ host, port: port ?? 0 });
   let stopped: Promise<void> | undefined;
   const stop = () => {
     stopped ??= bursar.stop().finally(() => unregisterDatabase(data));
@@ -66,6 +70,7 @@ export async function startServer(options: ServerOptions = {}): Promise<TestServ
   return {
     url,
     data,
+    ...(metricsUrl === undefined ? {} : { metricsUrl }),
     adminToken,
     userToken,
     log: () => log,

@@ -47,6 +47,8 @@ describe('a job that cannot be submitted', () => {
     return entries.filter(({ type }) => type === 'job.delayed').length;
   };
   const readSystem = async (hpc: string) => (await me.get<System>(`/hpc/${hpc}/`)).body;
+  const readSystemAsAdmin = async (hpc: string) =>
+    (await createCaller(server.url, server.adminToken).get<System>(`/admin/systems/${hpc}/`)).body;
   const readWarnings = async () => (await me.get<{ status: string; warnings?: string[] }>('/readyz')).body;
   const readGauge = async (name: string, hpc: string) => {
     const { text } = await me.get('/metrics');
@@ -81,7 +83,7 @@ describe('a job that cannot be submitted', () => {
     assert.match(detail, /^2 jobs cannot be submitted at the moment; the timeline of each says why/);
     assert.deepEqual(await readWarnings(), {
       status: 'ok',
-      warnings: ['jobs that cannot be submitted to hpc_one: 2, see /hpc/hpc_one/'],
+      warnings: ['jobs that cannot be submitted to hpc_one: 2, see /admin/systems/hpc_one/'],
     });
     assert.deepEqual(
       [await readGauge('bursar_jobs_delayed', 'hpc_one'), await readGauge('bursar_system_up', 'hpc_one')],
@@ -103,6 +105,19 @@ describe('a job that cannot be submitted', () => {
     );
     // Only the job that ran is charged: a second or so of one core.
     assert.ok(before - (await timeLeft('hpc_one')) < 60);
+  });
+
+  test('because of its scheduler: users see the status, administrators also the error', async () => {
+    const { status, detail } = await until('the system is not up', async () => {
+      const system = await readSystem('hpc_two');
+      return system.status === 'up' ? undefined : system;
+    });
+    assert.ok(['degraded', 'down'].includes(status), status);
+    assert.match(detail, /^the scheduler (answers slowly or with errors|does not answer)/);
+    assert.doesNotMatch(JSON.stringify((await me.get('/hpc/')).body), /bash|could not be started|Install|PATH/);
+    assert.match((await readSystemAsAdmin('hpc_two')).detail, /bash .*could not be started.*Install it/);
+    assert.equal((await me.get('/admin/systems/hpc_two/')).status, 403);
+    assert.equal((await me.get('/admin/systems/')).status, 403);
   });
 
   test('because of transient errors is reported after the configured time, and can be cancelled at once', async () => {

@@ -44,6 +44,16 @@ const slowMs = 5000;
 const minFailuresForDown = 2;
 const minFailingMsForDown = 15_000;
 
+/**
+ * The detail for users. The error of a poll is for operators: it may name paths, hosts, accounts and remedies that are of
+ * no use to a user.
+ */
+export const publicDetails: Readonly<Record<SystemStatus, string>> = {
+  up: 'the scheduler answers',
+  degraded: 'the scheduler answers slowly or with errors',
+  down: 'the scheduler does not answer',
+};
+
 /** `consecutiveFailures` includes this poll; `failingMs` is the time since the last success. */
 export function statusAfterPoll(
   { durationMs, error }: PollResult,
@@ -55,5 +65,5 @@ export function statusAfterPoll(
   }
   return durationMs > slowMs
     ? { status: 'degraded', detail: `the scheduler answers slowly: ${Math.round(durationMs / 1000)} s` }
-    : { status: 'up', detail: 'the scheduler answers' };
+    : { status: 'up', detail: publicDetails.up };
 }

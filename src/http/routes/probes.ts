@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import Type from 'typebox';
 import { BursarError } from '../../domain/errors.ts';
@@ -16,28 +17,28 @@ const Ready = Type.Object(
   { examples: [{ status: 'ok' }] },
 );
 
-/** Probes and metrics for operators. They need no token and reveal nothing about users. */
-export function probeRoutes(
-  app: FastifyInstance,
-  findProblems: () => Promise<string[]>,
-  findWarnings: () => Promise<string[]>,
-  metrics: () => Promise<string>,
-  limits: Pick<RateLimits, 'anonymous'>,
-): void {
+export interface ProbeRouteOptions {
+  /** Reasons why requests cannot be served. */
+  findProblems(): Promise<string[]>;
+  /** Problems that need an operator, although requests can be served. */
+  findWarnings(): Promise<string[]>;
+  /** Null on a server that does not serve the metrics. */
+  metrics: MetricsOptions | null;
+  limits: Pick<RateLimits, 'anonymous'>;
+}
+
+export interface MetricsOptions {
+  /** The metrics in the text format of Prometheus. */
+  read(): Promise<string>;
+  /** Undefined if no token is required. */
+  token: string | undefined;
+}
+
+/** Probes and metrics for operators. They reveal nothing about users, and need no token unless the metrics have one. */
+export function probeRoutes(app: FastifyInstance, options: ProbeRouteOptions): void {
+  const { findProblems, findWarnings, metrics, limits } = options;
   app.addHook('onRequest', async (request, reply) => limits.anonymous(request, reply, 'probe'));
-  addResource(app, '/metrics', {
-    GET: {
-      schema: {
-        ...describeRoute('operation', 'getMetrics', 'Read the metrics, in the text format of Prometheus', {
-          200: { description: 'The metrics.', content: { 'text/plain': { schema: Type.String() } } },
-        }),
-        description: 'Counters and gauges of this server. They reveal nothing about users.',
-        security: [],
-      },
-      handler: async (_request, reply) =>
-        reply.header('content-type', 'text/plain; version=0.0.4; charset=utf-8').send(await metrics()),
-    },
-  });
+  if (metrics !== null) metricsRoute(app, metrics);
   addResource(app, '/livez', {
     GET: {
       schema: {
@@ -63,4 +64,33 @@ export function probeRoutes(
       },
     },
   });
+}
+
+function metricsRoute(app: FastifyInstance, { read, token }: MetricsOptions): void {
+  addResource(app, '/metrics', {
+    GET: {
+      schema: {
+        ...describeRoute('operation', 'getMetrics', 'Read the metrics, in the text format of Prometheus', {
+          200: { description: 'The metrics.', content: { 'text/plain': { schema: Type.String() } } },
+        }),
+        description: 'Counters and gauges of this server. They reveal nothing about users.',
+        ...(token === undefined ? { security: [] } : {}),
+      },
+      onRequest: async (request) => {
+        if (token !== undefined) requireMetricsToken(request.headers.authorization, token);
+      },
+      handler: async (_request, reply) =>
+        reply.header('content-type', 'text/plain; version=0.0.4; charset=utf-8').send(await read()),
+    },
+  });
+}
+
+function requireMetricsToken(authorization: string | undefined, token: string): void {
+  if (authorization === undefined) {
+    throw new BursarError('token_missing', 'Send the header "Authorization: Bearer <token of the metrics>".');
+  }
+  // Digests have the same length, so that the comparison takes the same time for every token.
+  const digest = (text: string) => createHash('sha256').update(text).digest();
+  if (timingSafeEqual(digest(authorization), digest(`Bearer ${token}`))) return;
+  throw new BursarError('token_invalid', 'This is not the token of the metrics. Ask the operators of this server.');
 }

@@ -8,6 +8,7 @@ import { idempotentRequest, keyHeader } from '../request/idempotency-key.ts';
 import { hpcParam, pathScope } from '../request/path-params.ts';
 import { addResource } from './resource.ts';
 
+const tag = 'administration';
 const description = 'What a Payload may contain, and whether the system accepts and runs jobs now.';
 
 /** The HPC systems with their limits, tools and health. */
@@ -35,13 +36,47 @@ export function systemRoutes(app: FastifyInstance, systems: SystemService): void
   });
 }
 
+/** The systems with the errors of their schedulers, and the requests that stop and allow new submissions. */
+export function adminSystemRoutes(app: FastifyInstance, systems: SystemService): void {
+  const adminDescription = 'Like `/hpc/`, but `detail` has the error of the scheduler, with its paths and remedies.';
+  addResource(app, '/admin/systems/', {
+    GET: {
+      schema: {
+        ...describeRoute(
+          tag,
+          'listSystemsForAdministrators',
+          'List the HPC systems with the errors of their schedulers',
+          {
+            200: Type.Array(Type.Ref('System')),
+          },
+        ),
+        description: adminDescription,
+      },
+      handler: () => systems.readForOperators(),
+    },
+  });
+  addResource(app, '/admin/systems/:hpc/', {
+    GET: {
+      schema: {
+        ...describeRoute(tag, 'getSystemForAdministrators', 'Read one HPC system with the error of its scheduler', {
+          200: Type.Ref('System'),
+        }),
+        description: adminDescription,
+        params: Type.Object(hpcParam),
+      },
+      handler: async (request) => (await systems.readForOperators(pathScope(request).hpc))[0],
+    },
+  });
+  pauseRoutes(app, systems);
+}
+
 /** Lets administrators stop and allow new submissions to a system. Its submitted jobs continue. */
-export function pauseRoutes(app: FastifyInstance, systems: SystemService): void {
+function pauseRoutes(app: FastifyInstance, systems: SystemService): void {
   for (const action of ['pause', 'resume'] as const) {
     addResource(app, `/admin/systems/:hpc/${action}/`, {
       POST: {
         schema: {
-          ...describeRoute('administration', `${action}System`, `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {
+          ...describeRoute(tag, `${action}System`, `${action === 'pause' ? 'Pause' : 'Resume'} a system`, {
             200: Type.Ref('System'),
           }),
           description: 'A paused system answers submissions with 503. Its submitted jobs continue.',

@@ -1,5 +1,5 @@
 import { publicSystem } from '../../contract/system.ts';
-import { type StorageProblem, withDelayedJobs } from '../../domain/systems/health.ts';
+import { publicDetails, type StorageProblem, withDelayedJobs } from '../../domain/systems/health.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { countDelayedJobs } from '../../store/jobs/delayed-jobs.ts';
 import { countUnfinishedJobs, listSystems, type SystemRecord, setSystemPause } from '../../store/systems/systems.ts';
@@ -20,7 +20,10 @@ export type SystemService = ReturnType<typeof createSystemService>;
 
 export function createSystemService(deps: SystemServiceDeps) {
   return {
-    read: (hpc?: string) => readSystems(deps, hpc),
+    /** For users: without the errors of the scheduler. */
+    read: (hpc?: string) => readSystems(deps, 'users', hpc),
+    /** For administrators, with the errors. */
+    readForOperators: (hpc?: string) => readSystems(deps, 'operators', hpc),
     pause: (actor: Actor, hpc: string, reason: string, request: IdempotentRequest | null) =>
       setPause(deps, actor, hpc, { at: deps.now(), reason }, reason, request),
     resume: (actor: Actor, hpc: string, reason: string, request: IdempotentRequest | null) =>
@@ -29,7 +32,7 @@ export function createSystemService(deps: SystemServiceDeps) {
 }
 
 /** Reads limits, tools and health of one system or of all, without asking the schedulers. */
-async function readSystems(deps: Omit<SystemServiceDeps, 'now'>, hpc?: string) {
+async function readSystems(deps: Omit<SystemServiceDeps, 'now'>, readers: 'users' | 'operators', hpc?: string) {
   const { db, systems, defaultProject } = deps;
   if (hpc !== undefined) requireSystem(systems, hpc);
   const records = new Map((await listSystems(db)).map((record) => [record.hpc, record]));
@@ -39,7 +42,9 @@ async function readSystems(deps: Omit<SystemServiceDeps, 'now'>, hpc?: string) {
     const record = records.get(system.name);
     if (record === undefined || (hpc !== undefined && hpc !== system.name)) return [];
     const { queued, running } = counts.get(system.name) ?? { queued: 0, running: 0 };
-    const health = withDelayedJobs({ ...record, ...storageStatus(deps.storageProblem()) }, delayed.get(system.name));
+    const detail = readers === 'users' ? publicDetails[record.status] : record.detail;
+    const current = { ...record, detail, ...storageStatus(deps.storageProblem()) };
+    const health = withDelayedJobs(current, delayed.get(system.name));
     return [publicSystem({ ...health, system, defaultProject: defaultProject(system.name), queued, running })];
   });
 }
@@ -66,7 +71,7 @@ async function setPause(
     details: { reason },
     execute: async (tx: Tx) => {
       await setSystemPause(tx, hpc, pause);
-      return await readSystems({ ...deps, db: tx }, hpc);
+      return await readSystems({ ...deps, db: tx }, 'operators', hpc);
     },
   };
   return await executeAdminAction(deps.db, request, action, deps.now());
