@@ -39,6 +39,7 @@ const runsOnBothDatabases =
 const longFiles = [
   /^test\/slurm\/load\./,
   /^test\/crash\/slurm-kill/,
+  /^test\/http\/fuzz\//,
   /^test\/cli\/doctor-slurm/,
   /^test\/engines\/slurm\/slurm-/,
   /^test\/bench\/bench\./,

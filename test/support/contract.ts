@@ -13,12 +13,14 @@ export interface OpenApi {
     schemas: Record<string, object>;
     responses: Record<string, ResponseObject>;
     headers: Record<string, object>;
+    parameters: Record<string, Parameter>;
     securitySchemes: Record<string, object>;
   };
 }
 
 export interface Operation {
   operationId?: string;
+  tags?: string[];
   summary?: string;
   description?: string;
   parameters?: Parameter[];
@@ -31,7 +33,7 @@ interface Reference {
   $ref: string;
 }
 
-interface Parameter {
+export interface Parameter {
   name: string;
   in: string;
   required?: boolean;
@@ -95,7 +97,7 @@ export async function loadOpenApiContract({ url }: Pick<TestServer, 'url'>): Pro
     checkEnvelope(response);
     const template = findPathTemplate(document, path);
     const operation = template === undefined ? undefined : document.paths[template]?.[method.toLowerCase()];
-    const validate = findValidator(template, operation && method.toLowerCase(), response.status);
+    const validate = findValidator(template, operation && method.toLowerCase(), response.status, contentType(response));
     const summary = `${method} ${path} ${response.status}: ${response.text.slice(0, 500)}`;
     assert.ok(validate, `the OpenAPI document does not describe ${summary}`);
     assert.ok(validate(response.body), `${summary}\n${JSON.stringify(validate.errors)}`);
@@ -135,21 +137,30 @@ export function findPathTemplate(document: OpenApi, path: string): string | unde
   });
 }
 
+/** The media type of a response, without its parameters. */
+export function contentType({ headers }: { headers: Pick<ReadonlyMap<string, string> | Headers, 'get'> }): string {
+  return headers.get('content-type')?.split(';', 1)[0] ?? '';
+}
+
 /** Finds the schema of a response. On a path that is not described, the only valid response is a problem. */
-function createValidatorLookup(document: OpenApi) {
+export function createValidatorLookup(document: OpenApi) {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false, validateFormats: false });
   ajv.addSchema(document, 'openapi.json');
   const getSchema = (...steps: string[]): ValidateFunction | undefined => {
     const pointer = steps.map((step) => encodeURIComponent(step.replaceAll('~', '~0').replaceAll('/', '~1')));
     return ajv.getSchema(`openapi.json#/${pointer.join('/')}`);
   };
-  return (template: string | undefined, method: string | undefined, status: number): ValidateFunction | undefined => {
+  return (
+    template: string | undefined,
+    method: string | undefined,
+    status: number,
+    type: string,
+  ): ValidateFunction | undefined => {
     if (template === undefined || method === undefined) return getSchema('components', 'schemas', 'Problem');
     const operation = document.paths[template]?.[method];
     const key = findResponseKey(operation, status);
     if (operation === undefined || key === undefined) return undefined;
-    const [type] = Object.keys(resolveResponse(document, operation.responses[key])?.content ?? {});
-    if (type === undefined) return undefined;
+    if (resolveResponse(document, operation.responses[key])?.content?.[type] === undefined) return undefined;
     const { $ref } = operation.responses[key] as Reference;
     const pointer = $ref === undefined ? ['paths', template, method, 'responses', key] : $ref.split('/').slice(1);
     return getSchema(...pointer, 'content', type, 'schema');

@@ -5,7 +5,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AccountingFixture, defaultProjectPath, openAccountingFixture } from '../../support/accounting-fixture.ts';
 import { type ApiResponse, type Caller, createCaller, type Job } from '../../support/api.ts';
-import { cancelJob, jobPath, releaseJob, waitForStage } from '../../support/jobs.ts';
+import { cancelJob, jobPath, releaseJob, requestCancel, waitForStage } from '../../support/jobs.ts';
 import {
   assertLedgerBalances,
   assertStatementAddsUp,
@@ -56,6 +56,19 @@ describe('DELETE', { concurrency: true }, () => {
     releaseJob(fixture.server, job);
     assert.equal((await owner.waitUntilFinished(job)).stage, 'SUCCESSFUL');
     assert.ok(existsSync(workspacePath(job)));
+  });
+
+  test('of a job that runs is answered at once, as are cancellations: hundreds wait for nothing', async () => {
+    const owner = await fixture.user('301709');
+    const job = await submitJob(owner, { command: markBegunScript });
+    await waitForStage(owner, job, 'RUNNING');
+    const deletions = await Promise.all(Array.from({ length: 200 }, () => remove(owner, job)));
+    assert.deepEqual(new Set(deletions.map(({ status }) => status)), new Set([409]));
+    assert.equal((await owner.get<Job>(jobPath(job))).body.stage, 'RUNNING', 'none of them has waited for the end');
+    const cancellations = await Promise.all(Array.from({ length: 200 }, () => requestCancel(owner, job)));
+    assert.ok(cancellations.every(({ status, body }) => (status === 200) === body.terminal_stage));
+    assert.equal(cancellations[0]?.status, 202);
+    await owner.waitUntilFinished(job);
   });
 
   test('that meets the end of the job returns 409 until the end is stored, and then deletes the files', async () => {
