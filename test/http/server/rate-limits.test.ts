@@ -124,6 +124,11 @@ test('a request to an unknown path is 404 and counts by address, whatever its bo
     [...statuses].every((status) => status === 404 || status === 429),
     String([...statuses]),
   );
+  assert.equal(
+    (await createCaller(server.url, null).get('/%')).status,
+    429,
+    'a path that cannot be decoded counts too',
+  );
 });
 
 describe('concurrent uploads', () => {
