@@ -14,10 +14,8 @@ export function addResource(app: FastifyInstance, url: string, handlers: Handler
     const options = handlers[method];
     if (options !== undefined) app.route({ ...options, method, url });
   }
-  const unsupported = methods.filter((method) => !supported.includes(method));
   app.route({
-    // Fastify serves HEAD itself where there is a GET.
-    method: supported.includes('GET') ? unsupported : [...unsupported, 'HEAD'],
+    method: methods.filter((method) => !supported.includes(method)),
     url,
     schema: { hide: true },
     onRequest: async (request, reply) => {

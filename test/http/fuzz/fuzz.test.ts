@@ -23,8 +23,8 @@ import {
 import { createRandom } from './random.ts';
 import { createRawClient, type FuzzResponse, formatRequest } from './raw-client.ts';
 
-// Sends changed requests to every operation of the OpenAPI document: 1000 to each that reads, 300 to each that writes, 52,000
-// in all. No response may be an error of the server or one that the document does not describe, and nothing may be left
+// Sends changed requests to every operation of the OpenAPI document: 1000 to each that reads, fewer to each that writes or
+// that has the code of another one, 40,000 in all. No response may be an error of the server or one that the document does not describe, and nothing may be left
 // behind. BURSAR_FUZZ_SEED and BURSAR_FUZZ_REQUESTS set the seed and the number of requests for longer runs.
 
 const seed = Number(process.env.BURSAR_FUZZ_SEED ?? 1);
@@ -36,7 +36,10 @@ const maxFailures = 10;
 /** The share of the requests for operations that take long: each starts a thread or processes. */
 const shares: Record<string, number> = { verifyLedger: 0.02, submitJob: 0.2, submitJobToProject: 0.2 };
 /** The share for other operations that change something: each that succeeds waits for a commit and its fsync. */
-const writeShare = 0.3;
+const writeShare = 0.2;
+/** The share for reads that have the code of another one, but other paths and another owner. */
+const variantShare = 0.5;
+const isVariant = (id: string) => /Of(User|AnyUser|AllUsers)$|OnSystem|InProject|ForAdministrators$/.test(id);
 /** These keep others from succeeding, so they come last. */
 const lastOperations = [
   'deleteJob',
@@ -137,7 +140,9 @@ interface Exchange {
 function* planRequests(): Generator<{ operation: FuzzOperation; index: number }> {
   const position = ({ id }: FuzzOperation) => lastOperations.indexOf(id);
   for (const operation of listOperations(document).sort((a, b) => position(a) - position(b))) {
-    const share = shares[operation.id] ?? (operation.method === 'GET' ? 1 : writeShare);
+    const { id, method } = operation;
+    const readShare = isVariant(id) ? variantShare : 1;
+    const share = shares[id] ?? (method === 'GET' ? readShare : writeShare);
     const count = Math.ceil(requestsPerOperation * share);
     for (let index = 0; index < count; index += 1) yield { operation, index };
   }
