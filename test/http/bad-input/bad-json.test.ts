@@ -92,4 +92,15 @@ describe('a JSON body with many faults', () => {
   });
 });
 
+test('a number beyond the range of numbers is 400 in a query and in a body', async () => {
+  const admin = createCaller(server.url, server.adminToken);
+  for (const number of ['1e309', '-1e309']) {
+    for (const query of [`limit=${number}`, `before=${number}`])
+      assertProblem(await admin.get(`/admin/audit/?${query}`), { status: 400, code: 'bad_request' });
+    const grant = `{"kind":"top_up","resource":"time","amount":${number},"reason":"a test"}`;
+    const response = await post('/admin/grants/hpc_one/proj_hpc_one_01/', grant);
+    assertProblem(response, { status: 400, code: 'invalid_body' });
+  }
+});
+
 test('all problems of this file say what to do', () => assertAllProblemsGaveAdvice());
