@@ -6,7 +6,7 @@ export function toHpcSystems(config: Config): ReadonlyMap<string, HpcSystem> {
   return new Map(
     Object.entries(config.systems).map(([name, system]) => [
       name,
-      { ...system, name, scheduler: system.engine.kind } as HpcSystem,
+      { ...system, name, engine: system.engine.kind } as HpcSystem,
     ]),
   );
 }

@@ -153,6 +153,16 @@ const LocalEngine = section('Runs jobs as processes on the host of Bursar.', {
   memoryMb: positiveInt(4096, 'Maximum memory of one job, in MB.'),
   outputKb: positiveInt(100_000, 'Maximum output of one job on each of stdout and stderr, in KB.'),
   killGraceSeconds: positiveInt(5, 'Time between SIGTERM and SIGKILL when a job is stopped, in seconds.'),
+  workspaceFolder: Type.Optional(
+    Type.String({ pattern: '^/', description: 'Folder for workspaces. Default: `workspaces` in the data folder.' }),
+  ),
+  runAs: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]*$',
+      description:
+        'Name of the account that jobs run as. Bursar must then run as root. Default: the account of Bursar.',
+    }),
+  ),
   acceptJobsFromTheNetwork: Type.Boolean({
     default: false,
     description:
@@ -227,6 +237,30 @@ export const System = Type.Object(
       description: 'Required Payload field: `command` (`batch`), or the name of a `tool` (`tool`).',
     }),
     engine: Engine,
+    isolation: Type.Enum(['auto', 'bubblewrap', 'none'], {
+      default: 'auto',
+      description:
+        'Whether each job is shut in, so that it cannot reach the files of other jobs, of the account and of Bursar: ' +
+        '`bubblewrap`, with that program; `none`, not at all; `auto`, with bubblewrap where it works, otherwise not at ' +
+        'all, with a warning. See [security.md](security.md).',
+    }),
+    readOnly: Type.Array(Type.String({ pattern: '^/' }), {
+      default: [],
+      description:
+        'With isolation: further folders that jobs can read, in addition to `/usr` and `/etc`, such as `/opt` or a tree ' +
+        'of modules. Bursar, its data and the home of its account stay hidden.',
+    }),
+    network: Type.Boolean({
+      default: true,
+      description:
+        'With isolation: whether jobs have the network of the host. It includes the abstract Unix sockets of the host.',
+    }),
+    scheduler: Type.Boolean({
+      default: false,
+      description:
+        'Slurm only: whether isolated jobs can use the commands of Slurm. Through them a job can leave its isolation, so ' +
+        'that the system counts as not isolated.',
+    }),
     watchSeconds: Type.Number({
       minimum: 0.1,
       default: 1,

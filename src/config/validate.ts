@@ -5,6 +5,7 @@ import ipaddr from 'ipaddr.js';
 import { BursarError, type FieldError } from '../domain/errors.ts';
 import { placeholderPattern } from '../domain/jobs/tool-command.ts';
 import { parseDatabaseUrl } from './database-url.ts';
+import { findIsolationErrors } from './isolation-keys.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
 import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
@@ -50,6 +51,7 @@ function validateConsistency(config: Config): FieldError[] {
         `must be true to listen on ${config.server.host}: the local engine runs code of the callers on this host`,
       );
     }
+    for (const [key, message] of findIsolationErrors(system)) add(key, message);
     const projectNames = system.projects.map(({ name: projectName }) => projectName);
     const duplicate = projectNames.find((project, index) => projectNames.indexOf(project) !== index);
     if (duplicate !== undefined) add('projects', `${duplicate} is listed twice`);

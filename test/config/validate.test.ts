@@ -56,6 +56,27 @@ describe('validateConfig', () => {
     assert.deepEqual(validateConfig(structuredClone(config), 'second pass'), config);
   });
 
+  test('checks the keys about the isolation of jobs', () => {
+    const errorsOf = (keys: object) => {
+      const config = minimalConfig();
+      Object.assign(config.systems.hpc_one, keys);
+      return fieldErrors(config);
+    };
+    assert.deepEqual(errorsOf({ isolation: 'bubblewrap', network: false, readOnly: ['/opt', '/srv/modules'] }), {});
+    assert.deepEqual(errorsOf({ engine: { kind: 'slurm' }, scheduler: true }), {});
+    assert.match(
+      errorsOf({ scheduler: true })['systems.hpc_one.scheduler'] ?? '',
+      /only a system with engine.kind slurm/,
+    );
+    for (const isolation of ['auto', 'none']) {
+      const message = errorsOf({ isolation, network: false })['systems.hpc_one.network'];
+      assert.match(message ?? '', /only with isolation: bubblewrap/);
+    }
+    for (const path of ['/', '/proc', '/run/munge', '/var', '/dev/shm', '/tmp/x', '/opt/../etc', '/opt/', '//opt'])
+      assert.match(errorsOf({ readOnly: [path] })['systems.hpc_one.readOnly'] ?? '', /such as \/opt|write it/, path);
+    assert.match(errorsOf({ isolation: 'docker' })['systems.hpc_one.isolation'] ?? '', /auto, bubblewrap, none/);
+  });
+
   test('returns a frozen copy and does not modify its input', () => {
     const input = minimalConfig();
     const config = validateConfig(input, 'test');

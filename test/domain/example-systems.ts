@@ -13,7 +13,7 @@ const stages = {
 export const batchSystem: HpcSystem = {
   name: 'hpc_one',
   kind: 'batch',
-  scheduler: 'local',
+  engine: 'local',
   stages,
   jobId: { style: 'uuid' },
   charge: 'core',
@@ -31,7 +31,7 @@ export function toolSystem(tools: Record<string, Tool> = { BASH: plainTool }): H
     ...batchSystem,
     name: 'hpc_two',
     kind: 'tool',
-    scheduler: 'local',
+    engine: 'local',
     stages: { ...stages, queued: 'QUEUE', succeeded: 'COMPLETED' },
     jobId: { style: 'prefixed', prefix: 'BURSAR-JOB' },
     limits: { nodes: 64, coresPerNode: 128, runtimeHours: 0.5, files: 200_000 },

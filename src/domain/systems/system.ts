@@ -36,7 +36,7 @@ export interface HpcSystem {
   /** As in URL paths, such as `hpc_one`. */
   name: string;
   kind: 'batch' | 'tool';
-  scheduler: 'local' | 'slurm';
+  engine: 'local' | 'slurm';
   stages: StageNames;
   jobId: { style: 'uuid' } | { style: 'prefixed'; prefix: string };
   charge: ChargeUnit;

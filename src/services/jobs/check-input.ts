@@ -41,7 +41,7 @@ export function createInputCheck({ zipLimits, maxVerifiedBytes }: InputCheckOpti
       if (startFile !== null) throw missingStartFile(request, startFile, null);
       return { unpackedBytes: 0, startFolder: '' };
     }
-    const hasDirectives = system.scheduler === 'slurm' && request.command.kind === 'script';
+    const hasDirectives = system.engine === 'slurm' && request.command.kind === 'script';
     const startBytes = hasDirectives ? maxStartBytes : 0;
     const inspect = () =>
       inspectInput(zip, { startFile, maxStartBytes: startBytes, maxVerifiedBytes, limits: zipLimits });

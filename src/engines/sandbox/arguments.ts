@@ -1,0 +1,129 @@
+import { isInside } from '../../domain/systems/isolation.ts';
+
+/** An existing path that a job must not see, although it is inside of a path that the job sees. */
+export interface HiddenPath {
+  path: string;
+  kind: 'file' | 'folder';
+}
+
+export interface SandboxOptions {
+  /** The job's working directory: it can be written, and has the same path inside. */
+  directory: string;
+  /** The job's folder for temporary files: it can be written at its own path, and is also `/tmp` and `/var/tmp`. */
+  temporaryFolder: string;
+  /** The folder that the job starts in. */
+  startDirectory: string;
+  /** Further paths that the job can read, such as `/opt`. Paths that do not exist are ignored. */
+  readOnly: readonly string[];
+  /** Paths that do not exist must be left out: bubblewrap cannot hide them in a read-only folder, and fails. */
+  hidden: readonly HiddenPath[];
+  /** False: the job has a network of its own, with nothing but a loopback interface. */
+  network: boolean;
+  /** Maximum size of `/dev/shm`, whose contents occupy memory. Default: half of the memory of the host. */
+  sharedMemoryBytes?: number;
+  /** A descriptor to which bubblewrap reports the start and the exit code as JSON. The job does not have it. */
+  statusDescriptor?: number;
+  /** The account that the job runs as. Bubblewrap must then run as root. Default: the one that runs bubblewrap. */
+  account?: { uid: number; gid: number };
+}
+
+/**
+ * The arguments of `bwrap` that isolate a job, up to the command, which follows them. Pure: it does not look at the host, so
+ * that it can build the command line for another one.
+ *
+ * Inside, the job sees the programs and the configuration of the system read-only, its own folders, new `/proc` and `/dev`,
+ * and nothing else: no home folders, no other workspaces, no sockets in `/run`. It is in process, IPC and mount namespaces
+ * of its own, has no capabilities and cannot gain privileges. All its processes end with the process that started `bwrap`.
+ * The host name, the clock and, unless `network` is false, the network are those of the host.
+ */
+export function sandboxArguments(options: SandboxOptions): string[] {
+  const { directory, temporaryFolder, startDirectory, network, sharedMemoryBytes, statusDescriptor, account } = options;
+  const visible = [...systemPaths, ...options.readOnly];
+  const hidden = options.hidden.filter(({ path }) => visible.some((folder) => isInside(path, folder)));
+  const mounts: Mount[] = [
+    ...visible.map((path) => ({ path, args: ['--ro-bind-try', path, path] })),
+    // After the visible paths: of two mounts of one path, the later one counts.
+    ...hidden.map(({ path, kind }) => ({
+      path,
+      args: kind === 'folder' ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path],
+    })),
+    ...['/tmp', '/var/tmp', temporaryFolder].map((path) => ({ path, args: ['--bind', temporaryFolder, path] })),
+    { path: directory, args: ['--bind', directory, directory] },
+  ];
+  const sharedMemorySize = sharedMemoryBytes === undefined ? [] : ['--size', String(sharedMemoryBytes)];
+  return [
+    ...['--unshare-pid', '--unshare-ipc', ...(network ? [] : ['--unshare-net'])],
+    ...['--die-with-parent', '--cap-drop', 'ALL'],
+    ...(account === undefined ? [] : ['--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']),
+    ...(statusDescriptor === undefined ? [] : ['--json-status-fd', String(statusDescriptor)]),
+    ...['--proc', '/proc', ...writableProcPaths.flatMap((path) => ['--ro-bind-try', path, path])],
+    ...['--dev', '/dev', ...sharedMemorySize, '--tmpfs', '/dev/shm'],
+    ...acceleratorDevices.flatMap((path) => ['--dev-bind-try', path, path]),
+    ...mounts
+      .toSorted((a, b) => depthOf(a.path) - depthOf(b.path))
+      .flatMap(({ path, args }) => [...parentArguments(path), ...args]),
+    // The folders that bubblewrap creates in memory: nothing may be written there, beyond all limits.
+    ...['/', '/dev', ...hidden.filter(({ kind }) => kind === 'folder').map(({ path }) => path)].flatMap((path) => [
+      '--remount-ro',
+      path,
+    ]),
+    ...['--chdir', startDirectory, '--'],
+    ...(account === undefined ? [] : accountCommand(account)),
+  ];
+}
+
+/** The command that runs the rest of the command line as another account, without its groups. */
+export function accountCommand({ uid, gid }: { uid: number; gid: number }): string[] {
+  return ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--'];
+}
+
+interface Mount {
+  path: string;
+  args: string[];
+}
+
+/** A folder must be mounted before the folders inside of it. */
+const depthOf = (path: string) => path.split('/').filter(Boolean).length;
+
+/** Creates the folders that contain a path, with access for every account: bubblewrap itself may create them with less. */
+function parentArguments(path: string): string[] {
+  const names = path.split('/').filter(Boolean);
+  return names.slice(0, -1).flatMap((_, index) => ['--dir', `/${names.slice(0, index + 1).join('/')}`]);
+}
+
+/** True if the job can see this path, apart from its own folders. */
+export function isVisible(path: string, options: Pick<SandboxOptions, 'readOnly' | 'hidden'>): boolean {
+  const depths = (folders: readonly string[]) =>
+    folders.filter((folder) => isInside(path, folder)).map((folder) => depthOf(folder));
+  const shown = Math.max(-1, ...depths([...systemPaths, ...options.readOnly]));
+  return shown > Math.max(-1, ...depths(options.hidden.map((hidden) => hidden.path)));
+}
+
+/** The system: programs, libraries, configuration. Symbolic links, such as `/bin`, become folders. */
+const systemPaths: readonly string[] = [
+  ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc'],
+  // Name resolution, where /etc/resolv.conf is a link to one of these.
+  ...['/run/systemd/resolve/stub-resolv.conf', '/run/systemd/resolve/resolv.conf', '/run/resolvconf/resolv.conf'],
+  ...['/run/NetworkManager/resolv.conf', '/mnt/wsl/resolv.conf'],
+  // Account names, where they come from a directory service: the cache of sssd, without its sockets.
+  '/var/lib/sss/mc',
+  // The topology of the machine, for MPI and OpenMP.
+  ...['/sys/block', '/sys/bus', '/sys/class', '/sys/dev', '/sys/devices', '/sys/fs/cgroup'],
+];
+
+/** Files of the system that only root can read. A job that runs as root must not see them either. */
+export const secretPaths: readonly string[] = [
+  ...['/etc/shadow', '/etc/shadow-', '/etc/gshadow', '/etc/gshadow-', '/etc/sudoers', '/etc/sudoers.d'],
+  ...['/etc/munge', '/etc/ssh', '/etc/ssl/private', '/etc/pki/tls/private', '/etc/krb5.keytab'],
+  ...['/etc/slurm/slurmdbd.conf', '/etc/slurm/jwt_hs256.key', '/etc/security/opasswd'],
+];
+
+/** Parts of /proc through which root changes the kernel, even without capabilities. */
+const writableProcPaths = ['acpi', 'bus', 'fs', 'irq', 'scsi', 'sys', 'sysrq-trigger'].map((name) => `/proc/${name}`);
+
+/** Graphics processors and InfiniBand, with the permissions that they have on the host. */
+const acceleratorDevices = [
+  ...['/dev/dri', '/dev/kfd', '/dev/infiniband', '/dev/nvidia-caps', '/dev/nvidiactl', '/dev/nvidia-modeset'],
+  ...['/dev/nvidia-uvm', '/dev/nvidia-uvm-tools'],
+  ...Array.from({ length: 16 }, (_, index) => `/dev/nvidia${index}`),
+];
