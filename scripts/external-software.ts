@@ -47,6 +47,13 @@ const externalSoftware: ExternalSoftware[] = [
     testPaths: /^test\/bench\//,
   },
   {
+    name: 'bubblewrap',
+    programs: ['bwrap', 'setpriv'],
+    packages: ['bubblewrap', 'util-linux'],
+    testModule: 'test/support/bubblewrap.ts',
+    testPaths: /^test\/(bench|cli|docs)\//,
+  },
+  {
     name: 'strace',
     programs: ['strace'],
     packages: ['strace'],

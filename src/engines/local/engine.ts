@@ -7,6 +7,7 @@ import { buildCancelledEnd, type JobLimits } from './job-end.ts';
 import { createJobList, type LocalJob } from './job-list.ts';
 import { signalProcess } from './processes.ts';
 import { claimJob, publishRequest, readStart, requestCancellation } from './records.ts';
+import type { Account, LocalSandbox } from './sandbox.ts';
 import { createScheduler } from './scheduler.ts';
 
 export interface LocalEngineOptions extends JobLimits {
@@ -14,6 +15,10 @@ export interface LocalEngineOptions extends JobLimits {
   directory: string;
   /** The number of cores that all running jobs together may use. */
   cores: number;
+  /** Undefined: jobs are not isolated. */
+  sandbox?: LocalSandbox;
+  /** The account that jobs run as; Bursar must then be root. Undefined: the account of Bursar. */
+  account?: Account;
   /** The time that a supervisor has, beyond the grace period of its job, before it is killed. */
   supervisorGraceSeconds?: number;
   now?: () => number;
@@ -21,8 +26,9 @@ export interface LocalEngineOptions extends JobLimits {
 
 /**
  * Runs jobs as processes of this machine. Its whole state is in its folder: a new engine on the same folder continues
- * where an earlier one was stopped or killed. Jobs see none of Bursar's environment and share no cores, but all run as
- * the same user: this is no protection against a malicious job.
+ * where an earlier one was stopped or killed. Jobs see none of Bursar's environment. The engine does not start more jobs
+ * than there are cores, but does not bind a job to its cores. All jobs run as the same user: only with a sandbox are their
+ * files and processes, and those of Bursar, safe from a malicious job (docs/security.md).
  */
 export function createLocalEngine(options: LocalEngineOptions): Engine {
   const {
@@ -31,6 +37,8 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     memoryMb,
     outputKb,
     killGraceSeconds,
+    sandbox,
+    account,
     supervisorGraceSeconds = 15,
     now = Date.now,
   } = options;
@@ -44,7 +52,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
   const scheduler = createScheduler({
     list,
     totalCores: cores,
-    limits,
+    settings: { limits, ...(sandbox ? { sandbox } : {}), ...(account ? { account } : {}) },
     compileCacheFolder: join(directory, '.cache'),
     onError,
     onChange: () => {

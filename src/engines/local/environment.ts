@@ -3,8 +3,10 @@ import { defaultPath, userName } from '../../shell/base-environment.ts';
 import type { EngineJob } from '../engine.ts';
 
 /** Of Bursar's own environment only PATH is passed on: the rest may contain secrets. */
-export function jobEnvironment(job: EngineJob): { PATH: string; TMPDIR: string } & Record<string, string> {
-  const user = userName();
+export function jobEnvironment(
+  job: EngineJob,
+  user: string = userName(),
+): { PATH: string; TMPDIR: string } & Record<string, string> {
   return {
     PATH: jobSearchPath(process.env.PATH),
     HOME: job.workspace.directory,

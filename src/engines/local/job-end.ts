@@ -20,7 +20,9 @@ export type EndCause =
   | { kind: 'output_exceeded'; stream: 'stdout' | 'stderr' }
   /** By the owner, or by a signal to the supervisor. */
   | { kind: 'stop_requested'; byOwner: boolean }
-  | { kind: 'node_error'; reason: string };
+  | { kind: 'node_error'; reason: string }
+  /** The sandbox could not be set up, or could not start the program. `message` is that of bubblewrap. */
+  | { kind: 'not_started'; message: string };
 
 export type RunOutcome = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
 
@@ -41,6 +43,10 @@ export function toRunOutcome(cause: EndCause, job: EngineJob, limits: JobLimits)
         : buildOutcome('node_failed', 'its supervisor was told to stop (is the machine shutting down?)');
     case 'node_error':
       return buildOutcome('node_failed', cause.reason);
+    case 'not_started':
+      return cause.message.startsWith('execvp ')
+        ? buildOutcome('rejected', `its program could not be started: ${cause.message.slice('execvp '.length)}`)
+        : buildOutcome('node_failed', `its sandbox could not be set up: ${cause.message}`);
     default:
       return assertNever(cause);
   }

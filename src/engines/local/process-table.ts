@@ -5,10 +5,15 @@ export interface ProcessId {
   mark: string | null;
 }
 
-/** Selects the processes of a job: the process group and session of its leader, and all processes with its id in their environment. */
+/**
+ * Selects the processes of a job: the process group and session of its leader, all processes with its id in their
+ * environment, and the descendants of all these.
+ */
 export interface JobProcessSelector {
   jobId: string;
   leader: ProcessId | null;
+  /** True if the leader is bubblewrap. No process of a sandbox can leave its descendants. */
+  isSandboxed?: boolean;
 }
 
 /** The processes that a selector found, without zombies. */

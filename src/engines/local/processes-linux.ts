@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import type { FoundProcesses, ProcessTable } from './process-table.ts';
+import type { ProcessTable } from './process-table.ts';
 
 /*
  * /proc is read synchronously, because it never waits for a disk: a scan takes about ten microseconds for each process,
@@ -13,18 +13,33 @@ export const linuxProcesses: ProcessTable = {
 
   async findJobProcesses({ jobId, leader }) {
     const group = leader === null ? null : jobGroup(leader.pid, leader.mark);
-    const found: FoundProcesses = { group, processes: [] };
-    for (const name of readdirSync('/proc')) {
-      const pid = Number(name);
-      if (!Number.isInteger(pid)) continue;
-      const stat = readStat(pid);
-      if (stat === null || stat.isZombie) continue;
+    const stats = readStats();
+    const children = Map.groupBy(stats.entries(), ([, { parent }]) => parent);
+    const found = new Set<number>();
+    const add = (pid: number) => {
+      if (found.has(pid)) return;
+      found.add(pid);
+      for (const [child] of children.get(pid) ?? []) add(child);
+    };
+    for (const [pid, stat] of stats) {
+      if (stat.isZombie) continue;
       const isMember = group !== null && (stat.group === group || stat.session === group);
-      if (isMember || hasJobId(pid, jobId)) found.processes.push({ pid, residentKib: readResidentKib(pid) });
+      if (isMember || hasJobId(pid, jobId)) add(pid);
     }
-    return found;
+    const processes = [...found].filter((pid) => stats.get(pid)?.isZombie === false);
+    return { group, processes: processes.map((pid) => ({ pid, residentKib: readResidentKib(pid) })) };
   },
 };
+
+function readStats(): Map<number, Stat> {
+  const pids = readdirSync('/proc').map(Number).filter(Number.isInteger);
+  return new Map(
+    pids.flatMap((pid) => {
+      const stat = readStat(pid);
+      return stat === null ? [] : [[pid, stat] as const];
+    }),
+  );
+}
 
 /**
  * Returns the leader's pid, which is also the id of its group, or null if the pid has been reused: the kernel reuses a
@@ -38,6 +53,7 @@ function jobGroup(pid: number, mark: string | null): number | null {
 
 interface Stat {
   isZombie: boolean;
+  parent: number;
   group: number;
   session: number;
   mark: string;
@@ -47,11 +63,12 @@ function readStat(pid: number): Stat | null {
   const text = readOrEmpty(`/proc/${pid}/stat`);
   // The second field is the program name in parentheses, which may itself contain spaces and parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const [state, , group, session] = fields;
+  const [state, parent, group, session] = fields;
   const startTicks = fields[19];
   if (state === undefined || startTicks === undefined) return null;
   return {
     isZombie: state === 'Z' || state === 'X',
+    parent: Number(parent),
     group: Number(group),
     session: Number(session),
     mark: `${bootId}${startTicks}`,

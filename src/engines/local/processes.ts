@@ -51,9 +51,25 @@ export async function readResidentKib(job: JobProcessSelector): Promise<number> 
 
 /** Sends SIGTERM to all processes of the job and waits until they have ended. Returns false at the timeout. */
 export async function terminateJob(job: JobProcessSelector, timeoutMs: number): Promise<boolean> {
+  if (job.isSandboxed && job.leader !== null) return terminateSandbox(job, job.leader.pid, timeoutMs);
   // A stopped process handles SIGTERM only after SIGCONT.
   await signalJob(job, 'SIGTERM', 'SIGCONT').catch(() => 0);
   return retryUntil(timeoutMs, async () => (await table.findJobProcesses(job)).processes.length === 0);
+}
+
+/**
+ * Bubblewrap ends when the job's first process ends, and the kernel then kills all others. It is stopped, so that they have
+ * time to save their results too. Only `killJob` ends it.
+ */
+async function terminateSandbox(job: JobProcessSelector, bubblewrap: number, timeoutMs: number): Promise<boolean> {
+  const findInside = async () =>
+    (await table.findJobProcesses(job)).processes.map(({ pid }) => pid).filter((pid) => pid !== bubblewrap);
+  sendSignal(bubblewrap, 'SIGSTOP');
+  for (const pid of await findInside().catch(() => [])) {
+    sendSignal(pid, 'SIGTERM');
+    sendSignal(pid, 'SIGCONT');
+  }
+  return retryUntil(timeoutMs, async () => (await findInside()).length === 0);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
@@ -12,11 +12,21 @@ import { buildEndWithoutStart, type EndCause, hasGracePeriod, type JobLimits, to
 import { type Output, openOutput } from './output.ts';
 import type { JobProcessSelector, ProcessId } from './process-table.ts';
 import { identifyProcess, killJob, readResidentKib, terminateJob } from './processes.ts';
+import { type Account, createJobSandbox, type LocalSandbox, statusDescriptor, toJobExit } from './sandbox.ts';
 import { watchLimits } from './watch-limits.ts';
+import { giveWorkspace } from './workspace-owner.ts';
 
-export interface JobRun {
-  job: EngineJob;
+/** How a supervisor runs its job. It is passed to the supervisor as JSON. */
+export interface RunSettings {
   limits: JobLimits;
+  /** Undefined: the job is not isolated. */
+  sandbox?: LocalSandbox;
+  /** Undefined: the account of the supervisor. */
+  account?: Account;
+}
+
+export interface JobRun extends RunSettings {
+  job: EngineJob;
   /** The folder for the named pipes. */
   folder: string;
   startedAt: number;
@@ -31,14 +41,18 @@ export interface JobRun {
  * files is removed, even if this throws because the machine has no memory or disk space left.
  */
 export async function runJob(run: JobRun): Promise<JobEnd> {
-  const directory = startDirectoryOf(run.job);
-  const env = jobEnvironment(run.job);
-  const invocation = await resolveCommand(run.job.command, directory, env.PATH);
+  const { job, limits, account } = run;
+  const directory = startDirectoryOf(job);
+  const env = jobEnvironment(job, account?.name);
+  const sandbox = run.sandbox && createJobSandbox(run.sandbox, job, limits, account);
+  const canSee = sandbox?.canSee ?? (async () => true);
+  const invocation = await resolveCommand(job.command, { directory, path: env.PATH, canSee });
   if ('rejected' in invocation) return buildEndWithoutStart('rejected', invocation.rejected, Date.now());
 
   const causes = createCauses();
   const prepare = async () => {
     await mkdir(env.TMPDIR, { recursive: true });
+    if (account !== undefined) await giveWorkspace(job.workspace.directory, env.TMPDIR, account);
     return await openOutputs(run, causes);
   };
   // There was space before the claim. If it is gone, the job waits. There are no outputs if it was cancelled meanwhile.
@@ -49,7 +63,9 @@ export async function runJob(run: JobRun): Promise<JobEnd> {
       const { outcome, reason } = toRunOutcome({ kind: 'stop_requested', byOwner }, run.job, run.limits);
       return buildEndWithoutStart(outcome, reason, Date.now());
     }
-    const child = await startProgram(invocation, directory, env, outputs, causes.add);
+    const child = await (sandbox === undefined
+      ? startProgram(invocation, { cwd: directory, env, ...account }, outputs, causes.add)
+      : startSandbox(sandbox.wrap(invocation), env, outputs, job.workspace.stderr, causes.add));
     if (child instanceof Error) return toStartFailure(child, invocation.program);
     return await waitForEnd(run, child, outputs, causes);
   } finally {
@@ -103,19 +119,49 @@ async function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
 /** Starts the job's first process. Returns an error if that fails. */
 async function startProgram(
   { program, args }: Invocation,
-  cwd: string,
-  env: Record<string, string>,
+  options: Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'>,
   outputs: Output[],
   onCause: (cause: EndCause) => void,
 ): Promise<ChildProcess | Error> {
   try {
     const stdio = ['ignore' as const, ...outputs.map((output) => output.writeEnd)];
-    const child = spawn(program, args, { cwd, env, stdio, detached: true });
+    const child = spawn(program, args, { ...options, stdio, detached: true });
     child.once('exit', (code, signal) => onCause({ kind: 'exited', code, signal }));
-    return await new Promise((resolve) => child.once('spawn', () => resolve(child)).once('error', resolve));
+    return await started(child);
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
+}
+
+/** Starts bubblewrap, which starts the job's first process. */
+async function startSandbox(
+  { program, args }: Invocation,
+  env: Record<string, string>,
+  outputs: Output[],
+  stderrFile: string,
+  onCause: (cause: EndCause) => void,
+): Promise<ChildProcess | Error> {
+  try {
+    const stdio = ['ignore' as const, ...outputs.map((output) => output.writeEnd), 'pipe' as const];
+    // A new session: the job has no terminal into which it could type.
+    const child = spawn(program, args, { cwd: '/', env, stdio, detached: true });
+    let status = '';
+    child.stdio[statusDescriptor]?.on('data', (chunk) => {
+      status += chunk;
+    });
+    child.once('close', (code, signal) =>
+      toJobExit({ kind: 'exited', code, signal }, status, stderrFile).then(onCause, () =>
+        onCause({ kind: 'exited', code, signal }),
+      ),
+    );
+    return await started(child);
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+function started(child: ChildProcess): Promise<ChildProcess | Error> {
+  return new Promise((resolve) => child.once('spawn', () => resolve(child)).once('error', resolve));
 }
 
 /** Start errors that the job's command causes. All others are errors of the machine. */
@@ -135,7 +181,7 @@ async function waitForEnd(run: JobRun, child: ChildProcess, outputs: Output[], c
   const monotonicStartMs = performance.now();
   for (const output of outputs) output.startReading();
   const leader = child.pid === undefined ? null : await identifyProcess(child.pid).catch(() => null);
-  const selector: JobProcessSelector = { jobId: job.jobId, leader };
+  const selector: JobProcessSelector = { jobId: job.jobId, leader, isSandboxed: run.sandbox !== undefined };
   // Ignore a failure: on Linux, a job whose supervisor dies is also found by its environment.
   if (leader !== null) run.onStarted(leader).catch(() => {});
 
@@ -159,6 +205,10 @@ async function waitForEnd(run: JobRun, child: ChildProcess, outputs: Output[], c
   // A job that ended by itself has its complete output, as soon as the disk takes it.
   await finishAll(outputs, outputTimeoutMs, cause.kind === 'exited' ? () => isStopRequested(run) : abandoned);
 
+  if (cause.kind === 'not_started') {
+    const { outcome, reason } = toRunOutcome(cause, job, limits);
+    return buildEndWithoutStart(outcome, reason, Date.now());
+  }
   return {
     ...toRunOutcome(decisiveCause(cause, causes.all), job, limits),
     startedAt: run.startedAt,

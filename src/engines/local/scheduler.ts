@@ -1,12 +1,12 @@
 import pLimit from 'p-limit';
-import type { JobLimits } from './job-end.ts';
 import type { JobList, LocalJob } from './job-list.ts';
+import type { RunSettings } from './run-job.ts';
 import { startSupervisor } from './start-supervisor.ts';
 
 export interface SchedulerOptions {
   list: JobList;
   totalCores: number;
-  limits: JobLimits;
+  settings: RunSettings;
   compileCacheFolder: string;
   onChange(): void;
   onError(message: string): void;
@@ -25,7 +25,7 @@ export interface Scheduler {
 }
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
-  const { list, totalCores, limits, compileCacheFolder, onChange, onError } = options;
+  const { list, totalCores, settings, compileCacheFolder, onChange, onError } = options;
   /** Jobs whose supervisor, started by this process, is not known to have claimed the job or to have ended. */
   const starting = new Set<string>();
   /** The owners of started jobs, in the order of their last starts. */
@@ -51,7 +51,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     startSupervisor({
       folder: job.folder,
       compileCacheFolder,
-      limits,
+      settings,
       onClaim: () => refresh(job),
       onExit: (failure) => {
         if (failure !== null) onError(`job ${job.jobId}: ${failure}`);

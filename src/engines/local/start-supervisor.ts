@@ -3,12 +3,12 @@ import { closeSync, openSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { supervisorEnvironment } from './environment.ts';
-import type { JobLimits } from './job-end.ts';
+import type { RunSettings } from './run-job.ts';
 
 export interface SupervisorOptions {
   folder: string;
   compileCacheFolder: string;
-  limits: JobLimits;
+  settings: RunSettings;
   onClaim(): void;
   /** Called once, when the supervisor has ended or could not be started. */
   onExit(failure: string | null): void;
@@ -18,10 +18,10 @@ export interface SupervisorOptions {
  * Starts a supervisor for a job, in a new session. The supervisor may outlive this process, and does not keep this
  * process alive.
  */
-export function startSupervisor({ folder, compileCacheFolder, limits, onClaim, onExit }: SupervisorOptions): void {
+export function startSupervisor({ folder, compileCacheFolder, settings, onClaim, onExit }: SupervisorOptions): void {
   // The script is in the folder of this file and has the same extension, also in the build.
   const script = fileURLToPath(new URL(`./supervisor${extname(import.meta.url)}`, import.meta.url));
-  const args = ['--disable-warning=ExperimentalWarning', script, folder, JSON.stringify(limits)];
+  const args = ['--disable-warning=ExperimentalWarning', script, folder, JSON.stringify(settings)];
   const env = supervisorEnvironment(compileCacheFolder);
   try {
     const log = openSync(join(folder, 'supervisor.log'), 'a', 0o600);

@@ -1,5 +1,5 @@
 /**
- * Runs one job in a separate process, so that the job outlives Bursar: `supervisor.ts <record folder> <limits>`.
+ * Runs one job in a separate process, so that the job outlives Bursar: `supervisor.ts <record folder> <settings>`.
  * Claims the job, runs it, and records its end. Any number of supervisors may be started for a job: only the one that
  * claims the job runs it, all others exit at once. On SIGTERM the supervisor ends its job.
  */
@@ -9,7 +9,7 @@ import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { diskRetryMs } from './disk-retry.ts';
 import type { ReservedFile } from './durable-files.ts';
-import { buildEndWithoutStart, type JobLimits } from './job-end.ts';
+import { buildEndWithoutStart } from './job-end.ts';
 import { monotonicNowMs } from './monotonic-clock.ts';
 import { identifyProcess } from './processes.ts';
 import {
@@ -21,9 +21,9 @@ import {
   reserveEnd,
   type StartRecord,
 } from './records.ts';
-import { runJob } from './run-job.ts';
+import { type RunSettings, runJob } from './run-job.ts';
 
-async function supervise(folder: string, limits: JobLimits): Promise<void> {
+async function supervise(folder: string, settings: RunSettings): Promise<void> {
   // Install the handlers before the claim: a process that reads the claim may send a signal at once.
   const stop = new AbortController();
   process.on('SIGTERM', () => stop.abort());
@@ -43,8 +43,8 @@ async function supervise(folder: string, limits: JobLimits): Promise<void> {
   notifyParent();
 
   const end = await runJob({
+    ...settings,
     job: request.job,
-    limits,
     folder,
     startedAt,
     stop: stop.signal,
@@ -95,10 +95,10 @@ async function recordEndWithRetries(folder: string, end: JobEnd, reserved: Reser
   }
 }
 
-const [folder, limits] = process.argv.slice(2);
-if (folder === undefined || limits === undefined) throw new Error('usage: supervisor.ts <record folder> <limits>');
+const [folder, settings] = process.argv.slice(2);
+if (folder === undefined || settings === undefined) throw new Error('usage: supervisor.ts <record folder> <settings>');
 try {
-  await supervise(folder, JSON.parse(limits));
+  await supervise(folder, JSON.parse(settings));
 } catch (error) {
   console.error(error);
   process.exitCode = 1;

@@ -10,7 +10,8 @@ import { jobSearchPath } from '../../../src/engines/local/environment.ts';
 let root = '';
 let workspace = '';
 const path = '/usr/bin:/bin';
-const prepare = (command: JobCommand) => resolveCommand(command, workspace, path);
+const canSee = async () => true;
+const prepare = (command: JobCommand) => resolveCommand(command, { directory: workspace, path, canSee });
 const script = (name: string, ...args: string[]) => prepare({ kind: 'script', script: name, args });
 
 before(async () => {
@@ -35,7 +36,7 @@ after(() => rm(root, { recursive: true, force: true }));
 test('runs a command line with bash, or with sh if there is no bash', async () => {
   const command = { kind: 'line' as const, line: 'echo $HOME' };
   assert.deepEqual(await prepare(command), { program: '/usr/bin/bash', args: ['-c', 'echo $HOME'] });
-  assert.deepEqual(await resolveCommand(command, workspace, '/nowhere'), {
+  assert.deepEqual(await resolveCommand(command, { directory: workspace, path: '/nowhere', canSee }), {
     program: '/bin/sh',
     args: ['-c', 'echo $HOME'],
   });
@@ -82,9 +83,12 @@ test('resolves the program of an argv on PATH or in the workspace', async () => 
 });
 
 test('rejects a job whose workspace does not exist', async () => {
-  assert.deepEqual(await resolveCommand({ kind: 'line', line: 'true' }, join(root, 'nowhere'), path), {
-    rejected: 'its working directory does not exist',
-  });
+  assert.deepEqual(
+    await resolveCommand({ kind: 'line', line: 'true' }, { directory: join(root, 'nowhere'), path, canSee }),
+    {
+      rejected: 'its working directory does not exist',
+    },
+  );
 });
 
 test("jobs get Bursar's PATH without node_modules and relative folders", () => {

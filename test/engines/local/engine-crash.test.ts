@@ -19,7 +19,10 @@ const supervisorPid = async (h: LocalHarness, job: EngineJob): Promise<number> =
 /** Starts a supervisor that the engine under test does not know, as an earlier process may have left one. */
 function startSupervisor(h: LocalHarness, job: EngineJob): ChildProcess {
   const script = fileURLToPath(import.meta.resolve('../../../src/engines/local/supervisor.ts'));
-  return spawn(process.execPath, [script, h.recordOf(job), JSON.stringify(h.options)], { stdio: 'ignore', env: {} });
+  return spawn(process.execPath, [script, h.recordOf(job), JSON.stringify({ limits: h.options })], {
+    stdio: 'ignore',
+    env: {},
+  });
 }
 
 /** Submits a job that occupies all cores, and a second one that waits for it. */

@@ -4,7 +4,7 @@ import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { argv, shellLine, writeInput } from '../test-jobs.ts';
-import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest, localTestWithAndWithoutIsolation } from './harness.ts';
 
 async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']>[0]) {
   const job = await h.newJob(overrides);
@@ -12,7 +12,7 @@ async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']
   return { job, end: await waitUntilFinished(h.engine, job.jobId) };
 }
 
-localTest(
+localTestWithAndWithoutIsolation(
   'ends a job that exceeds the output limit, and keeps its output up to the limit',
   { outputKb: 50 },
   async (h) => {
@@ -24,32 +24,44 @@ localTest(
   },
 );
 
-localTest('detects excess output of a job that has already exited', { outputKb: 1 }, async (h) => {
-  const exactly = await run(h, shellLine('head -c 1000 /dev/zero >&2'));
-  assert.equal(exactly.end.outcome, 'succeeded');
-  const more = await run(h, shellLine('head -c 1001 /dev/zero >&2'));
-  assert.equal(more.end.outcome, 'output_exceeded');
-  assert.equal((await stat(more.job.workspace.stderr)).size, 1000);
-});
+localTestWithAndWithoutIsolation(
+  'detects excess output of a job that has already exited',
+  { outputKb: 1 },
+  async (h) => {
+    const exactly = await run(h, shellLine('head -c 1000 /dev/zero >&2'));
+    assert.equal(exactly.end.outcome, 'succeeded');
+    const more = await run(h, shellLine('head -c 1001 /dev/zero >&2'));
+    assert.equal(more.end.outcome, 'output_exceeded');
+    assert.equal((await stat(more.job.workspace.stderr)).size, 1000);
+  },
+);
 
-localTest('applies the memory limit to all processes of a job together', { memoryMb: 200 }, async (h) => {
-  const hog = 'const buffer = Buffer.alloc(90e6, 1); setInterval(() => buffer.fill(2), 1000)';
-  const one = await h.newJob(argv(process.execPath, '-e', hog));
-  await h.engine.submit(one, neverAborted);
-  const { end } = await run(h, shellLine(`'${process.execPath}' -e '${hog}' & '${process.execPath}' -e '${hog}'`));
-  assert.equal(end.outcome, 'out_of_memory');
-  assert.match(end.reason, /200 MB/);
-  await waitUntilRunning(h.engine, one.jobId);
-});
+localTestWithAndWithoutIsolation(
+  'applies the memory limit to all processes of a job together',
+  { memoryMb: 200 },
+  async (h) => {
+    const hog = 'const buffer = Buffer.alloc(90e6, 1); setInterval(() => buffer.fill(2), 1000)';
+    const one = await h.newJob(argv(process.execPath, '-e', hog));
+    await h.engine.submit(one, neverAborted);
+    const { end } = await run(h, shellLine(`'${process.execPath}' -e '${hog}' & '${process.execPath}' -e '${hog}'`));
+    assert.equal(end.outcome, 'out_of_memory');
+    assert.match(end.reason, /200 MB/);
+    await waitUntilRunning(h.engine, one.jobId);
+  },
+);
 
-localTest('kills background children at the end of the job, without waiting for them', {}, async (h) => {
-  const { job, end } = await run(h, shellLine('sleep 600 & (trap "" TERM HUP; sleep 601) & echo done'));
-  assert.equal(end.outcome, 'succeeded');
-  await assertNoProcessLeft(job.jobId);
-  assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'done\n');
-});
+localTestWithAndWithoutIsolation(
+  'kills background children at the end of the job, without waiting for them',
+  {},
+  async (h) => {
+    const { job, end } = await run(h, shellLine('sleep 600 & (trap "" TERM HUP; sleep 601) & echo done'));
+    assert.equal(end.outcome, 'succeeded');
+    await assertNoProcessLeft(job.jobId);
+    assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'done\n');
+  },
+);
 
-localTest('kills children that started a new session', {}, async (h) => {
+localTestWithAndWithoutIsolation('kills children that started a new session', {}, async (h) => {
   const stray = 'setsid sh -c "sleep 600 & touch ready; sleep 601"';
   const { job, end } = await run(h, shellLine(`${stray} & until [ -e ready ]; do sleep 0.02; done; exit 4`));
   assert.deepEqual([end.outcome, end.exitCode], ['failed', 4]);
@@ -66,24 +78,28 @@ localTest('does not wait for a hidden process that keeps the output pipes open',
   process.kill(Number(await readFile(join(job.workspace.directory, 'stray'), 'utf8')), 'SIGKILL');
 });
 
-localTest('sends SIGTERM to the job and its children before killing them', { killGraceSeconds: 30 }, async (h) => {
-  // The signal kills the shell at once; its child has time to save its results.
-  const child = 'trap "sleep 0.3; echo saved; exit" TERM; touch ready; while :; do sleep 0.05; done';
-  const job = await h.newJob(shellLine(`sh -c '${child}'; true`));
-  await h.engine.submit(job, neverAborted);
-  await eventually('the child is ready', async () => existsSync(join(job.workspace.directory, 'ready')));
-  await h.engine.cancel(job.jobId, neverAborted);
-  assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'cancelled');
-  assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'saved\n');
-});
+localTestWithAndWithoutIsolation(
+  'sends SIGTERM to the job and its children before killing them',
+  { killGraceSeconds: 30 },
+  async (h) => {
+    // The signal kills the shell at once; its child has time to save its results.
+    const child = 'trap "sleep 0.3; echo saved; exit" TERM; touch ready; while :; do sleep 0.05; done';
+    const job = await h.newJob(shellLine(`sh -c '${child}'; true`));
+    await h.engine.submit(job, neverAborted);
+    await eventually('the child is ready', async () => existsSync(join(job.workspace.directory, 'ready')));
+    await h.engine.cancel(job.jobId, neverAborted);
+    assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'cancelled');
+    assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'saved\n');
+  },
+);
 
-localTest('kills a job that ignores SIGTERM', { killGraceSeconds: 0.2 }, async (h) => {
+localTestWithAndWithoutIsolation('kills a job that ignores SIGTERM', { killGraceSeconds: 0.2 }, async (h) => {
   const { job, end } = await run(h, { ...shellLine('trap "" TERM; while :; do sleep 0.05; done'), runtimeSeconds: 1 });
   assert.deepEqual([end.outcome, end.reason], ['timed_out', 'it reached its time limit of 1 s']);
   await assertNoProcessLeft(job.jobId);
 });
 
-localTest('gives jobs a minimal environment', {}, async (h) => {
+localTestWithAndWithoutIsolation('gives jobs a minimal environment', {}, async (h) => {
   process.env.BURSAR_TEST_SECRET = 'hunter2';
   try {
     const { job } = await run(h, { ...argv('env', '-0'), nodes: 2, coresPerNode: 3 });
@@ -94,7 +110,9 @@ localTest('gives jobs a minimal environment', {}, async (h) => {
         .filter(Boolean)
         .map((pair) => pair.split(/=(.*)/s, 2)),
     );
-    const { PATH, USER, LOGNAME, ...rest } = env;
+    const { PATH, USER, LOGNAME, PWD, ...rest } = env;
+    // Bubblewrap sets it, as a shell does.
+    assert.equal(PWD, h.options.sandbox ? job.workspace.directory : undefined);
     assert.ok(PATH.includes('/bin') && !PATH.includes('node_modules'));
     assert.equal(USER, LOGNAME);
     assert.deepEqual(rest, {
@@ -113,7 +131,7 @@ localTest('gives jobs a minimal environment', {}, async (h) => {
   }
 });
 
-localTest(
+localTestWithAndWithoutIsolation(
   'creates private files, passes no file descriptors of the engine, and removes the scratch folder',
   {},
   async (h) => {
@@ -138,7 +156,7 @@ localTest('does not write output through a symbolic link', {}, async (h) => {
   assert.equal(await readFile(job.workspace.stdout, 'utf8'), 'mine\n');
 });
 
-localTest('rejects a command that the operating system cannot start', {}, async (h) => {
+localTestWithAndWithoutIsolation('rejects a command that the operating system cannot start', {}, async (h) => {
   for (const overrides of [shellLine('a\0b'), argv('echo', 'x'.repeat(200_000))]) {
     const { end } = await run(h, overrides);
     assert.deepEqual([end.outcome, end.startedAt, end.elapsedSeconds], ['rejected', null, 0]);

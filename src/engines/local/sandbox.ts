@@ -1,0 +1,96 @@
+import { readFile, realpath } from 'node:fs/promises';
+import { constants } from 'node:os';
+import { isInside } from '../../domain/systems/isolation.ts';
+import { type EngineJob, startDirectoryOf } from '../engine.ts';
+import { type HiddenPath, isVisible, sandboxArguments } from '../sandbox/arguments.ts';
+import { findHiddenPaths } from '../sandbox/host.ts';
+import type { Invocation } from './command.ts';
+import { scratchFolder } from './environment.ts';
+import type { EndCause, JobLimits } from './job-end.ts';
+
+/** The account that jobs run as. */
+export interface Account {
+  uid: number;
+  gid: number;
+  name: string;
+}
+
+/** How the jobs of a local engine are isolated. It is passed to supervisors as JSON. */
+export interface LocalSandbox {
+  /** The path of bubblewrap. */
+  program: string;
+  canLimitMemory: boolean;
+  readOnly: readonly string[];
+  /** Paths that jobs must not see, if they exist: Bursar's data, the workspaces, the home of its account. */
+  hidden: readonly string[];
+  network: boolean;
+}
+
+/** The sandbox of one job. */
+export interface JobSandbox {
+  /** True if the job can see a program of this host. */
+  canSee(path: string): Promise<boolean>;
+  wrap(invocation: Invocation): Invocation;
+}
+
+/** The descriptor of bubblewrap's status reports. */
+export const statusDescriptor = 3;
+
+export function createJobSandbox(
+  settings: LocalSandbox,
+  job: EngineJob,
+  limits: JobLimits,
+  account: Account | undefined,
+): JobSandbox {
+  const { directory } = job.workspace;
+  const asRoot = process.getuid?.() === 0 && account === undefined;
+  const hidden: HiddenPath[] = findHiddenPaths(settings.hidden, asRoot);
+  const view = { readOnly: settings.readOnly, hidden };
+  const args = sandboxArguments({
+    ...view,
+    directory,
+    temporaryFolder: scratchFolder(job),
+    startDirectory: startDirectoryOf(job),
+    network: settings.network,
+    statusDescriptor,
+    ...(settings.canLimitMemory ? { sharedMemoryBytes: limits.memoryMb * 1_000_000 } : {}),
+    ...(account === undefined ? {} : { account }),
+  });
+  return {
+    async canSee(path) {
+      if (isInside(path, directory)) return true;
+      return isVisible(path, view) && isVisible(await realpath(path).catch(() => path), view);
+    },
+    wrap: ({ program, args: programArgs }) => ({ program: settings.program, args: [...args, program, ...programArgs] }),
+  };
+}
+
+/**
+ * Translates the end of bubblewrap to the end of the job. `status` is what bubblewrap reported: it contains an exit code
+ * only if the job's program was started. Bubblewrap exits with 128 plus the number of the signal that killed the program.
+ */
+export async function toJobExit(
+  exit: Extract<EndCause, { kind: 'exited' }>,
+  status: string,
+  stderrFile: string,
+): Promise<EndCause> {
+  if (exit.code === null) return exit;
+  if (!status.includes('"exit-code"')) {
+    // Nothing but bubblewrap has written to stderr.
+    const text = await readFile(stderrFile, 'utf8').catch(() => '');
+    return { kind: 'not_started', message: text.trim().replace(/^bwrap: /, '') };
+  }
+  const signal = signalNames.get(exit.code - 128);
+  return signal === undefined ? exit : { kind: 'exited', code: null, signal };
+}
+
+/** Signals that do not kill by default. */
+const harmlessSignals = ['SIGCHLD', 'SIGCONT', 'SIGSTOP', 'SIGTSTP', 'SIGTTIN', 'SIGTTOU', 'SIGURG', 'SIGWINCH'];
+
+/** The names of the signals that kill, by number. Of two names for one signal, the first one counts. */
+const signalNames = new Map(
+  Object.entries(constants.signals)
+    .filter(([name]) => !harmlessSignals.includes(name))
+    .map(([name, number]) => [number, name as NodeJS.Signals] as const)
+    .reverse(),
+);

@@ -1,0 +1,83 @@
+import { spawnSync } from 'node:child_process';
+import { accessSync, constants, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { type HiddenPath, sandboxArguments, secretPaths } from './arguments.ts';
+
+/** The bubblewrap of this host. */
+export interface Bubblewrap {
+  program: string;
+  /** Versions before 0.7 cannot limit the size of a file system in memory. */
+  canLimitMemory: boolean;
+}
+
+/** Finds out by trying whether jobs can be isolated on this host. Returns the reason if they cannot. */
+export function probeBubblewrap(path: string | undefined): Bubblewrap | { reason: string } {
+  const program = findProgram('bwrap', path);
+  if (program === null) return { reason: 'bubblewrap is not installed (the program bwrap is not in PATH)' };
+  const help = spawnSync(program, ['--help'], { encoding: 'utf8', timeout: probeTimeoutMs });
+  const canLimitMemory = help.stdout?.includes('--size') ?? false;
+  const folder = mkdtempSync(join(tmpdir(), 'bursar-sandbox-'));
+  try {
+    const paths = { directory: folder, temporaryFolder: folder, startDirectory: folder };
+    // All namespaces that a configuration can ask for.
+    const args = sandboxArguments({ ...paths, readOnly: [], hidden: [], network: false });
+    const { error, status, stderr } = spawnSync(program, [...args, 'true'], {
+      encoding: 'utf8',
+      timeout: probeTimeoutMs,
+    });
+    if (error === undefined && status === 0) return { program, canLimitMemory };
+    const message = error?.message ?? stderr.trim().split('\n').at(-1) ?? '';
+    return { reason: `bubblewrap does not work on this host (${message || `exit code ${status}`})` };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const probeTimeoutMs = 10_000;
+
+function findProgram(name: string, path = '/usr/local/bin:/usr/bin:/bin'): string | null {
+  const candidates = path.split(delimiter).map((folder) => join(folder, name));
+  return candidates.find((candidate) => isAccessible(candidate, constants.X_OK)) ?? null;
+}
+
+/**
+ * Returns those of the paths that exist, each under its real name too. If this process is root, adds everything in /etc
+ * that is not for everybody: the permissions of these files do not stop a job that runs as root.
+ */
+export function findHiddenPaths(paths: readonly string[], asRoot: boolean): HiddenPath[] {
+  const candidates = asRoot ? [...paths, ...secretPaths, ...findPrivatePaths('/etc')] : paths;
+  const names = candidates.flatMap((path) => {
+    try {
+      return [path, realpathSync(path)];
+    } catch {
+      return [];
+    }
+  });
+  return [...new Set(names)].flatMap((path) => {
+    const stats = lstatSync(path, { throwIfNoEntry: false });
+    // A link cannot be covered. Its target is in the list.
+    if (stats === undefined || stats.isSymbolicLink()) return [];
+    return { path, kind: stats.isDirectory() ? 'folder' : 'file' };
+  });
+}
+
+/** The files and folders below a folder that only their owner or group can read. */
+function findPrivatePaths(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    const mode = entry.isSymbolicLink() ? undefined : lstatSync(path, { throwIfNoEntry: false })?.mode;
+    if (mode === undefined) return [];
+    if (!entry.isDirectory()) return (mode & 0o004) === 0 ? path : [];
+    return (mode & 0o005) === 0o005 ? findPrivatePaths(path) : path;
+  });
+}
+
+function isAccessible(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}
