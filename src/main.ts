@@ -5,8 +5,10 @@ import type { Logger } from 'pino';
 import { createApi } from './composition/api.ts';
 import { type InstanceDatabase, openInstanceDatabase, type Role } from './composition/database.ts';
 import { createDependencies } from './composition/dependencies.ts';
+import { readConfiguredIsolation, resolveIsolation, type SystemIsolation } from './composition/isolation.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
+import { notIsolatedWarning } from './domain/systems/isolation.ts';
 import { syncProjects } from './services/identity/enrolment.ts';
 import type { Db } from './store/database/handle.ts';
 import { createDataFolder } from './store/maintenance/data-folder.ts';
@@ -19,6 +21,8 @@ export interface Bursar {
   /** The server of the metrics, if they have a port of their own. */
   metricsApp: FastifyInstance | undefined;
   db: Db;
+  /** The systems whose jobs are not isolated, with the reason. */
+  notIsolated: ReadonlyMap<string, string>;
   /**
    * Finishes requests in progress and aborts the work of the workers, both for at most `server.drainSeconds`, and closes
    * the database. Running jobs go on.
@@ -28,12 +32,17 @@ export interface Bursar {
 
 /** The composition root: creates every component once and passes it to the components that need it. */
 export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
+  const isolations = role === 'api' ? readConfiguredIsolation(config) : resolveIsolation(config);
+  const notIsolated = new Map(
+    [...isolations].flatMap(([hpc, { isolation }]) => (isolation.kind === 'none' ? [[hpc, isolation.reason]] : [])),
+  );
+  for (const [hpc, reason] of notIsolated) log.warn({ hpc, reason }, notIsolatedWarning(hpc));
   const dataFolder = resolve(config.data);
   if (createDataFolder(dataFolder))
     log.warn({ dataFolder }, 'the data folder was open to other users; its mode is now 0700');
   const database = await openInstanceDatabase(config, role);
   try {
-    return await compose(config, database, role, log, version);
+    return { ...(await compose(config, isolations, database, role, log, version)), notIsolated };
   } catch (error) {
     await database.close();
     throw error;
@@ -42,12 +51,13 @@ export async function startBursar(config: Config, role: Role, log: Logger, versi
 
 async function compose(
   config: Config,
+  isolations: ReadonlyMap<string, SystemIsolation>,
   database: InstanceDatabase,
   role: Role,
   log: Logger,
   version: string,
-): Promise<Bursar> {
-  const deps = createDependencies(config, database, version, log);
+): Promise<Omit<Bursar, 'notIsolated'>> {
+  const deps = createDependencies(config, isolations, database, version, log);
   const { db, spool, systemBackends } = deps;
   await syncProjects(db, config, deps.now());
   await spool.open();

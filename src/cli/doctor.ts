@@ -1,6 +1,7 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { resolveIsolation, type SystemIsolation } from '../composition/isolation.ts';
 import { createSystemBackend } from '../composition/systems.ts';
 import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
@@ -31,8 +32,11 @@ export async function doctor(config: Config, options: DoctorOptions): Promise<vo
   }
   const timeoutMs = parsePatienceSeconds(options) * 1000;
   const report: Record<string, Finding[]> = { bursar: await checkDatabase(config) };
-  for (const name of Object.keys(config.systems)) {
-    if (system === undefined || system === name) report[name] = await checkSystem(config, name, options, timeoutMs);
+  // Throws if Bursar would not start with this configuration, with what to do.
+  const isolations = resolveIsolation(config);
+  for (const [name, isolation] of isolations) {
+    if (system === undefined || system === name)
+      report[name] = await checkSystem(config, name, isolation, options, timeoutMs);
   }
   if (options.json) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   else process.stdout.write(Object.entries(report).map(formatSection).join('\n'));
@@ -66,6 +70,7 @@ async function checkDatabase(config: Config): Promise<Finding[]> {
 async function checkSystem(
   config: Config,
   name: string,
+  isolation: SystemIsolation,
   { canary }: DoctorOptions,
   timeoutMs: number,
 ): Promise<Finding[]> {
@@ -77,9 +82,8 @@ async function checkSystem(
   const folder = await mkdtemp(join(tmpdir(), 'bursar-doctor-'));
   const { engine: engineConfig } = settings;
   const needsDataFolder = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
-  const backend = createSystemBackend(name, settings, needsDataFolder ? resolve(config.data) : folder, {
-    increment: () => undefined,
-  });
+  const dataFolder = needsDataFolder ? resolve(config.data) : folder;
+  const backend = createSystemBackend(name, settings, dataFolder, isolation, { increment: () => undefined });
   const { shell, workspaces, siteOptions } = backend;
   const engine = backend.createEngine();
   try {
@@ -88,7 +92,15 @@ async function checkSystem(
       await checkSlurm(check, shell, engineConfig, sites);
     }
     const site = siteOptions(settings.projects[0]?.name ?? '');
-    const target = { engine, workspaces, site, ...createOutputReader(shell) };
+    const forbidden = { home: homedir(), data: resolve(config.data) };
+    const target = {
+      engine,
+      workspaces,
+      site,
+      isolation: isolation.isolation,
+      forbidden,
+      ...createOutputReader(shell),
+    };
     const isReachable = findings[0]?.ok ?? true;
     if (isReachable) await checkWorkspace(check, target);
     if (canary && findings.every(({ ok }) => ok)) {
@@ -116,8 +128,9 @@ function createOutputReader(shell: Shell | null) {
 const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';
 
 function formatSection([name, findings]: [string, Finding[]]): string {
-  const lines = findings.map(({ check, ok, detail, fix }) =>
-    ok ? `  ✔ ${check}: ${detail}` : `  ✖ ${check}: ${detail}\n      → ${fix}`,
-  );
+  const lines = findings.map(({ check, ok, detail, fix }) => {
+    const sign = ok ? (fix === null ? '✔' : '!') : '✖';
+    return `  ${sign} ${check}: ${detail}${fix === null ? '' : `\n      → ${fix}`}`;
+  });
   return `${name}\n${lines.join('\n')}\n`;
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import type { StorageProblem } from '../domain/systems/health.ts';
+import { notIsolatedWarning } from '../domain/systems/isolation.ts';
 import { bytesPerKb } from '../domain/units.ts';
 import { closeServer } from '../http/server/close-server.ts';
 import { createServer, type ServerDeps } from '../http/server/server.ts';
@@ -171,9 +172,13 @@ async function findDatabaseProblems(db: Db): Promise<string[]> {
 }
 
 /** Names systems, not reasons: a probe needs no token. */
-async function findWarnings({ db }: Dependencies): Promise<string[]> {
+async function findWarnings({ db, systems, isolationOf }: Dependencies): Promise<string[]> {
   const delayed = await countDelayedJobs(db);
-  return [...delayed].map(
-    ([hpc, { count }]) => `jobs that cannot be submitted to ${hpc}: ${count}, see /admin/systems/${hpc}/`,
-  );
+  const notIsolated = [...systems.keys()].filter((hpc) => isolationOf(hpc) === 'none');
+  return [
+    ...[...delayed].map(
+      ([hpc, { count }]) => `jobs that cannot be submitted to ${hpc}: ${count}, see /admin/systems/${hpc}/`,
+    ),
+    ...notIsolated.map(notIsolatedWarning),
+  ];
 }

@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { toHpcSystems } from '../config/hpc-systems.ts';
 import type { Config } from '../config/schema.ts';
+import type { Isolation } from '../domain/systems/isolation.ts';
 import { bytesPerKb } from '../domain/units.ts';
 import { createSpool } from '../files/spool/spool.ts';
 import { createFileRemover } from '../files/workspaces/file-remover.ts';
@@ -12,20 +13,29 @@ import { createMetrics } from '../metrics/registry.ts';
 import { createTopic } from '../services/events/topic.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import type { InstanceDatabase } from './database.ts';
+import type { SystemIsolation } from './isolation.ts';
 import { createSystemBackend } from './systems.ts';
 
 /** The dependencies that the API and the workers share. */
 export type Dependencies = ReturnType<typeof createDependencies>;
 
-export function createDependencies(config: Config, database: InstanceDatabase, version: string, log: Logger) {
+export function createDependencies(
+  config: Config,
+  isolations: ReadonlyMap<string, SystemIsolation>,
+  database: InstanceDatabase,
+  version: string,
+  log: Logger,
+) {
   const dataFolder = resolve(config.data);
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const metrics = createMetrics(families);
   const systems = toHpcSystems(config);
   const systemBackends = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
-    if (settings === undefined) return [];
-    return { system, ...createSystemBackend(system.name, settings, dataFolder, metrics, database.lockedFiles) };
+    const isolation = isolations.get(system.name);
+    if (settings === undefined || isolation === undefined) return [];
+    const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles };
+    return { system, ...createSystemBackend(system.name, options, metrics) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));
   const fileRemover = createFileRemover(workspacesByHpc, log);
@@ -42,6 +52,7 @@ export function createDependencies(config: Config, database: InstanceDatabase, v
     systems,
     systemBackends,
     workspacesByHpc,
+    isolationOf: (hpc: string): Isolation['kind'] => isolations.get(hpc)?.isolation.kind ?? 'none',
     fileRemover,
     removeFiles: fileRemover.remove,
     /** Published when there is something new for a user. */

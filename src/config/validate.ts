@@ -6,6 +6,7 @@ import { BursarError, type FieldError } from '../domain/errors.ts';
 import { placeholderPattern } from '../domain/jobs/tool-command.ts';
 import { parseDatabaseUrl } from './database-url.ts';
 import { findIsolationErrors } from './isolation-keys.ts';
+import { isLoopback } from './loopback.ts';
 import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
 import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
@@ -67,8 +68,10 @@ function validateConsistency(config: Config): FieldError[] {
     for (const limit of ['nodes', 'coresPerNode', 'runtimeHours'] as const) {
       if (system.defaults[limit] > system.limits[limit]) add(`defaults.${limit}`, `must not exceed limits.${limit}`);
     }
-    if (config.submissions.maxEntries > system.limits.files) {
-      add('limits.files', `must not be less than submissions.maxEntries, which is ${config.submissions.maxEntries}`);
+    // The workspace has more than the entries of the zip: folders that the zip does not list, and the logs.
+    if (2 * config.submissions.maxEntries > system.limits.files) {
+      const { maxEntries } = config.submissions;
+      add('limits.files', `must be at least twice submissions.maxEntries, which is ${maxEntries}`);
     }
     for (const [tool, { command, parameters }] of Object.entries(system.tools)) {
       for (const [parameter, rule] of Object.entries(parameters)) {
@@ -123,10 +126,6 @@ function validateDatabaseUrl(url: string): FieldError[] {
   } catch (error) {
     return [{ field: 'database.url', message: (error as Error).message }];
   }
-}
-
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 function toFieldErrors(error: ErrorObject, parentPath = ''): FieldError[] {

@@ -1,5 +1,6 @@
 import Type, { type Static } from 'typebox';
 import type { SystemStatus } from '../domain/systems/health.ts';
+import type { Isolation } from '../domain/systems/isolation.ts';
 import { type HpcSystem, type JobResources, publicSystemName, type ToolParameter } from '../domain/systems/system.ts';
 import { nullableNumber, nullableString, nullableTime, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
@@ -42,6 +43,11 @@ export const SystemSchema = Type.Object(
         ),
       }),
     ),
+    isolation: Type.Enum(['bubblewrap', 'none'], {
+      description:
+        '`bubblewrap`: a job sees only its own files and those of the operating system. `none`: a job can read and change ' +
+        'the files of all other jobs of this system.',
+    }),
     status: Type.Enum(['up', 'degraded', 'down']),
     status_since: timestamp,
     detail: Type.String({ description: 'What the status means. Administrators see the error of the scheduler.' }),
@@ -64,6 +70,7 @@ export const SystemSchema = Type.Object(
         defaults: { nodes: 1, cores_per_node: 1, runtime: 1 },
         runtime_policy: 'reject',
         tools: [],
+        isolation: 'bubblewrap',
         status: 'up',
         status_since: '2026-01-31T12:00:00.000Z',
         detail: 'the scheduler answers',
@@ -79,6 +86,7 @@ export const SystemSchema = Type.Object(
 export interface SystemFields {
   system: HpcSystem;
   defaultProject: string;
+  isolation: Isolation['kind'];
   status: SystemStatus;
   since: number;
   detail: string;
@@ -109,6 +117,7 @@ export function publicSystem(fields: SystemFields): Static<typeof SystemSchema> 
       entry: entry ?? null,
       parameters: Object.entries(parameters).map(publicParameter),
     })),
+    isolation: fields.isolation,
     status: fields.status,
     status_since: toIsoTime(fields.since),
     detail: fields.detail,

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { doctorJobPrefix } from '../domain/jobs/job.ts';
+import type { Isolation } from '../domain/systems/isolation.ts';
 import type { Engine, SiteOptions } from '../engines/engine.ts';
 import type { Workspaces } from '../files/workspaces/workspaces.ts';
-import type { Check } from './finding.ts';
+import { type Check, Warning } from './finding.ts';
+import { type ForbiddenFolders, isolationCanary, parseIsolationCanary } from './isolation-canary.ts';
 
 const unpackLimits = { maxEntries: 1, maxUnpackedBytes: 0, maxRatio: 1 };
 const stepTimeoutMs = 60_000;
@@ -17,6 +19,9 @@ export interface CanaryTarget {
   host: string;
   /** Reads the last line of an output file of the job. */
   readLastLine(path: string): Promise<string>;
+  isolation: Isolation;
+  /** Folders that an isolated job must not reach, in addition to the workspaces of other jobs. */
+  forbidden: Omit<ForbiddenFolders, 'neighbour'>;
 }
 
 /** Checks that Bursar can create and remove a workspace. */
@@ -35,28 +40,53 @@ export async function checkWorkspace(check: Check, { workspaces, host }: Pick<Ca
   );
 }
 
-/** Runs a real job through the engine, from its workspace to its end, and removes its files. */
+/**
+ * Runs a real job through the engine, from its workspace to its end, and removes its files. The job also tries to reach the
+ * workspace of another job, the home of the account and Bursar's data.
+ */
 export async function runCanaryJob(check: Check, target: CanaryTarget, timeoutMs: number): Promise<void> {
   const { engine, workspaces } = target;
   const jobId = newJobId();
+  const neighbour = newJobId();
+  let reached: string[] = [];
   const fix =
     'Read what the job printed, and what the system reports about it ("squeue" shows why a job waits). ' +
     'On a cluster: check that its nodes see the workspace folder under the same path, and that the account can write there.';
   const succeeded = await check('a canary job runs', fix, async () => {
-    await workspaces.stage(jobId, null, unpackLimits, AbortSignal.timeout(stepTimeoutMs));
-    return await runToEnd(target, jobId, performance.now() + timeoutMs);
+    for (const id of [jobId, neighbour])
+      await workspaces.stage(id, null, unpackLimits, AbortSignal.timeout(stepTimeoutMs));
+    const end = await runToEnd(target, jobId, neighbour, performance.now() + timeoutMs);
+    reached = end.reached;
+    return `it ran for ${end.elapsedSeconds} s`;
   });
-  if (!succeeded) await engine.cancel(jobId, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
-  await workspaces.remove(jobId, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
+  if (succeeded) await checkIsolation(check, target.isolation, reached);
+  else await engine.cancel(jobId, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
+  for (const id of [jobId, neighbour])
+    await workspaces.remove(id, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
+}
+
+function checkIsolation(check: Check, isolation: Isolation, reached: readonly string[]): Promise<boolean> {
+  const list = reached.join(', ');
+  if (isolation.kind === 'none') {
+    const fix = 'Read docs/security.md, and set isolation: bubblewrap where jobs of several people run.';
+    const detail = `they are not (${isolation.reason}); a job could reach ${list || 'nothing that it should not'}`;
+    return check('jobs are isolated', fix, async () => Promise.reject(new Warning(detail)));
+  }
+  const fix = 'Do not let users in. Check readOnly of the system, and where the data folder and the workspaces are.';
+  return check('jobs are isolated', fix, async () => {
+    if (reached.length > 0) throw new Error(`a job could reach ${list}`);
+    return 'a job could not reach the workspace of another job, the home of the account and the data of Bursar';
+  });
 }
 
 /** A running Bursar sees the job in the queue, and ignores it because its database does not have the job. */
 const newJobId = () => `${doctorJobPrefix}${randomUUID().replaceAll('-', '').toUpperCase()}`;
 
-async function runToEnd(target: CanaryTarget, jobId: string, deadline: number): Promise<string> {
-  const { engine, workspaces, site, readLastLine } = target;
+async function runToEnd(target: CanaryTarget, jobId: string, neighbour: string, deadline: number) {
+  const { engine, workspaces, site, readLastLine, forbidden } = target;
   const workspace = workspaces.pathsOf(jobId);
-  const command = { kind: 'line', line: 'touch canary && echo alive' } as const;
+  const line = isolationCanary({ ...forbidden, neighbour: workspaces.pathsOf(neighbour).directory });
+  const command = { kind: 'line', line } as const;
   const job = { jobId, nodes: 1, coresPerNode: 1, runtimeSeconds: 60, command, workspace, site };
   const refs = new Map([[jobId, await engine.submit(job, AbortSignal.timeout(stepTimeoutMs))]]);
   await engine.release(refs, AbortSignal.timeout(stepTimeoutMs));
@@ -66,7 +96,11 @@ async function runToEnd(target: CanaryTarget, jobId: string, deadline: number): 
     if (observation?.kind === 'finished') {
       const { outcome, reason, elapsedSeconds } = observation;
       await engine.forget([jobId], AbortSignal.timeout(stepTimeoutMs));
-      if (outcome === 'succeeded') return await checkOutput(readLastLine, workspace.stdout, elapsedSeconds);
+      if (outcome === 'succeeded') {
+        const reached = parseIsolationCanary(await readLastLine(workspace.stdout));
+        if (reached === null) throw new Error('the output of the job cannot be read back');
+        return { elapsedSeconds, reached };
+      }
       const stderrLine = await readLastLine(workspace.stderr).catch(() => '');
       throw new Error(`the job ended as ${outcome}: ${reason}${stderrLine && `; it printed: ${stderrLine}`}`);
     }
@@ -78,9 +112,4 @@ async function runToEnd(target: CanaryTarget, jobId: string, deadline: number): 
     }
     await sleep(pollIntervalMs);
   }
-}
-
-async function checkOutput(readLastLine: CanaryTarget['readLastLine'], stdout: string, elapsedSeconds: number) {
-  if ((await readLastLine(stdout)) !== 'alive') throw new Error('the output of the job cannot be read back');
-  return `it ran for ${elapsedSeconds} s`;
 }

@@ -1,10 +1,13 @@
-/** The result of one check, and how to fix it if it failed. */
+/** The result of one check, and how to fix it if it failed. A warning is `ok`, and has a fix. */
 export interface Finding {
   check: string;
   ok: boolean;
   detail: string;
   fix: string | null;
 }
+
+/** Thrown by a check about a risk that the operator may have chosen. */
+export class Warning extends Error {}
 
 /** Runs a check and records its finding. Returns true if `run` succeeded; an error of `run` is recorded with `fix`. */
 export type Check = (name: string, fix: string, run: () => Promise<string>) => Promise<boolean>;
@@ -16,8 +19,9 @@ export function createChecklist(): { check: Check; findings: Finding[] } {
       findings.push({ check: name, ok: true, detail: await run(), fix: null });
       return true;
     } catch (error) {
-      findings.push({ check: name, ok: false, detail: describeError(error), fix });
-      return false;
+      const ok = error instanceof Warning;
+      findings.push({ check: name, ok, detail: describeError(error), fix });
+      return ok;
     }
   };
   return { check, findings };

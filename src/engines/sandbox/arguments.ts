@@ -39,7 +39,10 @@ export interface SandboxOptions {
 export function sandboxArguments(options: SandboxOptions): string[] {
   const { directory, temporaryFolder, startDirectory, network, sharedMemoryBytes, statusDescriptor, account } = options;
   const visible = [...systemPaths, ...options.readOnly];
-  const hidden = options.hidden.filter(({ path }) => visible.some((folder) => isInside(path, folder)));
+  // A path that is not inside of a visible one cannot be seen anyway. The system itself cannot be hidden.
+  const hidden = options.hidden.filter(
+    ({ path }) => !systemPaths.includes(path) && visible.some((folder) => isInside(path, folder)),
+  );
   const mounts: Mount[] = [
     ...visible.map((path) => ({ path, args: ['--ro-bind-try', path, path] })),
     // After the visible paths: of two mounts of one path, the later one counts.

@@ -1,5 +1,6 @@
 import { publicSystem } from '../../contract/system.ts';
 import { publicDetails, type StorageProblem, withDelayedJobs } from '../../domain/systems/health.ts';
+import type { Isolation } from '../../domain/systems/isolation.ts';
 import type { Db, Tx } from '../../store/database/handle.ts';
 import { countDelayedJobs } from '../../store/jobs/delayed-jobs.ts';
 import { countUnfinishedJobs, listSystems, type SystemRecord, setSystemPause } from '../../store/systems/systems.ts';
@@ -12,6 +13,7 @@ export interface SystemServiceDeps {
   db: Db;
   systems: Systems;
   defaultProject(hpc: string): string;
+  isolationOf(hpc: string): Isolation['kind'];
   storageProblem(): StorageProblem | null;
   now(): number;
 }
@@ -45,7 +47,9 @@ async function readSystems(deps: Omit<SystemServiceDeps, 'now'>, readers: 'users
     const detail = readers === 'users' ? publicDetails[record.status] : record.detail;
     const current = { ...record, detail, ...storageStatus(deps.storageProblem()) };
     const health = withDelayedJobs(current, delayed.get(system.name));
-    return [publicSystem({ ...health, system, defaultProject: defaultProject(system.name), queued, running })];
+    const { name } = system;
+    const fields = { system, defaultProject: defaultProject(name), isolation: deps.isolationOf(name), queued, running };
+    return [publicSystem({ ...health, ...fields })];
   });
 }
 

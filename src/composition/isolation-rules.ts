@@ -1,0 +1,68 @@
+import { isLoopback } from '../config/loopback.ts';
+import type { SystemConfig } from '../config/system-schema.ts';
+import type { FieldError } from '../domain/errors.ts';
+import { type Isolation, isInside } from '../domain/systems/isolation.ts';
+
+export const installBubblewrap =
+  'Install bubblewrap (apt-get install bubblewrap, or dnf install bubblewrap) and allow it to create user namespaces; ' +
+  'docs/security.md says how.';
+
+export interface RuledSystem {
+  name: string;
+  settings: Pick<SystemConfig, 'isolation' | 'engine'>;
+  isolation: Isolation;
+  workspaceFolder: string;
+}
+
+export interface IsolationFacts {
+  systems: readonly RuledSystem[];
+  dataFolder: string;
+  /** The address that Bursar listens on. */
+  host: string;
+  isRoot: boolean;
+}
+
+/**
+ * Reasons not to start, because jobs that are not isolated run with the rights of Bursar. A new installation must run
+ * without any preparation: if `isolation: auto` finds no bubblewrap, and Bursar listens on loopback only, the first two rules
+ * are not enforced, and there is a warning instead.
+ */
+export function findIsolationRefusals({ systems, dataFolder, host, isRoot }: IsolationFacts): FieldError[] {
+  const sharing = systems.filter(sharesAccount);
+  const strict = sharing.filter(({ settings }) => settings.isolation !== 'auto' || !isLoopback(host));
+  const local = (system: RuledSystem) => system.settings.engine.kind === 'local';
+  const sshSystem = systems.find(({ settings: { engine } }) => engine.kind === 'slurm' && engine.ssh !== undefined);
+  return [
+    ...strict
+      .filter((system) => isRoot && local(system))
+      .map(({ name }) => ({
+        field: `systems.${name}.engine.runAs`,
+        message:
+          'is required, because Bursar runs as root and jobs are not isolated: they would run as root too. Set it to an ' +
+          `account for jobs, or start Bursar as another user. Or isolate jobs: ${installBubblewrap}`,
+      })),
+    ...strict
+      .filter(({ workspaceFolder }) => isInside(workspaceFolder, dataFolder) || isInside(dataFolder, workspaceFolder))
+      .map(({ name, workspaceFolder }) => ({
+        field: `systems.${name}.engine.workspaceFolder`,
+        message:
+          `the workspaces (${workspaceFolder}) and the data folder (${dataFolder}) must not contain each other, because ` +
+          'jobs are not isolated and run with the account of Bursar. Set it to a folder elsewhere, and move the existing ' +
+          `workspaces there while no job runs. Or isolate jobs: ${installBubblewrap}`,
+      })),
+    ...sharing
+      .filter((system) => local(system) && sshSystem !== undefined)
+      .map(({ name }) => ({
+        field: `systems.${name}`,
+        message:
+          `its jobs are not isolated and could use the ssh key of ${sshSystem?.name}. Run the two systems with two ` +
+          `Bursars under different accounts, or set engine.runAs to an account for jobs. Or isolate jobs: ${installBubblewrap}`,
+      })),
+  ];
+}
+
+/** True if a job has the account of Bursar on a host with Bursar's files. */
+function sharesAccount({ settings: { engine }, isolation }: RuledSystem): boolean {
+  if (isolation.kind !== 'none') return false;
+  return engine.kind === 'local' ? engine.runAs === undefined : engine.ssh === undefined;
+}

@@ -1,0 +1,129 @@
+import { spawnSync } from 'node:child_process';
+import { realpathSync } from 'node:fs';
+import { homedir, userInfo } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { parseDatabaseUrl } from '../config/database-url.ts';
+import type { Config } from '../config/schema.ts';
+import type { SystemConfig } from '../config/system-schema.ts';
+import { BursarError } from '../domain/errors.ts';
+import type { Isolation } from '../domain/systems/isolation.ts';
+import type { Account, LocalSandbox } from '../engines/local/sandbox.ts';
+import { type Bubblewrap, probeBubblewrap } from '../engines/sandbox/host.ts';
+import { findIsolationRefusals, installBubblewrap } from './isolation-rules.ts';
+
+/** How the jobs of a system run. */
+export interface SystemIsolation {
+  isolation: Isolation;
+  /** Of the local engine, if its jobs are isolated. */
+  sandbox?: LocalSandbox;
+  /** Of the local engine, with `runAs`. */
+  account?: Account;
+}
+
+/**
+ * Decides how the jobs of each system are isolated, by trying on this host. Throws `invalid_config`, with what to do, if that
+ * is not possible as configured or not safe.
+ */
+export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
+  const hidden = findSecrets(config);
+  let bubblewrap: Bubblewrap | { reason: string } | undefined;
+  const probe = () => {
+    bubblewrap ??= probeBubblewrap(process.env.PATH);
+    return bubblewrap;
+  };
+  const systems = Object.entries(config.systems).map(([name, settings]) => ({
+    name,
+    settings,
+    workspaceFolder: workspaceFolderOf(settings, resolve(config.data)),
+    ...(settings.engine.kind === 'local'
+      ? resolveLocal(name, settings, hidden, probe)
+      : { isolation: { kind: 'none', reason: 'jobs on Slurm are not isolated' } as const }),
+  }));
+  const refusals = findIsolationRefusals({
+    systems: systems.map((system) => ({ ...system, workspaceFolder: realName(system.workspaceFolder) })),
+    dataFolder: realName(resolve(config.data)),
+    host: config.server.host,
+    isRoot: process.getuid?.() === 0,
+  });
+  if (refusals.length > 0) {
+    const list = refusals.map(({ field, message }) => `  ${field}: ${message}`).join('\n');
+    throw new BursarError('invalid_config', `Bursar does not start, because jobs could harm it:\n${list}`, {
+      fields: refusals,
+    });
+  }
+  return new Map(systems.map(({ name, settings: _settings, workspaceFolder: _folder, ...system }) => [name, system]));
+}
+
+export function workspaceFolderOf({ engine }: SystemConfig, dataFolder: string): string {
+  return engine.workspaceFolder ?? join(dataFolder, 'workspaces');
+}
+
+function resolveLocal(
+  name: string,
+  { engine, isolation, readOnly, network }: SystemConfig,
+  hidden: readonly string[],
+  probe: () => Bubblewrap | { reason: string },
+): SystemIsolation {
+  const runAs = engine.kind === 'local' ? engine.runAs : undefined;
+  const account = runAs === undefined ? {} : { account: findAccount(name, runAs) };
+  if (isolation === 'none') return { isolation: { kind: 'none', reason: 'isolation: none is configured' }, ...account };
+  const bubblewrap = probe();
+  if ('program' in bubblewrap) {
+    return { isolation: { kind: 'bubblewrap' }, sandbox: { ...bubblewrap, readOnly, network, hidden }, ...account };
+  }
+  if (isolation === 'auto') return { isolation: { kind: 'none', reason: bubblewrap.reason }, ...account };
+  throw new BursarError(
+    'invalid_config',
+    `systems.${name}.isolation is bubblewrap, but ${bubblewrap.reason}. ${installBubblewrap}`,
+  );
+}
+
+/** Files of Bursar and its account that no job may see. Those that do not exist are ignored later. */
+function findSecrets(config: Config): string[] {
+  const dataFolder = resolve(config.data);
+  const database = parseDatabaseUrl(config.database.url);
+  const sqliteFile = database.kind === 'sqlite' ? resolve(dataFolder, database.file) : null;
+  const { BURSAR_CONFIG: configFile } = process.env;
+  return [
+    ...[dataFolder, homedir(), userInfo().homedir],
+    ...(configFile ? [resolve(configFile)] : []),
+    ...(sqliteFile === null ? [] : ['', '-wal', '-shm'].map((suffix) => sqliteFile + suffix)),
+    ...Object.values(config.systems).flatMap((system) => {
+      const { engine } = system;
+      const ssh = engine.kind === 'slurm' ? engine.ssh : undefined;
+      const sshFiles = [ssh?.identityFile, ssh?.configFile].flatMap((file) =>
+        file === undefined ? [] : resolve(file),
+      );
+      return [workspaceFolderOf(system, dataFolder), ...sshFiles];
+    }),
+  ];
+}
+
+/** Asks `id`, because accounts can come from a directory service. */
+function findAccount(system: string, name: string): Account {
+  const field = `systems.${system}.engine.runAs`;
+  if (process.getuid?.() !== 0) {
+    const message = `${field} needs root: only root can start a job as ${name}. Start Bursar as root, or remove runAs.`;
+    throw new BursarError('invalid_config', message);
+  }
+  const [uid, gid] = ['-u', '-g'].map((option) => {
+    const { stdout, status } = spawnSync('id', [option, '--', name], { encoding: 'utf8', timeout: 10_000 });
+    return status === 0 ? Number(stdout) : Number.NaN;
+  });
+  if (!uid || gid === undefined || Number.isNaN(gid)) {
+    const problem = uid === 0 ? 'is root' : 'does not exist on this host';
+    const message = `${field}: the account ${name} ${problem}. Create an account for jobs (useradd --system ${uid === 0 ? 'bursar-jobs' : name}), and name it here.`;
+    throw new BursarError('invalid_config', message);
+  }
+  return { uid, gid, name };
+}
+
+/** The path without symbolic links, also of a folder that does not exist yet. */
+function realName(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    const parent = dirname(path);
+    return parent === path ? path : join(realName(parent), path.slice(parent.length));
+  }
+}

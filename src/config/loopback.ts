@@ -1,0 +1,4 @@
+/** True if only programs of this host can connect to this address. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
