@@ -10,10 +10,12 @@ export function readyMessage(
   version: string,
   { api: url, metrics }: { api: string; metrics: string | undefined },
   config: Config,
+  notIsolated: ReadonlyMap<string, string>,
   firstUsers: FirstUsers | null,
 ): string {
   const metricsLine = metrics === undefined ? '' : `Metrics at ${metrics}/metrics\n`;
-  const ready = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n${metricsLine}`;
+  const serves = `Bursar ${version} serves ${url} (documentation at ${url}/docs/)\n`;
+  const ready = `${serves}${metricsLine}${isolationWarning(notIsolated)}`;
   if (firstUsers === null) return ready;
   const { admin, user } = firstUsers;
   const auth = `-H 'Authorization: Bearer ${user.token}'`;
@@ -28,6 +30,18 @@ Submit a job, list your jobs, read your quotas:
   curl -X POST ${url}/jobs/${findBatchSystem(config)}/ ${auth} -H 'Content-Disposition: attachment; filename=job.zip' -H 'Payload: {"command": "echo hello from bursar", "node_number": "1", "core_number": "1", "runtime": "0.1", "title": "First job"}'
   curl ${url}/jobs/ ${auth}
   curl ${url}/quotas/ ${auth}
+
+`;
+}
+
+function isolationWarning(notIsolated: ReadonlyMap<string, string>): string {
+  if (notIsolated.size === 0) return '';
+  const lines = [...notIsolated].map(([hpc, reason]) => `  ${hpc}: ${reason}\n`);
+  return `
+WARNING: the jobs of these systems are not isolated.
+${lines.join('')}
+Everybody who can submit a job can read and change the files of all other jobs and of the account that runs them. For the
+local engine, and for Slurm without ssh, that includes Bursar's database and its tokens. docs/security.md says what to do.
 
 `;
 }

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Role } from '../composition/database.ts';
+import { isLoopback } from '../config/loopback.ts';
 import type { Config } from '../config/schema.ts';
-import { isLoopback } from '../config/validate.ts';
 import { BursarError } from '../domain/errors.ts';
 import { type Bursar, startBursar } from '../main.ts';
 import { enrolUser } from '../services/identity/enrolment.ts';
@@ -29,7 +29,7 @@ export async function serve(config: Config, { role, stopWithParent }: ServeOptio
     if (bursar.metricsApp !== undefined) await listen(bursar.metricsApp, { host, port: port ?? 0 }, 'metrics.port');
     warnWithoutTls(config, log);
     const urls = { api: baseUrl(bursar.app), metrics: bursar.metricsApp && baseUrl(bursar.metricsApp) };
-    const message = readyMessage(version, urls, config, await createFirstUsers(bursar));
+    const message = readyMessage(version, urls, config, bursar.notIsolated, await createFirstUsers(bursar));
     // Before the message, which may be answered by a signal at once.
     stopReason = waitForStopReason(parent);
     process.stdout.write(message);

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,9 +20,6 @@ interface System {
 
 // A real server whose database, spool, workspaces and engine records are on a disk that is full for a while.
 describe('full disk', () => {
-  const outside = mkdtempSync(join(tmpdir(), 'bursar-outside-'));
-  const goFile = join(outside, 'go');
-  const endedFile = join(outside, 'ended');
   let disk: SmallDisk;
   let server: ServerProcess;
   let me: Caller;
@@ -40,13 +36,12 @@ describe('full disk', () => {
     admin = createCaller(server.url, server.adminToken);
   });
   after(async () => {
-    writeFileSync(goFile, '');
     disk.free();
     await server.stop();
     disk.unmount();
-    rmSync(outside, { recursive: true });
   });
 
+  const fileOf = (job: Job, name: string) => join(server.data, 'workspaces', job.job_id, 'files', name);
   const assertDiskFull = (response: ApiResponse) => {
     assertProblem(response, { status: 503, code: 'storage_unavailable', message: /disk .*is full .*Try again later/ });
     assert.match(response.headers.get('retry-after') ?? '', /^\d+$/);
@@ -75,8 +70,10 @@ describe('full disk', () => {
   }
 
   test('leaves a job queued whose files do not fit, and retries it', async () => {
-    const line = `until [ -e ${goFile} ]; do sleep 0.1; done; echo stored; touch ${endedFile}`;
+    // On a full disk files can be removed, not created.
+    const line = 'touch waiting unfinished; while [ -e waiting ]; do sleep 0.1; done; echo stored; rm unfinished';
     running = (await me.submit('/jobs/hpc_one/', { command: line, runtime: 0.1 })).body;
+    await until('the job waits', () => (existsSync(fileOf(running, 'unfinished')) ? true : undefined));
     await waitForStage(me, running, 'RUNNING');
     disk.fill(6000);
     const zip = await createZip({ 'run.sh': '#!/bin/sh\nwc -c <data\n', data: randomBytes(4_000_000) });
@@ -125,8 +122,8 @@ describe('full disk', () => {
   });
 
   test('keeps a job whose end cannot be recorded', async () => {
-    writeFileSync(goFile, '');
-    await until('the job has ended', () => (existsSync(endedFile) ? true : undefined));
+    rmSync(fileOf(running, 'waiting'));
+    await until('the job has ended', () => (existsSync(fileOf(running, 'unfinished')) ? undefined : true));
     // Long enough for polls of the engine and attempts to store the output and the end.
     await sleep(3000);
     assert.equal((await me.get<Job>(jobPath(running))).body.stage, 'RUNNING');

@@ -35,17 +35,19 @@ describe('server restart', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const waitingJob = () => {
-    const go = join(folder, 'go');
-    const runs = join(folder, 'runs');
-    return { go, runs, command: `echo ran >> ${runs}; until [ -e ${go} ]; do sleep 0.1; done; echo done` };
+  /** Submits a job that waits for the file `go`, and waits until it runs. */
+  const startWaitingJob = async () => {
+    const command = 'echo ran >> runs; until [ -e go ]; do sleep 0.1; done; echo done';
+    const job = (await createCaller(server.url, token).submit('/jobs/hpc_one/', { command })).body;
+    const files = join(data, 'workspaces', job.job_id, 'files');
+    const [go, runs] = [join(files, 'go'), join(files, 'runs')];
+    await until('the job runs', () => existsSync(runs));
+    return { job, go, runs };
   };
 
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     test(`after ${signal} keeps a running job running, and finds it again`, async () => {
-      const { go, runs, command } = waitingJob();
-      const job = (await createCaller(server.url, token).submit('/jobs/hpc_one/', { command })).body;
-      await until('the job runs', () => existsSync(runs));
+      const { job, go, runs } = await startWaitingJob();
       if (signal === 'SIGTERM') assert.equal(await server.stop(), 0);
       else await server.kill();
 
@@ -64,10 +66,8 @@ describe('server restart', () => {
   }
 
   test('settles a job that ended while no server was running', async () => {
-    const { go, runs, command } = waitingJob();
     const before = await createCaller(server.url, token).quota('hpc_one', 'proj_hpc_one_01');
-    const job = (await createCaller(server.url, token).submit('/jobs/hpc_one/', { command })).body;
-    await until('the job runs', () => existsSync(runs));
+    const { job, go } = await startWaitingJob();
     await server.kill();
     writeFileSync(go, '');
     await until('the job has ended', () => existsSync(join(data, 'engines', 'hpc_one', job.job_id, 'exit.json')));

@@ -70,14 +70,15 @@ export function sandboxArguments(options: SandboxOptions): string[] {
       '--remount-ro',
       path,
     ]),
-    ...['--chdir', startDirectory, '--'],
-    ...(account === undefined ? [] : accountCommand(account)),
+    // Without capabilities, root cannot enter a folder of the other account.
+    ...(account === undefined ? ['--chdir', startDirectory, '--'] : ['--', ...accountCommand(account, startDirectory)]),
   ];
 }
 
-/** The command that runs the rest of the command line as another account, without its groups. */
-export function accountCommand({ uid, gid }: { uid: number; gid: number }): string[] {
-  return ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--'];
+/** The command that runs the rest of the command line as another account, without its groups, in a folder. */
+function accountCommand({ uid, gid }: { uid: number; gid: number }, directory: string): string[] {
+  const switchAccount = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--'];
+  return [...switchAccount, 'env', `--chdir=${directory}`, '--'];
 }
 
 interface Mount {

@@ -1,0 +1,96 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import type { AttackTargets } from './attacks.ts';
+
+export interface CreatedTargets {
+  /** All targets but the record of the attacking job, which does not exist yet. */
+  targets: Omit<AttackTargets, 'ownRecord'>;
+  /** The folder of the stand-ins of Bursar's data and of the account's home. */
+  folder: string;
+  /** What attacks have changed. Empty if all failed. */
+  findDamage(): string[];
+  /** Whether a process that hid itself is still running. Ends it. */
+  findHiddenProcess(): boolean;
+  close(): void;
+}
+
+/** Opens the sockets of the stand-in of Bursar, and prints its port. */
+const standIn = `
+  const { createServer } = require('node:net');
+  const [socket, abstractSocket] = process.argv.slice(1);
+  createServer().listen(socket);
+  createServer().listen('\\0' + abstractSocket);
+  const server = createServer().listen(0, '127.0.0.1', () => console.log(server.address().port));
+`;
+
+/** Creates everything that the attacks aim at in a folder, and a process that stands for Bursar. */
+export async function createAttackTargets(
+  folder: string,
+  neighbour: { directory: string; stdout: string },
+  node: string,
+): Promise<CreatedTargets> {
+  const mark = `attack-${randomBytes(8).toString('hex')}`;
+  const [data, home] = [join(folder, 'data'), join(folder, 'home')];
+  const files = {
+    secret: join(neighbour.directory, 'secret'),
+    output: neighbour.stdout,
+    bashrc: join(home, '.bashrc'),
+    keys: join(home, '.ssh', 'authorized_keys'),
+    config: join(folder, 'bursar.yaml'),
+    sharedMemory: `/dev/shm/${mark}`,
+  };
+  mkdirSync(data, { recursive: true });
+  mkdirSync(join(home, '.ssh'), { recursive: true });
+  for (const file of Object.values(files)) writeFileSync(file, 'secret\n', { mode: 0o600 });
+  const database = new DatabaseSync(join(data, 'bursar.db'));
+  database.exec('CREATE TABLE tokens (token TEXT)');
+  const segment = /\d+/.exec(execFileSync('ipcmk', ['-M', '1000'], { encoding: 'utf8' }))?.[0] ?? '';
+
+  const socket = join(folder, 'socket');
+  const child = spawn(node, ['-e', standIn, socket, mark], {
+    env: { BURSAR_ATTACK_SECRET: 'secret' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [port] = await once(child.stdout, 'data');
+  return {
+    folder,
+    targets: {
+      neighbour: neighbour.directory,
+      neighbourOutput: neighbour.stdout,
+      home,
+      data,
+      configFile: files.config,
+      pid: child.pid ?? 0,
+      socket,
+      abstractSocket: mark,
+      port: Number(port),
+      sharedMemoryFile: files.sharedMemory,
+      sharedMemoryKey: `"[[:space:]]${segment}[[:space:]]"`,
+      mark,
+      node,
+    },
+    findDamage() {
+      const changed = Object.values(files).filter(
+        (file) => !existsSync(file) || readFileSync(file, 'utf8') !== 'secret\n',
+      );
+      const tokens = database.prepare('SELECT token FROM tokens').all();
+      return [...changed, ...tokens.map(({ token }) => `token ${token}`)];
+    },
+    findHiddenProcess() {
+      const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,args='], { encoding: 'utf8' }).split('\n');
+      const pids = rows.filter((row) => row.includes(`${mark} 300`)).map((row) => Number.parseInt(row, 10));
+      for (const pid of pids) process.kill(pid, 'SIGKILL');
+      return pids.length > 0;
+    },
+    close() {
+      child.kill('SIGKILL');
+      database.close();
+      rmSync(files.sharedMemory, { force: true });
+      execFileSync('ipcrm', ['-m', segment]);
+    },
+  };
+}

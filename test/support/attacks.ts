@@ -1,0 +1,201 @@
+import { quoteForBash } from '../../src/shell/quote.ts';
+
+/** What the attacks of a job aim at. All of it exists on the host where the job runs. `attack-targets.ts` creates it. */
+export interface AttackTargets {
+  /** The working directory of another job, with the file `secret`. */
+  neighbour: string;
+  /** The stdout of the other job. */
+  neighbourOutput: string;
+  /** The home of the account, with `.bashrc` and `.ssh/authorized_keys`. */
+  home: string;
+  /** Bursar's data folder, with the real database `bursar.db`. */
+  data: string;
+  /** The configuration file, with a password. */
+  configFile: string;
+  /** The folder that holds the record of the attacking job's end. */
+  ownRecord: string;
+  /** A process that stands for Bursar: it has a secret in its environment. */
+  pid: number;
+  /** A socket of that process in the file system, an abstract one, and a TCP port on loopback. */
+  socket: string;
+  abstractSocket: string;
+  port: number;
+  /** A file in /dev/shm and a System V shared memory segment of another job. */
+  sharedMemoryFile: string;
+  sharedMemoryKey: string;
+  /** A name that no other process has, for processes and files that the job leaves behind. */
+  mark: string;
+  /** The path of Node, which the job can see. */
+  node: string;
+}
+
+export interface Attack {
+  name: string;
+  /** A shell command that succeeds if the attack does. It does no harm: what it changes it changes back. */
+  command(targets: AttackTargets): string;
+  /** Whether it succeeds although the job is isolated. Default: false. */
+  whenIsolated?: boolean | 'with the network';
+  /** Whether it succeeds if the job is not isolated. Default: true. `as root`: only if the job then runs as root. */
+  whenNot?: boolean | 'as root';
+}
+
+const read = (path: string) => `cat ${quoteForBash(path)}`;
+const append = (path: string) => `: >> ${quoteForBash(path)}`;
+const create = (folder: string, name: string) =>
+  `touch ${quoteForBash(`${folder}/${name}`)} && rm ${quoteForBash(`${folder}/${name}`)}`;
+const connect = (node: string, address: string) =>
+  `${quoteForBash(node)} -e ${quoteForBash(`require('net').connect(${address}).on('connect', () => process.exit(0)).on('error', () => process.exit(1))`)}`;
+
+const reading: Attack[] = [
+  { name: 'read a file of another job', command: (t) => read(`${t.neighbour}/secret`) },
+  { name: 'list the files of another job', command: (t) => `ls ${quoteForBash(t.neighbour)} | grep .` },
+  { name: 'read the output of another job', command: (t) => read(t.neighbourOutput) },
+  { name: 'read the database', command: (t) => read(`${t.data}/bursar.db`) },
+  { name: 'read the configuration of Bursar', command: (t) => read(t.configFile) },
+  { name: 'read the keys of the account', command: (t) => read(`${t.home}/.ssh/authorized_keys`) },
+  { name: 'read its own end record', command: (t) => `ls ${quoteForBash(t.ownRecord)} | grep .` },
+  { name: 'read the environment of Bursar', command: (t) => `grep -q BURSAR_ATTACK_SECRET /proc/${t.pid}/environ` },
+  { name: 'see the processes of others', command: (t) => `grep -q . /proc/${t.pid}/cmdline` },
+  { name: 'read files through the root of another process', command: (t) => `ls /proc/${t.pid}/root/ | grep .` },
+  { name: 'read the open files of another process', command: (t) => `ls /proc/${t.pid}/fd | grep .` },
+  { name: 'read the password hashes', command: () => read('/etc/shadow'), whenNot: 'as root' },
+  {
+    name: 'read a secret through a link in its own folder',
+    command: (t) => `ln -s ${quoteForBash(`${t.neighbour}/secret`)} link && cat link`,
+  },
+  {
+    name: 'uncover hidden files in a user namespace of its own',
+    command: () => "unshare -Urm sh -c 'umount -R -l /etc; umount -R -l /proc; cat /etc/shadow'",
+    whenNot: 'as root',
+  },
+];
+
+const writing: Attack[] = [
+  { name: 'write into the folder of another job', command: (t) => create(t.neighbour, t.mark) },
+  { name: 'change a file of another job', command: (t) => append(`${t.neighbour}/secret`) },
+  { name: 'change the output of another job', command: (t) => append(t.neighbourOutput) },
+  { name: 'change the start-up file of the account', command: (t) => append(`${t.home}/.bashrc`) },
+  { name: 'add a key to the account', command: (t) => append(`${t.home}/.ssh/authorized_keys`) },
+  { name: 'write into the data folder', command: (t) => create(t.data, t.mark) },
+  { name: 'write its own end record', command: (t) => create(t.ownRecord, t.mark) },
+  {
+    name: "insert an administrator's token into the database",
+    command: (t) =>
+      `${quoteForBash(t.node)} -e ${quoteForBash(
+        `const { DatabaseSync } = require('node:sqlite');
+         const db = new DatabaseSync(${JSON.stringify(`${t.data}/bursar.db`)});
+         db.exec("INSERT INTO tokens (token) VALUES ('${t.mark}')");`,
+      )} 2>/dev/null`,
+  },
+  { name: 'replace a program of the system', command: (t) => create('/usr/local/bin', t.mark), whenNot: 'as root' },
+  { name: 'change the configuration of the system', command: (t) => create('/etc', t.mark), whenNot: 'as root' },
+  {
+    name: 'change a parameter of the kernel',
+    command: () => 'f=/proc/sys/kernel/core_pattern; p=$(cat $f) && echo "$p" > $f',
+    whenNot: 'as root',
+  },
+  {
+    name: 'create a control group',
+    command: (t) => `mkdir /sys/fs/cgroup/${t.mark} && rmdir /sys/fs/cgroup/${t.mark}`,
+    whenNot: 'as root',
+  },
+  {
+    name: 'make a hard link to the database',
+    command: (t) => `ln ${quoteForBash(`${t.data}/bursar.db`)} database && rm database`,
+  },
+];
+
+const processes: Attack[] = [
+  { name: 'signal Bursar', command: (t) => `kill -0 ${t.pid}` },
+  {
+    name: 'signal its supervisor',
+    command: () => 'tr "\\0" " " < /proc/$JOB_PARENT/cmdline | grep "supervisor\\|slurm"',
+  },
+  { name: 'attach to the memory of Bursar', command: (t) => `(exec 3<>/proc/${t.pid}/mem)` },
+  { name: 'enter the namespaces of Bursar', command: (t) => `nsenter -t ${t.pid} -m true`, whenNot: 'as root' },
+  { name: 'gain privileges by a setuid program', command: () => 'grep -q "NoNewPrivs:\\s*0" /proc/self/status' },
+  { name: 'keep a capability', command: () => '! grep -q "CapEff:\\s*0*$" /proc/self/status', whenNot: 'as root' },
+  {
+    name: 'mount a file system',
+    command: () => 'mkdir -p mnt && mount -t tmpfs none mnt && umount mnt',
+    whenNot: 'as root',
+  },
+  {
+    name: 'make the system writable',
+    command: (t) => `mount -o remount,bind,rw /usr && ${create('/usr', t.mark)}`,
+    // There it is writable anyway, and no mount point.
+    whenNot: false,
+  },
+  { name: 'create a device', command: () => 'mknod disk b 7 0 && rm disk', whenNot: 'as root' },
+  { name: 'change the host name', command: () => 'hostname "$(hostname)"', whenNot: 'as root' },
+  { name: 'type into a terminal', command: () => '(exec 3<>/dev/tty)', whenNot: false },
+  {
+    name: 'leave a process behind that has hidden itself',
+    // A daemon: neither its group nor its session, its environment or its parent leads to the job.
+    command: (t) =>
+      `(env -i setsid bash -c 'exec -a ${t.mark} sleep 300' > /dev/null 2>&1 < /dev/null &); sleep 0.1; true`,
+    whenIsolated: true,
+  },
+];
+
+const sockets: Attack[] = [
+  { name: 'connect to a socket in the file system', command: (t) => connect(t.node, JSON.stringify(t.socket)) },
+  {
+    name: 'connect to an abstract socket',
+    command: (t) => connect(t.node, `'\\0' + ${JSON.stringify(t.abstractSocket)}`),
+    whenIsolated: 'with the network',
+  },
+  {
+    name: 'connect to a port on loopback',
+    command: (t) => connect(t.node, `${t.port}, '127.0.0.1'`),
+    whenIsolated: 'with the network',
+  },
+  { name: 'read the shared memory of another job', command: (t) => read(t.sharedMemoryFile) },
+  { name: 'see the System V shared memory of another job', command: (t) => `ipcs -m | grep -q ${t.sharedMemoryKey}` },
+];
+
+const exhausting: Attack[] = [
+  {
+    name: 'write where its use of space is not counted',
+    command: (t) =>
+      ['/', '/dev', '/var', '/run', '/usr', '/sys'].map((folder) => `{ ${create(folder, t.mark)}; }`).join(' || '),
+    whenNot: 'as root',
+  },
+  {
+    name: 'use /tmp without being charged for it',
+    command: (t) =>
+      `echo > /tmp/${t.mark} && { found=$(find "$TMPDIR" -name ${t.mark}); rm /tmp/${t.mark}; [ -z "$found" ]; }`,
+  },
+];
+
+export const attacks: readonly Attack[] = [...reading, ...writing, ...processes, ...sockets, ...exhausting];
+
+/** A shell script that tries all attacks. It prints a line for each: its number, and whether it succeeded. */
+export function attackScript(targets: AttackTargets): string {
+  const lines = attacks.map(({ command }, index) => {
+    const attempt = `timeout 20 bash -c ${quoteForBash(command(targets))} > /dev/null 2>&1 < /dev/null`;
+    return `${attempt} && echo "${index} succeeded" || echo "${index} failed"`;
+  });
+  return `export JOB_PARENT=$PPID\n${lines.join('\n')}\n`;
+}
+
+/** The names of the attacks that succeeded. Throws if one was not tried. */
+export function parseAttackOutput(stdout: string): string[] {
+  const results = new Map(
+    [...stdout.matchAll(/^(\d+) (succeeded|failed)$/gm)].map(([, index, result]) => [Number(index), result]),
+  );
+  return attacks.flatMap(({ name }, index) => {
+    const result = results.get(index);
+    if (result === undefined) throw new Error(`not tried: ${name}`);
+    return result === 'succeeded' ? name : [];
+  });
+}
+
+/** The names of the attacks that should succeed. */
+export function expectedSuccesses(job: { isIsolated: boolean; hasNetwork: boolean; isRoot: boolean }): string[] {
+  const succeeds = ({ whenIsolated = false, whenNot = true }: Attack) => {
+    if (job.isIsolated) return whenIsolated === 'with the network' ? job.hasNetwork : whenIsolated;
+    return whenNot === 'as root' ? job.isRoot : whenNot;
+  };
+  return attacks.filter(succeeds).map(({ name }) => name);
+}
