@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { realpathSync } from 'node:fs';
+import { realpathSync, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
@@ -36,7 +36,7 @@ export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
     settings,
     workspaceFolder: workspaceFolderOf(settings, resolve(config.data)),
     ...(settings.engine.kind === 'local'
-      ? resolveLocal(name, settings, hidden, probe)
+      ? resolveLocal(name, settings, resolve(config.data), hidden, probe)
       : { isolation: { kind: 'none', reason: 'jobs on Slurm are not isolated' } as const }),
   }));
   const refusals = findIsolationRefusals({
@@ -60,22 +60,38 @@ export function workspaceFolderOf({ engine }: SystemConfig, dataFolder: string):
 
 function resolveLocal(
   name: string,
-  { engine, isolation, readOnly, network }: SystemConfig,
+  settings: SystemConfig,
+  dataFolder: string,
   hidden: readonly string[],
   probe: () => Bubblewrap | { reason: string },
 ): SystemIsolation {
+  const { engine, isolation, readOnly, network } = settings;
   const runAs = engine.kind === 'local' ? engine.runAs : undefined;
   const account = runAs === undefined ? {} : { account: findAccount(name, runAs) };
-  if (isolation === 'none') return { isolation: { kind: 'none', reason: 'isolation: none is configured' }, ...account };
-  const bubblewrap = probe();
+  const bubblewrap = isolation === 'none' ? { reason: 'isolation: none is configured' } : probe();
   if ('program' in bubblewrap) {
     return { isolation: { kind: 'bubblewrap' }, sandbox: { ...bubblewrap, readOnly, network, hidden }, ...account };
   }
-  if (isolation === 'auto') return { isolation: { kind: 'none', reason: bubblewrap.reason }, ...account };
-  throw new BursarError(
-    'invalid_config',
-    `systems.${name}.isolation is bubblewrap, but ${bubblewrap.reason}. ${installBubblewrap}`,
-  );
+  if (isolation === 'bubblewrap') {
+    throw new BursarError(
+      'invalid_config',
+      `systems.${name}.isolation is bubblewrap, but ${bubblewrap.reason}. ${installBubblewrap}`,
+    );
+  }
+  if (runAs !== undefined) requireEntry(name, runAs, workspaceFolderOf(settings, dataFolder));
+  return { isolation: { kind: 'none', reason: bubblewrap.reason }, ...account };
+}
+
+/** Throws if another account cannot enter the folder that contains the workspaces. Isolated jobs need not. */
+function requireEntry(system: string, account: string, workspaceFolder: string): void {
+  for (let folder = dirname(workspaceFolder); folder !== dirname(folder); folder = dirname(folder)) {
+    const stats = statSync(folder, { throwIfNoEntry: false });
+    if (stats !== undefined && (stats.mode & 0o001) !== 0) continue;
+    const message =
+      `systems.${system}.engine.workspaceFolder: the account ${account} cannot enter ${folder}, which contains the ` +
+      'workspaces. Set it to a folder inside of folders that everybody can enter (chmod o+x), such as /srv/bursar-jobs.';
+    throw new BursarError('invalid_config', message);
+  }
 }
 
 /** Files of Bursar and its account that no job may see. Those that do not exist are ignored later. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { realpathSync } from 'node:fs';
+import { existsSync, readdirSync, realpathSync, symlinkSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import type { LocalSandbox } from '../../src/engines/local/sandbox.ts';
 import { probeBubblewrap } from '../../src/engines/sandbox/host.ts';
 
@@ -13,4 +13,14 @@ export function localSandbox(overrides: Partial<LocalSandbox> = {}): LocalSandbo
   const bubblewrap = probeBubblewrap(process.env.PATH);
   assert.ok('program' in bubblewrap, JSON.stringify(bubblewrap));
   return { ...bubblewrap, readOnly: [nodeFolder], hidden: [homedir()], network: true, ...overrides };
+}
+
+/** Creates a folder with all programs of PATH but bubblewrap, as on a host where it is not installed. */
+export function hideBubblewrap(folder: string): string {
+  for (const source of (process.env.PATH ?? '').split(delimiter).filter((path) => path !== '' && existsSync(path))) {
+    for (const name of readdirSync(source)) {
+      if (name !== 'bwrap' && !existsSync(join(folder, name))) symlinkSync(join(source, name), join(folder, name));
+    }
+  }
+  return folder;
 }

@@ -3,15 +3,15 @@ import { dirname, join } from 'node:path';
 
 /**
  * Makes another account the owner of the job's folders and of everything in them. The job must not run yet: links in the
- * folders are not followed, but a running job could swap one in. The account may enter the folder that contains them, not
- * list it.
+ * folders are not followed, but a running job could swap one in. The account may enter the two folders that
+ * contain them, not list them.
  */
 export async function giveWorkspace(
   directory: string,
   temporaryFolder: string,
   owner: { uid: number; gid: number },
 ): Promise<void> {
-  await chmod(dirname(directory), 0o711);
+  for (const folder of [dirname(dirname(directory)), dirname(directory)]) await chmod(folder, 0o711);
   await giveTree(temporaryFolder, owner);
   await giveTree(directory, owner);
 }

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { findIsolationRefusals, type IsolationFacts, type RuledSystem } from '../../src/composition/isolation-rules.ts';
+import { validateConfig } from '../../src/config/validate.ts';
+import type { Isolation } from '../../src/domain/systems/isolation.ts';
+
+const none: Isolation = { kind: 'none', reason: 'a test' };
+const dataFolder = '/srv/bursar/data';
+
+function system(
+  name: string,
+  keys: object,
+  isolation: Isolation = none,
+  workspaceFolder = '/scratch/work',
+): RuledSystem {
+  const config = { systems: { [name]: { kind: 'batch', projects: [{ name: 'proj' }], ...keys } } };
+  const settings = validateConfig(config, 'test').systems[name];
+  assert.ok(settings);
+  return { name, settings, isolation, workspaceFolder };
+}
+
+const local = (keys: object = {}, ...rest: [Isolation?, string?]) => system('hpc_one', keys, ...rest);
+const ssh = () => system('hpc_two', { engine: { kind: 'slurm', ssh: { host: 'login' }, workspaceFolder: '/scratch' } });
+
+/** The refused fields, after a check that each message says what to do. */
+function refusedFields(facts: Partial<IsolationFacts> & Pick<IsolationFacts, 'systems'>): string[] {
+  const refusals = findIsolationRefusals({ dataFolder, host: '127.0.0.1', isRoot: false, ...facts });
+  for (const { message } of refusals) {
+    assert.match(message, /Or isolate jobs: Install bubblewrap \(apt-get install bubblewrap/);
+    assert.match(message, /Set it to|Run the two systems/);
+  }
+  return refusals.map(({ field }) => field.replace('systems.', ''));
+}
+
+describe('findIsolationRefusals', () => {
+  const inside = `${dataFolder}/workspaces`;
+  const [runAs, folder] = ['hpc_one.engine.runAs', 'hpc_one.engine.workspaceFolder'];
+
+  test('root is refused for the local engine, unless jobs are isolated or have an account', () => {
+    const isolation = 'none';
+    assert.deepEqual(refusedFields({ systems: [local({ isolation })], isRoot: true }), [runAs]);
+    assert.deepEqual(refusedFields({ systems: [local({ isolation })], isRoot: false }), []);
+    assert.deepEqual(refusedFields({ systems: [local({}, { kind: 'bubblewrap' })], isRoot: true }), []);
+    const engine = { kind: 'local', runAs: 'jobs' };
+    assert.deepEqual(refusedFields({ systems: [local({ isolation, engine })], isRoot: true }), []);
+  });
+
+  for (const [name, workspaceFolder, expected] of [
+    ['workspaces inside of the data folder', inside, [folder]],
+    ['a data folder inside of the workspaces', '/srv', [folder]],
+    ['one folder for both', dataFolder, [folder]],
+    ['a folder with a similar name', `${dataFolder}2`, []],
+  ] as const) {
+    test(`without isolation: ${name}`, () => {
+      assert.deepEqual(refusedFields({ systems: [local({ isolation: 'none' }, none, workspaceFolder)] }), expected);
+      assert.deepEqual(refusedFields({ systems: [local({}, { kind: 'bubblewrap' }, workspaceFolder)] }), []);
+      const slurm = { isolation: 'none', engine: { kind: 'slurm' } };
+      assert.deepEqual(refusedFields({ systems: [local(slurm, none, workspaceFolder)] }), expected);
+    });
+  }
+
+  test('a new installation without bubblewrap starts on loopback, also as root, and nowhere else', () => {
+    const engine = { kind: 'local', acceptJobsFromTheNetwork: true };
+    const systems = [local({ engine }, none, inside)];
+    for (const host of ['127.0.0.1', 'localhost', '::1'])
+      assert.deepEqual(refusedFields({ systems, host, isRoot: true }), []);
+    assert.deepEqual(refusedFields({ systems, host: '0.0.0.0', isRoot: true }), [runAs, folder]);
+  });
+
+  test('a local system beside one over ssh is refused, unless its jobs are isolated or have an account', () => {
+    assert.deepEqual(refusedFields({ systems: [local(), ssh()] }), ['hpc_one']);
+    assert.deepEqual(refusedFields({ systems: [local({}, { kind: 'bubblewrap' }), ssh()] }), []);
+    const engine = { kind: 'local', runAs: 'jobs' };
+    assert.deepEqual(refusedFields({ systems: [local({ engine }), ssh()], isRoot: true }), []);
+  });
+});

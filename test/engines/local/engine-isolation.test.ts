@@ -1,0 +1,171 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { sandboxArguments } from '../../../src/engines/sandbox/arguments.ts';
+import { findHiddenPaths, probeBubblewrap } from '../../../src/engines/sandbox/host.ts';
+import { localSandbox } from '../../support/bubblewrap.ts';
+import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../observing.ts';
+import { argv, shellLine, writeInput } from '../test-jobs.ts';
+import { type LocalHarness, localHarness, localTest, processesMentioning } from './harness.ts';
+
+const needsRoot = { skip: process.getuid?.() !== 0 && 'only root can start jobs as another account' };
+/** An account that need not exist. */
+const account = { uid: 54_321, gid: 54_322, name: 'jobs' };
+
+async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']>[0]) {
+  const job = await h.newJob(overrides);
+  await h.engine.submit(job, neverAborted);
+  const end = await waitUntilFinished(h.engine, job.jobId);
+  return { job, end, stdout: await readFile(job.workspace.stdout, 'utf8').catch(() => '') };
+}
+
+localTest(
+  'an isolated job dies with its supervisor, even a process that has hidden itself',
+  { sandbox: localSandbox() },
+  async (h) => {
+    const mark = `6${Date.now()}`;
+    const hidden = `(env -i setsid sleep ${mark} > /dev/null 2>&1 &); touch ready; sleep 600`;
+    const job = await h.newJob(shellLine(hidden));
+    await h.engine.submit(job, neverAborted);
+    await waitUntilRunning(h.engine, job.jobId);
+    await eventually('the process hides', async () => processesMentioning(mark).length > 0);
+    const { supervisor } = JSON.parse(await readFile(join(h.recordOf(job), 'start.json'), 'utf8'));
+    // The engine must not see the end and kill the job itself.
+    await h.engine.close();
+    process.kill(supervisor.pid, 'SIGKILL');
+    await eventually('no process is left', async () => processesMentioning(mark).length === 0);
+    const end = await waitUntilFinished(await h.reopen(), job.jobId);
+    assert.equal(end.outcome, 'lost');
+  },
+);
+
+localTest(
+  'a program that jobs cannot see is refused, and one that they can see is found instead',
+  { sandbox: localSandbox() },
+  async (h) => {
+    const folder = join(h.root, 'bin');
+    await mkdir(folder);
+    await writeFile(join(folder, 'tool'), '#!/bin/sh\n', { mode: 0o755 });
+    const { end } = await run(h, argv(join(folder, 'tool')));
+    assert.deepEqual([end.outcome, end.startedAt], ['rejected', null]);
+    assert.match(end.reason, /tool cannot be run: it is in a folder that jobs of this system cannot see/);
+    const readOnly = await run(h, shellLine('ls /etc/hostname && touch /etc/hostname'));
+    assert.equal(readOnly.end.outcome, 'failed');
+  },
+);
+
+localTest(
+  'a program whose interpreter jobs cannot see is refused with the message of the sandbox',
+  { sandbox: localSandbox() },
+  async (h) => {
+    const job = await h.newJob(argv('./tool'));
+    await writeInput(job, 'tool', `#!${join(h.root, 'interpreter')}\n`);
+    await writeFile(join(h.root, 'interpreter'), '#!/bin/sh\n', { mode: 0o755 });
+    await chmod(join(job.workspace.directory, 'tool'), 0o755);
+    await h.engine.submit(job, neverAborted);
+    const end = await waitUntilFinished(h.engine, job.jobId);
+    assert.deepEqual([end.outcome, end.startedAt], ['rejected', null]);
+    assert.match(end.reason, /could not be started: .*tool: No such file/);
+  },
+);
+
+localTest(
+  'a sandbox that cannot be set up is a failure of the machine, not of the job',
+  { sandbox: localSandbox({ program: '/bin/false' }) },
+  async (h) => {
+    const { end } = await run(h, {});
+    assert.deepEqual([end.outcome, end.startedAt], ['node_failed', null]);
+    assert.match(end.reason, /its sandbox could not be set up/);
+  },
+);
+
+for (const [name, sandbox] of [
+  ['isolated', localSandbox()],
+  ['not isolated', undefined],
+] as const) {
+  test(`jobs run as another account (${name})`, needsRoot, async () => {
+    const h = await localHarness({ account, ...(sandbox ? { sandbox } : {}) });
+    await chmod(h.root, 0o711);
+    await chmod(join(h.root, 'records'), 0o700);
+    try {
+      const job = await h.newJob(
+        shellLine('id -u; id -g; id -G; echo $USER; cat in/data; touch in/new; ls ../.. 2>&1 | wc -l; cat precious'),
+      );
+      await writeInput(job, 'in/data', 'input\n');
+      await writeFile(join(h.root, 'precious'), 'precious\n', { mode: 0o600 });
+      await symlink(join(h.root, 'precious'), join(job.workspace.directory, 'precious'));
+      await h.engine.submit(job, neverAborted);
+      const end = await waitUntilFinished(h.engine, job.jobId);
+      const stdout = await readFile(job.workspace.stdout, 'utf8');
+      assert.deepEqual(stdout.split('\n').slice(0, 5), ['54321', '54322', '54322', 'jobs', 'input']);
+      assert.equal(end.outcome, 'failed', 'the link to a file of root must not give it away');
+      assert.equal((await stat(join(h.root, 'precious'))).uid, 0);
+      assert.equal((await stat(join(job.workspace.directory, 'in/new'))).uid, account.uid);
+      assert.equal((await stat(join(job.workspace.directory, '..'))).mode & 0o777, 0o711);
+      assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
+    } finally {
+      await h.close();
+    }
+  });
+}
+
+test('bubblewrap isolates jobs of an ordinary user too', needsRoot, async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'bursar-user-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const directory = join(folder, 'files');
+  for (const path of [folder, directory, `${directory}.tmp`]) {
+    await mkdir(path, { recursive: true });
+    await chown(path, account.uid, account.gid);
+  }
+  const args = sandboxArguments({
+    directory,
+    temporaryFolder: `${directory}.tmp`,
+    startDirectory: directory,
+    readOnly: [],
+    hidden: [],
+    network: false,
+  });
+  const { uid, gid } = account;
+  const line =
+    'touch new && id -u && ls /home /root /run/* 2>/dev/null | wc -l; touch /tmp/x || echo no; ls -d /proc/[0-9]* | wc -l';
+  const { stdout, stderr } = spawnSync(localSandbox().program, [...args, 'sh', '-c', line], {
+    encoding: 'utf8',
+    uid,
+    gid,
+    cwd: '/',
+  });
+  const [user, , processes] = stdout.split('\n');
+  assert.deepEqual([user, stderr], ['54321', '']);
+  assert.ok(Number(processes) < 10, stdout);
+});
+
+test('findHiddenPaths finds existing files and folders, under their real names too, and private files of /etc for root', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'bursar-hidden-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  await mkdir(join(folder, 'real'));
+  await writeFile(join(folder, 'real', 'file'), '');
+  await symlink(join(folder, 'real'), join(folder, 'link'));
+  const paths = ['link', 'real/file', 'absent'].map((name) => join(folder, name));
+  assert.deepEqual(findHiddenPaths(paths, false), [
+    { path: join(folder, 'real'), kind: 'folder' },
+    { path: join(folder, 'real', 'file'), kind: 'file' },
+  ]);
+  const asRoot = findHiddenPaths([], true);
+  assert.ok(asRoot.some(({ path, kind }) => path === '/etc/shadow' && kind === 'file'));
+  assert.ok(!asRoot.some(({ path }) => path === '/etc/passwd' || path === '/etc'));
+});
+
+test('probeBubblewrap says why jobs cannot be isolated', async (t) => {
+  assert.deepEqual(probeBubblewrap('/nowhere'), {
+    reason: 'bubblewrap is not installed (the program bwrap is not in PATH)',
+  });
+  const folder = await mkdtemp(join(tmpdir(), 'bursar-bwrap-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const message = 'bwrap: setting up uid map: Permission denied';
+  await writeFile(join(folder, 'bwrap'), `#!/bin/sh\necho '${message}' >&2\nexit 1\n`, { mode: 0o755 });
+  assert.deepEqual(probeBubblewrap(folder), { reason: `bubblewrap does not work on this host (${message})` });
+});
