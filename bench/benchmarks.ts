@@ -1,6 +1,7 @@
 import type { Benchmark } from './benchmark.ts';
 import { compareSlurmrestd } from './benchmarks/compare-slurmrestd.ts';
 import { footprint } from './benchmarks/footprint.ts';
+import { isolation } from './benchmarks/isolation.ts';
 import { jobEnd } from './benchmarks/job-end.ts';
 import { largeFiles } from './benchmarks/large-files.ts';
 import { listChanged } from './benchmarks/list-changed.ts';
@@ -31,5 +32,6 @@ export const benchmarks: readonly Benchmark[] = [
   schedulerCommands,
   watcherTick,
   jobEnd,
+  isolation,
   footprint,
 ];

@@ -16,6 +16,8 @@ export interface Size {
   /** Duration over which scheduler commands are counted. */
   commandCountSeconds: number;
   endingJobs: number;
+  /** Jobs that are started with and without a sandbox in a round. */
+  isolatedJobs: number;
 }
 
 export const fullSize: Size = {
@@ -31,6 +33,7 @@ export const fullSize: Size = {
   manyReaders: 1000,
   commandCountSeconds: 10,
   endingJobs: 10,
+  isolatedJobs: 40,
 };
 
 /** Runs every benchmark in seconds, to check that it works. The figures mean nothing. */
@@ -47,4 +50,5 @@ export const smokeSize: Size = {
   manyReaders: 20,
   commandCountSeconds: 1,
   endingJobs: 2,
+  isolatedJobs: 2,
 };

@@ -15,7 +15,9 @@ test('bursar doctor passes all checks of the shipped configuration while a serve
   for (const system of ['hpc_one', 'hpc_two']) {
     assert.match(
       stdout,
-      new RegExp(`${system}\n  ✔ a workspace can be created on this host: .*\n  ✔ a canary job runs: it ran for`),
+      new RegExp(
+        `${system}\n  ✔ a workspace can be created on this host: .*\n  ✔ a canary job runs: it ran for .*\n  ✔ jobs are isolated: a job could not reach`,
+      ),
     );
   }
   assert.match(stdout, /^bursar\n {2}✔ the database can be opened and written: /);

@@ -1,7 +1,4 @@
-/** How the jobs of a system are kept from each other's files and from Bursar's, as configured. */
-export type IsolationSetting = 'auto' | 'bubblewrap' | 'none';
-
-/** The isolation of a system in effect. */
+/** How the jobs of a system are kept from each other's files and from Bursar's: what is in effect, not what is configured. */
 export type Isolation =
   | { kind: 'bubblewrap' }
   /** `reason` says to operators why jobs are not isolated; it may contain paths. */

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { closeSync, constants, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs';
+import { chownSync, closeSync, constants, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { dirname } from 'node:path';
@@ -14,6 +14,8 @@ export interface OutputOptions {
   file: string;
   /** A path for the named pipe, which is removed as soon as it is open. */
   pipe: string;
+  /** The account that opens the pipe by name, as `/dev/stdout`. Default: that of this process. */
+  writer?: { uid: number; gid: number } | undefined;
   maxBytes: number;
   /** Called once, when the job has written more than `maxBytes`. The excess is read and dropped. */
   onExceeded(): void;
@@ -41,7 +43,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   // Remove any symbolic link from the zip, so that output is never written through it.
   await rm(options.file, { force: true });
   const file = openSync(options.file, 'wx', 0o600);
-  const { readEnd, writeEnd } = await openPipe(options.pipe).catch((error) => {
+  const { readEnd, writeEnd } = await openPipe(options.pipe, options.writer).catch((error) => {
     closeSync(file);
     throw error;
   });
@@ -132,7 +134,7 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   };
 }
 
-async function openPipe(path: string): Promise<{ readEnd: number; writeEnd: number }> {
+async function openPipe(path: string, writer: OutputOptions['writer']): Promise<{ readEnd: number; writeEnd: number }> {
   await rm(path, { force: true });
   const env = { ...process.env, LC_ALL: 'C' };
   await execFileAsync('mkfifo', ['-m', '600', path], { env, timeout: 10_000 }).catch((error) => {
@@ -140,6 +142,7 @@ async function openPipe(path: string): Promise<{ readEnd: number; writeEnd: numb
     const isFull = /No space left|quota exceeded|Read-only file system/.test(error.stderr);
     throw isFull ? Object.assign(error, { code: 'ENOSPC', syscall: 'mkfifo' }) : error;
   });
+  if (writer !== undefined) chownSync(path, writer.uid, writer.gid);
   // Open the read end first and non-blocking: opening one end alone would block until the other one is open.
   const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const writeEnd = openSync(path, constants.O_WRONLY);

@@ -102,6 +102,7 @@ async function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
     openOutput({
       file: run.job.workspace[stream],
       pipe: join(run.folder, `${stream}.pipe`),
+      writer: run.account,
       maxBytes: run.limits.outputKb * bytesPerKb,
       onExceeded: () => causes.add({ kind: 'output_exceeded', stream }),
       onFailure: (error) =>

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { accessSync, constants, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
-import { type HiddenPath, sandboxArguments, secretPaths } from './arguments.ts';
+import { type HiddenPath, type SandboxOptions, sandboxArguments, secretPaths } from './arguments.ts';
 
 /** The bubblewrap of this host. */
 export interface Bubblewrap {
@@ -15,20 +15,22 @@ export interface Bubblewrap {
 export function probeBubblewrap(path: string | undefined): Bubblewrap | { reason: string } {
   const program = findProgram('bwrap', path);
   if (program === null) return { reason: 'bubblewrap is not installed (the program bwrap is not in PATH)' };
-  const help = spawnSync(program, ['--help'], { encoding: 'utf8', timeout: probeTimeoutMs });
-  const canLimitMemory = help.stdout?.includes('--size') ?? false;
+  if (findProblem(program, { sharedMemoryBytes: 1_000_000 }) === null) return { program, canLimitMemory: true };
+  const problem = findProblem(program, {});
+  if (problem === null) return { program, canLimitMemory: false };
+  return { reason: `bubblewrap does not work on this host (${problem})` };
+}
+
+/** Runs `true` in a sandbox, in all namespaces that a configuration can ask for. Returns null if that works. */
+function findProblem(program: string, memory: Pick<SandboxOptions, 'sharedMemoryBytes'>): string | null {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-sandbox-'));
   try {
     const paths = { directory: folder, temporaryFolder: folder, startDirectory: folder };
-    // All namespaces that a configuration can ask for.
-    const args = sandboxArguments({ ...paths, readOnly: [], hidden: [], network: false });
-    const { error, status, stderr } = spawnSync(program, [...args, 'true'], {
-      encoding: 'utf8',
-      timeout: probeTimeoutMs,
-    });
-    if (error === undefined && status === 0) return { program, canLimitMemory };
-    const message = error?.message ?? stderr.trim().split('\n').at(-1) ?? '';
-    return { reason: `bubblewrap does not work on this host (${message || `exit code ${status}`})` };
+    const args = sandboxArguments({ ...paths, ...memory, readOnly: [], hidden: [], network: false });
+    const options = { encoding: 'utf8', timeout: probeTimeoutMs } as const;
+    const { error, status, stderr } = spawnSync(program, [...args, 'true'], options);
+    if (error === undefined && status === 0) return null;
+    return (error?.message ?? stderr.trim().split('\n').at(-1)) || `exit code ${status}`;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

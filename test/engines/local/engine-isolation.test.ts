@@ -93,7 +93,9 @@ for (const [name, sandbox] of [
     await chmod(join(h.root, 'records'), 0o700);
     try {
       const job = await h.newJob(
-        shellLine('id -u; id -g; id -G; echo $USER; cat in/data; touch in/new; ls ../.. 2>&1 | wc -l; cat precious'),
+        shellLine(
+          'id -u; id -g; id -G; echo $USER; cat in/data; touch in/new; echo named > /dev/stdout; ls ../.. 2>&1 | wc -l; cat precious',
+        ),
       );
       await writeInput(job, 'in/data', 'input\n');
       await writeFile(join(h.root, 'precious'), 'precious\n', { mode: 0o600 });
@@ -101,7 +103,7 @@ for (const [name, sandbox] of [
       await h.engine.submit(job, neverAborted);
       const end = await waitUntilFinished(h.engine, job.jobId);
       const stdout = await readFile(job.workspace.stdout, 'utf8');
-      assert.deepEqual(stdout.split('\n').slice(0, 5), ['54321', '54322', '54322', 'jobs', 'input']);
+      assert.deepEqual(stdout.split('\n').slice(0, 6), ['54321', '54322', '54322', 'jobs', 'input', 'named']);
       assert.equal(end.outcome, 'failed', 'the link to a file of root must not give it away');
       assert.equal((await stat(join(h.root, 'precious'))).uid, 0);
       assert.equal((await stat(join(job.workspace.directory, 'in/new'))).uid, account.uid);
