@@ -4,7 +4,8 @@ import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { argv, shellLine, writeInput } from '../test-jobs.ts';
-import { assertNoProcessLeft, type LocalHarness, localTest, localTestWithAndWithoutIsolation } from './harness.ts';
+import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
+import { localTestWithAndWithoutIsolation } from './isolated-harness.ts';
 
 async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']>[0]) {
   const job = await h.newJob(overrides);

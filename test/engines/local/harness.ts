@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../../src/engines/local/engine.ts';
-import { localSandbox } from '../../support/bubblewrap.ts';
 import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll } from '../observing.ts';
 
@@ -73,12 +72,6 @@ export function localTest(
       await harness.close();
     }
   });
-}
-
-/** Runs a test with isolated jobs, and with jobs that are not. */
-export function localTestWithAndWithoutIsolation(...[title, options, body]: Parameters<typeof localTest>): void {
-  localTest(title, options, body);
-  localTest(`${title} (isolated)`, { ...options, sandbox: localSandbox() }, body);
 }
 
 export async function newLocalJob(root: string, overrides: JobOverrides = {}): Promise<EngineJob> {
