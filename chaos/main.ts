@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { slurmConfig } from '../test/slurm/config.ts';
+import { notIsolatedSlurmConfig } from '../test/slurm/config.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../test/support/server-process.ts';
 import { startCluster } from '../test/support/slurm-cluster.ts';
@@ -51,7 +51,7 @@ try {
 function startServer(): Promise<ServerProcess> {
   return spawnServer({
     data: join(folder, 'data'),
-    config: { ...slurmConfig(cluster, { missingAlarmSeconds: 30 }), database: { leaseSeconds } },
+    config: { ...notIsolatedSlurmConfig(cluster, { missingAlarmSeconds: 30 }), database: { leaseSeconds } },
     env: { BURSAR_DATABASE_URL: postgres.url('bursar') },
     logFile: join(folder, 'server.log'),
   });

@@ -51,7 +51,7 @@ const externalSoftware: ExternalSoftware[] = [
     programs: ['bwrap', 'setpriv'],
     packages: ['bubblewrap', 'util-linux'],
     testModule: 'test/support/bubblewrap.ts',
-    testPaths: /^test\/(bench\/|cli\/doctor)/,
+    testPaths: /^test\/(bench\/|cli\/doctor|docs\/slurm|slurm\/(ssh-)?service)/,
   },
   {
     name: 'strace',

@@ -4,11 +4,12 @@ import { homedir, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
-import type { SystemConfig } from '../config/system-schema.ts';
+import type { SlurmEngineConfig, SystemConfig } from '../config/system-schema.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import type { Account, LocalSandbox } from '../engines/local/sandbox.ts';
-import { type Bubblewrap, probeBubblewrap } from '../engines/sandbox/host.ts';
+import { type Bubblewrap, findHiddenPaths, probeBubblewrap } from '../engines/sandbox/host.ts';
+import type { SlurmIsolation } from '../engines/slurm/isolation.ts';
 import { findIsolationRefusals, installBubblewrap } from './isolation-rules.ts';
 
 /** How the jobs of a system run. */
@@ -18,6 +19,8 @@ export interface SystemIsolation {
   sandbox?: LocalSandbox;
   /** Of the local engine, with `runAs`. */
   account?: Account;
+  /** Of Slurm, if its jobs are isolated at least on some nodes. */
+  slurm?: SlurmIsolation;
 }
 
 /**
@@ -37,7 +40,7 @@ export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
     workspaceFolder: workspaceFolderOf(settings, resolve(config.data)),
     ...(settings.engine.kind === 'local'
       ? resolveLocal(name, settings, resolve(config.data), hidden, probe)
-      : { isolation: { kind: 'none', reason: 'jobs on Slurm are not isolated' } as const }),
+      : resolveSlurm(settings, settings.engine, workspaceFolderOf(settings, resolve(config.data)), hidden)),
   }));
   const refusals = findIsolationRefusals({
     systems: systems.map((system) => ({ ...system, workspaceFolder: realName(system.workspaceFolder) })),
@@ -92,6 +95,27 @@ function requireEntry(system: string, account: string, workspaceFolder: string):
       'workspaces. Set it to a folder inside of folders that everybody can enter (chmod o+x), such as /srv/bursar-jobs.';
     throw new BursarError('invalid_config', message);
   }
+}
+
+/**
+ * Only the nodes know whether bubblewrap works there. With `auto` each node decides, so that nothing is promised: jobs count as
+ * not isolated.
+ */
+function resolveSlurm(
+  { isolation, readOnly, network, scheduler }: SystemConfig,
+  { ssh }: SlurmEngineConfig,
+  workspaceFolder: string,
+  secrets: readonly string[],
+): SystemIsolation {
+  if (isolation === 'none') return { isolation: { kind: 'none', reason: 'isolation: none is configured' } };
+  // With ssh the files of Bursar are on another host than the jobs.
+  const hidden = [{ path: workspaceFolder, kind: 'folder' } as const, ...(ssh ? [] : findHiddenPaths(secrets, false))];
+  const required = isolation === 'bubblewrap';
+  const slurm = { required, readOnly, network, scheduler, hidden };
+  const reason = scheduler
+    ? 'scheduler: true lets jobs use Slurm, which starts tasks outside of the isolation'
+    : 'isolation: auto isolates jobs on Slurm only on nodes where bubblewrap works; isolation: bubblewrap makes sure of it';
+  return { isolation: required && !scheduler ? { kind: 'bubblewrap' } : { kind: 'none', reason }, slurm };
 }
 
 /** Files of Bursar and its account that no job may see. Those that do not exist are ignored later. */

@@ -1,7 +1,12 @@
+import { join } from 'node:path';
 import type { SlurmCluster } from '../support/slurm-cluster.ts';
 
 /** A configuration with hpc_one on a private Slurm cluster. */
-export function slurmConfig(cluster: Pick<SlurmCluster, 'env'>, engine: Record<string, unknown> = {}) {
+export function slurmConfig(
+  cluster: Pick<SlurmCluster, 'env'>,
+  engine: Record<string, unknown> = {},
+  system: Record<string, unknown> = {},
+) {
   return {
     systems: {
       hpc_one: {
@@ -18,7 +23,17 @@ export function slurmConfig(cluster: Pick<SlurmCluster, 'env'>, engine: Record<s
         measureSeconds: 1,
         limits: { nodes: 2, coresPerNode: 16, runtimeHours: 1 },
         projects: [{ name: 'proj_hpc_one_01' }],
+        ...system,
       },
     },
   };
+}
+
+/** The same, for jobs that write outside of their workspaces, to record that they ran. */
+export function notIsolatedSlurmConfig(
+  cluster: Pick<SlurmCluster, 'env' | 'folder'>,
+  engine: Record<string, unknown> = {},
+) {
+  const workspaceFolder = join(cluster.folder, 'workspaces');
+  return slurmConfig(cluster, { workspaceFolder, ...engine }, { isolation: 'none' });
 }

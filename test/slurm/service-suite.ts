@@ -22,6 +22,7 @@ export interface ClusterAccess {
 
 const hpcTwo = {
   kind: 'tool',
+  scheduler: true,
   jobId: { style: 'prefixed' },
   stages: { queued: 'QUEUE', succeeded: 'COMPLETED' },
   projects: [{ name: 'proj_hpc_two_01' }],
@@ -38,7 +39,8 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
     before(async () => {
       cluster = await startCluster({ nodes: 2 });
       access = await connect();
-      const { systems } = slurmConfig(cluster, { workspaceFolder: join(cluster.folder, 'work'), ...access.engine });
+      const engine = { workspaceFolder: join(cluster.folder, 'work'), ...access.engine };
+      const { systems } = slurmConfig(cluster, engine, { isolation: 'bubblewrap' });
       const { projects: _, ...common } = systems.hpc_one;
       server = await spawnServer({ config: { systems: { ...systems, hpc_two: { ...common, ...hpcTwo } } } });
       me = createCaller(server.url, server.userToken);
@@ -193,8 +195,13 @@ export function serviceSuite(name: string, connect: () => Promise<ClusterAccess>
       assert.ok(paused.headers.get('retry-after'));
       assert.equal((await postAction('resume')).status, 200);
       assert.equal((await me.submit('/jobs/hpc_one/', { command: 'true' })).status, 201);
-      const [system] = (await me.get<{ hpc: string; status: string }[]>('/hpc/')).body;
-      assert.equal(system?.hpc, 'hpc_one');
+      const systems = (await me.get<{ hpc: string; isolation: string }[]>('/hpc/')).body;
+      // A job that can use Slurm can leave its isolation.
+      const isolations = systems.map(({ hpc, isolation }) => [hpc, isolation]);
+      assert.deepEqual(isolations, [
+        ['hpc_one', 'bubblewrap'],
+        ['hpc_two', 'none'],
+      ]);
     });
 
     test('counts every scheduler command in the metrics, and no other command', async () => {

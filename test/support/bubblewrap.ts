@@ -4,6 +4,7 @@ import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import type { LocalSandbox } from '../../src/engines/local/sandbox.ts';
 import { probeBubblewrap } from '../../src/engines/sandbox/host.ts';
+import type { SlurmIsolation } from '../../src/engines/slurm/isolation.ts';
 
 /** Some jobs of tests run Node. */
 const nodeFolder = dirname(realpathSync(process.execPath));
@@ -23,4 +24,9 @@ export function hideBubblewrap(folder: string): string {
     }
   }
   return folder;
+}
+
+/** Isolates the jobs of a Slurm cluster. */
+export function slurmIsolation(overrides: Partial<SlurmIsolation> = {}): SlurmIsolation {
+  return { required: true, readOnly: [], hidden: [], network: true, scheduler: false, ...overrides };
 }

@@ -12,6 +12,8 @@ export interface CommandOptions {
   commandTimeoutMs: number;
   /** Called with the name of every Slurm command before it runs, to count the load on the scheduler. */
   onCommand(name: string): void;
+  /** Names of the variables of the Slurm commands that the operator has configured. Jobs get them too. */
+  configuredVariables?: readonly string[];
 }
 
 /** Runs a command and returns its result, whatever the exit code. Errors are transient: the command may have run. */
@@ -34,15 +36,29 @@ const removeSlurmVariables = [
 const setTimeZone = 'export TZ="$' + '{TZ-:/etc/localtime}"';
 /** By default Slurm prints local times without a zone; `%s` prints seconds since 1970. */
 const queryPrelude = `${removeSlurmVariables}; ${setTimeZone}; export SLURM_TIME_FORMAT=%s; exec "$@"`;
-/** Sets neither TZ nor SLURM_TIME_FORMAT: the job would inherit them. */
-const submitPrelude = `${removeSlurmVariables}; exec "$@"`;
+/**
+ * A job inherits the environment of sbatch, in which the start-up files of the account may have set anything: sbatch gets only
+ * these variables. `--export=NIL` is no substitute: Slurm 22.05 takes it for the name of a variable, and then runs the start-up
+ * files of the account on the node.
+ */
+const submitVariables = ['PATH', 'HOME', 'USER', 'LOGNAME', 'SHELL', 'LANG', 'SLURM_CONF'];
+const submitPrelude = (configuredVariables: readonly string[]) =>
+  [
+    removeSlurmVariables,
+    'environment=()',
+    `for name in ${[...submitVariables, ...configuredVariables].join(' ')}`,
+    'do [ -z "$' + '{!name+set}" ] || environment+=("$name=$' + '{!name}")',
+    'done',
+    'exec env -i "$' + '{environment[@]}" "$@"',
+  ].join('; ');
 
-export function createRunCommand({ shell, commandTimeoutMs, onCommand }: CommandOptions): RunCommand {
+export function createRunCommand(options: CommandOptions): RunCommand {
+  const { shell, commandTimeoutMs, onCommand, configuredVariables = [] } = options;
   return async ({ argv, stdin }, signal) => {
     signal.throwIfAborted();
     const [program] = argv;
     if (program !== 'bash') onCommand(program);
-    const prelude = program === 'sbatch' ? submitPrelude : queryPrelude;
+    const prelude = program === 'sbatch' ? submitPrelude(configuredVariables) : queryPrelude;
     // --norc: bash takes a socket on stdin, which Node uses for pipes, for a remote shell, and would read ~/.bashrc.
     return await shell.run(['bash', '--norc', '-c', prelude, 'bursar', ...argv], {
       signal,

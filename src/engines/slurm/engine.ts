@@ -13,6 +13,7 @@ import {
   toChunks,
 } from './commands.ts';
 import { readEndRecords } from './end-records.ts';
+import type { SlurmIsolation } from './isolation.ts';
 import { createMissingJobInspector } from './missing-jobs.ts';
 import { createQueueReader, type QueueEntry } from './queue-reader.ts';
 import type { Accounting } from './sacct.ts';
@@ -25,6 +26,8 @@ import { squeueCommand } from './squeue.ts';
 
 export interface SlurmEngineOptions extends CommandOptions {
   accounting: Accounting;
+  /** How jobs are isolated; null if they are not. */
+  isolation: SlurmIsolation | null;
   now?: () => number;
 }
 
@@ -92,7 +95,7 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     if (existing !== undefined) beforeSubmission?.();
     if (heldDuplicates.length > 0) await scancel(heldDuplicates, signal);
     if (existing !== undefined) return existing.ref;
-    const submission = sbatchCommand(job);
+    const submission = sbatchCommand(job, options.isolation);
     if (command.kind === 'script') {
       const check = scriptCheckCommand(startDirectoryOf(job), command.script);
       requireRunnableScript(command.script, requireOutput('bash', await run(check, signal)));

@@ -37,6 +37,9 @@ const runningStates = new Set(['RUNNING', 'COMPLETING', 'SUSPENDED', 'STOPPED', 
 const duplicateStartReason =
   'Slurm started the job a second time, which was prevented; the end of the first start is unknown: see the job files';
 
+const isolationFailedReason =
+  'the job could not be isolated on its node, was not started, and nothing is charged: its stderr says why';
+
 type OutcomeFields = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
 
 /** Derives the outcome from the state: the exit code of a job that Slurm ended can have any value. */
@@ -52,6 +55,7 @@ function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
     case 'FAILED':
       if (job.exit === 'launch_failed') return result('node_failed', 'Slurm could not start the job');
       if (job.exit === 'duplicate_start') return result('node_failed', duplicateStartReason);
+      if (job.exit === 'isolation_failed') return result('node_failed', isolationFailedReason);
       return outcomeForExit(job.exit) ?? result('failed', 'the job failed');
     case 'TIMEOUT':
       return result('timed_out', 'time limit reached');

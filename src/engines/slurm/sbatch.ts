@@ -2,10 +2,11 @@ import { BursarError } from '../../domain/errors.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import type { EngineJob, SiteOptions } from '../engine.ts';
 import { lastErrorLine, type SlurmCommand, slurmUnavailableError } from './commands.ts';
+import type { SlurmIsolation } from './isolation.ts';
 import { buildWrapperScript } from './wrapper.ts';
 
 /** Submits a job held, so that it starts only when released. Throws `job_refused` if the command can never run. */
-export function sbatchCommand(job: EngineJob): SlurmCommand {
+export function sbatchCommand(job: EngineJob, isolation: SlurmIsolation | null): SlurmCommand {
   const { jobId, site, workspace } = job;
   const options = [
     // Site options come first: sbatch uses the last value of a repeated option.
@@ -24,7 +25,7 @@ export function sbatchCommand(job: EngineJob): SlurmCommand {
     `--ntasks-per-node=${job.coresPerNode}`,
     `--time=${Math.max(1, Math.ceil(job.runtimeSeconds / 60))}`,
   ];
-  return { argv: ['sbatch', ...options], stdin: buildWrapperScript(job) };
+  return { argv: ['sbatch', ...options], stdin: buildWrapperScript(job, isolation) };
 }
 
 export function siteArguments({ extraOptions = [], partition, account, qos, constraint }: SiteOptions): string[] {

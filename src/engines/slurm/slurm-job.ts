@@ -1,10 +1,15 @@
 import { secondsPerHour } from '../../domain/units.ts';
 
-/** The end of a batch script. `launch_failed`: it never ran. `duplicate_start`: it stopped because the job ran before. */
-export type SlurmExit = { code: number; signal: number } | 'launch_failed' | 'duplicate_start';
+/**
+ * The end of a batch script. `launch_failed`: it never ran. `duplicate_start`: it stopped because the job ran before.
+ * `isolation_failed`: it stopped because the job cannot be isolated on the node.
+ */
+export type SlurmExit = { code: number; signal: number } | 'launch_failed' | 'duplicate_start' | 'isolation_failed';
 
 /** The wrapper kills itself by this signal when the job was started before: a real-time signal, which programs do not use. */
 export const duplicateStartSignal = 47;
+/** The wrapper kills itself by this signal when the job cannot be isolated on the node. */
+export const isolationFailedSignal = 46;
 
 /** A job as reported by squeue or sacct. Times are epoch milliseconds, null if not set yet. */
 export interface SlurmJob {
@@ -53,8 +58,7 @@ export function parseOptionalText(text: string): string {
  */
 export function decodeWaitStatus(status: number): SlurmExit {
   const [code, signal] = [status >> 8, status & 0x7f];
-  if (code === 0 && signal === duplicateStartSignal) return 'duplicate_start';
-  return code > 0 && signal > 0 ? 'launch_failed' : { code, signal };
+  return ownExit(code, signal) ?? (code > 0 && signal > 0 ? 'launch_failed' : { code, signal });
 }
 
 /**
@@ -63,6 +67,12 @@ export function decodeWaitStatus(status: number): SlurmExit {
  */
 export function parseSacctExitCode(text: string): SlurmExit {
   const [code = 0, signal = 0] = text.split(':').map(Number);
-  if (code === 0 && signal === duplicateStartSignal) return 'duplicate_start';
-  return signal >= 32 && signal < 65 ? 'launch_failed' : { code, signal };
+  return ownExit(code, signal) ?? (signal >= 32 && signal < 65 ? 'launch_failed' : { code, signal });
+}
+
+/** The exit by which the wrapper reports that it ran nothing. */
+function ownExit(code: number, signal: number): SlurmExit | null {
+  if (code !== 0) return null;
+  if (signal === duplicateStartSignal) return 'duplicate_start';
+  return signal === isolationFailedSignal ? 'isolation_failed' : null;
 }

@@ -2,7 +2,9 @@ import { assertNever, BursarError } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import { quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
+import { prepareIsolationBash, type SlurmIsolation, trappedSignals } from './isolation.ts';
 import { duplicateStartSignal } from './slurm-job.ts';
+import { requestFolder } from './srun-program.ts';
 
 /**
  * Builds the wrapper, the batch script that Slurm runs. It ensures that the job runs once, in its own directory, and exits as the job
@@ -10,9 +12,11 @@ import { duplicateStartSignal } from './slurm-job.ts';
  * the recorded code, and Bursar reads the record if Slurm no longer reports the job. The wrapper refers to the user's
  * script by name only, so that `#SBATCH` lines in it have no effect.
  */
-export function buildWrapperScript(job: EngineJob): string {
+export function buildWrapperScript(job: EngineJob, isolation: SlurmIsolation | null): string {
   const { directory } = job.workspace;
-  const command = commandLines(job.command).map((line) => `  ${line}`);
+  const environment = environmentLines(job, isolation);
+  const command = commandLines(job.command);
+  const startDirectory = quoteForBash(startDirectoryOf(job));
   return `#!/bin/bash
 # Written by Bursar.
 umask 077
@@ -28,7 +32,7 @@ directory=${quoteForBash(directory)}
 # Slurm starts a job in /tmp if its directory does not exist.
 [ . -ef "$directory" ] || fail 'the job was not started in its own folder'
 cd -- "$directory" || fail 'the folder of the job cannot be entered'
-# Prevents a second run: mkdir succeeds only once, on shared file systems too.
+${isolation === null ? '' : prepareIsolationBash(job, isolation, environment)}# Prevents a second run: mkdir succeeds only once, on shared file systems too.
 if ! mkdir -- "$directory.started"; then
   [ -d "$directory.started" ] || fail 'the start record cannot be created: check that the workspace folder is writable on the node'
   echo 'bursar: the job was started before; it runs only once' >&2
@@ -44,25 +48,59 @@ started=$(date +%s)
 trap : ${trappedSignals}
 terminated=
 trap 'terminated=yes' TERM
-(
-  export HOME="$directory" TMPDIR="$directory.tmp" LANG=C.UTF-8
-  export BURSAR_JOB_ID=${quoteForBash(job.jobId)}
-  export BURSAR_NODES=${job.nodes} BURSAR_CORES_PER_NODE=${job.coresPerNode} BURSAR_RUNTIME_SECONDS=${job.runtimeSeconds}
-  cd -- ${quoteForBash(startDirectoryOf(job))} || fail 'the folder that the job starts in cannot be entered'
-  unset directory started terminated
-  unset -f fail finish
-${command.join('\n')}
+${servesSteps(isolation) ? startServerBash : ''}(
+${environment}
+${isolation === null ? '' : isolatedStart(startDirectory, command)}${isolation?.required ? '' : plainStart(startDirectory, command)}
 )
 code=$?
 echo "$code $started $(date +%s)" > "$directory.started/end.new" && mv -- "$directory.started/end.new" "$directory.started/end"
-# Never 0 after SIGTERM: an exit code of 0 at the time limit means that the node did not report the end.
+${servesSteps(isolation) ? stopServerBash : ''}# Never 0 after SIGTERM: an exit code of 0 at the time limit means that the node did not report the end.
 [ "$code" = 0 ] && [ -n "$terminated" ] && code=143
 finish "$code"
 `;
 }
 
-/** All signals that can be trapped and that Slurm or a user may send. */
-const trappedSignals = 'HUP INT QUIT USR1 USR2 ALRM TERM XCPU XFSZ VTALRM PROF IO PWR';
+const servesSteps = (isolation: SlurmIsolation | null) => isolation !== null && !isolation.scheduler;
+
+/** A process group of its own, so that all of it can be ended. */
+const startServerBash = `server=
+if [ -n "$isolated" ]; then
+  set -m
+  serve_steps &
+  server=$!
+  disown
+  set +m
+fi
+`;
+const stopServerBash = `[ -z "$server" ] || kill -KILL -- "-$server"
+rm -rf -- "$steps" "$shared" 2> /dev/null
+`;
+
+/** The variables of the job, beside those that Slurm sets. */
+function environmentLines(job: EngineJob, isolation: SlurmIsolation | null): string {
+  const lines = [
+    'export HOME="$directory" TMPDIR="$directory.tmp" LANG=C.UTF-8',
+    `export BURSAR_JOB_ID=${quoteForBash(job.jobId)}`,
+    `export BURSAR_NODES=${job.nodes} BURSAR_CORES_PER_NODE=${job.coresPerNode} BURSAR_RUNTIME_SECONDS=${job.runtimeSeconds}`,
+    ...(servesSteps(isolation) ? [`[ -z "$isolated" ] || export PATH="${requestFolder}/bin:$PATH"`] : []),
+  ];
+  return lines.map((line) => `  ${line}`).join('\n');
+}
+
+function plainStart(directory: string, command: readonly string[]): string {
+  const lines = [
+    `cd -- ${directory} || fail 'the folder that the job starts in cannot be entered'`,
+    'unset directory started terminated',
+    'unset -f fail finish',
+    ...command,
+  ];
+  return lines.map((line) => `  ${line}`).join('\n');
+}
+
+/** Does not return if the job can be isolated. */
+const isolatedStart = (directory: string, command: readonly string[]) =>
+  `  [ -z "$isolated" ] || run_isolated ${directory} /bin/bash -c ${quoteForBash(command.join('\n'))}
+`;
 
 /** Shell exit codes (128 plus the number) of all signals that kill by default: not CHLD CONT STOP TSTP TTIN TTOU URG WINCH. */
 const fatalSignalCodes = Array.from({ length: 31 }, (_, index) => index + 1)

@@ -34,6 +34,7 @@ export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<S
     createSlurmEngine({
       shell,
       accounting: 'completion',
+      isolation: null,
       commandTimeoutMs: 30_000,
       ...options,
       onCommand(name) {
@@ -63,9 +64,10 @@ export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<S
 }
 
 /** The same, but reached only by ssh: commands and workspaces use one connection. */
-export async function slurmSshHarness(): Promise<SlurmHarness> {
+export async function slurmSshHarness(options: SlurmHarnessOptions = {}): Promise<SlurmHarness> {
   const sshd = await startSshd();
   const harness = await slurmHarness({
+    ...options,
     createShell: (environment) => createSshShell({ ...sshd.options, environment }),
   }).catch(async (error) => {
     // A running sshd would keep the test process alive.
