@@ -92,16 +92,20 @@ async function checkSystem(
       await checkSlurm(check, shell, engineConfig, sites);
     }
     const site = siteOptions(settings.projects[0]?.name ?? '');
-    const forbidden = { home: homedir(), data: resolve(config.data) };
+    const isReachable = findings[0]?.ok ?? true;
+    const forbidden =
+      engineConfig.kind === 'slurm' && engineConfig.ssh && shell !== null && isReachable
+        ? { home: await readRemoteHome(shell) }
+        : { home: homedir(), data: resolve(config.data) };
     const target = {
       engine,
       workspaces,
       site,
       isolation: isolation.isolation,
+      hasTasks: engineConfig.kind === 'slurm',
       forbidden,
       ...createOutputReader(shell),
     };
-    const isReachable = findings[0]?.ok ?? true;
     if (isReachable) await checkWorkspace(check, target);
     if (canary && findings.every(({ ok }) => ok)) {
       await engine.open(AbortSignal.timeout(60_000));
@@ -123,6 +127,12 @@ function createOutputReader(shell: Shell | null) {
   const readLastLine = async (path: string) =>
     lastLine((await shell.run(['tail', '-n', '1', path], { ...limits, signal: AbortSignal.timeout(30_000) })).stdout);
   return { host: shell.hostLabel, readLastLine };
+}
+
+/** The home of the account on another host, as its user database says. */
+async function readRemoteHome(shell: Shell): Promise<string> {
+  const limits = { timeoutMs: 20_000, maxOutputBytes: 10_000, signal: AbortSignal.timeout(30_000) };
+  return (await shell.run(['bash', '--norc', '-c', 'unset HOME; echo ~'], limits)).stdout.trim();
 }
 
 const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';

@@ -20,6 +20,8 @@ export interface CanaryTarget {
   /** Reads the last line of an output file of the job. */
   readLastLine(path: string): Promise<string>;
   isolation: Isolation;
+  /** Whether the system has `srun`, whose tasks must be isolated too. */
+  hasTasks: boolean;
   /** Folders that an isolated job must not reach, in addition to the workspaces of other jobs. */
   forbidden: Omit<ForbiddenFolders, 'neighbour'>;
 }
@@ -59,13 +61,17 @@ export async function runCanaryJob(check: Check, target: CanaryTarget, timeoutMs
     reached = end.reached;
     return `it ran for ${end.elapsedSeconds} s`;
   });
-  if (succeeded) await checkIsolation(check, target.isolation, reached);
+  if (succeeded) await checkIsolation(check, target, reached);
   else await engine.cancel(jobId, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
   for (const id of [jobId, neighbour])
     await workspaces.remove(id, AbortSignal.timeout(stepTimeoutMs)).catch(() => undefined);
 }
 
-function checkIsolation(check: Check, isolation: Isolation, reached: readonly string[]): Promise<boolean> {
+function checkIsolation(
+  check: Check,
+  { isolation, hasTasks }: Pick<CanaryTarget, 'isolation' | 'hasTasks'>,
+  reached: readonly string[],
+): Promise<boolean> {
   const list = reached.join(', ');
   if (isolation.kind === 'none') {
     const fix = 'Read docs/security.md, and set isolation: bubblewrap where jobs of several people run.';
@@ -75,7 +81,8 @@ function checkIsolation(check: Check, isolation: Isolation, reached: readonly st
   const fix = 'Do not let users in. Check readOnly of the system, and where the data folder and the workspaces are.';
   return check('jobs are isolated', fix, async () => {
     if (reached.length > 0) throw new Error(`a job could reach ${list}`);
-    return 'a job could not reach the workspace of another job, the home of the account and the data of Bursar';
+    const who = hasTasks ? 'a job and a task of srun' : 'a job';
+    return `${who} could not reach the workspace of another job, the home of the account and the data of Bursar`;
   });
 }
 
@@ -83,9 +90,10 @@ function checkIsolation(check: Check, isolation: Isolation, reached: readonly st
 const newJobId = () => `${doctorJobPrefix}${randomUUID().replaceAll('-', '').toUpperCase()}`;
 
 async function runToEnd(target: CanaryTarget, jobId: string, neighbour: string, deadline: number) {
-  const { engine, workspaces, site, readLastLine, forbidden } = target;
+  const { engine, workspaces, site, readLastLine, isolation, hasTasks, forbidden } = target;
   const workspace = workspaces.pathsOf(jobId);
-  const line = isolationCanary({ ...forbidden, neighbour: workspaces.pathsOf(neighbour).directory });
+  const folders = { ...forbidden, neighbour: workspaces.pathsOf(neighbour).directory };
+  const line = isolationCanary(folders, hasTasks && isolation.kind !== 'none');
   const command = { kind: 'line', line } as const;
   const job = { jobId, nodes: 1, coresPerNode: 1, runtimeSeconds: 60, command, workspace, site };
   const refs = new Map([[jobId, await engine.submit(job, AbortSignal.timeout(stepTimeoutMs))]]);

@@ -57,11 +57,18 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       await rm(folder, { recursive: true, force: true });
     });
 
-    async function runDoctor(engine: Record<string, unknown> = {}, ...args: string[]) {
+    /** With isolation: auto, so that jobs run where a test leaves out the programs that isolation needs. */
+    const runDoctor = (engine: Record<string, unknown> = {}, ...args: string[]) => runDoctorWith({}, engine, ...args);
+
+    async function runDoctorWith(
+      system: Record<string, unknown>,
+      engine: Record<string, unknown> = {},
+      ...args: string[]
+    ) {
       const site = { account: 'gateway', partition: 'main' };
       const settings = { accounting: 'sacct', workspaceFolder: work(), site, ...access.engine, ...engine };
       const config = join(folder, 'config.yaml');
-      await writeFile(config, stringify(slurmConfig(cluster, settings)));
+      await writeFile(config, stringify(slurmConfig(cluster, settings, system)));
       return await bursar(['doctor', ...args], { BURSAR_CONFIG: config, BURSAR_DATA: join(folder, 'data') });
     }
 
@@ -91,7 +98,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
     test('reports every check, runs a canary job, leaves no files and exits with 0 if all checks pass', async () => {
       const listJobs = () => cluster.run('squeue', '-h', '-t', 'all', '-o', '%j %T').trim().split('\n').filter(Boolean);
       const jobsBefore = new Set(listJobs());
-      const { code, stdout, stderr } = await runDoctor({}, '--json');
+      const { code, stdout, stderr } = await runDoctorWith({ isolation: 'bubblewrap' }, {}, '--json');
       assert.deepEqual([code, stderr], [0, ''], stdout);
       const { bursar: general, hpc_one: findings } = JSON.parse(stdout) as Record<string, Finding[]>;
       assert.ok(general?.every(({ ok }) => ok));
@@ -109,6 +116,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
           'Slurm accepts jobs of proj_hpc_one_01',
           `a workspace can be created on ${access.hostLabel}`,
           'a canary job runs',
+          'jobs are isolated',
         ].map((check) => [check, true, null]),
       );
       assert.match(findings?.find(({ check }) => check === 'squeue is installed')?.detail ?? '', /^slurm\S* \d+\.\d+/);
@@ -116,6 +124,23 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       const [canary = '', ...others] = listJobs().filter((job) => !jobsBefore.has(job));
       assert.match(canary, /^DOCTOR-[0-9A-F]{32} COMPLETED$/);
       assert.deepEqual(others, []);
+    });
+
+    test('reports what jobs and tasks of srun can reach if bubblewrap does not isolate them', async () => {
+      const bwrap = 'while [ $# -gt 1 ] && [ "$1" != -- ]; do shift; done; [ "$1" != -- ] || shift; exec "$@"';
+      const bin = await createBinFolder([], { bwrap });
+      const engine = withPath(`${bin}:${process.env.PATH}`);
+      const broken = await runDoctorWith({ isolation: 'bubblewrap' }, engine);
+      assert.equal(broken.code, 1);
+      assert.match(
+        broken.stdout,
+        /✖ jobs are isolated: a job could reach the workspace of another job, .*the workspace of another job \(by a task of srun\)/,
+      );
+      for (const system of [{ isolation: 'auto' }, { isolation: 'bubblewrap', scheduler: true }]) {
+        const { code, stdout } = await runDoctorWith(system);
+        assert.equal(code, 0);
+        assert.match(stdout, /! jobs are isolated: they are not \((isolation: auto|scheduler: true) /);
+      }
     });
 
     test('submits no job with --no-canary', async () => {

@@ -4,6 +4,8 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { parse } from 'yaml';
+import { replacedCommands } from '../../src/engines/slurm/srun-program.ts';
+import { ownOptions, stepOptions } from '../../src/engines/slurm/step-options.ts';
 import { createCaller, type Job } from '../support/api.ts';
 import { runFile } from '../support/command-line.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
@@ -18,6 +20,11 @@ function example(language: string, containing: string): string {
   assert.ok(block, `the page has no ${language} block with ${containing}`);
   return block;
 }
+
+test('docs/slurm.md lists the options and commands of isolated jobs', () => {
+  for (const name of [...Object.keys(stepOptions), ...Object.keys(ownOptions), ...replacedCommands])
+    assert.ok(page.includes(`\`${name}\``), `${name} is missing`);
+});
 
 /** Runs the page's configuration, doctor command and first job on a private cluster with the accounts of the page. */
 describe('docs/slurm.md', () => {
@@ -53,6 +60,7 @@ describe('docs/slurm.md', () => {
     const { stdout } = await server.bursar(...args.split(' '));
     assert.match(stdout, /✔ the service account may use account chemistry of proj_hpc_one_02/);
     assert.match(stdout, /✔ a canary job runs/);
+    assert.match(stdout, /✔ jobs are isolated: a job and a task of srun could not reach/);
   });
 
   test('shows a first job that runs unchanged', async () => {
