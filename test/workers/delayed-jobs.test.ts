@@ -49,7 +49,12 @@ describe('a job that cannot be submitted', () => {
   const readSystem = async (hpc: string) => (await me.get<System>(`/hpc/${hpc}/`)).body;
   const readSystemAsAdmin = async (hpc: string) =>
     (await createCaller(server.url, server.adminToken).get<System>(`/admin/systems/${hpc}/`)).body;
-  const readWarnings = async () => (await me.get<{ status: string; warnings?: string[] }>('/readyz')).body;
+  /** Without the warnings about isolation, which depend on the system and the host. */
+  const readWarnings = async () => {
+    const { status, warnings = [] } = (await me.get<{ status: string; warnings?: string[] }>('/readyz')).body;
+    const delays = warnings.filter((warning) => !warning.includes('not isolated'));
+    return delays.length === 0 ? { status } : { status, warnings: delays };
+  };
   const readGauge = async (name: string, hpc: string) => {
     const { text } = await me.get('/metrics');
     return Number(new RegExp(`^${name}\\{hpc="${hpc}"\\} (\\S+)$`, 'm').exec(text)?.[1]);

