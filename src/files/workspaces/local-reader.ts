@@ -54,16 +54,17 @@ export function createLocalReader(
     }
   }
 
-  async function openContent({ folder, names }: WalkedEntry, hasOnlyInnerLinks: LinkCheck) {
-    const file = await openRegularFile(folder, names.at(-1) ?? '', hasOnlyInnerLinks);
+  async function openContent({ folder, name }: WalkedEntry, hasOnlyInnerLinks: LinkCheck) {
+    const file = await openRegularFile(folder, name, hasOnlyInnerLinks);
     return file && streamRange(file.handle, 0, Number(file.stats.size), false);
   }
 
   return {
     async *listFiles(jobId, folder, signal) {
-      for await (const { names, stats } of walk(jobId, folder, signal)) {
+      for await (const entry of walk(jobId, folder, signal)) {
+        const { stats } = entry;
         if (!stats.isFile()) continue;
-        yield { path: toFilePath(names), size: Number(stats.size), modifiedAt: clampTimeMs(Number(stats.mtimeMs)) };
+        yield { path: toFilePath(entry), size: Number(stats.size), modifiedAt: clampTimeMs(Number(stats.mtimeMs)) };
       }
     },
 
@@ -96,9 +97,9 @@ export function createLocalReader(
     async *archive(jobId, folder, signal) {
       const hasOnlyInnerLinks = createLinkCheck(workspacePath(jobId));
       for await (const walked of walk(jobId, folder, signal)) {
-        const { names, stats } = walked;
+        const { stats } = walked;
         const entry = {
-          path: toFilePath(names),
+          path: toFilePath(walked),
           modifiedAt: clampTimeMs(Number(stats.mtimeMs)),
           mode: Number(stats.mode & permissionBits),
         };
@@ -140,8 +141,5 @@ async function* listLinkedFiles(workspace: string): AsyncGenerator<LinkedFile> {
 const toLinkedFile = ({ dev, ino, nlink }: BigIntStats): LinkedFile => ({ id: `${dev}:${ino}`, links: Number(nlink) });
 
 /** Drops the leading `files` folder. */
-const toFilePath = (names: readonly Buffer[]) =>
-  names
-    .slice(1)
-    .map((name) => name.toString('utf8'))
-    .join('/');
+const toFilePath = ({ folderNames, name }: WalkedEntry) =>
+  [...folderNames.slice(1), name].map((part) => part.toString('utf8')).join('/');

@@ -34,24 +34,25 @@ export async function* readFolder(path: Buffer): AsyncGenerator<FolderEntry[]> {
 }
 
 export interface WalkedEntry {
-  /** The path from the root of the walk, as names. Buffers, because a name may not be UTF-8. */
-  names: Buffer[];
+  /** A Buffer, because a name may not be UTF-8. */
+  name: Buffer;
   stats: BigIntStats;
   /** The folder that contains the entry. It stays open until the next entry is requested. */
   folder: FileHandle;
+  /** The path of that folder from the root of the walk, as names. It changes when the next entry is requested. */
+  folderNames: readonly Buffer[];
 }
 
 /** A folder that was read, and the names of its subfolders that were not. */
 interface Level {
-  names: Buffer[];
   id: string;
   subfolders: Buffer[];
 }
 
 /**
  * Walks everything below `root`/`top`, depth first, without following links: see `openFolder`. Keeps one folder open, one
- * batch of its entries in memory, and the names of the folders still to be read. Yields nothing if the folder does not
- * exist. Folders deeper than `maxDepth` are not read.
+ * batch of its entries in memory, one name for each folder above it, and the names of the folders still to be read.
+ * Yields nothing if the folder does not exist. Folders deeper than `maxDepth` are not read.
  */
 export async function* walkFolder(
   root: string,
@@ -59,19 +60,18 @@ export async function* walkFolder(
   maxDepth = maxFolderDepth,
 ): AsyncGenerator<WalkedEntry> {
   const levels: Level[] = [];
-  let names: Buffer[] = top.map((name) => Buffer.from(name));
-  let folder = await openFolder(root, names);
+  // A job can nest thousands of folders: a path for each of them would need memory with the square of the depth.
+  const folderNames = top.map((name) => Buffer.from(name));
+  let folder = await openFolder(root, folderNames);
   try {
     while (folder !== undefined) {
       const subfolders: Buffer[] = [];
       for await (const { name, stats } of readEntries(Buffer.from(await pathOfHandle(folder)))) {
-        if (stats.isDirectory() && names.length < maxDepth) subfolders.push(name);
-        yield { names: [...names, name], stats, folder };
+        if (stats.isDirectory() && folderNames.length < maxDepth) subfolders.push(name);
+        yield { name, stats, folder, folderNames };
       }
-      levels.push({ names, id: subfolders.length === 0 ? '' : await idOf(folder), subfolders });
-      const next = await openNext(root, levels, folder);
-      folder = next?.folder;
-      names = next?.names ?? [];
+      levels.push({ id: subfolders.length === 0 ? '' : await idOf(folder), subfolders });
+      folder = await openNext(root, levels, folderNames, folder);
     }
   } finally {
     await folder?.close();
@@ -79,7 +79,7 @@ export async function* walkFolder(
 }
 
 /** Opens the next folder of a walk, and closes the current one. Returns undefined at the end. */
-async function openNext(root: string, levels: Level[], current: FileHandle) {
+async function openNext(root: string, levels: Level[], folderNames: Buffer[], current: FileHandle) {
   let parent: FileHandle | undefined = current;
   let stepsUp = 0;
   try {
@@ -87,16 +87,19 @@ async function openNext(root: string, levels: Level[], current: FileHandle) {
       const name = level.subfolders.pop();
       if (name === undefined) {
         levels.pop();
+        folderNames.pop();
         stepsUp += 1;
         continue;
       }
       if (stepsUp > 0 || parent === undefined) {
         const child: FileHandle | undefined = parent;
-        parent = await openParent(root, level, child, stepsUp).finally(() => child?.close());
+        parent = await openParent(root, level, folderNames, child, stepsUp).finally(() => child?.close());
         stepsUp = 0;
       }
       const folder = parent && (await openSubfolder(parent, name));
-      if (folder !== undefined) return { folder, names: [...level.names, name] };
+      if (folder === undefined) continue;
+      folderNames.push(name);
+      return folder;
     }
     return undefined;
   } finally {
@@ -108,14 +111,20 @@ async function openNext(root: string, levels: Level[], current: FileHandle) {
  * Returns to a folder that the walk has come from. Opening it by its names costs a step for each level, so that is done
  * only if a job has moved the folder that the walk is in: then the folder above it is another one.
  */
-async function openParent(root: string, level: Level, child: FileHandle | undefined, steps: number) {
+async function openParent(
+  root: string,
+  level: Level,
+  folderNames: readonly Buffer[],
+  child: FileHandle | undefined,
+  steps: number,
+) {
   if (child !== undefined) {
     const path = await pathIn(child, Array.from({ length: steps }, () => '..').join('/'));
     const parent = await undefinedIfAbsent(open(path, openFolderFlags));
     if (parent !== undefined && (await idOf(parent)) === level.id) return parent;
     await parent?.close();
   }
-  return await openFolder(root, level.names);
+  return await openFolder(root, folderNames);
 }
 
 async function idOf(folder: FileHandle): Promise<string> {

@@ -29,6 +29,12 @@ async function setUp(t: TestContext) {
   return { folder, root, workspaces, saveZip, stage, paths: workspaces.pathsOf(jobId) };
 }
 
+/** Runs a script, the last argument, in a process of its own. */
+async function runNode(args: readonly string[], cwd: string) {
+  const child = spawn(process.execPath, [...args.slice(0, -1), '--eval', args.at(-1) ?? ''], { cwd, stdio: 'inherit' });
+  assert.deepEqual(await once(child, 'exit'), [0, null]);
+}
+
 test('pathsOf returns the paths of files, stdout and stderr', () => {
   assert.deepEqual(createWorkspaces('/srv/jobs').pathsOf('A-1'), {
     directory: '/srv/jobs/A-1/files',
@@ -160,6 +166,20 @@ test('measure counts thousands of files in one folder and in many folders', asyn
   assert.equal(await measureBytes(workspaces), 3000);
 });
 
+test('measure needs little memory for folders that are nested thousands of times', async (t) => {
+  const { workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  const depth = 3000;
+  await runNode([`for (let i = 0; i < ${depth}; i += 1) { fs.mkdirSync('d'); process.chdir('d'); }`], paths.directory);
+  const module = new URL('../../../src/files/workspaces/measure-tree.ts', import.meta.url);
+  const measurement = `const { measureTree } = await import('${module}');
+    const { entries } = await measureTree('.', AbortSignal.any([]), Infinity);
+    if (entries !== ${depth}) throw new Error(String(entries));`;
+  // A path for each folder would need 36 MB.
+  await runNode(['--max-old-space-size=24', '--input-type=module', measurement], paths.directory);
+  await workspaces.remove(jobId, notAborted);
+});
+
 test('measure succeeds while files disappear', async (t) => {
   const { workspaces, stage, paths } = await setUp(t);
   await stage(null);
@@ -257,8 +277,7 @@ test('remove deletes folders whose paths exceed PATH_MAX', async (t) => {
   await stage(null);
   const script = `for (let i = 0; i < 60; i += 1) { fs.mkdirSync('${'x'.repeat(200)}'); process.chdir('${'x'.repeat(200)}'); }
     fs.writeFileSync('file', 'deep');`;
-  const child = spawn(process.execPath, ['--eval', script], { cwd: paths.directory, stdio: 'inherit' });
-  assert.deepEqual(await once(child, 'exit'), [0, null]);
+  await runNode([script], paths.directory);
   await workspaces.remove(jobId, notAborted);
   assert.deepEqual(await readdir(root), []);
 });
