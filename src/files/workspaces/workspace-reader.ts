@@ -56,7 +56,7 @@ export interface WorkspaceReader {
   listFiles(jobId: string, folder: readonly string[], signal: AbortSignal, user: string): AsyncIterable<ListedFile>;
 
   /** Whether the job has a workspace, which may be empty. */
-  hasWorkspace(jobId: string, signal: AbortSignal): Promise<boolean>;
+  hasWorkspace(jobId: string, signal: AbortSignal, user: string): Promise<boolean>;
 
   openFile(jobId: string, path: readonly string[], signal: AbortSignal, user: string): Promise<OpenFile>;
 
@@ -69,6 +69,7 @@ export interface WorkspaceReader {
     log: LogStream,
     from: { offset: number; maxBytes: number },
     signal: AbortSignal,
+    user: string,
   ): Promise<LogChunk | undefined>;
 
   /** Interval for polling a followed log: `fast` while the log grows, and up to `slow` while it does not. */

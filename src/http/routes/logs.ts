@@ -90,11 +90,12 @@ function logRoute(
       handler: async (request, reply) => {
         const { stream, offset, follow } = request.query as Static<typeof LogQuery>;
         const kind = follow === '1' ? 'log_follower' : 'download';
-        openRequests.openUntilClosed(kind, actorOf(request).userId, reply);
+        const user = actorOf(request).userId;
+        openRequests.openUntilClosed(kind, user, reply);
         const signal = requestSignal(reply, closing);
         const owner = await scope.ownerOf(request);
         const project = projectScope(request);
-        const log = await files.openLog({ owner, project, jobId: jobIdOf(request), stream, signal });
+        const log = await files.openLog({ owner, user, project, jobId: jobIdOf(request), stream, signal });
         const lastEventId = request.headers['last-event-id'];
         const from = lastEventId === undefined ? offset : Number(lastEventId);
         if (from > log.size && follow === '0') throw beyondEnd(from, log.size);

@@ -17,23 +17,26 @@ export interface FileDeps {
   workspacesByHpc: ReadonlyMap<string, Workspaces>;
 }
 
-/** A request for a file or folder in the workspace of a job. */
-export interface FileRequest {
-  owner: Owner;
+export interface Reading {
   /** The caller, who may be an administrator. */
   user: string;
+  /** Aborted when the client has disconnected. */
+  signal: AbortSignal;
+}
+
+/** A request for a file or folder in the workspace of a job. */
+export interface FileRequest extends Reading {
+  owner: Owner;
   project: Required<PathScope>;
   jobId: string;
   /** Percent-decoded, relative to the workspace. Empty for the whole workspace. */
   path: string;
-  /** Aborted when the client has disconnected. */
-  signal: AbortSignal;
 }
 
 /** Lists the files in a folder of a job's workspace and in its subfolders. */
 export async function listFiles(deps: FileDeps, request: FileRequest): Promise<AsyncIterable<ListedFile>> {
   const { job, workspaces, path } = await resolvePath(deps, request);
-  return orMissing(deps, job, request.signal, workspaces.listFiles(request.jobId, path, request.signal, request.user));
+  return orMissing(deps, job, request, workspaces.listFiles(request.jobId, path, request.signal, request.user));
 }
 
 export async function openFile(deps: FileDeps, request: FileRequest): Promise<OpenFile> {
@@ -42,7 +45,7 @@ export async function openFile(deps: FileDeps, request: FileRequest): Promise<Op
   try {
     return await workspaces.openFile(request.jobId, path, request.signal, request.user);
   } catch (error) {
-    await requireFilesPresent(deps, job, request.signal);
+    await requireFilesPresent(deps, job, request);
     throw error;
   }
 }
@@ -51,7 +54,7 @@ export async function openFile(deps: FileDeps, request: FileRequest): Promise<Op
 export async function archiveFiles(deps: FileDeps, request: FileRequest): Promise<Readable> {
   const { job, workspaces, path } = await resolvePath(deps, request);
   const entries = workspaces.archive(request.jobId, path, request.signal, request.user);
-  return await writeZip(orMissing(deps, job, request.signal, entries));
+  return await writeZip(orMissing(deps, job, request, entries));
 }
 
 async function resolvePath(deps: FileDeps, { owner, project, jobId, path }: FileRequest) {
@@ -72,8 +75,8 @@ export function requireWorkspaces({ workspacesByHpc }: FileDeps, job: JobRecord)
  * Throws if a job that an engine has accepted has no workspace: its file system is not mounted, or the database was
  * restored or copied without the files. Call it only after nothing was found, because it asks the file system once more.
  */
-export async function requireFilesPresent(deps: FileDeps, job: JobRecord, signal: AbortSignal): Promise<void> {
-  if (job.engineRef === null || (await requireWorkspaces(deps, job).hasWorkspace(job.jobId, signal))) return;
+export async function requireFilesPresent(deps: FileDeps, job: JobRecord, { signal, user }: Reading): Promise<void> {
+  if (job.engineRef === null || (await requireWorkspaces(deps, job).hasWorkspace(job.jobId, signal, user))) return;
   if ((await findJobState(deps.db, job.id)) === 'deleted') throw filesDeleted();
   throw new BursarError(
     'files_missing',
@@ -87,7 +90,7 @@ export async function requireFilesPresent(deps: FileDeps, job: JobRecord, signal
 async function* orMissing<T>(
   deps: FileDeps,
   job: JobRecord,
-  signal: AbortSignal,
+  reading: Reading,
   items: AsyncIterable<T>,
 ): AsyncGenerator<T> {
   let isEmpty = true;
@@ -98,10 +101,10 @@ async function* orMissing<T>(
     }
   } catch (error) {
     // A folder of a missing workspace is reported as an unknown file.
-    if (isEmpty) await requireFilesPresent(deps, job, signal);
+    if (isEmpty) await requireFilesPresent(deps, job, reading);
     throw error;
   }
-  if (isEmpty) await requireFilesPresent(deps, job, signal);
+  if (isEmpty) await requireFilesPresent(deps, job, reading);
 }
 
 function filesDeleted(): BursarError {

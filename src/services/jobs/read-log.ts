@@ -4,7 +4,7 @@ import { findJobState } from '../../store/jobs/jobs.ts';
 import type { Owner, PathScope } from '../scope.ts';
 import { requireJob } from './find-job.ts';
 import type { createLogFeeds, LogSource } from './log-feed.ts';
-import { type FileDeps, requireFilesPresent, requireWorkspaces } from './read-files.ts';
+import { type FileDeps, type Reading, requireFilesPresent, requireWorkspaces } from './read-files.ts';
 
 export type { LogStream } from '../../files/workspaces/workspace-reader.ts';
 
@@ -12,12 +12,11 @@ export interface LogDeps extends FileDeps {
   feeds: ReturnType<typeof createLogFeeds>;
 }
 
-export interface LogRequest {
+export interface LogRequest extends Reading {
   owner: Owner;
   project: Required<PathScope>;
   jobId: string;
   stream: LogStream;
-  signal: AbortSignal;
 }
 
 /** The standard output or standard error of a job. */
@@ -36,16 +35,16 @@ const chunkBytes = 1024 * 1024;
 
 /** The log of a job that has not started or has written nothing is empty. */
 export async function openJobLog(deps: LogDeps, request: LogRequest): Promise<Log> {
-  const { owner, project, jobId, stream, signal } = request;
+  const { owner, user, project, jobId, stream, signal } = request;
   const job = await requireJob(deps.db, deps.systems, owner, project, jobId);
   const workspaces = requireWorkspaces(deps, job);
   const source: LogSource = {
-    read: (range, readSignal) => workspaces.readLog(jobId, stream, range, readSignal),
+    read: (range, readSignal) => workspaces.readLog(jobId, stream, range, readSignal, user),
     isComplete: async () => isTerminal((await findJobState(deps.db, job.id)) ?? 'deleted'),
     pollMs: workspaces.logPollMs,
   };
   const log = await source.read({ offset: 0, maxBytes: 0 }, signal);
-  if (log === undefined) await requireFilesPresent(deps, job, signal);
+  if (log === undefined) await requireFilesPresent(deps, job, request);
   const size = log?.size ?? 0;
   return {
     size,

@@ -47,7 +47,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
         assert.equal(await content('run.sh'), 'file_unknown');
         assert.equal(await log('stdout'), undefined);
         assert.deepEqual(await Array.fromAsync(archive()), []);
-        assert.equal(await workspaces.hasWorkspace(jobId, new AbortController().signal), false);
+        assert.equal(await workspaces.hasWorkspace(jobId, new AbortController().signal, '1'), false);
         await mkdir(root, { recursive: true });
       }
       assert.ok(workspaces.logPollMs.fast <= workspaces.logPollMs.slow);
@@ -56,7 +56,7 @@ export function readerContract(label: string, start: () => Promise<ReaderEnviron
     test('listFiles returns path, size and time of the files in all folders, without the logs', async (t) => {
       const { writeFiles, at, home, files, workspaces } = await setUp(t);
       await writeFiles({ a: '12345', 'b/c/d': '1234', 'b/empty': '' });
-      assert.equal(await workspaces.hasWorkspace(jobId, new AbortController().signal), true);
+      assert.equal(await workspaces.hasWorkspace(jobId, new AbortController().signal, '1'), true);
       await mkdir(at('b', 'nothing in it'));
       await writeFile(join(home, 'stdout'), 'printed');
       await mkdir(join(home, 'files.tmp'));

@@ -207,7 +207,7 @@ export function hostileReaderContract(label: string, start: () => Promise<Reader
           code: 'internal',
         });
         const from = { offset: 0, maxBytes: 1 };
-        await assert.rejects(workspaces.readLog(invalidId, 'stdout', from, neverAborted), { code: 'internal' });
+        await assert.rejects(workspaces.readLog(invalidId, 'stdout', from, neverAborted, '1'), { code: 'internal' });
       }
     });
   });

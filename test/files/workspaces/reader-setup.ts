@@ -91,7 +91,7 @@ export async function openWorkspace(t: TestContext, makeWorkspaces: MakeWorkspac
     },
     archive: (...inFolder: string[]) => workspaces.archive(jobId, inFolder, neverAborted, user),
     async log(stream: 'stdout' | 'stderr', offset = 0, maxBytes = 1_000_000) {
-      const chunk = await workspaces.readLog(jobId, stream, { offset, maxBytes }, neverAborted);
+      const chunk = await workspaces.readLog(jobId, stream, { offset, maxBytes }, neverAborted, user);
       return chunk && { size: chunk.size, text: chunk.bytes.toString() };
     },
   };

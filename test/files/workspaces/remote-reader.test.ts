@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, truncate, writeFile } from 'node:fs/promises';
+import { link, mkdir, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -79,6 +79,28 @@ describe('clients of a system over ssh that do not read their downloads', () => 
     assert.ok(unread.some((content) => content.errored !== null));
     for (const content of unread) content.destroy();
   });
+});
+
+test('archives of folders with many hard links do not block each other or other users', async (t) => {
+  const { createWorkspaces, close } = await start();
+  t.after(close);
+  const folder = await temporaryFolder(t);
+  const workspaces = createWorkspaces(join(folder, 'workspaces'), folder);
+  const { directory, stdout } = workspaces.pathsOf(jobId);
+  await mkdir(directory, { recursive: true });
+  await writeFile(stdout, 'output');
+  // More than the buffers between find(1) and the reader hold.
+  const names = Array.from({ length: 2000 }, (_, i) => join(directory, `${i}-${'x'.repeat(150)}`));
+  for (const name of names) {
+    await writeFile(name, '');
+    await link(name, `${name}.link`);
+  }
+  const countEntries = async () =>
+    (await Array.fromAsync(workspaces.archive(jobId, [], notAborted, '1'), () => undefined)).length;
+  const archives = Promise.all(Array.from({ length: 5 }, countEntries));
+  const log = workspaces.readLog(jobId, 'stdout', { offset: 0, maxBytes: 10 }, notAborted, '2');
+  assert.equal((await log)?.bytes.toString(), 'output');
+  assert.deepEqual(await archives, [4000, 4000, 4000, 4000, 4000]);
 });
 
 readerContract('over ssh', start);

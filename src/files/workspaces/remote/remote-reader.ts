@@ -17,8 +17,8 @@ const idleTimeoutMs = 120_000;
 /** Of output that clients read at their own speed. Lists do not wait for downloads and archives. */
 const downloadSlots = { total: 4, perUser: 2 };
 const listSlots = { total: 3, perUser: 2 };
-/** Of output that this process reads at once. */
-const querySlots = { total: 4, perUser: 4 };
+/** Of output that this process reads at once. Who has one of these must never wait for another one. */
+const querySlots = { total: 4, perUser: 2 };
 /** 50 KB/s. Two windows are over before those who wait give up. */
 const defaultMinRate = { minBytes: 250_000, windowMs: 5000 };
 /** After this time a change gets a new timestamp. `now` of the remote host has a resolution of whole seconds. */
@@ -45,8 +45,7 @@ export function createRemoteReader(
   const common = { timeoutMs, idleTimeoutMs, minRate };
   const runDownload = createScriptRunner(shell, { ...common, slots: createFairSlots(downloadSlots) });
   const runList = createScriptRunner(shell, { ...common, slots: createFairSlots(listSlots) });
-  const runForAnybody = createScriptRunner(shell, { ...common, slots: createFairSlots(querySlots) });
-  const runQuery: RunScript = (script, args, signal) => runForAnybody(script, args, signal, '');
+  const runQuery = createScriptRunner(shell, { ...common, slots: createFairSlots(querySlots) });
 
   async function openAt(
     run: RunScript,
@@ -78,8 +77,12 @@ export function createRemoteReader(
     yield* parseFindOutput(output.rest);
   }
 
-  const createLinkCheck = (jobId: string, signal: AbortSignal) =>
-    createHardLinkCheck(() => countLinks(find(runQuery, findLinkedScript, jobId, signal, '')));
+  /** The files in a folder that have several hard links. */
+  const findLinked = (folder: string, signal: AbortSignal, user: string) =>
+    limitEntries(find(runQuery, findLinkedScript, folder, signal, user), maxEntries);
+
+  const createLinkCheck = (jobId: string, signal: AbortSignal, user: string) =>
+    createHardLinkCheck(() => countLinks(findLinked(jobId, signal, user)));
 
   /** A workspace that does not exist yet is empty. A missing folder inside a workspace is an error. */
   async function* emptyIfNoWorkspace<T>(entries: AsyncGenerator<T>, folder: readonly string[]): AsyncGenerator<T> {
@@ -95,7 +98,7 @@ export function createRemoteReader(
   const joinPath = (folder: readonly string[], path: string) => [...folder, path].join('/');
 
   async function* listFiles(jobId: string, folder: readonly string[], signal: AbortSignal, user: string) {
-    const hasOnlyInnerLinks = createLinkCheck(jobId, signal);
+    const hasOnlyInnerLinks = createLinkCheck(jobId, signal, user);
     const records = find(runList, findScript, folderPath(jobId, folder), signal, user);
     for await (const record of limitEntries(records, maxEntries)) {
       if (record.kind === 'folder' || !(await hasOnlyInnerLinks(record))) continue;
@@ -104,17 +107,17 @@ export function createRemoteReader(
   }
 
   /** Finds the files that have hard links outside the workspace. tar cannot detect them. */
-  async function findOuterLinks(jobId: string, folder: readonly string[], signal: AbortSignal): Promise<Set<string>> {
-    const hasOnlyInnerLinks = createLinkCheck(jobId, signal);
+  async function findOuterLinks(jobId: string, folder: readonly string[], signal: AbortSignal, user: string) {
+    // All of them before the first check: that runs a script too, and the slot of this one must be free by then.
+    const linked = await Array.fromAsync(findLinked(folderPath(jobId, folder), signal, user));
+    const hasOnlyInnerLinks = createLinkCheck(jobId, signal, user);
     const paths = new Set<string>();
-    for await (const record of find(runQuery, findLinkedScript, folderPath(jobId, folder), signal, '')) {
-      if (!(await hasOnlyInnerLinks(record))) paths.add(record.path);
-    }
+    for (const file of linked) if (!(await hasOnlyInnerLinks(file))) paths.add(file.path);
     return paths;
   }
 
   async function* archive(jobId: string, folder: readonly string[], signal: AbortSignal, user: string) {
-    const excludedPaths = await findOuterLinks(jobId, folder, signal);
+    const excludedPaths = await findOuterLinks(jobId, folder, signal, user);
     const output = await runDownload(archiveScript, [root, folderPath(jobId, folder)], signal, user);
     if (output === undefined) throw fileNotFound();
     for await (const entry of limitEntries(readTarEntries(output.rest), maxEntries)) {
@@ -126,15 +129,15 @@ export function createRemoteReader(
     listFiles: (jobId, folder, signal, user) => emptyIfNoWorkspace(listFiles(jobId, folder, signal, user), folder),
     archive: (jobId, folder, signal, user) => emptyIfNoWorkspace(archive(jobId, folder, signal, user), folder),
 
-    async hasWorkspace(jobId, signal) {
-      const output = await runQuery(enterScript, [root, requireJobId(jobId)], signal, '');
+    async hasWorkspace(jobId, signal, user) {
+      const output = await runQuery(enterScript, [root, requireJobId(jobId)], signal, user);
       output?.rest.resume();
       return output !== undefined;
     },
 
     async openFile(jobId, path, signal, user) {
       const fullPath = [requireJobId(jobId), 'files', ...path];
-      const file = await openAt(runQuery, fullPath, { offset: 0, length: 0 }, signal, '');
+      const file = await openAt(runQuery, fullPath, { offset: 0, length: 0 }, signal, user);
       if (file === undefined) throw fileNotFound();
       file.content.resume();
       const { id, size, modified, changed, now } = file;
@@ -158,8 +161,8 @@ export function createRemoteReader(
       };
     },
 
-    async readLog(jobId, log, { offset, maxBytes }, signal) {
-      const file = await openAt(runQuery, [requireJobId(jobId), log], { offset, length: maxBytes }, signal, '');
+    async readLog(jobId, log, { offset, maxBytes }, signal, user) {
+      const file = await openAt(runQuery, [requireJobId(jobId), log], { offset, length: maxBytes }, signal, user);
       return file && { size: file.size, bytes: await buffer(file.content) };
     },
 
