@@ -1,6 +1,5 @@
 import { findExceededLimits } from '../domain/jobs/file-limits.ts';
 import { listRunningJobs, requestCancellation } from '../store/jobs/job-queue.ts';
-import { findAvailable } from '../store/ledger/accounts.ts';
 import { type Loop, startLoop } from './loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
@@ -25,23 +24,26 @@ export function startUsageMonitor(deps: LeasedSystemDeps, onCancelled: () => voi
   });
 }
 
-/** Returns whether a job is to be cancelled. */
-async function cancelExceeding(deps: LeasedSystemDeps, signal: AbortSignal): Promise<boolean> {
+/** One measurement. Returns whether a job is to be cancelled. */
+export async function cancelExceeding(deps: LeasedSystemDeps, signal: AbortSignal): Promise<boolean> {
   const { db, lease, system, workspaces, now, log } = deps;
-  const running = await listRunningJobs(db, system.name);
-  if (running.length === 0) return false;
+  const jobIds = (await listRunningJobs(db, system.name)).map(({ jobId }) => jobId);
+  if (jobIds.length === 0) return false;
   const maxEntries = system.limits.files;
-  const usages = await workspaces.measure(
-    running.map(({ jobId }) => jobId),
-    signal,
-    maxEntries,
-  );
+  const usages = await workspaces.measure(jobIds, signal, maxEntries);
+  // Measuring can take minutes. The accounts contain the files of the jobs that have ended meanwhile.
+  const running = await listRunningJobs(db, system.name);
   const jobs = running.flatMap(({ jobId, heldBytes, spacePool, spaceCap }) => {
     const usage = usages.get(jobId);
     return usage === undefined ? [] : { jobId, usage, heldBytes, accounts: [spacePool, spaceCap] };
   });
-  const accounts = new Set(jobs.flatMap((job) => job.accounts));
-  const exceeded = findExceededLimits(jobs, await findAvailable(db, [...accounts]), maxEntries);
+  const available = new Map(
+    running.flatMap(({ spacePool, spacePoolLeft, spaceCap, spaceCapLeft }) => [
+      [spacePool, spacePoolLeft],
+      [spaceCap, spaceCapLeft],
+    ]),
+  );
+  const exceeded = findExceededLimits(jobs, available, maxEntries);
   for (const { id, jobId } of running) {
     const limit = exceeded.get(jobId);
     if (limit === undefined) continue;

@@ -1,9 +1,19 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import type { WorkspaceUsage } from '../../src/domain/jobs/file-limits.ts';
+import { inTransaction } from '../../src/store/database/transaction.ts';
+import { findProject } from '../../src/store/identity/projects.ts';
+import { insertJob } from '../../src/store/jobs/jobs.ts';
+import { findCurrentAccounts } from '../../src/store/ledger/accounts.ts';
+import { reserve, settle } from '../../src/store/ledger/ledger.ts';
+import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
+import { cancelExceeding } from '../../src/workers/usage-monitor.ts';
 import { type AccountingFixture, openAccountingFixture } from '../support/accounting-fixture.ts';
 import type { Caller, Job } from '../support/api.ts';
 import { jobPath, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../support/jobs.ts';
 import { assertLedgerBalances } from '../support/ledger.ts';
+import { notAborted } from '../support/signals.ts';
+import { openTestDatabase, publicColumns, storeEnd, type TestDatabase } from '../support/test-database.ts';
 
 const maxFiles = 100;
 
@@ -78,5 +88,77 @@ describe('the files of running jobs', () => {
 
   test('the ledger balances', async () => {
     await assertLedgerBalances(fixture.admin);
+  });
+});
+
+describe('a measurement of running jobs', () => {
+  const MB = 1_000_000;
+  let database: TestDatabase;
+  beforeEach(async () => {
+    database = await openTestDatabase(['1'], 1000, 100_000);
+  });
+  afterEach(() => database.close());
+
+  /** Inserts a running job that holds no space, and returns its id. */
+  async function insertRunning(jobId: string, owner: string): Promise<number> {
+    const { db } = database;
+    const project = await findProject(db, 'sys', 'proj');
+    assert.ok(project);
+    const accounts = await findCurrentAccounts(db, project.id, owner, 2);
+    assert.ok(accounts);
+    const command = { kind: 'line', line: 'true' } as const;
+    const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, tool: null, entry: null, command };
+    return await inTransaction(db, async (tx) => {
+      const job = { jobId, owner, project, request, units: 1, input: null, acceptedAt: 2 };
+      const { id } = await insertJob(tx, job, publicColumns('RUNNING'), {});
+      const note = { actor: owner, reason: 'test', at: 2 };
+      await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 1, spaceBytes: 0 }, note);
+      await tx.updateTable('jobs').set({ state: 'running' }).where('id', '=', id).execute();
+      return id;
+    });
+  }
+
+  const end = (id: number, spaceBytes: number) =>
+    inTransaction(database.db, async (tx) => {
+      await storeEnd(tx, id);
+      const used = { kind: 'settled', timeSeconds: 1, spaceBytes, rule: 'test' } as const;
+      await settle(tx, { id, attempt: 1 }, used, { actor: 'bursar', at: 3 });
+    });
+
+  function createDeps(measure: (jobIds: readonly string[]) => Promise<Record<string, number>>): LeasedSystemDeps {
+    const { db } = database;
+    const workspaces = {
+      measure: async (jobIds: readonly string[]) => {
+        const usages = Object.entries(await measure(jobIds));
+        return new Map(usages.map(([jobId, bytes]): [string, WorkspaceUsage] => [jobId, { bytes, entries: 1 }]));
+      },
+    };
+    const lease = { transaction: (work: Parameters<typeof inTransaction>[1]) => inTransaction(db, work) };
+    const system = { name: 'sys', limits: { files: 10 } };
+    const log = { warn: () => undefined };
+    return { db, lease, system, workspaces, now: () => 4, log } as unknown as LeasedSystemDeps;
+  }
+
+  test('does not count the files of a job twice that ends meanwhile', async () => {
+    const ending = await insertRunning('ENDING', '1');
+    await insertRunning('OTHER', '1');
+    const deps = createDeps(async () => {
+      await end(ending, 38 * MB);
+      return { ENDING: 38 * MB, OTHER: 60 * MB };
+    });
+    assert.equal(await cancelExceeding(deps, notAborted), false);
+  });
+
+  test('cancels a job that needs more than is left', async () => {
+    await insertRunning('LARGE', '1');
+    assert.equal(
+      await cancelExceeding(
+        createDeps(async () => ({ LARGE: 111 * MB })),
+        notAborted,
+      ),
+      true,
+    );
+    const cancelled = await database.db.selectFrom('jobs').select('cancel_requested_by').execute();
+    assert.deepEqual(cancelled, [{ cancel_requested_by: 'space_limit' }]);
   });
 });

@@ -5,7 +5,6 @@ import {
   type Movement,
   zeroMovement,
 } from '../../domain/accounting/settlement.ts';
-import { chunks } from '../database/chunks.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { insertRows, rowBuilder, type TableRows } from '../database/inserts.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
@@ -44,16 +43,6 @@ export interface EntryDetails {
 
 /** The actor, reason and time of a change, which may have several entries. */
 export type ChangeDetails = Omit<EntryDetails, 'kind' | 'job'>;
-
-/** Returns what the accounts have left, by id. Negative after an overrun. */
-export async function findAvailable(db: Db, ids: readonly number[]): Promise<Map<number, number>> {
-  const available = new Map<number, number>();
-  for (const chunk of chunks(ids)) {
-    const rows = await db.selectFrom('accounts').selectAll().where('id', 'in', chunk).execute();
-    for (const row of rows) available.set(row.id, availableBalance(row));
-  }
-  return available;
-}
 
 export const poolHolder = '';
 /** The period of space accounts. */
