@@ -1,4 +1,4 @@
-import { findExceededLimits } from '../domain/jobs/file-limits.ts';
+import { checkFileLimits } from '../domain/jobs/file-limits.ts';
 import { listRunningJobs, requestCancellation } from '../store/jobs/job-queue.ts';
 import { type Loop, startLoop } from './loop.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
@@ -13,10 +13,11 @@ const minPauseFactor = 10;
  */
 export function startUsageMonitor(deps: LeasedSystemDeps, onCancelled: () => void): Loop {
   const { system, measureMs, log } = deps;
+  const cancelExceeding = createUsageCheck(deps);
   return startLoop(async (signal) => {
     const startedAt = performance.now();
     try {
-      if (await cancelExceeding(deps, signal)) onCancelled();
+      if (await cancelExceeding(signal)) onCancelled();
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'running jobs not measured, will retry');
     }
@@ -24,31 +25,38 @@ export function startUsageMonitor(deps: LeasedSystemDeps, onCancelled: () => voi
   });
 }
 
-/** One measurement. Returns whether a job is to be cancelled. */
-export async function cancelExceeding(deps: LeasedSystemDeps, signal: AbortSignal): Promise<boolean> {
-  const { db, lease, system, workspaces, now, log } = deps;
-  const jobIds = (await listRunningJobs(db, system.name)).map(({ jobId }) => jobId);
-  if (jobIds.length === 0) return false;
+/** Returns a function that measures the running jobs once. It returns whether a job is to be cancelled. */
+export function createUsageCheck({ db, lease, system, workspaces, now, log }: LeasedSystemDeps) {
   const maxEntries = system.limits.files;
-  const usages = await workspaces.measure(jobIds, signal, maxEntries);
-  // Measuring can take minutes. The accounts contain the files of the jobs that have ended meanwhile.
-  const running = await listRunningJobs(db, system.name);
-  const jobs = running.flatMap(({ jobId, heldBytes, spacePool, spaceCap }) => {
-    const usage = usages.get(jobId);
-    return usage === undefined ? [] : { jobId, usage, heldBytes, accounts: [spacePool, spaceCap] };
-  });
-  const available = new Map(
-    running.flatMap(({ spacePool, spacePoolLeft, spaceCap, spaceCapLeft }) => [
-      [spacePool, spacePoolLeft],
-      [spaceCap, spaceCapLeft],
-    ]),
-  );
-  const exceeded = findExceededLimits(jobs, available, maxEntries);
-  for (const { id, jobId } of running) {
-    const limit = exceeded.get(jobId);
-    if (limit === undefined) continue;
-    await lease.transaction((tx) => requestCancellation(tx, id, { by: limit, at: now() }));
-    log.warn({ hpc: system.name, jobId, limit, ...usages.get(jobId) }, 'job exceeds a limit, cancelling it');
-  }
-  return exceeded.size > 0;
+  /** By job id, from the last measurement. */
+  let fittedBytes: ReadonlyMap<string, number> | undefined;
+
+  return async (signal: AbortSignal): Promise<boolean> => {
+    const jobIds = (await listRunningJobs(db, system.name)).map(({ jobId }) => jobId);
+    const usages = jobIds.length === 0 ? new Map() : await workspaces.measure(jobIds, signal, maxEntries);
+    // Measuring can take minutes. The accounts contain the files of the jobs that have ended meanwhile.
+    const running = jobIds.length === 0 ? [] : await listRunningJobs(db, system.name);
+    // What a job had before a restart is not known. To count it as too much would end jobs that did nothing wrong.
+    const fittedBytesOf = (jobId: string) => (fittedBytes ? (fittedBytes.get(jobId) ?? 0) : Number.POSITIVE_INFINITY);
+    const jobs = running.flatMap(({ jobId, heldBytes, spacePool, spaceCap }) => {
+      const usage = usages.get(jobId);
+      if (usage === undefined) return [];
+      return { jobId, usage, heldBytes, fittedBytes: fittedBytesOf(jobId), accounts: [spacePool, spaceCap] };
+    });
+    const available = new Map(
+      running.flatMap(({ spacePool, spacePoolLeft, spaceCap, spaceCapLeft }) => [
+        [spacePool, spacePoolLeft],
+        [spaceCap, spaceCapLeft],
+      ]),
+    );
+    const check = checkFileLimits(jobs, available, maxEntries);
+    fittedBytes = check.fittedBytes;
+    for (const { id, jobId } of running) {
+      const limit = check.exceeded.get(jobId);
+      if (limit === undefined) continue;
+      await lease.transaction((tx) => requestCancellation(tx, id, { by: limit, at: now() }));
+      log.warn({ hpc: system.name, jobId, limit, ...usages.get(jobId) }, 'job exceeds a limit, cancelling it');
+    }
+    return check.exceeded.size > 0;
+  };
 }

@@ -7,7 +7,7 @@ import { insertJob } from '../../src/store/jobs/jobs.ts';
 import { findCurrentAccounts } from '../../src/store/ledger/accounts.ts';
 import { reserve, settle } from '../../src/store/ledger/ledger.ts';
 import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
-import { cancelExceeding } from '../../src/workers/usage-monitor.ts';
+import { createUsageCheck } from '../../src/workers/usage-monitor.ts';
 import { type AccountingFixture, openAccountingFixture } from '../support/accounting-fixture.ts';
 import type { Caller, Job } from '../support/api.ts';
 import { jobPath, releaseJob, submitShellLine, waitForGoScript, waitForStage } from '../support/jobs.ts';
@@ -139,26 +139,49 @@ describe('a measurement of running jobs', () => {
     return { db, lease, system, workspaces, now: () => 4, log } as unknown as LeasedSystemDeps;
   }
 
+  const listCancelled = async () =>
+    await database.db
+      .selectFrom('jobs')
+      .select(['job_id', 'cancel_requested_by'])
+      .where('cancel_requested_by', 'is not', null)
+      .execute();
+
   test('does not count the files of a job twice that ends meanwhile', async () => {
-    const ending = await insertRunning('ENDING', '1');
-    await insertRunning('OTHER', '1');
+    let ending = 0;
     const deps = createDeps(async () => {
       await end(ending, 38 * MB);
       return { ENDING: 38 * MB, OTHER: 60 * MB };
     });
-    assert.equal(await cancelExceeding(deps, notAborted), false);
+    const cancelExceeding = createUsageCheck(deps);
+    await cancelExceeding(notAborted);
+    ending = await insertRunning('ENDING', '1');
+    await insertRunning('OTHER', '1');
+    await cancelExceeding(notAborted);
+    assert.deepEqual(await listCancelled(), []);
   });
 
-  test('cancels a job that needs more than is left', async () => {
-    await insertRunning('LARGE', '1');
-    assert.equal(
-      await cancelExceeding(
-        createDeps(async () => ({ LARGE: 111 * MB })),
-        notAborted,
-      ),
-      true,
-    );
-    const cancelled = await database.db.selectFrom('jobs').select('cancel_requested_by').execute();
-    assert.deepEqual(cancelled, [{ cancel_requested_by: 'space_limit' }]);
+  test('cancels the job that overruns the quota, and neither then nor after its end another one', async () => {
+    let bytes = { FITTING: 50 * MB, OVERRUNNING: 20 * MB };
+    const cancelExceeding = createUsageCheck(createDeps(async () => bytes));
+    await cancelExceeding(notAborted);
+    await insertRunning('FITTING', '1');
+    const overrunning = await insertRunning('OVERRUNNING', '1');
+    await cancelExceeding(notAborted);
+    assert.deepEqual(await listCancelled(), []);
+    bytes = { FITTING: 50 * MB, OVERRUNNING: 500 * MB };
+    assert.equal(await cancelExceeding(notAborted), true);
+    await end(overrunning, 500 * MB);
+    assert.equal(await cancelExceeding(notAborted), false);
+    assert.deepEqual(await listCancelled(), [{ job_id: 'OVERRUNNING', cancel_requested_by: 'space_limit' }]);
+  });
+
+  test('takes the files of jobs that were running before the start for files that fitted', async () => {
+    await insertRunning('EARLIER', '1');
+    let bytes = { EARLIER: 500 * MB };
+    const cancelExceeding = createUsageCheck(createDeps(async () => bytes));
+    assert.equal(await cancelExceeding(notAborted), false);
+    assert.equal(await cancelExceeding(notAborted), false);
+    bytes = { EARLIER: 520 * MB };
+    assert.equal(await cancelExceeding(notAborted), true);
   });
 });

@@ -1,17 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { applyFileLimit, findExceededLimits } from '../../../src/domain/jobs/file-limits.ts';
+import { applyFileLimit, checkFileLimits } from '../../../src/domain/jobs/file-limits.ts';
 
 const MB = 1_000_000;
 const [pool, capOfA, capOfB] = [1, 2, 3];
-const job = (jobId: string, bytes: number, { heldBytes = 0, cap = capOfA, entries = 1 } = {}) => ({
+const job = (jobId: string, bytes: number, { heldBytes = 0, fittedBytes = 0, cap = capOfA, entries = 1 } = {}) => ({
   jobId,
   usage: { bytes, entries },
   heldBytes,
+  fittedBytes,
   accounts: [pool, cap],
 });
 const exceeded = (jobs: ReturnType<typeof job>[], left: [number, number][]) =>
-  Object.fromEntries(findExceededLimits(jobs, new Map(left), 10));
+  Object.fromEntries(checkFileLimits(jobs, new Map(left), 10).exceeded);
 const plenty: [number, number][] = [
   [pool, 1e12],
   [capOfA, 1e12],
@@ -52,6 +53,38 @@ test('a quota that is full, or overrun, does not end jobs that only write a log'
     [capOfA, -50 * MB],
   ];
   assert.deepEqual(exceeded([job('log', 5 * MB), job('data', 50 * MB)], left), { data: 'space_limit' });
+});
+
+test('a job keeps the space that it had while there was enough, even if another one has overrun the quota', () => {
+  const left: [number, number][] = [
+    [pool, -500 * MB],
+    [capOfA, 1e12],
+    [capOfB, 1e12],
+  ];
+  const idle = job('idle', 50 * MB, { fittedBytes: 50 * MB });
+  const growing = job('growing', 70 * MB, { fittedBytes: 50 * MB, cap: capOfB });
+  assert.deepEqual(exceeded([idle, growing], left), { growing: 'space_limit' });
+});
+
+test('of the jobs that share a quota, the one that has grown exceeds it, and not the largest', () => {
+  const left: [number, number][] = [
+    [pool, 100 * MB],
+    [capOfA, 1e12],
+    [capOfB, 1e12],
+  ];
+  const large = job('large', 70 * MB, { fittedBytes: 70 * MB });
+  const grown = job('grown', 60 * MB, { fittedBytes: 20 * MB, cap: capOfB });
+  assert.deepEqual(exceeded([large, grown], left), { grown: 'space_limit' });
+});
+
+test('the space that a job keeps follows its files while they fit, and does not grow with the tolerance', () => {
+  const fitted = (bytes: number, fittedBytes: number) =>
+    checkFileLimits([job('x', bytes, { fittedBytes })], new Map([...plenty, [capOfA, 100 * MB]]), 10).fittedBytes.get(
+      'x',
+    );
+  assert.equal(fitted(90 * MB, 0), 90 * MB);
+  assert.equal(fitted(30 * MB, 90 * MB), 30 * MB);
+  assert.equal(fitted(105 * MB, 90 * MB), 90 * MB);
 });
 
 test('more files and folders than allowed exceed their limit, whatever their size', () => {
