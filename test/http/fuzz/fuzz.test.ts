@@ -24,7 +24,7 @@ import { createRandom } from './random.ts';
 import { createRawClient, type FuzzResponse, formatRequest } from './raw-client.ts';
 
 // Sends changed requests to every operation of the OpenAPI document: 1000 to each that reads, fewer to each that writes or
-// that has the code of another one, 40,000 in all. No response may be an error of the server or one that the document does not describe, and nothing may be left
+// that has the code of another one, 32,000 in all. No response may be an error of the server or one that the document does not describe, and nothing may be left
 // behind. BURSAR_FUZZ_SEED and BURSAR_FUZZ_REQUESTS set the seed and the number of requests for longer runs.
 
 const seed = Number(process.env.BURSAR_FUZZ_SEED ?? 1);
@@ -34,11 +34,11 @@ const connections = 16;
 const maxFailures = 10;
 
 /** The share of the requests for operations that take long: each starts a thread or processes. */
-const shares: Record<string, number> = { verifyLedger: 0.02, submitJob: 0.2, submitJobToProject: 0.2 };
+const shares: Record<string, number> = { verifyLedger: 0.02, submitJob: 0.1, submitJobToProject: 0.1 };
 /** The share for other operations that change something: each that succeeds waits for a commit and its fsync. */
 const writeShare = 0.2;
 /** The share for reads that have the code of another one, but other paths and another owner. */
-const variantShare = 0.5;
+const variantShare = 0.1;
 const isVariant = (id: string) => /Of(User|AnyUser|AllUsers)$|OnSystem|InProject|ForAdministrators$/.test(id);
 /** These keep others from succeeding, so they come last. */
 const lastOperations = [
@@ -86,8 +86,14 @@ async function createFixture(): Promise<FuzzFixture> {
   const other = '309999';
   const url = 'http://127.0.0.1:1/webhook';
   const headers = { 'content-type': 'application/json' };
-  const created = await me.send('POST', '/webhooks/', headers, JSON.stringify({ url, events: ['job.ended'] }));
-  const { id: webhookId } = created.body as { id: number };
+  const createWebhook = async (text: string) => {
+    const body = JSON.stringify({ url: text, events: ['job.ended'] });
+    const created = (await me.send('POST', '/webhooks/', headers, body)) as ApiResponse<{ id: number }>;
+    return created.body.id;
+  };
+  const webhookId = await createWebhook(url);
+  // Its owner cannot delete the other one after an administrator has disabled it.
+  const deletableWebhookId = await createWebhook(`${url}/deletable`);
   const { body: delivery } = (await me.send('POST', `/webhooks/${webhookId}/test/`)) as ApiResponse<{ id: number }>;
   const values = {
     hpc: 'hpc_one',
@@ -98,9 +104,13 @@ async function createFixture(): Promise<FuzzFixture> {
     delivery_id: String(delivery.id),
     path: 'run.sh',
   };
-  const isLast = (operationId: string) => lastOperations.includes(operationId);
+  const deletableValues: Record<string, Partial<typeof values>> = {
+    deleteJob: { job_id: deletable.job_id },
+    deleteJobOfAnyUser: { job_id: deletable.job_id },
+    deleteWebhook: { webhook_id: String(deletableWebhookId) },
+  };
   return {
-    pathValues: (operationId) => ({ ...values, ...(isLast(operationId) ? { job_id: deletable.job_id } : {}) }),
+    pathValues: (operationId) => ({ ...values, ...deletableValues[operationId] }),
     tokens: { user: server.userToken, other: await server.token(other), admin: server.adminToken },
     body: (operationId) => {
       const reason = 'a test';
