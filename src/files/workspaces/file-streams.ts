@@ -65,27 +65,32 @@ export function idleTimeout(idleMs: number, message: string): Transform {
 }
 
 export interface MinimumRate {
-  /** Fewer bytes than this in `windowMs` are too slow. */
-  minBytes: number;
-  windowMs: number;
+  bytesPerSecond: number;
+  /** The longest pause that bytes pay for, however many they were. */
+  maxPauseMs: number;
   /** Whether the rate matters at the moment. */
   isRequired(): boolean;
 }
 
-/** Passes all bytes on. Fails if its reader is too slow. After the end of the source, its reader has time. */
-export function minimumRate({ minBytes, windowMs, isRequired }: MinimumRate, message: string): Transform {
-  let passedBytes = 0;
+/**
+ * Passes all bytes on. Fails if its reader is too slow. Bytes pay for the time after them, because the operating system
+ * takes the bytes for a steady reader in bursts: it fills its send buffer, and takes nothing until a third of that is
+ * free again. After the end of the source, its reader has time.
+ */
+export function minimumRate({ bytesPerSecond, maxPauseMs, isRequired }: MinimumRate, message: string): Transform {
+  let paidUntil = performance.now() + maxPauseMs;
   const timer = setInterval(() => {
     // Bytes that wait show that the reader is slow, and not the source.
-    if (passedBytes < minBytes && stream.readableLength > 0 && isRequired()) {
+    if (performance.now() > paidUntil && stream.readableLength > 0 && isRequired()) {
       stream.destroy(new BursarError('unavailable', message, { transient: true }));
     }
-    passedBytes = 0;
-  }, windowMs);
+  }, maxPauseMs / 10);
   const stop = () => clearInterval(timer);
   const stream = new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      passedBytes += chunk.length;
+      const now = performance.now();
+      const paidMs = (chunk.length / bytesPerSecond) * 1000;
+      paidUntil = Math.min(now + maxPauseMs, Math.max(now, paidUntil) + paidMs);
       done(null, chunk);
     },
     flush(done) {

@@ -4,16 +4,21 @@ export interface SlowReaderLimits {
   /** A client must take at least `minBytes` of a waiting response within this time. */
   windowMs: number;
   minBytes: number;
-  /** The size of all waiting responses together. Beyond it, clients that take nothing are disconnected at once. */
+  /** The size of all waiting responses together. Beyond it, clients that take nothing are disconnected sooner. */
   maxWaitingBytes: number;
 }
 
-/** The progress of a connection since the start of its window. */
+/** A check without progress alone says little: the operating system takes the bytes for a steady client in bursts. */
+const stalledChecks = 4;
+
+/** The progress of a connection. */
 interface Progress {
-  startedAt: number;
-  /** Bytes that the client had taken at the start of the window, and at the last check. */
-  takenAtStart: number;
+  /** Bytes that the client had taken at the last check. */
   taken: number;
+  /** The number of checks since the client took any. */
+  checksWithoutProgress: number;
+  /** The bytes that the client took are enough until then. */
+  paidUntil: number;
 }
 
 /**
@@ -23,23 +28,31 @@ interface Progress {
 export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: SlowReaderLimits) {
   const progressBySocket = new WeakMap<Socket, Progress>();
 
-  /** Returns the bytes that wait for the client, and whether it took any since the last check or was too slow. */
+  /** Returns the bytes that wait for the client, and whether it has stalled or was too slow. */
   function measure(socket: Socket, now: number): { waiting: number; isStalled: boolean; isTooSlow: boolean } {
     const { taken, waiting } = readSocket(socket);
-    const before = progressBySocket.get(socket);
     if (waiting === 0) {
       progressBySocket.delete(socket);
       return { waiting, isStalled: false, isTooSlow: false };
     }
-    const isStalled = before?.taken === taken;
-    const progress = before ?? { startedAt: now, takenAtStart: taken, taken };
-    progress.taken = taken;
+    const before = progressBySocket.get(socket);
+    const progress = before ? advance(before, taken, now) : startProgress(taken, now);
     progressBySocket.set(socket, progress);
-    if (now - progress.startedAt < windowMs) return { waiting, isStalled, isTooSlow: false };
-    const isTooSlow = taken - progress.takenAtStart < minBytes;
-    progress.startedAt = now;
-    progress.takenAtStart = taken;
-    return { waiting, isStalled, isTooSlow };
+    const isStalled = progress.checksWithoutProgress >= stalledChecks;
+    return { waiting, isStalled, isTooSlow: now >= progress.paidUntil };
+  }
+
+  const startProgress = (taken: number, now: number) => ({
+    taken,
+    checksWithoutProgress: 0,
+    paidUntil: now + windowMs,
+  });
+
+  function advance(before: Progress, taken: number, now: number): Progress {
+    if (taken === before.taken) return { ...before, checksWithoutProgress: before.checksWithoutProgress + 1 };
+    const paidMs = ((taken - before.taken) / minBytes) * windowMs;
+    const paidUntil = Math.min(now + windowMs, Math.max(now, before.paidUntil) + paidMs);
+    return { taken, checksWithoutProgress: 0, paidUntil };
   }
 
   /** Returns the connections to close. */

@@ -52,7 +52,7 @@ describe('clients of a system over ssh that do not read their downloads', () => 
     await writeFile(join(root, jobId, 'files', 'small'), 'small');
     await writeFile(join(root, jobId, 'files', 'large'), '');
     await truncate(join(root, jobId, 'files', 'large'), 100_000_000);
-    const minRate = { minBytes: 1, windowMs: 300 };
+    const minRate = { bytesPerSecond: 1, maxPauseMs: 300 };
     return createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 60_000, minRate });
   }
   const readSmall = async (workspaces: Workspaces, user: string) => {

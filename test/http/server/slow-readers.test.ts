@@ -43,12 +43,13 @@ describe('the check for slow readers', () => {
 
   async function readBytes(client: Socket, bytes: number): Promise<void> {
     let received = 0;
-    client.on('data', (chunk) => {
+    const onData = (chunk: Buffer) => {
       received += chunk.length;
       if (received >= bytes) client.pause();
-    });
-    client.resume();
+    };
+    client.on('data', onData).resume();
     await until('the client has read', () => received >= bytes || undefined);
+    client.off('data', onData);
   }
 
   const limits = { windowMs: 1000, minBytes: 64_000, maxWaitingBytes: 1e12 };
@@ -76,12 +77,24 @@ describe('the check for slow readers', () => {
     for (const now of [0, 1000, 5000]) assert.deepEqual(findSlowReaders([socket], now), []);
   });
 
-  test('finds those that read nothing at once if too much waits in all', async () => {
+  test('does not find a client that takes enough, in bursts that are not in every window', async () => {
+    const findSlowReaders = createSlowReaderCheck(limits);
+    const { client, socket } = await openConnection();
+    assert.deepEqual(findSlowReaders([socket], 0), []);
+    await readBytes(client, 10_000_000);
+    assert.deepEqual(findSlowReaders([socket], 100), []);
+    for (const now of [1000, 1050]) assert.deepEqual(findSlowReaders([socket], now), []);
+    await readBytes(client, 10_000_000);
+    for (const now of [1090, 2000]) assert.deepEqual(findSlowReaders([socket], now), []);
+    assert.deepEqual(findSlowReaders([socket], 2090), [socket]);
+  });
+
+  test('finds those that read nothing for some checks if too much waits in all', async () => {
     const findSlowReaders = createSlowReaderCheck({ ...limits, maxWaitingBytes: responseBytes * 1.5 });
     const [first, second] = [await openConnection(), await openConnection()];
     const sockets = [first.socket, second.socket];
-    assert.deepEqual(findSlowReaders(sockets, 0), [], 'they may have begun just now');
-    assert.equal(findSlowReaders(sockets, 10).length, 1, 'the other one is within the limit');
+    for (const now of [0, 1, 2, 3]) assert.deepEqual(findSlowReaders(sockets, now), [], 'they may read in bursts');
+    assert.equal(findSlowReaders(sockets, 4).length, 1, 'the other one is within the limit');
   });
 });
 

@@ -19,8 +19,8 @@ const downloadSlots = { total: 4, perUser: 2 };
 const listSlots = { total: 3, perUser: 2 };
 /** Of output that this process reads at once. Who has one of these must never wait for another one. */
 const querySlots = { total: 4, perUser: 2 };
-/** 50 KB/s. Two windows are over before those who wait give up. */
-const defaultMinRate = { minBytes: 250_000, windowMs: 5000 };
+/** A third of a large send buffer, at this rate, takes less than the pause. */
+const defaultMinRate = { bytesPerSecond: 50_000, maxPauseMs: 40_000 };
 /** After this time a change gets a new timestamp. `now` of the remote host has a resolution of whole seconds. */
 const versionReliableAfterSeconds = 2;
 
