@@ -23,6 +23,7 @@ import {
   insertWebhook,
   listWebhooks,
   lockDisabledBy,
+  lockWebhooks,
   replaceSecret,
   updateWebhook,
   type WebhookRecord,
@@ -115,8 +116,10 @@ export function createWebhookService(deps: WebhookDeps) {
     async delete(userId: string, id: number): Promise<Webhook> {
       return await inTransaction(db, async (tx) => {
         const webhook = await requireWebhook(tx, userId, id);
-        await requireNotStopped(tx, userId, id);
-        await deleteWebhook(tx, webhook);
+        const deleted = await deleteWebhook(tx, webhook);
+        // Another request has deleted it since it was read.
+        if (deleted === undefined) throw unknownWebhook();
+        if (deleted.disabledBy === 'administrator') throw new BursarError('forbidden', stoppedMessage(deleted));
         return publicWebhook(webhook);
       });
     },
@@ -132,6 +135,7 @@ export function createWebhookService(deps: WebhookDeps) {
 
     async test(userId: string, id: number, request: IdempotentRequest | null): Promise<Delivery> {
       const delivery = await runOnce(db, request, now(), async (tx) => {
+        await lockWebhooks(tx, userId);
         requireEnabled(await requireWebhook(tx, userId, id));
         return await requireDelivery(tx, id, await insertTestDelivery(tx, id, now()));
       });
@@ -223,13 +227,17 @@ async function requireNotStopped(tx: Tx, userId: string, id: number): Promise<vo
   throw new BursarError('forbidden', stoppedMessage(await requireWebhook(tx, userId, id)));
 }
 
-const stoppedMessage = ({ disabledReason }: WebhookRecord) =>
+const stoppedMessage = ({ disabledReason }: Pick<WebhookRecord, 'disabledReason'>) =>
   `An administrator has disabled the webhook: ${disabledReason ?? ''} Ask an administrator to enable it again.`;
 
 async function requireWebhook(db: Db, userId: string, id: number): Promise<WebhookRecord> {
   const webhook = Number.isSafeInteger(id) ? await findWebhook(db, userId, id) : undefined;
   if (webhook !== undefined) return webhook;
-  throw new BursarError('webhook_unknown', 'There is no webhook with this id. GET /webhooks/ lists yours.');
+  throw unknownWebhook();
+}
+
+function unknownWebhook(): BursarError {
+  return new BursarError('webhook_unknown', 'There is no webhook with this id. GET /webhooks/ lists yours.');
 }
 
 async function requireDelivery(db: Db, webhookId: number, id: number): Promise<Delivery> {

@@ -121,8 +121,15 @@ export async function updateWebhook(tx: Tx, id: number, { url, description, kind
   await insertSubscriptions(tx, id, kinds);
 }
 
-/** Deletes a webhook and its deliveries. A request that is being sent still arrives, but its result is not recorded. */
-export async function deleteWebhook(tx: Tx, { id, userId }: Pick<WebhookRecord, 'id' | 'userId'>): Promise<void> {
+/**
+ * Deletes a webhook and its deliveries. A request that is being sent still arrives, but its result is not recorded. Returns
+ * who had disabled the webhook, or undefined if it does not exist: then the caller must roll back. Locks the user, the
+ * deliveries and the webhook in this order, like the transaction of an event.
+ */
+export async function deleteWebhook(
+  tx: Tx,
+  { id, userId }: Pick<WebhookRecord, 'id' | 'userId'>,
+): Promise<Pick<WebhookRecord, 'disabledBy' | 'disabledReason'> | undefined> {
   await tx
     .updateTable('users')
     .set((eb) => ({ webhooks: eb('webhooks', '-', 1) }))
@@ -130,7 +137,11 @@ export async function deleteWebhook(tx: Tx, { id, userId }: Pick<WebhookRecord, 
     .execute();
   await tx.deleteFrom('deliveries').where('webhook_id', '=', id).execute();
   await tx.deleteFrom('subscriptions').where('webhook_id', '=', id).execute();
-  await tx.deleteFrom('webhooks').where('id', '=', id).execute();
+  return await tx
+    .deleteFrom('webhooks')
+    .where('id', '=', id)
+    .returning(['disabled_by as disabledBy', 'disabled_reason as disabledReason'])
+    .executeTakeFirst();
 }
 
 /** Replaces the secret. The former one also signs requests until `formerUntil`. */
@@ -154,10 +165,16 @@ export async function enableWebhook(tx: Tx, id: number): Promise<void> {
     .execute();
 }
 
+/** Makes sure that no webhook of the user is deleted until the transaction ends. */
+export async function lockWebhooks(tx: Tx, userId: string): Promise<void> {
+  if (!tx.backend.dialect.locksRows) return;
+  await tx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
+}
+
 /** Locks a webhook until the transaction ends, and returns who has disabled it. */
 export async function lockDisabledBy(tx: Tx, id: number): Promise<WebhookStopper | null> {
   const webhook = tx.selectFrom('webhooks').select('disabled_by').where('id', '=', id);
-  const row = await (tx.backend.dialect.locksRows ? webhook.forUpdate() : webhook).executeTakeFirst();
+  const row = await (tx.backend.dialect.locksRows ? webhook.forNoKeyUpdate() : webhook).executeTakeFirst();
   return row?.disabled_by ?? null;
 }
 

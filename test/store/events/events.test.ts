@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inTransaction } from '../../../src/store/database/transaction.ts';
+import { sql } from 'kysely';
+import { createWebhookService, type WebhookDeps } from '../../../src/services/events/webhooks.ts';
+import { inTransaction, runWithoutRetry } from '../../../src/store/database/transaction.ts';
 import { leaseDelivery, listDeliveryQueues, recordAttempt } from '../../../src/store/events/delivery-queue.ts';
 import { getEventRange, insertEvent, insertEvents, listEventsAfter } from '../../../src/store/events/events.ts';
 import { disableWebhook, incrementWebhookCount, insertWebhook } from '../../../src/store/events/webhooks.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
+import { until } from '../../support/until.ts';
 
 const [user, member, other] = ['305001', '305002', '305003'] as const;
 let database: TestDatabase;
@@ -131,3 +134,49 @@ describe('deliveries', () => {
 
 const record = (id: number, attempt: Parameters<typeof recordAttempt>[2]) =>
   inTransaction(database.db, (tx) => recordAttempt(tx, id, attempt));
+
+describe('the deletion of a webhook', () => {
+  const url = 'https://deleted.test/';
+  const service = () => createWebhookService({ db: database.db, now: () => 1 } as WebhookDeps);
+  const createWebhook = () =>
+    inTransaction(database.db, async (tx) => {
+      assert.ok(await incrementWebhookCount(tx, other, 10));
+      const id = await insertWebhook(tx, {
+        userId: other,
+        url,
+        description: '',
+        kinds: ['*'],
+        secret: '',
+        createdAt: 1,
+      });
+      assert.ok(id);
+      return id;
+    });
+  const countWebhooks = () =>
+    database.db.selectFrom('users').select('webhooks').where('id', '=', other).executeTakeFirstOrThrow();
+
+  test('succeeds once if several requests delete it', async () => {
+    const id = await createWebhook();
+    const results = await Promise.allSettled(Array.from({ length: 5 }, () => service().delete(other, id)));
+    const codes = results.map((result) => (result.status === 'fulfilled' ? 'deleted' : result.reason.code));
+    assert.deepEqual(codes.toSorted(), ['deleted', ...Array(4).fill('webhook_unknown')]);
+    assert.deepEqual(await countWebhooks(), { webhooks: 0 });
+  });
+
+  test('waits for a transaction with an event of the user, and holds no lock that this transaction needs', async (t) => {
+    if (!database.db.backend.dialect.locksRows) return t.skip('SQLite has one writer at a time');
+    const id = await createWebhook();
+    const deletion = await runWithoutRetry(database.db, database.db.transaction(), async (tx) => {
+      await insertEvent(tx, { userId: other, ...event(1) });
+      const result = service().delete(other, id);
+      await until('the deletion waits', async () => {
+        const { rows } = await sql`select 1 from pg_locks where not granted`.execute(database.db);
+        return rows.length > 0 || undefined;
+      });
+      // The insert of a delivery takes this lock.
+      await sql`select id from webhooks where id = ${id} for key share nowait`.execute(tx);
+      return { result };
+    });
+    assert.equal((await deletion.result).id, id);
+  });
+});
