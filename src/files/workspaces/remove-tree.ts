@@ -46,7 +46,14 @@ async function emptyTree(top: FileHandle): Promise<void> {
   const folders = await emptyFolder(top, top);
   for (let name = folders.pop(); name !== undefined; name = folders.pop()) {
     const path = await pathIn(top, name);
-    const folder = await openForRemoval(top, name);
+    let folder: FileHandle | undefined;
+    try {
+      folder = await openForRemoval(top, name);
+    } catch (error) {
+      // A process of the job has moved or deleted the folder. The rest of the tree must still be deleted.
+      if (fileSystemErrorCode(error) === 'ENOENT') continue;
+      throw error;
+    }
     // Another process has replaced the folder.
     if (folder === undefined) {
       await ignoreMissing(unlink(path));
@@ -73,8 +80,7 @@ async function emptyFolder(folder: FileHandle, top: FileHandle): Promise<FileNam
       }
       const newName = randomUUID();
       const newPath = await pathIn(top, newName);
-      await ignoreMissing(withAccess(path, () => rename(path, newPath)));
-      moved.push(newName);
+      if (await ignoreMissing(withAccess(path, () => rename(path, newPath)))) moved.push(newName);
     }
   }
   return moved;
@@ -116,8 +122,13 @@ async function grantAccess(path: Buffer): Promise<void> {
   }
 }
 
-async function ignoreMissing(removal: Promise<void>) {
-  await removal.catch((error) => {
+/** Returns false if there is nothing of this name. */
+async function ignoreMissing(change: Promise<void>): Promise<boolean> {
+  try {
+    await change;
+    return true;
+  } catch (error) {
     if (fileSystemErrorCode(error) !== 'ENOENT') throw error;
-  });
+    return false;
+  }
 }

@@ -262,6 +262,20 @@ test('remove and measure do not follow links that a job puts in the place of fol
   await assertLinksNotFollowed(t, (root) => createWorkspaces(root), 10);
 });
 
+test('remove deletes all the rest while the job deletes folders too', async (t) => {
+  const { root, workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  for (let i = 0; i < 1000; i += 1) await mkdir(join(paths.directory, 'd', `e${i}`, 'f'), { recursive: true });
+  const script = `process.stdout.write('ready');
+    for (let i = 0; i < 1000; i += 1) fs.rmSync('e' + i, { recursive: true, force: true });`;
+  const cwd = join(paths.directory, 'd');
+  const deleter = spawn(process.execPath, ['--eval', script], { cwd, stdio: ['ignore', 'pipe', 'ignore'] });
+  t.after(() => deleter.kill('SIGKILL'));
+  await once(deleter.stdout, 'data');
+  await workspaces.remove(jobId, notAborted);
+  assert.deepEqual(await readdir(root), []);
+});
+
 test('remove deletes files whose names are not UTF-8', async (t) => {
   const { root, workspaces, stage, paths } = await setUp(t);
   await stage(null);
