@@ -32,8 +32,12 @@ export function createLocalReader(
 
   function createLinkCheck(workspace: string): LinkCheck {
     const hasOnlyInnerLinks = createHardLinkCheck(() => countLinks(listLinkedFiles(workspace)));
-    // While the links are counted, a job can move one so that it counts twice. Therefore they alone do not decide.
-    return async (stats) => !isProtected(stats) && (await hasOnlyInnerLinks(toLinkedFile(stats)));
+    return async (stats) => {
+      // A protected file has its own name outside the workspace, so it has at least two links here. The system counts them.
+      if (stats.nlink === 1n) return true;
+      // While the names are counted, a job can move one so that it counts twice. Therefore they alone do not decide.
+      return !isProtected(stats) && (await hasOnlyInnerLinks(toLinkedFile(stats)));
+    };
   }
 
   async function openInWorkspace(workspace: string, path: readonly FileName[]) {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import fs from 'node:fs';
 import { link, mkdir, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
@@ -80,8 +82,20 @@ test('a protected file is not opened, even if all its hard links seem to be in t
     createWorkspaces(root, { protectedFiles: [join(root, jobId, 'files', 'bursar.db'), '/missing'] }),
   );
   await workspace.writeFiles({ 'bursar.db': 'database', other: 'x' });
+  await link(workspace.at('bursar.db'), workspace.at('hard'));
   await writeFile(join(workspace.home, 'stdout'), '');
-  assert.equal(await workspace.content('bursar.db'), 'file_unknown');
+  for (const name of ['bursar.db', 'hard']) assert.equal(await workspace.content(name), 'file_unknown');
   assert.equal(await workspace.content('other'), 'x');
   assert.deepEqual(await workspace.paths(), ['other']);
+});
+
+test('protected files are looked up only for files with several hard links', async (t) => {
+  const workspace = await openWorkspace(t, (root) => createWorkspaces(root, { protectedFiles: ['/missing'] }));
+  await workspace.writeFiles({ a: '', b: '', c: '' });
+  await link(workspace.at('c'), workspace.at('d'));
+  const { mock } = t.mock.method(fs, 'statSync');
+  syncBuiltinESMExports();
+  t.after(syncBuiltinESMExports);
+  assert.deepEqual(await workspace.paths(), ['a', 'b', 'c', 'd']);
+  assert.equal(mock.callCount(), 2);
 });
