@@ -39,16 +39,17 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
         if (owner === undefined) break;
         const dispatched = [...inProgress, ...jobs];
         const dispatchedOfOwner = dispatched.filter((job) => job.owner === owner).length;
+        const retryAt = retryTimes.get(owner);
         // One try shows whether the queue is still full.
-        if (retryTimes.has(owner) && dispatchedOfOwner > 0) continue;
+        const waitsForRetry = retryAt !== undefined && (retryAt > now() || dispatchedOfOwner > 0);
         const submitted = inEngine.get(owner) ?? (await countJobsInEngine(tx, system.name, owner));
         inEngine.set(owner, submitted);
         const isFull = submitted + dispatchedOfOwner >= maxJobsPerUser;
         isHeldBack ||= isFull;
-        // Cancelled jobs are not submitted, so they need no place in the engine.
-        const dueBy = isFull ? cancelledDueAt : now();
         const excludedIds = dispatched.map(({ id }) => id);
-        const job = await claimDueJob(tx, system.name, owner, { now: dueBy, excludedIds });
+        // Cancelled jobs are not submitted, so they need no place in the engine.
+        const onlyCancelled = isFull || waitsForRetry;
+        const job = await claimDueJob(tx, system.name, owner, { now: now(), excludedIds, onlyCancelled });
         if (job === undefined) continue;
         jobs.push(job);
         turns.push(owner);
@@ -63,7 +64,7 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
       const excludedIds = inProgress.map(({ id }) => id);
       const waiting = (await listWaitingOwners(db, system.name, excludedIds)).map(({ owner, dueAt }) => ({
         owner,
-        dueAt: Math.max(dueAt, retryTimes.get(owner) ?? 0),
+        dueAt: dueAt === cancelledDueAt ? dueAt : Math.max(dueAt, retryTimes.get(owner) ?? 0),
       }));
       const dueOwners = waiting.filter(({ dueAt }) => dueAt <= at).map(({ owner }) => owner);
       const later = waiting.filter(({ dueAt }) => dueAt > at).map(({ dueAt }) => dueAt);

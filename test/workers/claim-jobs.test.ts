@@ -110,6 +110,34 @@ describe('the dispatcher claims jobs', () => {
     assert.equal(names((await claims.claim(8, [])).jobs), '1c');
   });
 
+  const cancel = (id = 0) => inTransaction(database.db, (tx) => requestCancellation(tx, id, { by: '1', at: now }));
+
+  test('that were cancelled at once, although the queue is full for their user', async () => {
+    const ids = await insertJobs('1a', '1b', '1c');
+    const claims = createClaims();
+    const { jobs } = await claims.claim(1, []);
+    claims.holdBack('1');
+    assert.deepEqual((await claims.claim(8, jobs)).jobs, []);
+    await cancel(ids.get('1c'));
+    const cancelled = await claims.claim(8, jobs);
+    assert.equal(names(cancelled.jobs), '1c');
+    assert.deepEqual((await claims.claim(8, [...jobs, ...cancelled.jobs])).jobs, []);
+  });
+
+  test('that were cancelled, and could not be ended at the first try, although their user has enough in the engine', async () => {
+    const ids = await insertJobs('1a', '1b');
+    const claims = createClaims(1);
+    await setState((await claims.claim(1, [])).jobs, 'queued');
+    await cancel(ids.get('1b'));
+    const { jobs } = await claims.claim(8, []);
+    const [job] = jobs;
+    assert.ok(job);
+    await inTransaction(database.db, (tx) => postponeJob(tx, job, { dueAt: now + 700, hasReachedEngine: false }));
+    assert.deepEqual((await claims.claim(8, [])).jobs, []);
+    now += 700;
+    assert.equal(names((await claims.claim(8, [])).jobs), '1b');
+  });
+
   test('of a user for whom the queue was full after a pause, and again in their order', async () => {
     await insertJobs('1a', '1b', '2a', '2b');
     const claims = createClaims();

@@ -26,7 +26,11 @@ describe('queries of the workers', () => {
   after(() => database.close());
 
   const queries: [name: string, run: (db: Db) => Promise<unknown>][] = [
-    ['claimDueJob', (db) => claimDueJob(db as Tx, 'sys', '1', { now: 0, excludedIds: [1, 2] })],
+    ['claimDueJob', (db) => claimDueJob(db as Tx, 'sys', '1', { now: 0, excludedIds: [1, 2], onlyCancelled: false })],
+    [
+      'claimDueJob of cancelled jobs',
+      (db) => claimDueJob(db as Tx, 'sys', '1', { now: 0, excludedIds: [1, 2], onlyCancelled: true }),
+    ],
     ['listWaitingOwners', (db) => listWaitingOwners(db, 'sys', [1, 2])],
     ['countJobsInEngine', (db) => countJobsInEngine(db, 'sys', '1')],
     ['listUnfinishedJobs', (db) => listUnfinishedJobs(db, 'sys')],
