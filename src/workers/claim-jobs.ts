@@ -4,6 +4,8 @@ import type { LeasedSystemDeps } from './system-deps.ts';
 
 /** How long a user waits whose jobs the engine does not take because too many are in its queue. */
 export const fullQueueRetryMs = 5000;
+/** Fewer than are dispatched at the same time: a job of another user need not wait for the slow uploads of one. */
+const maxDispatchedPerUser = 6;
 /** How often a user's jobs are counted who has as many in the engine as allowed. */
 const countIntervalMs = 1000;
 
@@ -47,8 +49,8 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
         const isFull = submitted + dispatchedOfOwner >= maxJobsPerUser;
         isHeldBack ||= isFull;
         const excludedIds = dispatched.map(({ id }) => id);
-        // Cancelled jobs are not submitted, so they need no place in the engine.
-        const onlyCancelled = isFull || waitsForRetry;
+        // Cancelled jobs are not submitted, so they need no place in the engine, and end soon.
+        const onlyCancelled = isFull || waitsForRetry || dispatchedOfOwner >= maxDispatchedPerUser;
         const job = await claimDueJob(tx, system.name, owner, { now: now(), excludedIds, onlyCancelled });
         if (job === undefined) continue;
         jobs.push(job);

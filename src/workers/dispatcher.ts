@@ -177,7 +177,7 @@ async function stageFiles(deps: LeasedSystemDeps, job: JobRecord, signal: AbortS
   // A job whose zip is gone was submitted before, but never started: its workspace is complete and unchanged.
   const zip = await findZip(deps, job);
   if (zip === null && job.hasInput) return;
-  await workspaces.stage(job.jobId, zip, zipLimits, signal);
+  await workspaces.stage(job.jobId, zip, zipLimits, signal, job.owner);
 }
 
 /** Small zips are in the database, larger ones in the spool. Null if the job has no zip, or it was unpacked and removed. */

@@ -79,6 +79,16 @@ describe('the dispatcher claims jobs', () => {
     assert.equal(names((await claims.claim(1, jobs)).jobs), '2b');
   });
 
+  test('of one user only so many at the same time that another user can have a turn at once', async () => {
+    const ids = await insertJobs('1a', '1b', '1c', '1d', '1e', '1f', '1g', '1h', '1i');
+    const claims = createClaims();
+    const { jobs } = await claims.claim(8, []);
+    assert.equal(names(jobs), '1a 1b 1c 1d 1e 1f');
+    await insertJobs('2a');
+    await inTransaction(database.db, (tx) => requestCancellation(tx, ids.get('1i') ?? 0, { by: '1', at: now }));
+    assert.equal(names((await claims.claim(2, jobs)).jobs), '2a 1i');
+  });
+
   test('that wait for their next try when they are due, without delaying others', async () => {
     await insertJobs('1a', '2a', '2b');
     const claims = createClaims();

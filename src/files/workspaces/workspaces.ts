@@ -29,11 +29,12 @@ export interface Workspaces extends WorkspaceReader {
   /**
    * Creates the workspace, with the files of the zip or empty. An existing workspace is left as it is: it is complete,
    * and its job may be running in it. After a failure or a crash no workspace exists, not even a partial one. The call
-   * can be repeated any number of times, also concurrently.
+   * can be repeated any number of times, also concurrently. Uploads to another host are divided fairly between the
+   * owners of the jobs.
    *
    * Failures: `invalid_zip`, and `storage_unavailable` (transient) if the disk is full.
    */
-  stage(jobId: string, zip: ZipSource | null, limits: ZipLimits, signal: AbortSignal): Promise<void>;
+  stage(jobId: string, zip: ZipSource | null, limits: ZipLimits, signal: AbortSignal, owner?: string): Promise<void>;
 
   /**
    * Measures the files and logs of jobs, as far as they are readable, in few commands for any number of jobs. A workspace

@@ -265,3 +265,24 @@ remoteContract('ssh', async () => {
   };
   return { shell, shellOptions: { ssh: sshd.options }, close };
 });
+
+test('uploads of one user that hang do not block those of another user', async (t) => {
+  const shell = createLocalShell({ environment: {} });
+  t.after(() => shell.close());
+  const stopping = new AbortController();
+  const hangs = (argv: readonly string[]) => argv.some((arg) => arg.includes('HANGING'));
+  const hangingShell: Shell = {
+    ...shell,
+    run: (argv, options) => shell.run(hangs(argv) ? ['sleep', '1000'] : argv, options),
+  };
+  const folder = await temporaryFolder(t);
+  const paths = { root: join(folder, 'workspaces'), staging: join(folder, 'staging') };
+  const workspaces = createRemoteWorkspaces({ shell: hangingShell, ...paths, readTimeoutMs: 30_000 });
+  const hanging = [1, 2, 3, 4].map((n) =>
+    assert.rejects(workspaces.stage(`HANGING-${n}`, null, hostileLimits, stopping.signal, '1')),
+  );
+  await workspaces.stage(jobId, null, hostileLimits, AbortSignal.timeout(30_000), '2');
+  assert.deepEqual(await readdir(paths.root), [jobId]);
+  stopping.abort();
+  await Promise.all(hanging);
+});

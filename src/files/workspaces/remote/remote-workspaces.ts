@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, readdir } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
-import pLimit, { type LimitFunction } from 'p-limit';
+import pLimit from 'p-limit';
 import { BursarError } from '../../../domain/errors.ts';
 import type { WorkspaceUsage } from '../../../domain/jobs/file-limits.ts';
 import { msPerHour } from '../../../domain/units.ts';
@@ -17,6 +17,7 @@ import type { ZipSource } from '../../zip/zip-source.ts';
 import { idleTimeout } from '../file-streams.ts';
 import { removeTree } from '../remove-tree.ts';
 import { toJobIds, type Workspaces } from '../workspaces.ts';
+import { createFairSlots } from './fair-slots.ts';
 import { createRemoteReader, type MinRate } from './remote-reader.ts';
 import { commitScript, listScript, measureScript, removeScript, unpackScript } from './write-scripts.ts';
 
@@ -41,7 +42,7 @@ const transferTimeoutMs = msPerHour;
 const transferIdleTimeoutMs = 120_000;
 const maxOutputBytes = 64_000_000;
 /** Fewer than the shell allows, so that a file system that hangs does not delay the scheduler's commands. */
-const uploadConcurrency = 3;
+const uploadSlots = { total: 3, perUser: 2 };
 /** Apart from uploads, which can take long: the end of a job waits for the size of its files. */
 const commandConcurrency = 2;
 /** Their paths fit into a command line. */
@@ -61,7 +62,7 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
   const workspacePath = (jobId: string) => posix.join(root, requireJobId(jobId));
   const stagingPath = (jobId: string) => join(staging, requireJobId(jobId));
 
-  const uploads = pLimit(uploadConcurrency);
+  const uploads = createFairSlots(uploadSlots);
   const commands = pLimit(commandConcurrency);
 
   async function runScript(
@@ -81,17 +82,22 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
     return result.stdout;
   }
 
-  async function upload(jobId: string, signal: AbortSignal, openTar?: () => Promise<Readable>) {
+  async function upload(jobId: string, signal: AbortSignal, owner: string, openTar?: () => Promise<Readable>) {
     const action = 'create the workspace of the job';
     const attempt = randomBytes(8).toString('hex');
-    const tar = await openTar?.();
-    const kind = tar === undefined ? 'empty' : 'tar';
-    await runScript(action, unpackScript, [workspacePath(jobId), attempt, kind], signal, tar);
-    await runScript(action, commitScript, [workspacePath(jobId), attempt], signal);
+    const freeSlot = await uploads.take(owner, signal);
+    try {
+      const tar = await openTar?.();
+      const kind = tar === undefined ? 'empty' : 'tar';
+      await runScript(action, unpackScript, [workspacePath(jobId), attempt, kind], signal, tar);
+      await runScript(action, commitScript, [workspacePath(jobId), attempt], signal);
+    } finally {
+      freeSlot();
+    }
   }
 
-  async function inSlot<T>(limit: LimitFunction, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-    const freeSlot = await takeSlot(limit, signal);
+  async function inCommandSlot<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+    const freeSlot = await takeSlot(commands, signal);
     try {
       return await work();
     } finally {
@@ -127,12 +133,12 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
       };
     },
 
-    async stage(jobId, zip, limits, signal) {
+    async stage(jobId, zip, limits, signal, owner = '') {
       const folder = stagingPath(jobId);
       try {
-        if (zip === null) return await inSlot(uploads, signal, () => upload(jobId, signal));
+        if (zip === null) return await upload(jobId, signal, owner);
         await unpackLocally(folder, zip, limits);
-        await inSlot(uploads, signal, () => upload(jobId, signal, () => packFolder(folder, signal)));
+        await upload(jobId, signal, owner, () => packFolder(folder, signal));
       } finally {
         // Errors are ignored: the next attempt deletes the rest.
         await removeTree(folder).catch(() => undefined);
@@ -144,7 +150,7 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
       for (let start = 0; start < jobIds.length; start += jobsPerMeasurement) {
         const chunk = jobIds.slice(start, start + jobsPerMeasurement);
         const args = [String(maxEntries), ...chunk.map(workspacePath)];
-        const output = await inSlot(commands, signal, () =>
+        const output = await inCommandSlot(signal, () =>
           runScript('measure the files of jobs', measureScript, args, signal),
         );
         for (const [index, line] of output.trimEnd().split('\n').entries()) {
@@ -157,9 +163,7 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
 
     async list(signal) {
       await mkdir(staging, { recursive: true, mode: 0o700 });
-      const output = await inSlot(commands, signal, () =>
-        runScript('list the files of jobs', listScript, [root], signal),
-      );
+      const output = await inCommandSlot(signal, () => runScript('list the files of jobs', listScript, [root], signal));
       const remoteNames = output.split('\n');
       return toJobIds([...remoteNames, ...(await readdir(staging))]);
     },
@@ -167,7 +171,7 @@ export function createRemoteWorkspaces(options: RemoteWorkspacesOptions): Worksp
     async remove(jobId, signal) {
       await removeTree(stagingPath(jobId));
       const [action, path] = ['remove the files of a job', workspacePath(jobId)];
-      await inSlot(commands, signal, () => runScript(action, removeScript, [path], signal));
+      await inCommandSlot(signal, () => runScript(action, removeScript, [path], signal));
     },
   };
 }
