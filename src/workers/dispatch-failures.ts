@@ -53,10 +53,10 @@ export function createDispatchFailures(deps: LeasedSystemDeps, claims: Pick<JobC
       } else await storeDelay(job, toReason(error), dueAt, hasReachedEngine);
     },
 
-    /** The job was submitted, or has ended. */
-    forget(job: JobRecord): void {
+    /** The job was submitted, or has ended. Only a submission shows that the queue of the engine is not full. */
+    forget(job: JobRecord, isSubmitted: boolean): void {
       failures.delete(job.id);
-      claims.resume(job.owner);
+      if (isSubmitted) claims.resume(job.owner);
     },
   };
 }

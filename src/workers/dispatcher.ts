@@ -87,8 +87,7 @@ async function dispatch(
   const { stopping } = attempt;
   try {
     try {
-      await submitOnce(deps, job, attempt);
-      failures.forget(job);
+      failures.forget(job, await submitOnce(deps, job, attempt));
     } catch (error) {
       const { hasReachedEngine } = attempt;
       if (!stopping.aborted) await failures.postpone(job, error, hasReachedEngine);
@@ -101,8 +100,11 @@ async function dispatch(
   }
 }
 
-/** Submits the job, or ends it: as cancelled, or as rejected if it is certain that a retry would fail in the same way. */
-async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attempt): Promise<void> {
+/**
+ * Submits the job, or ends it: as cancelled, or as rejected if it is certain that a retry would fail in the same way.
+ * Returns whether the engine has it.
+ */
+async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attempt): Promise<boolean> {
   const { db, lease, system, now, log } = deps;
   let engineRef: string | null;
   try {
@@ -110,19 +112,20 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attem
   } catch (error) {
     if (!isRejection(error)) throw error;
     await endUnsubmitted(deps, job, 'rejected', error.message);
-    return;
+    return false;
   }
   if (engineRef === null) {
     // The cancellation may be later than the claim.
     const { outcome, reason } = describeCancellation((await findJob(db, job.jobId))?.cancelRequestedBy ?? null);
     await endUnsubmitted(deps, job, outcome, `${reason} before it began`);
-    return;
+    return false;
   }
-  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return;
+  if (!(await advanceJob(lease, job, system, { next: { state: 'queued' }, now: now(), engineRef }))) return true;
   deps.publish(job.owner);
   await removeZip(deps, job);
   log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
   await releaseJobs(deps, new Map([[job.jobId, engineRef]]), attempt.stopping);
+  return true;
 }
 
 /**

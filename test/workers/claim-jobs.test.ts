@@ -5,6 +5,7 @@ import { findProject } from '../../src/store/identity/projects.ts';
 import { postponeJob, requestCancellation } from '../../src/store/jobs/job-queue.ts';
 import { insertJob, type JobRecord } from '../../src/store/jobs/jobs.ts';
 import { createJobClaims, fullQueueRetryMs } from '../../src/workers/claim-jobs.ts';
+import { createDispatchFailures } from '../../src/workers/dispatch-failures.ts';
 import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../support/test-database.ts';
 
@@ -145,6 +146,20 @@ describe('the dispatcher claims jobs', () => {
     await inTransaction(database.db, (tx) => postponeJob(tx, job, { dueAt: now + 700, hasReachedEngine: false }));
     assert.deepEqual((await claims.claim(8, [])).jobs, []);
     now += 700;
+    assert.equal(names((await claims.claim(8, [])).jobs), '1b');
+  });
+
+  test('of a user for whom the queue was full not earlier because a job was cancelled or rejected', async () => {
+    await insertJobs('1a', '1b');
+    const claims = createClaims();
+    const [job] = (await claims.claim(1, [])).jobs;
+    assert.ok(job);
+    await setState([job], 'ended');
+    const failures = createDispatchFailures({} as LeasedSystemDeps, claims);
+    claims.holdBack('1');
+    failures.forget(job, false);
+    assert.deepEqual((await claims.claim(8, [])).jobs, []);
+    failures.forget(job, true);
     assert.equal(names((await claims.claim(8, [])).jobs), '1b');
   });
 
