@@ -286,3 +286,26 @@ test('uploads of one user that hang do not block those of another user', async (
   stopping.abort();
   await Promise.all(hanging);
 });
+
+test('measure counts 0 for a workspace that is removed meanwhile, and measures the others', async (t) => {
+  const folder = await temporaryFolder(t);
+  const root = join(folder, 'workspaces');
+  await mkdir(join(folder, 'bin'));
+  for (const name of ['GONE', 'OTHER']) {
+    await mkdir(join(root, name), { recursive: true });
+    await writeFile(join(root, name, 'stdout'), '12345');
+  }
+  // Runs between the check of the folder and the real find.
+  const find = `#!/bin/sh\nPATH=/usr/bin:/bin\ncase $1 in *GONE) rm -r "$1";; esac\nexec find "$@"\n`;
+  await writeFile(join(folder, 'bin/find'), find, { mode: 0o755 });
+  const shell = createLocalShell({ environment: { PATH: `${join(folder, 'bin')}:/usr/bin:/bin` } });
+  t.after(() => shell.close());
+  const workspaces = createRemoteWorkspaces({ shell, root, staging: join(folder, 'staging'), readTimeoutMs: 30_000 });
+  assert.deepEqual(
+    [...(await workspaces.measure(['GONE', 'OTHER'], notAborted))],
+    [
+      ['GONE', { bytes: 0, entries: 0 }],
+      ['OTHER', { bytes: 5, entries: 1 }],
+    ],
+  );
+});

@@ -52,8 +52,8 @@ export const commitScript = script(
 /**
  * Arguments: maximum number of entries, workspaces. Prints a line for each workspace: the sum of the sizes of its regular
  * files, and the number of everything in it. The size of a file with several hard links is added once. Stops reading a
- * workspace that has more entries. Fails if find prints nothing, not even the folder itself: then nothing was measured,
- * and 0 would be wrong.
+ * workspace that has more entries. Fails if find prints nothing, not even the folder itself, unless the workspace was
+ * removed meanwhile: then nothing was measured, and 0 would be wrong.
  */
 export const measureScript = script(
   'max=$1',
@@ -63,7 +63,7 @@ export const measureScript = script(
   `find "$workspace" -printf '%y %n %D:%i %s\\n' 2>/dev/null | awk -v max="$max" '
     $1 == "f" && ($2 == 1 || !seen[$3]++) { total += $4 }
     NR > max + 1 { exit }
-    END { if (NR == 0) exit 1; printf "%.0f %d\\n", total, NR - 1 }' || exit`,
+    END { if (NR == 0) exit 1; printf "%.0f %d\\n", total, NR - 1 }' || { [ ! -d "$workspace" ] && echo 0 0; } || exit`,
   'done',
 );
 
