@@ -259,6 +259,11 @@ describe('administrator', () => {
     }
     const again = await sendJson(other, 'POST', '/webhooks/', { url: webhook.url, events: ['*'] });
     assert.equal(again.status, 409, 'the same URL cannot be registered again');
+    const otherQuery = { url: `${webhook.url}?x`, events: ['*'] };
+    assert.equal((await sendJson(other, 'POST', '/webhooks/', otherQuery)).status, 403, 'nor with another query');
+    const changeable = await registerWebhook(other, `${webhook.url}/changeable`);
+    assert.equal((await sendJson(other, 'PATCH', `/webhooks/${changeable.id}/`, { url: otherQuery.url })).status, 403);
+    assert.equal((await sendJson(other, 'DELETE', `/webhooks/${changeable.id}/`)).status, 200);
     assert.deepEqual((await other.get<Webhook>(path)).body, webhook);
 
     const enablePath = `/admin/webhooks/303301/${webhook.id}/enable/`;

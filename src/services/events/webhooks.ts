@@ -92,6 +92,7 @@ export function createWebhookService(deps: WebhookDeps) {
         }
         const id = await insertWebhook(tx, { userId, url, description, kinds, secret, createdAt: now() });
         if (id === undefined) throw urlInUse();
+        requireEndpointNotStopped(await listWebhooks(tx, userId), url);
         return { ...publicWebhook(await requireWebhook(tx, userId, id)), secret };
       });
     },
@@ -103,6 +104,7 @@ export function createWebhookService(deps: WebhookDeps) {
         await requireNotStopped(tx, userId, id);
         const webhooks = await listWebhooks(tx, userId);
         if (webhooks.some((other) => other.id !== id && other.url === url)) throw urlInUse();
+        if (url !== undefined) requireEndpointNotStopped(webhooks, url);
         await updateWebhook(tx, id, {
           ...(url === undefined ? {} : { url }),
           ...(body.description === undefined ? {} : { description: body.description }),
@@ -225,6 +227,18 @@ export function createWebhookService(deps: WebhookDeps) {
 async function requireNotStopped(tx: Tx, userId: string, id: number): Promise<void> {
   if ((await lockDisabledBy(tx, id)) !== 'administrator') return;
   throw new BursarError('forbidden', stoppedMessage(await requireWebhook(tx, userId, id)));
+}
+
+/** Throws if an administrator has stopped a webhook of the same endpoint. Another query does not make another endpoint. */
+function requireEndpointNotStopped(webhooks: readonly WebhookRecord[], url: string): void {
+  const isSameEndpoint = (other: WebhookRecord) => toEndpoint(other.url) === toEndpoint(url);
+  const stopped = webhooks.find((other) => other.disabledBy === 'administrator' && isSameEndpoint(other));
+  if (stopped !== undefined) throw new BursarError('forbidden', stoppedMessage(stopped));
+}
+
+function toEndpoint(text: string): string {
+  const { origin, pathname } = new URL(text);
+  return `${origin}${pathname}`;
 }
 
 const stoppedMessage = ({ disabledReason }: Pick<WebhookRecord, 'disabledReason'>) =>
