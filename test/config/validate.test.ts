@@ -214,8 +214,9 @@ describe('validateConfig: inconsistent values', () => {
     assert.ok('systems.hpc_one.defaults.runtimeHours' in fieldErrors(system({ limits: { runtimeHours: 0.25 } })));
   });
 
-  test('rejects a limit of files that a zip alone could exceed', () => {
-    const found = fieldErrors(system({ limits: { files: 19_999 } }));
+  test('rejects a limit of files that a zip, its folders and the logs could exceed', () => {
+    assert.equal(fieldErrors(system({ limits: { files: 40_000 } }))['systems.hpc_one.limits.files'], undefined);
+    const found = fieldErrors(system({ limits: { files: 39_999 } }));
     assert.match(found['systems.hpc_one.limits.files'] ?? '', /submissions.maxEntries, which is 20000/);
   });
 
