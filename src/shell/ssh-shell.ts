@@ -26,7 +26,10 @@ export interface SshShellOptions extends SshTarget {
   environment: Record<string, string>;
 }
 
-/** sshd allows ten sessions on a connection by default. For each further one, ssh would open a new connection. */
+/**
+ * sshd allows ten sessions on a connection by default. For each further one, ssh opens a new connection. Streams come in
+ * addition, and readers of files limit them: they last longer than commands, which must not wait for them.
+ */
 const maxConcurrentCommands = 8;
 /** Each kill frees a session for the next one. More kills at the same time would open new connections. */
 const maxConcurrentKills = 2;

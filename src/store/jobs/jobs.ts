@@ -255,7 +255,10 @@ export function toJobRecord(row: JobRow): JobRecord {
   };
 }
 
-/** Requests from before `cancel_requested_by` was added have no user. They were all made by owners. */
+/**
+ * Requests from before `cancel_requested_by` was added have no user. They were all made by owners. User ids consist of
+ * digits, so no user has the name of a limit.
+ */
 function toCancelRequester(row: JobRow): CancelRequester | null {
   if (row.cancel_requested_at === null) return null;
   const limit = fileLimits.find((name) => name === row.cancel_requested_by);
