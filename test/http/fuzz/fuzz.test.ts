@@ -24,8 +24,8 @@ import { createRandom } from './random.ts';
 import { createRawClient, type FuzzResponse, formatRequest } from './raw-client.ts';
 
 // Sends changed requests to every operation of the OpenAPI document: 1000 to each that reads, fewer to each that writes or
-// that has the code of another one, 32,000 in all. No response may be an error of the server or one that the document does not describe, and nothing may be left
-// behind. BURSAR_FUZZ_SEED and BURSAR_FUZZ_REQUESTS set the seed and the number of requests for longer runs.
+// that has the code of another one, 32,000 in all. No response may be an error of the server or one that the document does
+// not describe, and nothing may be left behind. BURSAR_FUZZ_SEED and BURSAR_FUZZ_REQUESTS set the seed and the number of requests for longer runs.
 
 const seed = Number(process.env.BURSAR_FUZZ_SEED ?? 1);
 const requestsPerOperation = Number(process.env.BURSAR_FUZZ_REQUESTS ?? 1000);
