@@ -58,6 +58,11 @@ const reading: Attack[] = [
   { name: 'see the processes of others', command: (t) => `grep -q . /proc/${t.pid}/cmdline` },
   { name: 'read files through the root of another process', command: (t) => `ls /proc/${t.pid}/root/ | grep .` },
   { name: 'read the open files of another process', command: (t) => `ls /proc/${t.pid}/fd | grep .` },
+  {
+    name: 'leave through a folder that is open outside',
+    command: () => 'for folder in /proc/self/fd/*; do [ ! -d "$folder" ] || exit 0; done; exit 1',
+    whenNot: false,
+  },
   { name: 'read the password hashes', command: () => read('/etc/shadow'), whenNot: 'as root' },
   {
     name: 'read a secret through a link in its own folder',

@@ -85,7 +85,6 @@ done
 ${shareMemoryBash(job)}trap : ${trappedSignals}
 (
 ${environment}
-  [ -z "$shared" ] || exec {lock}<&-
   run_isolated "\${words[0]}" "\${words[@]:index + 1}"
 )
 code=$?
@@ -102,9 +101,11 @@ const shareMemoryBash = (job: EngineJob) => `
 shared=${sharedMemoryFolder(job)}
 while true; do
   mkdir -m 700 -- "$shared" 2> /dev/null
-  { [ -d "$shared" ] && [ ! -L "$shared" ] && [ -O "$shared" ] && exec {lock}< "$shared" && flock -s "$lock"; } 2> /dev/null || { shared=; break; }
+  { [ -d "$shared" ] && [ ! -L "$shared" ] && [ -O "$shared" ] && exec {lock}< "$shared"; } 2> /dev/null || { shared=; break; }
+  flock -s "$lock" 2> /dev/null || { exec {lock}<&-; shared=; break; }
   # Another task may have removed the folder meanwhile.
   [ ! "/proc/$$/fd/$lock" -ef "$shared" ] || break
+  exec {lock}<&-
 done
 [ -z "$shared" ] || sandbox+=(--bind "$shared" /dev/shm)
 `;
@@ -113,7 +114,8 @@ const sharedMemoryFolder = ({ jobId }: EngineJob) => `/dev/shm/bursar-${jobId}`;
 
 /**
  * Bash that defines the array `sandbox`, the arguments of bubblewrap on this node, and `run_isolated <folder> <command…>`, which
- * replaces the shell by the command in the sandbox. It keeps descriptors that are open, because MPI uses one (PMI_FD).
+ * replaces the shell by the command in the sandbox. The command inherits no descriptor but its input, its outputs and that of
+ * MPI (PMI_FD): a folder that is open outside would be a way out.
  *
  * Slurm sends signals to all processes. The process of bubblewrap outside of the sandbox must ignore them, because the sandbox
  * ends with it; the command starts with the default for each signal. Before coreutils 8.31 `env` cannot restore the default:
@@ -147,6 +149,11 @@ run_isolated() {
   local folder=$1
   shift
   [ "\${#restore_signals[@]}" = 0 ] || trap '' ${trappedSignals}
+  local descriptor
+  for descriptor in /proc/self/fd/*; do
+    descriptor=\${descriptor##*/}
+    [ "$descriptor" -le 2 ] || [ "$descriptor" = "\${PMI_FD-}" ] || exec {descriptor}<&-
+  done
   # Every account on the node can read the arguments of a process, which contain the variables of a task.
   exec {arguments}< <(printf '%s\\0' "\${sandbox[@]}" --chdir "$folder")
   exec bwrap --args "$arguments" -- "\${restore_signals[@]}" "$@"

@@ -249,6 +249,23 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     assert.deepEqual([lines, end.outcome], [['end'], 'succeeded'], stderr);
   });
 
+  test('a task inherits no folder that is open outside, also if its /dev/shm is removed while it starts', async () => {
+    for (const [name, failure] of [
+      ['removed', 'rmdir "$(readlink /proc/self/fd/$2)" && touch "$0.called"'],
+      ['not locked', 'exit 1'],
+    ]) {
+      const bin = join(harness.cluster.folder, `bin ${name}`);
+      await mkdir(bin);
+      const flock = `#!/bin/bash\n[ "$1" != -s ] || [ -e "$0.called" ] || { ${failure}; }\nexec /usr/bin/flock "$@"\n`;
+      await writeFile(join(bin, 'flock'), flock, { mode: 0o755 });
+      const list = 'for file in /proc/self/fd/*; do [ ! -d "$file" ] || readlink "$file"; done; echo end';
+      const line = `srun -N1 -n1 bash -c ${quoteForBash(list)}`;
+      const { lines, stderr } = await runWith(slurmIsolation(), { PATH: `${bin}:${process.env.PATH}` }, line);
+      assert.deepEqual(lines, ['end'], `${name}: ${stderr}`);
+      assert.equal(existsSync(join(bin, 'flock.called')), name === 'removed');
+    }
+  });
+
   test('a job that cannot be isolated is not started, unless isolation is not required', async () => {
     const bin = join(harness.cluster.folder, 'bin');
     await mkdir(bin);
