@@ -1,5 +1,5 @@
-import { rm } from 'node:fs/promises';
 import type { JobEnd } from '../../domain/jobs/job.ts';
+import { removeTree } from '../../files/workspaces/remove-tree.ts';
 import type { EngineJob } from '../engine.ts';
 import { scratchFolder } from './environment.ts';
 import { buildLostEnd, type JobLimits } from './job-end.ts';
@@ -116,7 +116,7 @@ export function createStateReader({ limits, supervisorGraceSeconds, now }: State
 /** Ends a job without a supervisor. The supervisor may have recorded an end just before it died: the first end wins. */
 async function endOrphanedJob(recorded: RecordedJob, end: JobEnd): Promise<LocalJobState> {
   await killJob(await readSelector(recorded));
-  if (recorded.job !== null) await rm(scratchFolder(recorded.job), { recursive: true, force: true });
+  if (recorded.job !== null) await removeTree(scratchFolder(recorded.job));
   return { kind: 'finished', end: await recordEnd(recorded.folder, end) };
 }
 

@@ -1,9 +1,10 @@
 import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
-import { mkdir, rm } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { bytesPerKb } from '../../domain/units.ts';
+import { removeTree } from '../../files/workspaces/remove-tree.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type Invocation, resolveCommand } from './command.ts';
 import { retryWhileDiskRefuses } from './disk-retry.ts';
@@ -70,7 +71,7 @@ export async function runJob(run: JobRun): Promise<JobEnd> {
     return await waitForEnd(run, child, outputs, causes);
   } finally {
     await finishAll(outputs, 0);
-    await rm(scratchFolder(run.job), { recursive: true, force: true }).catch(() => {});
+    await removeTree(scratchFolder(run.job)).catch(() => {});
   }
 }
 
