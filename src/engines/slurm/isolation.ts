@@ -141,7 +141,7 @@ function sandboxBash(
   const remounts = args.slice(rootIndex, args.lastIndexOf('--chdir')).map(quoteForBash).join(' ');
   return `sandbox=(${mounts})
 ${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverSrunBash}`}
-${hidePrivateFilesBash}
+${place === 'task' ? showPmixBash : ''}${hidePrivateFilesBash}
 sandbox+=(${remounts})
 restore_signals=(/usr/bin/env --default-signal --)
 "\${restore_signals[@]}" true 2> /dev/null || restore_signals=()
@@ -175,6 +175,16 @@ const replaceCommandsBash = {
 const coverSrunBash = `for path in /usr/bin/srun /bin/srun; do
   [ ! -e "$path" ] || sandbox+=(--ro-bind "$steps/bin/srun" "$path")
 done`;
+
+/**
+ * Shows the folder of a step through which PMIx reaches slurmd. The variable comes from slurmd, not from the job. The job
+ * could have put links into /tmp, in which bubblewrap would create the folder.
+ */
+const showPmixBash = `case \${PMIX_SERVER_TMPDIR-} in
+  '' | /tmp/* | /var/tmp/*) ;;
+  *) sandbox+=(--bind-try "$PMIX_SERVER_TMPDIR" "$PMIX_SERVER_TMPDIR") ;;
+esac
+`;
 
 /** Shows the socket of munge and the configuration of Slurm. */
 const showSchedulerBash = `

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { createSlurmEngine } from '../../../src/engines/slurm/engine.ts';
@@ -247,6 +247,18 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     const attempt = `for path in ${paths.join(' ')}; do [ ! -e "$path" ] || echo "$path"; done; kill -0 ${process.pid} && echo signalled; touch /usr/x "$HOME/../x" /etc/x && echo written`;
     const { end, lines, stderr } = await run(`${attempt}; srun -l -N2 -n2 bash -c ${quoteForBash(attempt)}; echo end`);
     assert.deepEqual([lines, end.outcome], [['end'], 'succeeded'], stderr);
+  });
+
+  test('a task sees the folder through which PMIx reaches slurmd, and nothing beside it', async (t) => {
+    const spool = await mkdtemp(join(homedir(), '.bursar-spool-'));
+    t.after(() => rm(spool, { recursive: true, force: true }));
+    for (const name of ['pmix.1.0', 'other']) await mkdir(join(spool, name));
+    // Slurm's plugin for PMIx sets it for each task.
+    const environment = { PMIX_SERVER_TMPDIR: `${spool}/pmix.1.0/` };
+    const line = `srun -N1 -n1 bash -c 'touch $PMIX_SERVER_TMPDIR/file; ls -A ${homedir()} ${spool}'`;
+    const { lines, stderr } = await runWith(slurmIsolation(), environment, line, ['PMIX_SERVER_TMPDIR']);
+    assert.deepEqual(lines, [`${homedir()}:`, basename(spool), `${spool}:`, 'pmix.1.0'], stderr);
+    assert.ok(existsSync(join(spool, 'pmix.1.0/file')));
   });
 
   test('a task inherits no folder that is open outside, also if its /dev/shm is removed while it starts', async () => {
