@@ -8,7 +8,7 @@ import type { SlurmEngineConfig, SystemConfig } from '../config/system-schema.ts
 import { BursarError } from '../domain/errors.ts';
 import type { Isolation } from '../domain/systems/isolation.ts';
 import type { Account, LocalSandbox } from '../engines/local/sandbox.ts';
-import { type Bubblewrap, findHiddenPaths, probeBubblewrap } from '../engines/sandbox/host.ts';
+import { findHiddenPaths, probeBubblewrap } from '../engines/sandbox/host.ts';
 import type { SlurmIsolation } from '../engines/slurm/isolation.ts';
 import { findIsolationRefusals, installBubblewrap } from './isolation-rules.ts';
 
@@ -29,17 +29,12 @@ export interface SystemIsolation {
  */
 export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
   const hidden = findSecrets(config);
-  let bubblewrap: Bubblewrap | { reason: string } | undefined;
-  const probe = () => {
-    bubblewrap ??= probeBubblewrap(process.env.PATH);
-    return bubblewrap;
-  };
   const systems = Object.entries(config.systems).map(([name, settings]) => ({
     name,
     settings,
     workspaceFolder: workspaceFolderOf(settings, resolve(config.data)),
     ...(settings.engine.kind === 'local'
-      ? resolveLocal(name, settings, resolve(config.data), hidden, probe)
+      ? resolveLocal(name, settings, resolve(config.data), hidden)
       : resolveSlurm(settings, settings.engine, workspaceFolderOf(settings, resolve(config.data)), hidden)),
   }));
   const refusals = findIsolationRefusals({
@@ -66,12 +61,14 @@ function resolveLocal(
   settings: SystemConfig,
   dataFolder: string,
   hidden: readonly string[],
-  probe: () => Bubblewrap | { reason: string },
 ): SystemIsolation {
   const { engine, isolation, readOnly, network } = settings;
   const runAs = engine.kind === 'local' ? engine.runAs : undefined;
   const account = runAs === undefined ? {} : { account: findAccount(name, runAs) };
-  const bubblewrap = isolation === 'none' ? { reason: 'isolation: none is configured' } : probe();
+  const bubblewrap =
+    isolation === 'none'
+      ? { reason: 'isolation: none is configured' }
+      : probeBubblewrap(process.env.PATH, { readOnly, network, hidden, ...account });
   if ('program' in bubblewrap) {
     return { isolation: { kind: 'bubblewrap' }, sandbox: { ...bubblewrap, readOnly, network, hidden }, ...account };
   }

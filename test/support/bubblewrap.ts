@@ -11,7 +11,7 @@ const nodeFolder = dirname(realpathSync(process.execPath));
 
 /** The real bubblewrap. The test run installs it before a test that imports this module. */
 export function localSandbox(overrides: Partial<LocalSandbox> = {}): LocalSandbox {
-  const bubblewrap = probeBubblewrap(process.env.PATH);
+  const bubblewrap = probeBubblewrap(process.env.PATH, { readOnly: [], hidden: [], network: false });
   assert.ok('program' in bubblewrap, JSON.stringify(bubblewrap));
   return { ...bubblewrap, readOnly: [nodeFolder], hidden: [homedir()], network: true, ...overrides };
 }

@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { isInside } from '../../domain/systems/isolation.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type HiddenPath, isVisible, sandboxArguments } from '../sandbox/arguments.ts';
-import { findHiddenPaths } from '../sandbox/host.ts';
+import { findHiddenPaths, runsAsRoot } from '../sandbox/host.ts';
 import type { Invocation } from './command.ts';
 import { scratchFolder } from './environment.ts';
 import type { EndCause, JobLimits } from './job-end.ts';
@@ -43,8 +43,7 @@ export function createJobSandbox(
   account: Account | undefined,
 ): JobSandbox {
   const { directory } = job.workspace;
-  const asRoot = process.getuid?.() === 0 && account === undefined;
-  const hidden: HiddenPath[] = findHiddenPaths(settings.hidden, asRoot);
+  const hidden: HiddenPath[] = findHiddenPaths(settings.hidden, runsAsRoot(account));
   const view = { readOnly: settings.readOnly, hidden };
   const args = sandboxArguments({
     ...view,

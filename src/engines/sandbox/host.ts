@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, lstatSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { accessSync, chownSync, constants, lstatSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type HiddenPath, type SandboxOptions, sandboxArguments, secretPaths } from './arguments.ts';
@@ -11,30 +11,55 @@ export interface Bubblewrap {
   canLimitMemory: boolean;
 }
 
-/** Finds out by trying whether jobs can be isolated on this host. Returns the reason if they cannot. */
-export function probeBubblewrap(path: string | undefined): Bubblewrap | { reason: string } {
+/** The settings of a system that its sandboxes depend on. */
+export interface ProbedSettings extends Pick<SandboxOptions, 'readOnly' | 'network' | 'account'> {
+  /** Paths that jobs must not see, if they exist. */
+  hidden: readonly string[];
+}
+
+/** Finds out by trying whether jobs can be isolated on this host with these settings. Returns the reason if they cannot. */
+export function probeBubblewrap(path: string | undefined, settings: ProbedSettings): Bubblewrap | { reason: string } {
   const program = findProgram('bwrap', path);
   if (program === null) return { reason: 'bubblewrap is not installed (the program bwrap is not in PATH)' };
-  if (findProblem(program, { sharedMemoryBytes: 1_000_000 }) === null) return { program, canLimitMemory: true };
-  const problem = findProblem(program, {});
+  if (findProblem(program, settings, { sharedMemoryBytes: 1_000_000 }) === null)
+    return { program, canLimitMemory: true };
+  const problem = findProblem(program, settings, {});
   if (problem === null) return { program, canLimitMemory: false };
   return { reason: `bubblewrap does not work on this host (${problem})` };
 }
 
-/** Runs `true` in a sandbox, in all namespaces that a configuration can ask for. Returns null if that works. */
-function findProblem(program: string, memory: Pick<SandboxOptions, 'sharedMemoryBytes'>): string | null {
+/** Runs `true` in a sandbox like that of a job. Returns null if that works. */
+function findProblem(
+  program: string,
+  { hidden, account, ...settings }: ProbedSettings,
+  memory: Pick<SandboxOptions, 'sharedMemoryBytes'>,
+): string | null {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-sandbox-'));
   try {
-    const paths = { directory: folder, temporaryFolder: folder, startDirectory: folder };
-    const args = sandboxArguments({ ...paths, ...memory, readOnly: [], hidden: [], network: false });
-    const options = { encoding: 'utf8', timeout: probeTimeoutMs } as const;
-    const { error, status, stderr } = spawnSync(program, [...args, 'true'], options);
+    if (account !== undefined) chownSync(folder, account.uid, account.gid);
+    const args = sandboxArguments({
+      ...settings,
+      ...memory,
+      ...(account === undefined ? {} : { account }),
+      ...{ directory: folder, temporaryFolder: folder, startDirectory: folder },
+      hidden: findHiddenPaths(hidden, runsAsRoot(account)),
+      statusDescriptor: 3,
+    });
+    const { error, status, stderr } = spawnSync(program, [...args, 'true'], {
+      cwd: '/',
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+      timeout: probeTimeoutMs,
+    });
     if (error === undefined && status === 0) return null;
     return (error?.message ?? stderr.trim().split('\n').at(-1)) || `exit code ${status}`;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
+
+/** True if jobs have the user id of root. `account` is the one that jobs run as, if it is not that of this process. */
+export const runsAsRoot = (account: SandboxOptions['account']) => account === undefined && process.getuid?.() === 0;
 
 const probeTimeoutMs = 10_000;
 

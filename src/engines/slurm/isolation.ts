@@ -26,23 +26,25 @@ export const trappedSignals = 'HUP INT QUIT USR1 USR2 ALRM TERM XCPU XFSZ VTALRM
  * is required, it never falls back to none: a job could make bubblewrap fail for other jobs of the account on its node.
  */
 export function prepareIsolationBash(job: EngineJob, isolation: SlurmIsolation, environment: string): string {
-  const { required, readOnly, network, scheduler } = isolation;
+  const { required, readOnly, scheduler } = isolation;
   return `
 steps=$directory.steps shared=${sharedMemoryFolder(job)}
 ${sandboxBash(job, isolation, 'batch')}
 isolated=
 if [ ! -e "$directory.started" ]; then
   mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be created'
-  problem=
-${readOnly.length === 0 ? '' : checkHomeBash(isolation)}  [ -z "$problem" ] && problem=$(bwrap ${network ? '' : '--unshare-net '}--unshare-pid --unshare-ipc --ro-bind / / true 2>&1) && isolated=yes
+${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}  problem=
+${readOnly.length === 0 ? '' : checkHomeBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
+  [ -z "$problem" ] && problem=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1) && isolated=yes
 ${required ? stopUnlessIsolatedBash : ''}fi
-${scheduler ? '' : `[ -z "$isolated" ] || {${writeStepFilesBash(job, isolation, environment)}}\n${serveStepsBash}`}`;
+${scheduler ? '' : serveStepsBash}`;
 }
 
 /** The signal tells Bursar that nothing of the job ran. */
 const stopUnlessIsolatedBash = `  if [ -z "$isolated" ]; then
     echo "bursar: the job was not started, because it cannot be isolated on $(hostname): $problem" >&2
     echo 'bursar: install bubblewrap on all nodes and allow user namespaces there, or set isolation: none' >&2
+    rm -rf -- "$steps"
     kill -${isolationFailedSignal} $$
   fi
 `;

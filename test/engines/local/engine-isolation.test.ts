@@ -162,12 +162,37 @@ test('findHiddenPaths finds existing files and folders, under their real names t
 });
 
 test('probeBubblewrap says why jobs cannot be isolated', async (t) => {
-  assert.deepEqual(probeBubblewrap('/nowhere'), {
+  const settings = { readOnly: [], hidden: [], network: true };
+  assert.deepEqual(probeBubblewrap('/nowhere', settings), {
     reason: 'bubblewrap is not installed (the program bwrap is not in PATH)',
   });
   const folder = await mkdtemp(join(tmpdir(), 'bursar-bwrap-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const message = 'bwrap: setting up uid map: Permission denied';
   await writeFile(join(folder, 'bwrap'), `#!/bin/sh\necho '${message}' >&2\nexit 1\n`, { mode: 0o755 });
-  assert.deepEqual(probeBubblewrap(folder), { reason: `bubblewrap does not work on this host (${message})` });
+  const reason = `bubblewrap does not work on this host (${message})`;
+  assert.deepEqual(probeBubblewrap(folder, settings), { reason });
+});
+
+test('probeBubblewrap tries the settings of the system', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'bursar-bwrap-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const { program } = localSandbox();
+  // A host where no network namespace can be created, and no status can be reported.
+  const refuse = (option: string) => `case " $* " in *" ${option} "*) echo "bwrap: no ${option}" >&2; exit 1 ;; esac`;
+  const write = (option: string) =>
+    writeFile(join(folder, 'bwrap'), `#!/bin/sh\n${refuse(option)}\nexec ${program} "$@"\n`, { mode: 0o755 });
+  const settings = { readOnly: [], hidden: [], network: true };
+  const reasonOf = (name: string) => ({ reason: `bubblewrap does not work on this host (bwrap: no ${name})` });
+  await write('--unshare-net');
+  assert.deepEqual(probeBubblewrap(folder, settings), { program: join(folder, 'bwrap'), canLimitMemory: true });
+  assert.deepEqual(probeBubblewrap(folder, { ...settings, network: false }), reasonOf('--unshare-net'));
+  await write('--json-status-fd');
+  assert.deepEqual(probeBubblewrap(folder, settings), reasonOf('--json-status-fd'));
+  await write('--ro-bind-try /opt');
+  assert.deepEqual(probeBubblewrap(folder, { ...settings, readOnly: ['/opt'] }), reasonOf('--ro-bind-try /opt'));
+  if (process.getuid?.() !== 0) return;
+  await write('setpriv');
+  assert.deepEqual(probeBubblewrap(folder, { ...settings, account }), reasonOf('setpriv'));
+  assert.ok('program' in probeBubblewrap(process.env.PATH, { ...settings, account }));
 });

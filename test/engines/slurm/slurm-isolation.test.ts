@@ -299,6 +299,13 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     assert.deepEqual([notIsolated.end.outcome, notIsolated.lines[1]], ['succeeded', 'task'], notIsolated.stderr);
     assert.deepEqual((await runWith(optional, {}, line)).lines, ['task']);
 
+    // Bubblewrap works, but not with these settings.
+    const hidden = [{ path: '/usr/absent', kind: 'folder' }] as const;
+    const impossible = await runWith(slurmIsolation({ hidden }), {}, 'true');
+    assert.deepEqual([impossible.end.outcome, impossible.end.startedAt], ['node_failed', null], impossible.stderr);
+    assert.match(impossible.stderr, /cannot be isolated on \S+: bwrap: Can't mkdir .*absent/);
+    assert.equal((await runWith(slurmIsolation({ hidden, required: false }), {}, line)).lines.length, 2);
+
     const { end, stderr } = await runWith(slurmIsolation({ readOnly: [homedir()] }), {}, 'true');
     assert.equal(end.outcome, 'node_failed');
     assert.match(stderr, /the home folder of the account is inside of a folder that readOnly lists/);
