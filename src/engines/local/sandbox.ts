@@ -43,7 +43,7 @@ export function createJobSandbox(
   account: Account | undefined,
 ): JobSandbox {
   const { directory } = job.workspace;
-  const hidden: HiddenPath[] = findHiddenPaths(settings.hidden, runsAsRoot(account));
+  const hidden: HiddenPath[] = findHiddenPaths(settings.hidden, runsAsRoot(account), settings.readOnly);
   const view = { readOnly: settings.readOnly, hidden };
   const args = sandboxArguments({
     ...view,

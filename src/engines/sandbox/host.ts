@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, chownSync, constants, lstatSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, relative } from 'node:path';
+import { isInside } from '../../domain/systems/isolation.ts';
 import { type HiddenPath, type SandboxOptions, sandboxArguments, secretPaths } from './arguments.ts';
 
 /** The bubblewrap of this host. */
@@ -42,7 +43,7 @@ function findProblem(
       ...memory,
       ...(account === undefined ? {} : { account }),
       ...{ directory: folder, temporaryFolder: folder, startDirectory: folder },
-      hidden: findHiddenPaths(hidden, runsAsRoot(account)),
+      hidden: findHiddenPaths(hidden, runsAsRoot(account), settings.readOnly),
       statusDescriptor: 3,
     });
     const { error, status, stderr } = spawnSync(program, [...args, 'true'], {
@@ -69,17 +70,25 @@ function findProgram(name: string, path = '/usr/local/bin:/usr/bin:/bin'): strin
 }
 
 /**
- * Returns those of the paths that exist, each under its real name too. If this process is root, adds everything in /etc
+ * Returns those of the paths that exist, each under its real name too, and under the names that it has in folders of
+ * `readOnly` that are links. If this process is root, adds everything in /etc
  * that is not for everybody: the permissions of these files do not stop a job that runs as root.
  */
-export function findHiddenPaths(paths: readonly string[], asRoot: boolean): HiddenPath[] {
+export function findHiddenPaths(
+  paths: readonly string[],
+  asRoot: boolean,
+  readOnly: readonly string[] = [],
+): HiddenPath[] {
+  const links = readOnly.flatMap((folder) => {
+    const name = realNameOf(folder);
+    return name === null || name === folder ? [] : { folder, name };
+  });
   const candidates = asRoot ? [...paths, ...secretPaths, ...findPrivatePaths('/etc')] : paths;
   const names = candidates.flatMap((path) => {
-    try {
-      return [path, realpathSync(path)];
-    } catch {
-      return [];
-    }
+    const real = realNameOf(path);
+    if (real === null) return [];
+    const aliases = links.filter(({ name }) => isInside(real, name));
+    return [path, real, ...aliases.map(({ folder, name }) => join(folder, relative(name, real)))];
   });
   return [...new Set(names)].flatMap((path) => {
     const stats = lstatSync(path, { throwIfNoEntry: false });
@@ -87,6 +96,15 @@ export function findHiddenPaths(paths: readonly string[], asRoot: boolean): Hidd
     if (stats === undefined || stats.isSymbolicLink()) return [];
     return { path, kind: stats.isDirectory() ? 'folder' : 'file' };
   });
+}
+
+/** The path without symbolic links; null if it does not exist. */
+function realNameOf(path: string): string | null {
+  try {
+    return realpathSync(path);
+  } catch {
+    return null;
+  }
 }
 
 /** The files and folders below a folder that only their owner or group can read. Node would take ten times as long. */

@@ -34,7 +34,7 @@ isolated=
 if [ ! -e "$directory.started" ]; then
   mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be created'
 ${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}  problem=
-${readOnly.length === 0 ? '' : checkHomeBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
+${readOnly.length === 0 ? '' : checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
   [ -z "$problem" ] && problem=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1) && isolated=yes
 ${required ? stopUnlessIsolatedBash : ''}fi
 ${scheduler ? '' : serveStepsBash}`;
@@ -49,13 +49,30 @@ const stopUnlessIsolatedBash = `  if [ -z "$isolated" ]; then
   fi
 `;
 
-/** The home folder of the account holds its keys. Its path on the node is known only there. */
-function checkHomeBash({ hidden, readOnly }: SlurmIsolation): string {
-  const inside = (paths: readonly string[]) => paths.map((path) => `${quoteForBash(path)}/*`).join('|');
-  return `  case $(unset HOME; echo ~)/ in
-    ${hidden.length === 0 ? '' : `${inside(hidden.map(({ path }) => path))}) ;;`}
-    ${inside(readOnly)}) problem='the home folder of the account is inside of a folder that readOnly lists' ;;
-  esac
+/**
+ * Only the node knows the home folder of the account, which holds its keys, and the real names of folders. Sets `problem` if
+ * the home or a hidden path can be read in a folder of `readOnly`, under any name that is not itself hidden.
+ */
+function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
+  const list = (paths: readonly string[]) => paths.map(quoteForBash).join(' ');
+  const hiddenPaths = hidden.map(({ path }) => path);
+  const isHidden = hiddenPaths.map((path) => `${quoteForBash(path)}/*`).join('|');
+  return `  visible=(${list(readOnly)}) secret=("$(unset HOME; echo ~)" ${list(hiddenPaths)})
+  mapfile -d '' -t visible_names < <(realpath -zm -- "\${visible[@]}")
+  mapfile -d '' -t secret_names < <(realpath -zm -- "\${secret[@]}")
+  for i in "\${!secret[@]}"; do
+    for j in "\${!visible[@]}"; do
+      for name in "\${secret[i]}" "\${secret_names[i]}"; do
+        for folder in "\${visible[j]}" "\${visible_names[j]}"; do
+          case $name/ in "$folder"/*) shown=\${visible[j]}\${name#"$folder"} ;; *) continue ;; esac
+          case $shown/ in
+            ${isHidden === '' ? '' : `${isHidden}) ;;`}
+            *) problem="jobs could read \${secret[i]} as $shown, inside of a folder that readOnly lists" ;;
+          esac
+        done
+      done
+    done
+  done
 `;
 }
 

@@ -145,7 +145,7 @@ test('bubblewrap isolates jobs of an ordinary user too', needsRoot, async (t) =>
   assert.ok(Number(processes) < 10, stdout);
 });
 
-test('findHiddenPaths finds existing files and folders, under their real names too, and private files of /etc for root', async (t) => {
+test('findHiddenPaths finds existing files and folders, under all of their names, and private files of /etc for root', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bursar-hidden-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   await mkdir(join(folder, 'real'));
@@ -156,6 +156,12 @@ test('findHiddenPaths finds existing files and folders, under their real names t
     { path: join(folder, 'real'), kind: 'folder' },
     { path: join(folder, 'real', 'file'), kind: 'file' },
   ]);
+  await mkdir(join(folder, 'link', 'data'));
+  const inLink = findHiddenPaths([join(folder, 'real/data')], false, [join(folder, 'link')]);
+  assert.deepEqual(
+    inLink.map(({ path }) => path),
+    [join(folder, 'real/data'), join(folder, 'link/data')],
+  );
   const asRoot = findHiddenPaths([], true);
   assert.ok(asRoot.some(({ path, kind }) => path === '/etc/shadow' && kind === 'file'));
   assert.ok(!asRoot.some(({ path }) => path === '/etc/passwd' || path === '/etc'));

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -305,10 +305,40 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     assert.deepEqual([impossible.end.outcome, impossible.end.startedAt], ['node_failed', null], impossible.stderr);
     assert.match(impossible.stderr, /cannot be isolated on \S+: bwrap: Can't mkdir .*absent/);
     assert.equal((await runWith(slurmIsolation({ hidden, required: false }), {}, line)).lines.length, 2);
+  });
 
-    const { end, stderr } = await runWith(slurmIsolation({ readOnly: [homedir()] }), {}, 'true');
-    assert.equal(end.outcome, 'node_failed');
-    assert.match(stderr, /the home folder of the account is inside of a folder that readOnly lists/);
+  test('a job is not started if a folder of readOnly shows hidden files under any name', async () => {
+    const { folder } = harness.cluster;
+    const at = (name: string) => join(folder, name);
+    for (const name of ['nfs/data', 'nfs/tools']) await mkdir(at(name), { recursive: true });
+    await symlink(at('nfs'), at('software'));
+    await symlink(at('nfs/data'), at('data-link'));
+    await symlink(homedir(), at('home-link'));
+    const hide = (name: string) => [{ path: at(name), kind: 'folder' } as const];
+    const tools = slurmIsolation({ readOnly: [at('nfs/tools')], hidden: hide('nfs/data') });
+    const cases = [
+      ['the home of the account', slurmIsolation({ readOnly: [homedir()] }), homedir()],
+      ['its home behind a link', slurmIsolation({ readOnly: [at('home-link')] }), at('home-link')],
+      [
+        'a hidden folder that is a link',
+        slurmIsolation({ readOnly: [at('nfs')], hidden: hide('data-link') }),
+        at('nfs/data'),
+      ],
+      [
+        'a readable folder that is a link',
+        slurmIsolation({ readOnly: [at('software')], hidden: hide('nfs/data') }),
+        at('software/data'),
+      ],
+      ['a folder that is hidden', slurmIsolation({ readOnly: [at('nfs')], hidden: hide('nfs/data') }), null],
+      ['a folder beside', tools, null],
+    ] as const;
+    await Promise.all(
+      cases.map(async ([name, isolation, shown]) => {
+        const { end, stderr } = await runWith(isolation, {}, 'true');
+        assert.equal(end.outcome, shown === null ? 'succeeded' : 'node_failed', `${name}: ${stderr}`);
+        if (shown !== null) assert.ok(stderr.includes(` as ${shown}, inside of a folder that readOnly lists`), stderr);
+      }),
+    );
   });
 
   test('with scheduler: true a job can use the commands of Slurm', async () => {
