@@ -43,7 +43,7 @@ export function sandboxArguments(options: SandboxOptions): string[] {
   const hidden = options.hidden.filter(
     ({ path }) => !systemPaths.includes(path) && visible.some((folder) => isInside(path, folder)),
   );
-  const mounts: Mount[] = [
+  const paths: Mount[] = [
     ...visible.map((path) => ({ path, args: ['--ro-bind-try', path, path] })),
     // After the visible paths: of two mounts of one path, the later one counts.
     ...hidden.map(({ path, kind }) => ({
@@ -53,6 +53,9 @@ export function sandboxArguments(options: SandboxOptions): string[] {
     ...['/tmp', '/var/tmp', temporaryFolder].map((path) => ({ path, args: ['--bind', temporaryFolder, path] })),
     { path: directory, args: ['--bind', directory, directory] },
   ];
+  const covered = foldersInTmp(paths.map(({ path }) => path));
+  const mounts = [...paths, ...covered.map((path) => ({ path, args: ['--tmpfs', path] }))];
+  const inMemory = [...hidden.filter(({ kind }) => kind === 'folder').map(({ path }) => path), ...covered];
   const sharedMemorySize = sharedMemoryBytes === undefined ? [] : ['--size', String(sharedMemoryBytes)];
   return [
     ...['--unshare-pid', '--unshare-ipc', ...(network ? [] : ['--unshare-net'])],
@@ -66,10 +69,7 @@ export function sandboxArguments(options: SandboxOptions): string[] {
       .toSorted((a, b) => depthOf(a.path) - depthOf(b.path))
       .flatMap(({ path, args }) => [...parentArguments(path), ...args]),
     // The folders that bubblewrap creates in memory: nothing may be written there, beyond all limits.
-    ...['/', '/dev', ...hidden.filter(({ kind }) => kind === 'folder').map(({ path }) => path)].flatMap((path) => [
-      '--remount-ro',
-      path,
-    ]),
+    ...['/', '/dev', ...inMemory].flatMap((path) => ['--remount-ro', path]),
     // Without capabilities, root cannot enter a folder of the other account.
     ...(account === undefined ? ['--chdir', startDirectory, '--'] : ['--', ...accountCommand(account, startDirectory)]),
   ];
@@ -88,6 +88,15 @@ interface Mount {
 
 /** A folder must be mounted before the folders inside of it. */
 const depthOf = (path: string) => path.split('/').filter(Boolean).length;
+
+/**
+ * The folders directly in /tmp that contain mounted paths. Bubblewrap must create the mount points in memory, not in /tmp: the
+ * job can write there, and could put links in their place before bubblewrap starts the next task.
+ */
+function foldersInTmp(paths: readonly string[]): string[] {
+  const folders = paths.flatMap((path) => /^(?:\/var)?\/tmp\/[^/]+(?=\/)/.exec(path)?.[0] ?? []);
+  return [...new Set(folders)].filter((folder) => !paths.includes(folder));
+}
 
 /** Creates the folders that contain a path, with access for every account: bubblewrap itself may create them with less. */
 function parentArguments(path: string): string[] {

@@ -307,6 +307,16 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     assert.equal((await runWith(slurmIsolation({ hidden, required: false }), {}, line)).lines.length, 2);
   });
 
+  test('a job whose workspace is in /tmp cannot create folders outside by a link in its /tmp', async () => {
+    const outside = await mkdtemp(join(harness.cluster.folder, 'outside-'));
+    const name = basename(harness.cluster.folder);
+    // While bubblewrap prepares a sandbox, it has the host in /oldroot.
+    const { lines, stderr } = await run(`
+      mv /var/tmp/${name} /var/tmp/moved; ln -sT /oldroot${outside} /var/tmp/${name}; srun -N1 -n1 true; echo end`);
+    assert.deepEqual(lines, ['end'], stderr);
+    assert.deepEqual(readdirSync(outside), [], stderr);
+  });
+
   test('a job is not started if a folder of readOnly shows hidden files under any name', async () => {
     const { folder } = harness.cluster;
     const at = (name: string) => join(folder, name);
