@@ -1,10 +1,9 @@
-import { stepSignals } from './srun-program.ts';
+import { answerSeconds, maxRequestBytes, stepSignals } from './srun-program.ts';
 import { stepOptionPattern } from './step-options.ts';
 
 /** A job that starts more steps at the same time waits. */
 const maxConcurrentSteps = 64;
-/** Enough for any command line and environment that Linux accepts in practice. */
-const maxRequestBytes = 1_048_576;
+const maxWaitingSteps = 1000;
 
 /**
  * The part of the wrapper that serves the `srun` inside of the isolation (see `srunProgram`). `$steps` is a folder that the
@@ -20,24 +19,38 @@ serve_steps() {
   cd /
   trap 'interrupted=yes' ${stepSignals.join(' ')}
   exec 8<> "$steps/requests"
+  waiting=()
   while true; do
     # Where Slurm uses no cgroups, this process can outlive the wrapper.
     kill -0 $$ 2> /dev/null || kill -KILL 0
-    read -r -n 32 -t 30 -u 8 id || continue
-    [[ $id =~ ^[0-9]{1,10}[.][0-9]{1,5}$ ]] && [ ! -e "$steps/$id" ] || continue
-    rm -rf -- "$steps/new"
-    mkdir -- "$steps/new" && (cd -- "$steps/new" && mkfifo stdin stdout stderr arguments signals) && mv -- "$steps/new" "$steps/$id"
-    serve_step "$steps/$id" 8>&- &
-    while [ "$(jobs -rp | wc -l)" -ge ${maxConcurrentSteps} ]; do wait -n; done
+    timeout=30
+    [ "\${#waiting[@]}" = 0 ] || timeout=0.1
+    if read -r -n 32 -t "$timeout" -u 8 id && [[ $id =~ ^[0-9]{1,10}[.][0-9]{1,5}$ ]] && [ ! -e "$steps/$id" ] &&
+      [ "\${#waiting[@]}" -lt ${maxWaitingSteps} ]; then
+      rm -rf -- "$steps/new"
+      # If this fails, the program inside gives up after a while.
+      mkdir -- "$steps/new" && (cd -- "$steps/new" && mkfifo stdin stdout stderr arguments signals timer) &&
+        mv -- "$steps/new" "$steps/$id" && waiting+=("$id")
+    fi
+    while [ "\${#waiting[@]}" -gt 0 ] && [ "$(jobs -rp | wc -l)" -lt ${maxConcurrentSteps} ]; do
+      serve_step "$steps/\${waiting[0]}" 8>&- &
+      waiting=("\${waiting[@]:1}")
+    done
   done
 }
 
 serve_step() {
   trap 'interrupted=yes' ${stepSignals.join(' ')}
   request=$1
+  # The program inside may have been killed before it opened the FIFOs. Nothing writes to that of the timer.
+  server=$BASHPID
+  (read -r -t ${answerSeconds} <> "$request/timer"; kill -KILL "$server"; rm -rf -- "$request") < /dev/null > /dev/null 2>&1 &
+  timer=$!
   exec < "$request/stdin" > "$request/stdout" 2> "$request/stderr"
   words=()
   while IFS= read -r -d '' word; do words+=("$word"); done < <(head -c ${maxRequestBytes} -- "$request/arguments")
+  kill -KILL "$timer"
+  wait "$timer" 2> /dev/null
   run_step
   echo "$?" > "$request/status"
   # The program inside reads the status when its output ends, and then closes the FIFO of the signals.
@@ -50,6 +63,9 @@ refuse_step() { echo "srun: error: $1" >&2; return 1; }
 
 run_step() {
   options=() signals= pattern='${stepOptionPattern}'
+  # The first word is the number of the others.
+  [ "\${words[0]-}" = "$((\${#words[@]} - 1))" ] || { refuse_step 'the request is not complete'; return; }
+  words=("\${words[@]:1}")
   while [ "\${#words[@]}" -gt 0 ] && [ "\${words[0]}" != -- ]; do
     [[ \${words[0]} =~ $pattern ]] ||
       { refuse_step "the option \${words[0]} is not available in a job, or has an invalid value"; return; }

@@ -23,6 +23,11 @@ const shortNames = Object.entries(options)
   .map(([name, { short }]) => `${short}) option=${name} ;;`)
   .join(' ');
 
+/** Enough for any command line and environment that Linux accepts in practice. */
+export const maxRequestBytes = 1_048_576;
+/** How long the program inside and the wrapper wait for each other. */
+export const answerSeconds = 60;
+
 /** The signals that `srun` passes on to its tasks. */
 export const stepSignals = ['HUP', 'INT', 'QUIT', 'USR1', 'USR2', 'ALRM', 'TERM', 'CONT'];
 const signals = stepSignals.join(' ');
@@ -116,9 +121,19 @@ for word in "\${exported[@]}"; do
   case $word in *=*) variables+=("$word") ;; esac
 done
 
+words=("\${options[@]}" -- "$PWD" "\${variables[@]}" -- "$@")
+words=("\${#words[@]}" "\${words[@]}")
+LC_ALL=C length=0
+for word in "\${words[@]}"; do length=$((length + \${#word} + 1)); done
+[ "$length" -le ${maxRequestBytes} ] || fail "the command and its variables have $length bytes, and ${maxRequestBytes} are possible in a job: put them into a file"
+
 id=$$.$RANDOM request=${requestFolder}/$id
-echo "$id" > ${requestFolder}/requests
-until [ -p "$request/arguments" ]; do sleep 0.01; done
+echo "$id" 1<> ${requestFolder}/requests
+SECONDS=0
+until [ -p "$request/arguments" ]; do
+  [ "$SECONDS" -lt ${answerSeconds} ] || fail 'the step cannot be started, because the wrapper of the job does not answer: its disk may be full'
+  sleep 0.01
+done
 # Opened for reading too, so that this does not wait for the wrapper. The wrapper notices the end of this program by it.
 exec 9<> "$request/signals"
 for signal in ${signals}; do trap "echo $signal >&9" "$signal"; done
@@ -131,7 +146,7 @@ copies+=($!)
 copy <&0 > "$request/stdin" &
 copy_input=$!
 # A signal interrupts this, and "wait".
-until printf '%s\\0' "\${options[@]}" -- "$PWD" "\${variables[@]}" -- "$@" > "$request/arguments"; do :; done 2> /dev/null
+until printf '%s\\0' "\${words[@]}" > "$request/arguments"; do :; done 2> /dev/null
 while kill -0 "\${copies[@]}" 2> /dev/null; do wait "\${copies[@]}"; done
 kill -KILL "$copy_input" 2> /dev/null
 read -r code < "$request/status"

@@ -66,7 +66,7 @@ const servesSteps = (isolation: SlurmIsolation | null) => isolation !== null && 
 const startServerBash = `server=
 if [ -n "$isolated" ]; then
   set -m
-  serve_steps &
+  serve_steps 2> /dev/null &
   server=$!
   disown
   set +m

@@ -199,7 +199,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
         id=1.$RANDOM at=/run/bursar/$id
         echo $id > /run/bursar/requests; until [ -p $at/arguments ]; do sleep 0.01; done
         (cat $at/stdout > output.$id & cat $at/stderr > errors.$id & : > $at/stdin & exec 9<> $at/signals
-         printf '%s\\0' "$@" > $at/arguments; wait; echo "$(cat $at/status) $(grep -c 'not available' errors.$id)$(cat output.$id)")
+         printf '%s\\0' "\${count-$#}" "$@" > $at/arguments; wait; echo "$(cat $at/status) $(grep -c 'not available' errors.$id)$(cat output.$id)")
       }
       request --task-prolog=/bin/id -- / -- id
       request --ntasks=1 : --task-prolog=/bin/id -- / -- id
@@ -208,11 +208,12 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
       request --ntasks=1 --output=/tmp/x -- / -- id
       request id
       request --ntasks=1 --nodes=1 -- / SLURM_CONF=/x LD_PRELOAD=$PWD/x.so -- echo done : --task-prolog=/bin/id
+      count=5 request --ntasks=1 --nodes=1 -- / -- echo cut
       echo ../../x > /run/bursar/requests; echo > /run/bursar/requests
       for file in requests bin/srun task; do echo x > /run/bursar/$file.new; rm /run/bursar/$file; done 2> refusals; wc -l < refusals`);
     assert.deepEqual(
       stdout.split('\n').filter(Boolean),
-      [...Array(6).fill('1 1'), '0 0done : --task-prolog=/bin/id', '6'],
+      [...Array(6).fill('1 1'), '0 0done : --task-prolog=/bin/id', '1 0', '6'],
       stderr,
     );
     // Two programs inside of the isolation looked for the library, `env` and `echo`, and none outside.
@@ -222,6 +223,15 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
         .map((name) => readFile(join(job.workspace.directory, name), 'utf8')),
     );
     assert.equal(errors.join('').match(/LD_PRELOAD/g)?.length, 2);
+  });
+
+  test('a command that is too long is refused, not cut', async () => {
+    const { lines, stderr } = await run(`
+      x=$(printf %100000s)
+      srun -N1 -n1 bash -c 'echo $#' bash "$x" "$x" "$x" "$x" "$x"
+      srun -N1 -n1 bash -c 'echo $#' bash "$x" "$x" "$x" "$x" "$x" "$x" "$x" "$x" "$x" "$x" "$x"; echo "code $?"`);
+    assert.deepEqual(lines, ['5', 'code 1'], stderr);
+    assert.match(stderr, /^srun: error: the command and its variables have 11\d{5} bytes, and 1048576 are possible/m);
   });
 
   test('neither the job nor a task reaches other jobs, the account, its records or the scheduler', async () => {
