@@ -113,11 +113,15 @@ exit "$code"
 
 /**
  * Tasks of a job on one node have one /dev/shm, through which MPI exchanges messages. Each task holds a lock on it, and the
- * last one removes it; on its own node, the wrapper does so if the tasks were killed. Another account could create the folder
+ * last one removes it. If the tasks were killed, the wrapper does so on its own node, and the next task on other nodes. Another account could create the folder
  * first: then each task has a /dev/shm of its own.
  */
 const shareMemoryBash = (job: EngineJob) => `
 shared=${sharedMemoryFolder(job)}
+# Tasks that were killed have left theirs, without a lock.
+for folder in ${sharedMemoryPrefix}*; do
+  [ ! -d "$folder" ] || [ -L "$folder" ] || [ ! -O "$folder" ] || flock -x -n "$folder" rm -rf -- "$folder" 2> /dev/null
+done
 while true; do
   mkdir -m 700 -- "$shared" 2> /dev/null
   { [ -d "$shared" ] && [ ! -L "$shared" ] && [ -O "$shared" ] && exec {lock}< "$shared"; } 2> /dev/null || { shared=; break; }
@@ -129,7 +133,8 @@ done
 [ -z "$shared" ] || sandbox+=(--bind "$shared" /dev/shm)
 `;
 
-const sharedMemoryFolder = ({ jobId }: EngineJob) => `/dev/shm/bursar-${jobId}`;
+const sharedMemoryPrefix = '/dev/shm/bursar-';
+const sharedMemoryFolder = ({ jobId }: EngineJob) => `${sharedMemoryPrefix}${jobId}`;
 
 /**
  * Bash that defines the array `sandbox`, the arguments of bubblewrap on this node, and `run_isolated <folder> <command…>`, which

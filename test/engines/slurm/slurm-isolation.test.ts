@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
@@ -140,6 +141,21 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
       'work.started',
       'work.tmp',
     ]);
+  });
+
+  test('a task removes the shared memory of tasks that were killed, and no other', async (t) => {
+    const names = ['killed', 'running'].map((name) => `/dev/shm/bursar-${name}-${process.pid}`);
+    for (const name of names) await mkdir(name);
+    t.after(() => Promise.all(names.map((name) => rm(name, { recursive: true, force: true }))));
+    const running = spawn('flock', ['-s', names[1] ?? '', 'sleep', '600'], { detached: true, stdio: 'ignore' });
+    t.after(() => process.kill(-(running.pid ?? 0), 'SIGKILL'));
+    await eventually(
+      'the folder is locked',
+      async () => spawnSync('flock', ['-n', names[1] ?? '', 'true']).status === 1,
+    );
+    const { end, stderr } = await run('srun -N1 -n1 true');
+    assert.equal(end.outcome, 'succeeded', stderr);
+    assert.deepEqual(names.map(existsSync), [false, true]);
   });
 
   test('signals reach the tasks, and a killed srun ends its step', async () => {
