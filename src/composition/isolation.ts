@@ -52,6 +52,28 @@ export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
   return new Map(systems.map(({ name, settings: _settings, workspaceFolder: _folder, ...system }) => [name, system]));
 }
 
+/**
+ * How the jobs of each system are isolated, for a process that runs no jobs. It knows only what the configuration ensures: a
+ * worker without bubblewrap does not start if that is required. With `auto`, the hosts of the jobs decide.
+ */
+export function readConfiguredIsolation(config: Config): Map<string, SystemIsolation> {
+  return new Map(
+    Object.entries(config.systems).map(([name, settings]) => [name, { isolation: findEnsuredIsolation(settings) }]),
+  );
+}
+
+function findEnsuredIsolation({ isolation, scheduler, engine }: SystemConfig): Isolation {
+  if (isolation === 'none') return { kind: 'none', reason: 'isolation: none is configured' };
+  if (scheduler) {
+    const reason = 'scheduler: true lets jobs use Slurm, which starts tasks outside of the isolation';
+    return { kind: 'none', reason };
+  }
+  if (isolation === 'bubblewrap') return { kind: 'bubblewrap' };
+  const hosts = engine.kind === 'slurm' ? 'on Slurm only on nodes' : 'only on a host';
+  const reason = `isolation: auto isolates jobs ${hosts} where bubblewrap works; isolation: bubblewrap makes sure of it`;
+  return { kind: 'none', reason };
+}
+
 export function workspaceFolderOf({ engine }: SystemConfig, dataFolder: string): string {
   return engine.workspaceFolder ?? join(dataFolder, 'workspaces');
 }
@@ -99,20 +121,18 @@ function requireEntry(system: string, account: string, workspaceFolder: string):
  * not isolated.
  */
 function resolveSlurm(
-  { isolation, readOnly, network, scheduler }: SystemConfig,
+  settings: SystemConfig,
   { ssh }: SlurmEngineConfig,
   workspaceFolder: string,
   secrets: readonly string[],
 ): SystemIsolation {
-  if (isolation === 'none') return { isolation: { kind: 'none', reason: 'isolation: none is configured' } };
+  const isolation = findEnsuredIsolation(settings);
+  if (settings.isolation === 'none') return { isolation };
+  const { readOnly, network, scheduler } = settings;
   // With ssh the files of Bursar are on another host than the jobs.
   const hidden = [{ path: workspaceFolder, kind: 'folder' } as const, ...(ssh ? [] : findHiddenPaths(secrets, false))];
-  const required = isolation === 'bubblewrap';
-  const slurm = { required, readOnly, network, scheduler, hidden };
-  const reason = scheduler
-    ? 'scheduler: true lets jobs use Slurm, which starts tasks outside of the isolation'
-    : 'isolation: auto isolates jobs on Slurm only on nodes where bubblewrap works; isolation: bubblewrap makes sure of it';
-  return { isolation: required && !scheduler ? { kind: 'bubblewrap' } : { kind: 'none', reason }, slurm };
+  const required = settings.isolation === 'bubblewrap';
+  return { isolation, slurm: { required, readOnly, network, scheduler, hidden } };
 }
 
 /** Files of Bursar and its account that no job may see. Those that do not exist are ignored later. */

@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { temporaryFolder } from '../files/temporary.ts';
 import { type ApiResponse, type Caller, createCaller } from '../support/api.ts';
+import { hideBubblewrap } from '../support/bubblewrap.ts';
 import { bursar, runFile } from '../support/command-line.ts';
 import { jobPath, requestCancel } from '../support/jobs.ts';
 import { startPostgres, type TestPostgres } from '../support/postgres.ts';
@@ -77,6 +79,29 @@ describe('several instances on one PostgreSQL', () => {
     assert.equal((await me.get('/livez')).status, 200);
     assert.equal((await me.get('/readyz')).status, 200);
     assert.match((await me.get('/metrics')).text, /bursar_/);
+  });
+
+  test('an api instance needs no bubblewrap, and tells what the workers ensure', async (t) => {
+    const env = { BURSAR_DATABASE_URL: url, PATH: hideBubblewrap(await temporaryFolder(t)) };
+    const systems = Object.entries(config.systems).map(([name, system]) =>
+      name === 'hpc_one' ? [name, { ...system, isolation: 'bubblewrap' }] : [name, system],
+    );
+    const api = await spawnServer({
+      data,
+      role: 'api',
+      config: { ...config, systems: Object.fromEntries(systems) },
+      env,
+    });
+    t.after(() => api.stop());
+    const { body } = await createCaller(api.url, servers[0]?.userToken ?? '').get<{ isolation: string }[]>('/hpc/');
+    assert.deepEqual(
+      body.map(({ isolation }) => isolation),
+      ['bubblewrap', 'none'],
+    );
+    assert.match(
+      api.log(),
+      /"hpc":"hpc_two","reason":"isolation: auto isolates jobs only on a host where bubblewrap works/,
+    );
   });
 
   test('another instance takes over the system of a killed worker', async () => {
