@@ -7,9 +7,19 @@ export const installBubblewrap =
   'Install bubblewrap (apt-get install bubblewrap, or dnf install bubblewrap) and allow it to create user namespaces; ' +
   'docs/security.md says how.';
 
+/** How to isolate the jobs of a system that are not isolated. */
+function isolateJobs({ settings: { isolation, scheduler, engine } }: RuledSystem): string {
+  const settings = [
+    ...(isolation === 'none' || engine.kind === 'slurm' ? ['isolation: bubblewrap'] : []),
+    ...(scheduler ? ['scheduler: false'] : []),
+  ];
+  const set = settings.length === 0 ? '' : `Set ${settings.join(' and ')}. `;
+  return `Or isolate jobs: ${set}${installBubblewrap}`;
+}
+
 export interface RuledSystem {
   name: string;
-  settings: Pick<SystemConfig, 'isolation' | 'engine'>;
+  settings: Pick<SystemConfig, 'isolation' | 'scheduler' | 'engine'>;
   isolation: Isolation;
   workspaceFolder: string;
 }
@@ -35,28 +45,28 @@ export function findIsolationRefusals({ systems, dataFolder, host, isRoot }: Iso
   return [
     ...strict
       .filter((system) => isRoot && local(system))
-      .map(({ name }) => ({
-        field: `systems.${name}.engine.runAs`,
+      .map((system) => ({
+        field: `systems.${system.name}.engine.runAs`,
         message:
           'is required, because Bursar runs as root and jobs are not isolated: they would run as root too. Set it to an ' +
-          `account for jobs, or start Bursar as another user. Or isolate jobs: ${installBubblewrap}`,
+          `account for jobs, or start Bursar as another user. ${isolateJobs(system)}`,
       })),
     ...strict
       .filter(({ workspaceFolder }) => isInside(workspaceFolder, dataFolder) || isInside(dataFolder, workspaceFolder))
-      .map(({ name, workspaceFolder }) => ({
-        field: `systems.${name}.engine.workspaceFolder`,
+      .map((system) => ({
+        field: `systems.${system.name}.engine.workspaceFolder`,
         message:
-          `the workspaces (${workspaceFolder}) and the data folder (${dataFolder}) must not contain each other, because ` +
+          `the workspaces (${system.workspaceFolder}) and the data folder (${dataFolder}) must not contain each other, because ` +
           'jobs are not isolated and run with the account of Bursar. Set it to a folder elsewhere, and move the existing ' +
-          `workspaces there while no job runs. Or isolate jobs: ${installBubblewrap}`,
+          `workspaces there while no job runs. ${isolateJobs(system)}`,
       })),
     ...sharing
       .filter((system) => local(system) && sshSystem !== undefined)
-      .map(({ name }) => ({
-        field: `systems.${name}`,
+      .map((system) => ({
+        field: `systems.${system.name}`,
         message:
           `its jobs are not isolated and could use the ssh key of ${sshSystem?.name}. Run the two systems with two ` +
-          `Bursars under different accounts, or set engine.runAs to an account for jobs. Or isolate jobs: ${installBubblewrap}`,
+          `Bursars under different accounts, or set engine.runAs to an account for jobs. ${isolateJobs(system)}`,
       })),
   ];
 }

@@ -26,11 +26,26 @@ const ssh = () => system('hpc_two', { engine: { kind: 'slurm', ssh: { host: 'log
 function refusedFields(facts: Partial<IsolationFacts> & Pick<IsolationFacts, 'systems'>): string[] {
   const refusals = findIsolationRefusals({ dataFolder, host: '127.0.0.1', isRoot: false, ...facts });
   for (const { message } of refusals) {
-    assert.match(message, /Or isolate jobs: Install bubblewrap \(apt-get install bubblewrap/);
+    assert.match(message, /Or isolate jobs: (Set isolation: \S+ .*)?Install bubblewrap \(apt-get install bubblewrap/);
     assert.match(message, /Set it to|Run the two systems/);
   }
   return refusals.map(({ field }) => field.replace('systems.', ''));
 }
+
+test('refusals say which settings isolate jobs', () => {
+  const adviceFor = (keys: object) => {
+    const systems = [local(keys, none, dataFolder)];
+    const [refusal] = findIsolationRefusals({ systems, dataFolder, host: '0.0.0.0', isRoot: false });
+    return /Or isolate jobs: (.*?) \(apt-get/.exec(refusal?.message ?? '')?.[1];
+  };
+  const engine = { kind: 'slurm' };
+  assert.equal(adviceFor({ isolation: 'auto' }), 'Install bubblewrap');
+  assert.equal(adviceFor({ isolation: 'none' }), 'Set isolation: bubblewrap. Install bubblewrap');
+  // On Slurm, auto never counts as isolated.
+  assert.equal(adviceFor({ isolation: 'auto', engine }), 'Set isolation: bubblewrap. Install bubblewrap');
+  const expected = 'Set isolation: bubblewrap and scheduler: false. Install bubblewrap';
+  assert.equal(adviceFor({ isolation: 'bubblewrap', scheduler: true, engine }), expected);
+});
 
 describe('findIsolationRefusals', () => {
   const inside = `${dataFolder}/workspaces`;

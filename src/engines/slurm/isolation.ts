@@ -33,7 +33,7 @@ ${sandboxBash(job, isolation, 'batch')}
 isolated=
 if [ ! -e "$directory.started" ]; then
   mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be created'
-${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}  problem=
+${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}  problem= advice='install bubblewrap on all nodes and allow user namespaces there, or set isolation: none'
 ${readOnly.length === 0 ? '' : checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
   [ -z "$problem" ] && problem=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1) && isolated=yes
 ${required ? stopUnlessIsolatedBash : ''}fi
@@ -43,7 +43,7 @@ ${scheduler ? '' : serveStepsBash}`;
 /** The signal tells Bursar that nothing of the job ran. */
 const stopUnlessIsolatedBash = `  if [ -z "$isolated" ]; then
     echo "bursar: the job was not started, because it cannot be isolated on $(hostname): $problem" >&2
-    echo 'bursar: install bubblewrap on all nodes and allow user namespaces there, or set isolation: none' >&2
+    echo "bursar: $advice" >&2
     rm -rf -- "$steps"
     kill -${isolationFailedSignal} $$
   fi
@@ -67,7 +67,7 @@ function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
           case $name/ in "$folder"/*) shown=\${visible[j]}\${name#"$folder"} ;; *) continue ;; esac
           case $shown/ in
             ${isHidden === '' ? '' : `${isHidden}) ;;`}
-            *) problem="jobs could read \${secret[i]} as $shown, inside of a folder that readOnly lists" ;;
+            *) advice='list folders in readOnly that do not contain it' problem="jobs could read \${secret[i]} as $shown, inside of a folder that readOnly lists" ;;
           esac
         done
       done

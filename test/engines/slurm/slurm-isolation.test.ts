@@ -372,7 +372,13 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
       cases.map(async ([name, isolation, shown]) => {
         const { end, stderr } = await runWith(isolation, {}, 'true');
         assert.equal(end.outcome, shown === null ? 'succeeded' : 'node_failed', `${name}: ${stderr}`);
-        if (shown !== null) assert.ok(stderr.includes(` as ${shown}, inside of a folder that readOnly lists`), stderr);
+        if (shown !== null)
+          assert.ok(
+            stderr.includes(
+              ` as ${shown}, inside of a folder that readOnly lists\nbursar: list folders in readOnly that do not`,
+            ),
+            stderr,
+          );
       }),
     );
   });
