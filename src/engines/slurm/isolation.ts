@@ -142,8 +142,8 @@ const sharedMemoryFolder = ({ jobId }: EngineJob) => `${sharedMemoryPrefix}${job
  * MPI (PMI_FD): a folder that is open outside would be a way out.
  *
  * Slurm sends signals to all processes. The process of bubblewrap outside of the sandbox must ignore them, because the sandbox
- * ends with it; the command starts with the default for each signal. Before coreutils 8.31 `env` cannot restore the default:
- * the job is then killed at once by the first signal.
+ * ends with it; the command starts with the default for each signal. Before coreutils 8.31 `env` cannot restore the default,
+ * and Perl does. Without both the job is killed at once by the first signal.
  */
 function sandboxBash(
   job: EngineJob,
@@ -168,11 +168,14 @@ ${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverSrunBas
 ${place === 'task' ? showPmixBash : ''}${hidePrivateFilesBash}
 sandbox+=(${remounts})
 restore_signals=(/usr/bin/env --default-signal --)
+"\${restore_signals[@]}" true 2> /dev/null || restore_signals=(/usr/bin/perl -e ${quoteForBash(restoreSignalsPerl)} --)
 "\${restore_signals[@]}" true 2> /dev/null || restore_signals=()
 run_isolated() {
   local folder=$1
   shift
   [ "\${#restore_signals[@]}" = 0 ] || trap '' ${trappedSignals}
+  # env would take the name of such a program for a variable.
+  case $1 in *=*) set -- /bin/bash -c 'exec -- "$@"' bash "$@" ;; esac
   local descriptor
   for descriptor in /proc/self/fd/*; do
     descriptor=\${descriptor##*/}
@@ -183,6 +186,8 @@ run_isolated() {
   exec bwrap --args "$arguments" -- "\${restore_signals[@]}" "$@"
 }`;
 }
+
+const restoreSignalsPerl = `$SIG{$_} = "DEFAULT" for qw(${trappedSignals}); exec { $ARGV[0] } @ARGV or exit($!{ENOENT} ? 127 : 126)`;
 
 /** The permissions of files in /etc do not stop a job that runs as root. */
 const hidePrivateFilesBash = `if [ "$UID" = 0 ]; then

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
@@ -9,11 +10,13 @@ import type { EngineJob } from '../../../src/engines/engine.ts';
 import { createSlurmEngine } from '../../../src/engines/slurm/engine.ts';
 import type { SlurmIsolation } from '../../../src/engines/slurm/isolation.ts';
 import { replacedCommands } from '../../../src/engines/slurm/srun-program.ts';
+import { buildWrapperScript } from '../../../src/engines/slurm/wrapper.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import { quoteForBash } from '../../../src/shell/quote.ts';
+import { temporaryFolder } from '../../files/temporary.ts';
 import { slurmIsolation } from '../../support/bubblewrap.ts';
 import { type JobOverrides, withAutomaticRelease } from '../engine-harness.ts';
-import { processesMentioning } from '../local/harness.ts';
+import { newLocalJob, processesMentioning } from '../local/harness.ts';
 import { eventually, neverAborted, waitUntilFinished } from '../observing.ts';
 import { countRuns, shellLine } from '../test-jobs.ts';
 import { type SlurmHarness, slurmHarness, slurmSshHarness } from './slurm-harness.ts';
@@ -104,6 +107,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
       srun -n1 -N1 --export NONE bash -c 'echo "$A$B$HOME"'
       SRUN_CPUS_PER_TASK=2 srun -n1 -N1 bash -c 'echo "$SLURM_CPUS_PER_TASK"'
       srun -lN1 -n 1 -D / pwd
+      cp /bin/echo a=b; srun -N1 -n1 ./a=b 'a program'
       srun --version | cut -c 1-5
       srun --mpi=pmi2 -n1 -N1 bash -c '[ -S /proc/self/fd/$PMI_FD ] && echo "connected to PMI"'`);
     const home = job.workspace.directory;
@@ -119,6 +123,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
       home,
       '2',
       '0: /',
+      'a program',
       'slurm',
       'connected to PMI',
     ];
@@ -399,6 +404,25 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     for (const line of ['SITE=here', `USER=${userInfo().username}`, 'SLURM_JOB_NUM_NODES=2', 'SLURM_STEP_NUM_TASKS=1'])
       assert.ok(stdout.split('\n').includes(line), `${line} is missing in ${stdout}${stderr}`);
   });
+});
+
+test('an isolated job can end in order where env cannot restore signals', async (t) => {
+  const job = await newLocalJob(
+    await temporaryFolder(t),
+    shellLine("trap 'echo caught; exit 3' TERM; echo ready; while true; do sleep 0.05; done"),
+  );
+  const script = buildWrapperScript(job, slurmIsolation());
+  const wrapper = script.replaceAll('--default-signal', '--as-before-coreutils-8.31');
+  assert.notEqual(wrapper, script);
+  const child = spawn('bash', ['-c', wrapper], { cwd: job.workspace.directory, detached: true, stdio: 'pipe' });
+  let output = '';
+  child.stdout.on('data', (chunk) => {
+    // Slurm signals all processes of a job.
+    if (output === '') process.kill(-(child.pid ?? 0), 'SIGTERM');
+    output += chunk;
+  });
+  assert.deepEqual(await once(child, 'close'), [3, null]);
+  assert.equal(output, 'ready\ncaught\n');
 });
 
 test('srun works in isolated jobs of a cluster that is reached by ssh', async () => {
