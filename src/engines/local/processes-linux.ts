@@ -11,8 +11,10 @@ export const linuxProcesses: ProcessTable = {
     return readStat(pid);
   },
 
-  async findJobProcesses({ jobId, leader }) {
+  async findJobProcesses({ jobId, leader, isSandboxed }) {
     const group = leader === null ? null : jobGroup(leader.pid, leader.mark);
+    // All processes in a sandbox descend from its leader. Another job could have given itself the id of this one.
+    const searchesEnvironments = !isSandboxed || leader === null;
     const stats = readStats();
     const children = Map.groupBy(stats.entries(), ([, { parent }]) => parent);
     const found = new Set<number>();
@@ -24,7 +26,7 @@ export const linuxProcesses: ProcessTable = {
     for (const [pid, stat] of stats) {
       if (stat.isZombie) continue;
       const isMember = group !== null && (stat.group === group || stat.session === group);
-      if (isMember || hasJobId(pid, jobId)) add(pid);
+      if (isMember || (searchesEnvironments && hasJobId(pid, jobId))) add(pid);
     }
     const processes = [...found].filter((pid) => stats.get(pid)?.isZombie === false);
     return { group, processes: processes.map((pid) => ({ pid, residentKib: readResidentKib(pid) })) };

@@ -44,6 +44,23 @@ localTest(
 );
 
 localTest(
+  'a job that gives itself the id of another one is neither measured nor ended with it',
+  { sandbox: localSandbox() },
+  async (h) => {
+    const other = await h.newJob(shellLine('true'));
+    const wait = 'touch ready; until [ -e go ]; do sleep 0.05; done';
+    const job = await h.newJob(shellLine(`BURSAR_JOB_ID=${other.jobId} bash -c '${wait}'`));
+    const at = (name: string) => join(job.workspace.directory, name);
+    await h.engine.submit(job, neverAborted);
+    await eventually('the job has another id', async () => existsSync(at('ready')));
+    await h.engine.submit(other, neverAborted);
+    await waitUntilFinished(h.engine, other.jobId);
+    await writeFile(at('go'), '');
+    assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+  },
+);
+
+localTest(
   'a program that jobs cannot see is refused, and one that they can see is found instead',
   { sandbox: localSandbox() },
   async (h) => {
