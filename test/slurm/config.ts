@@ -29,7 +29,7 @@ export function slurmConfig(
   };
 }
 
-/** The same, for jobs that write outside of their workspaces, to record that they ran. */
+/** The same, for jobs that write outside of their workspaces, such as to record that they ran. */
 export function notIsolatedSlurmConfig(
   cluster: Pick<SlurmCluster, 'env' | 'folder'>,
   engine: Record<string, unknown> = {},

@@ -12,7 +12,7 @@ import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
 import { readZip } from '../support/unzip.ts';
 import { createZip } from '../support/zip.ts';
-import { slurmConfig } from './config.ts';
+import { notIsolatedSlurmConfig } from './config.ts';
 import type { ClusterAccess } from './service-suite.ts';
 
 /** Tests files and logs of jobs on a real Slurm cluster; the behaviour is the same for every kind of access. */
@@ -26,7 +26,7 @@ export function filesSuite(name: string, connect: () => Promise<ClusterAccess>):
       cluster = await startCluster({ nodes: 1 });
       access = await connect();
       const engine = { workspaceFolder: join(cluster.folder, 'work'), ...access.engine };
-      server = await spawnServer({ config: slurmConfig(cluster, engine) });
+      server = await spawnServer({ config: notIsolatedSlurmConfig(cluster, engine) });
       me = createCaller(server.url, server.userToken);
     });
     after(async () => {

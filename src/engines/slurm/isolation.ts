@@ -193,7 +193,7 @@ const restoreSignalsPerl = `$SIG{$_} = "DEFAULT" for qw(${trappedSignals}); exec
 const hidePrivateFilesBash = `if [ "$UID" = 0 ]; then
   while read -r -d '' path; do
     if [ -d "$path" ]; then sandbox+=(--tmpfs "$path" --remount-ro "$path"); else sandbox+=(--ro-bind /dev/null "$path"); fi
-  done < <(find /etc '(' -type d ! -perm -005 -o -type f ! -perm -004 ! -name '*.lock' ')' -print0 -prune)
+  done < <(find /etc '(' -type d ! -perm -005 -o ! -type d ! -type l ! -perm -004 ')' -print0 -prune)
 fi`;
 
 /** Shows the programs that replace Slurm's commands in a folder for PATH, and `srun` also in the place of Slurm's own one. */
