@@ -83,7 +83,8 @@ async function checkSystem(
   const { engine: engineConfig } = settings;
   const needsDataFolder = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
   const dataFolder = needsDataFolder ? resolve(config.data) : folder;
-  const backend = createSystemBackend(name, settings, dataFolder, isolation, { increment: () => undefined });
+  const options = { settings, dataFolder, isolation, protectedFiles: [] };
+  const backend = createSystemBackend(name, options, { increment: () => undefined });
   const { shell, workspaces, siteOptions } = backend;
   const engine = backend.createEngine();
   try {

@@ -33,7 +33,7 @@ ${sandboxBash(job, isolation, 'batch')}
 isolated=
 if [ ! -e "$directory.started" ]; then
   mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be created'
-${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}  problem= advice='install bubblewrap on all nodes and allow user namespaces there, or set isolation: none'
+${scheduler ? '' : `  if type -P bwrap > /dev/null; then${writeStepFilesBash(job, isolation, environment)}  fi\n`}  problem= advice='install bubblewrap on all nodes and allow user namespaces there, or set isolation: none'
 ${readOnly.length === 0 ? '' : checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
   [ -z "$problem" ] && problem=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1) && isolated=yes
 ${required ? stopUnlessIsolatedBash : ''}fi

@@ -16,7 +16,13 @@ const pending = (ref: number, name: string) => `0:00|${ref}|PENDING|Resources|0|
 test('the end of a job is reported although a forgotten job had its id', async () => {
   let queue = completed(7, one);
   const shell = { run: async (): Promise<RunResult> => ({ code: 0, stdout: queue, stderr: '' }) } as unknown as Shell;
-  const engine = createSlurmEngine({ shell, commandTimeoutMs: 1000, onCommand: () => undefined, accounting: 'none' });
+  const engine = createSlurmEngine({
+    shell,
+    commandTimeoutMs: 1000,
+    onCommand: () => undefined,
+    accounting: 'none',
+    isolation: null,
+  });
   const observe = async () =>
     (await engine.observe(new Map(), neverAborted)).map(({ jobId, kind }) => `${jobId} ${kind}`);
   assert.deepEqual(await observe(), [`${one} finished`]);
