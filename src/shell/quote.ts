@@ -18,3 +18,5 @@ export function quoteForBash(word: string): string {
     .replace(/[\x01-\x1f\x7f]/g, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`);
   return `$'${escaped}'`;
 }
+
+export const quoteAllForBash = (words: readonly string[]) => words.map(quoteForBash).join(' ');

@@ -27,16 +27,31 @@ export interface SandboxOptions {
   account?: { uid: number; gid: number };
 }
 
+/** The arguments of `bwrap` in three parts, in this order. */
+export interface SandboxParts {
+  /** Further mounts can follow. */
+  mounts: string[];
+  /** Makes the folders read-only that bubblewrap has created in memory for the mounts. */
+  remounts: string[];
+  /** The command of the job follows. */
+  start: string[];
+}
+
+/** The arguments of `bwrap` that isolate a job, up to the command, which follows them. */
+export function sandboxArguments(options: SandboxOptions): string[] {
+  const { mounts, remounts, start } = sandboxParts(options);
+  return [...mounts, ...remounts, ...start];
+}
+
 /**
- * The arguments of `bwrap` that isolate a job, up to the command, which follows them. Pure: it does not look at the host, so
- * that it can build the command line for another one.
+ * The same arguments in parts. Pure: it does not look at the host, so that it can build the command line for another one.
  *
  * Inside, the job sees the programs and the configuration of the system read-only, its own folders, new `/proc` and `/dev`,
  * and nothing else: no home folders, no other workspaces, no sockets in `/run`. It is in process, IPC and mount namespaces
  * of its own, has no capabilities and cannot gain privileges. All its processes end with the process that started `bwrap`.
  * The host name, the clock and, unless `network` is false, the network are those of the host.
  */
-export function sandboxArguments(options: SandboxOptions): string[] {
+export function sandboxParts(options: SandboxOptions): SandboxParts {
   const { directory, temporaryFolder, startDirectory, network, sharedMemoryBytes, statusDescriptor, account } = options;
   const visible = [...systemPaths, ...options.readOnly];
   // A path that is not inside of a visible one cannot be seen anyway. The system itself cannot be hidden.
@@ -57,22 +72,25 @@ export function sandboxArguments(options: SandboxOptions): string[] {
   const mounts = [...paths, ...covered.map((path) => ({ path, args: ['--tmpfs', path] }))];
   const inMemory = [...hidden.filter(({ kind }) => kind === 'folder').map(({ path }) => path), ...covered];
   const sharedMemorySize = sharedMemoryBytes === undefined ? [] : ['--size', String(sharedMemoryBytes)];
-  return [
-    ...['--unshare-pid', '--unshare-ipc', ...(network ? [] : ['--unshare-net'])],
-    ...['--die-with-parent', '--cap-drop', 'ALL'],
-    ...(account === undefined ? [] : ['--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']),
-    ...(statusDescriptor === undefined ? [] : ['--json-status-fd', String(statusDescriptor)]),
-    ...['--proc', '/proc', ...writableProcPaths.flatMap((path) => ['--ro-bind-try', path, path])],
-    ...['--dev', '/dev', ...sharedMemorySize, '--tmpfs', '/dev/shm'],
-    ...acceleratorDevices.flatMap((path) => ['--dev-bind-try', path, path]),
-    ...mounts
-      .toSorted((a, b) => depthOf(a.path) - depthOf(b.path))
-      .flatMap(({ path, args }) => [...parentArguments(path), ...args]),
-    // The folders that bubblewrap creates in memory: nothing may be written there, beyond all limits.
-    ...['/', '/dev', ...inMemory].flatMap((path) => ['--remount-ro', path]),
+  return {
+    mounts: [
+      ...['--unshare-pid', '--unshare-ipc', ...(network ? [] : ['--unshare-net'])],
+      ...['--die-with-parent', '--cap-drop', 'ALL'],
+      ...(account === undefined ? [] : ['--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']),
+      ...(statusDescriptor === undefined ? [] : ['--json-status-fd', String(statusDescriptor)]),
+      ...['--proc', '/proc', ...writableProcPaths.flatMap((path) => ['--ro-bind-try', path, path])],
+      ...['--dev', '/dev', ...sharedMemorySize, '--tmpfs', '/dev/shm'],
+      ...acceleratorDevices.flatMap((path) => ['--dev-bind-try', path, path]),
+      ...mounts
+        .toSorted((a, b) => depthOf(a.path) - depthOf(b.path))
+        .flatMap(({ path, args }) => [...parentArguments(path), ...args]),
+    ],
+    // Nothing may be written there, beyond all limits.
+    remounts: ['/', '/dev', ...inMemory].flatMap((path) => ['--remount-ro', path]),
     // Without capabilities, root cannot enter a folder of the other account.
-    ...(account === undefined ? ['--chdir', startDirectory, '--'] : ['--', ...accountCommand(account, startDirectory)]),
-  ];
+    start:
+      account === undefined ? ['--chdir', startDirectory, '--'] : ['--', ...accountCommand(account, startDirectory)],
+  };
 }
 
 /** The command that runs the rest of the command line as another account, without its groups, in a folder. */

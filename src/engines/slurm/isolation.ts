@@ -1,6 +1,6 @@
-import { quoteForBash } from '../../shell/quote.ts';
+import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { type HiddenPath, sandboxArguments } from '../sandbox/arguments.ts';
+import { type HiddenPath, sandboxParts } from '../sandbox/arguments.ts';
 import { serveStepsBash } from './serve-steps.ts';
 import { isolationFailedSignal } from './slurm-job.ts';
 import { replacedCommands, requestFolder, srunProgram } from './srun-program.ts';
@@ -151,7 +151,7 @@ function sandboxBash(
   place: 'batch' | 'task',
 ): string {
   const { directory } = job.workspace;
-  const args = sandboxArguments({
+  const { mounts, remounts } = sandboxParts({
     directory,
     temporaryFolder: `${directory}.tmp`,
     startDirectory: startDirectoryOf(job),
@@ -159,14 +159,10 @@ function sandboxBash(
     hidden,
     network,
   });
-  // New mounts must come before the root folder becomes read-only.
-  const rootIndex = args.indexOf('--remount-ro');
-  const mounts = args.slice(0, rootIndex).map(quoteForBash).join(' ');
-  const remounts = args.slice(rootIndex, args.lastIndexOf('--chdir')).map(quoteForBash).join(' ');
-  return `sandbox=(${mounts})
+  return `sandbox=(${quoteAllForBash(mounts)})
 ${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverSrunBash}`}
 ${place === 'task' ? showPmixBash : ''}${hidePrivateFilesBash}
-sandbox+=(${remounts})
+sandbox+=(${quoteAllForBash(remounts)})
 restore_signals=(/usr/bin/env --default-signal --)
 "\${restore_signals[@]}" true 2> /dev/null || restore_signals=(/usr/bin/perl -e ${quoteForBash(restoreSignalsPerl)} --)
 "\${restore_signals[@]}" true 2> /dev/null || restore_signals=()

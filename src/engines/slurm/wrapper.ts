@@ -1,6 +1,6 @@
 import { assertNever, BursarError } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
-import { quoteForBash } from '../../shell/quote.ts';
+import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { prepareIsolationBash, type SlurmIsolation, trappedSignals } from './isolation.ts';
 import { duplicateStartSignal } from './slurm-job.ts';
@@ -114,14 +114,12 @@ function commandLines(command: JobCommand): string[] {
       return [`exec /bin/bash -c ${quoteForBash(command.line)}`];
     case 'script': {
       const script = quoteForBash(`./${command.script}`);
-      return [`chmod u+x ${script}`, `exec ${quoteAll([`./${command.script}`, ...command.args])}`];
+      return [`chmod u+x ${script}`, `exec ${quoteAllForBash([`./${command.script}`, ...command.args])}`];
     }
     case 'argv':
       if (!command.argv[0]) throw new BursarError('job_refused', 'the command is empty');
-      return [`exec -- ${quoteAll(command.argv)}`];
+      return [`exec -- ${quoteAllForBash(command.argv)}`];
     default:
       return assertNever(command);
   }
 }
-
-const quoteAll = (argv: readonly string[]) => argv.map(quoteForBash).join(' ');
