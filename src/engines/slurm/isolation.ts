@@ -1,9 +1,7 @@
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type HiddenPath, sandboxParts } from '../sandbox/arguments.ts';
-import { serveStepsBash } from './serve-steps.ts';
-import { isolationFailedSignal } from './slurm-job.ts';
-import { replacedCommands, requestFolder, srunProgram } from './srun-program.ts';
+import { requestFolder } from './srun-program.ts';
 
 /** How the jobs of a Slurm system are isolated. */
 export interface SlurmIsolation {
@@ -22,121 +20,6 @@ export interface SlurmIsolation {
 export const trappedSignals = 'HUP INT QUIT USR1 USR2 ALRM TERM XCPU XFSZ VTALRM PROF IO PWR';
 
 /**
- * Bash that prepares the isolation of a job on the node of the batch script, and sets `isolated` if it works there. If isolation
- * is required, it never falls back to none: a job could make bubblewrap fail for other jobs of the account on its node.
- */
-export function prepareIsolationBash(job: EngineJob, isolation: SlurmIsolation, environment: string): string {
-  const { required, readOnly, scheduler } = isolation;
-  return `
-steps=$directory.steps shared=${sharedMemoryFolder(job)}
-${sandboxBash(job, isolation, 'batch')}
-isolated=
-if [ ! -e "$directory.started" ]; then
-  mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be created'
-${scheduler ? '' : `  if type -P bwrap > /dev/null; then${writeStepFilesBash(job, isolation, environment)}  fi\n`}  problem= advice='install bubblewrap on all nodes and allow user namespaces there, or set isolation: none'
-${readOnly.length === 0 ? '' : checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
-  [ -z "$problem" ] && problem=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1) && isolated=yes
-${required ? stopUnlessIsolatedBash : ''}fi
-${scheduler ? '' : serveStepsBash}`;
-}
-
-/** The signal tells Bursar that nothing of the job ran. */
-const stopUnlessIsolatedBash = `  if [ -z "$isolated" ]; then
-    echo "bursar: the job was not started, because it cannot be isolated on $(hostname): $problem" >&2
-    echo "bursar: $advice" >&2
-    rm -rf -- "$steps"
-    kill -${isolationFailedSignal} $$
-  fi
-`;
-
-/**
- * Only the node knows the home folder of the account, which holds its keys, and the real names of folders. Sets `problem` if
- * the home or a hidden path can be read in a folder of `readOnly`, under any name that is not itself hidden.
- */
-function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
-  const list = (paths: readonly string[]) => paths.map(quoteForBash).join(' ');
-  const hiddenPaths = hidden.map(({ path }) => path);
-  const isHidden = hiddenPaths.map((path) => `${quoteForBash(path)}/*`).join('|');
-  return `  visible=(${list(readOnly)}) secret=("$(unset HOME; echo ~)" ${list(hiddenPaths)})
-  mapfile -d '' -t visible_names < <(realpath -zm -- "\${visible[@]}")
-  mapfile -d '' -t secret_names < <(realpath -zm -- "\${secret[@]}")
-  for i in "\${!secret[@]}"; do
-    for j in "\${!visible[@]}"; do
-      for name in "\${secret[i]}" "\${secret_names[i]}"; do
-        for folder in "\${visible[j]}" "\${visible_names[j]}"; do
-          case $name/ in "$folder"/*) shown=\${visible[j]}\${name#"$folder"} ;; *) continue ;; esac
-          case $shown/ in
-            ${isHidden === '' ? '' : `${isHidden}) ;;`}
-            *) advice='list folders in readOnly that do not contain it' problem="jobs could read \${secret[i]} as $shown, inside of a folder that readOnly lists" ;;
-          esac
-        done
-      done
-    done
-  done
-`;
-}
-
-/** Writes the programs and the FIFO of `srun`, with few processes. No program contains the line that ends it. */
-const writeStepFilesBash = (job: EngineJob, isolation: SlurmIsolation, environment: string) => `
-  mkdir -p -- "$steps/bin" || fail 'the folder of srun cannot be created'
-  IFS= read -r -d '' program << 'END-OF-PROGRAM'
-${srunProgram}END-OF-PROGRAM
-  for name in ${replacedCommands.join(' ')}; do printf %s "$program" > "$steps/bin/$name" || fail 'srun cannot be prepared'; done
-  IFS= read -r -d '' program << 'END-OF-PROGRAM'
-${taskProgram(job, isolation, environment)}END-OF-PROGRAM
-  printf %s "$program" > "$steps/task" && chmod u+x -- "$steps/bin"/* && { [ -p "$steps/requests" ] || mkfifo -- "$steps/requests"; } ||
-    fail 'srun cannot be prepared'
-`;
-
-/** Runs a task of `srun` in a sandbox of its own. The argument is the folder of the request. */
-const taskProgram = (job: EngineJob, isolation: SlurmIsolation, environment: string) => `
-directory=${quoteForBash(job.workspace.directory)}
-steps=$directory.steps
-isolated=yes
-${sandboxBash(job, isolation, 'task')}
-words=()
-while IFS= read -r -d '' word; do words+=("$word"); done < "$1/command"
-index=1
-while [ "$index" -lt "\${#words[@]}" ] && [ "\${words[index]}" != -- ]; do
-  case \${words[index]} in ?*=*) sandbox+=(--setenv "\${words[index]%%=*}" "\${words[index]#*=}") ;; esac
-  index=$((index + 1))
-done
-${shareMemoryBash(job)}trap : ${trappedSignals}
-(
-${environment}
-  run_isolated "\${words[0]}" "\${words[@]:index + 1}"
-)
-code=$?
-[ -z "$shared" ] || ! flock -x -n "$lock" || rm -rf -- "$shared"
-exit "$code"
-`;
-
-/**
- * Tasks of a job on one node have one /dev/shm, through which MPI exchanges messages. Each task holds a lock on it, and the
- * last one removes it. If the tasks were killed, the wrapper does so on its own node, and the next task on other nodes. Another account could create the folder
- * first: then each task has a /dev/shm of its own.
- */
-const shareMemoryBash = (job: EngineJob) => `
-shared=${sharedMemoryFolder(job)}
-# Tasks that were killed have left theirs, without a lock.
-for folder in ${sharedMemoryPrefix}*; do
-  [ ! -d "$folder" ] || [ -L "$folder" ] || [ ! -O "$folder" ] || flock -x -n "$folder" rm -rf -- "$folder" 2> /dev/null
-done
-while true; do
-  mkdir -m 700 -- "$shared" 2> /dev/null
-  { [ -d "$shared" ] && [ ! -L "$shared" ] && [ -O "$shared" ] && exec {lock}< "$shared"; } 2> /dev/null || { shared=; break; }
-  flock -s "$lock" 2> /dev/null || { exec {lock}<&-; shared=; break; }
-  # Another task may have removed the folder meanwhile.
-  [ ! "/proc/$$/fd/$lock" -ef "$shared" ] || break
-  exec {lock}<&-
-done
-[ -z "$shared" ] || sandbox+=(--bind "$shared" /dev/shm)
-`;
-
-const sharedMemoryPrefix = '/dev/shm/bursar-';
-const sharedMemoryFolder = ({ jobId }: EngineJob) => `${sharedMemoryPrefix}${jobId}`;
-
-/**
  * Bash that defines the array `sandbox`, the arguments of bubblewrap on this node, and `run_isolated <folder> <command…>`, which
  * replaces the shell by the command in the sandbox. The command inherits no descriptor but its input, its outputs and that of
  * MPI (PMI_FD): a folder that is open outside would be a way out.
@@ -145,7 +28,7 @@ const sharedMemoryFolder = ({ jobId }: EngineJob) => `${sharedMemoryPrefix}${job
  * ends with it; the command starts with the default for each signal. Before coreutils 8.31 `env` cannot restore the default,
  * and Perl does. Without both the job is killed at once by the first signal.
  */
-function sandboxBash(
+export function sandboxBash(
   job: EngineJob,
   { readOnly, hidden, network, scheduler }: SlurmIsolation,
   place: 'batch' | 'task',

@@ -2,7 +2,8 @@ import { assertNever, BursarError } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { prepareIsolationBash, type SlurmIsolation, trappedSignals } from './isolation.ts';
+import { type SlurmIsolation, trappedSignals } from './isolation.ts';
+import { prepareIsolationBash } from './prepare-isolation.ts';
 import { duplicateStartSignal } from './slurm-job.ts';
 import { requestFolder } from './srun-program.ts';
 
