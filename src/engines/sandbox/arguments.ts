@@ -15,7 +15,7 @@ export interface SandboxOptions {
   startDirectory: string;
   /** Further paths that the job can read, such as `/opt`. Paths that do not exist are ignored. */
   readOnly: readonly string[];
-  /** Paths that do not exist must be left out: bubblewrap cannot hide them in a read-only folder, and fails. */
+  /** Bubblewrap cannot hide a path that does not exist in a read-only folder, and fails: see `hides`. */
   hidden: readonly HiddenPath[];
   /** False: the job has a network of its own, with nothing but a loopback interface. */
   network: boolean;
@@ -27,20 +27,27 @@ export interface SandboxOptions {
   account?: { uid: number; gid: number };
 }
 
+/** Arguments of `bwrap` that belong together. */
+export interface ArgumentGroup {
+  args: string[];
+  /** The path that these arguments hide. Leave them out if it does not exist on the host of the job, or is a link. */
+  hides?: string;
+}
+
 /** The arguments of `bwrap` in three parts, in this order. */
 export interface SandboxParts {
   /** Further mounts can follow. */
-  mounts: string[];
+  mounts: ArgumentGroup[];
   /** Makes the folders read-only that bubblewrap has created in memory for the mounts. */
-  remounts: string[];
+  remounts: ArgumentGroup[];
   /** The command of the job follows. */
   start: string[];
 }
 
-/** The arguments of `bwrap` that isolate a job, up to the command, which follows them. */
+/** The arguments of `bwrap` that isolate a job on this host, up to the command. All paths of `hidden` must exist. */
 export function sandboxArguments(options: SandboxOptions): string[] {
   const { mounts, remounts, start } = sandboxParts(options);
-  return [...mounts, ...remounts, ...start];
+  return [...[...mounts, ...remounts].flatMap(({ args }) => args), ...start];
 }
 
 /**
@@ -63,6 +70,7 @@ export function sandboxParts(options: SandboxOptions): SandboxParts {
     // After the visible paths: of two mounts of one path, the later one counts.
     ...hidden.map(({ path, kind }) => ({
       path,
+      hides: path,
       args: kind === 'folder' ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path],
     })),
     ...['/tmp', '/var/tmp', temporaryFolder].map((path) => ({ path, args: ['--bind', temporaryFolder, path] })),
@@ -70,23 +78,30 @@ export function sandboxParts(options: SandboxOptions): SandboxParts {
   ];
   const covered = foldersInTmp(paths.map(({ path }) => path));
   const mounts = [...paths, ...covered.map((path) => ({ path, args: ['--tmpfs', path] }))];
-  const inMemory = [...hidden.filter(({ kind }) => kind === 'folder').map(({ path }) => path), ...covered];
+  const hiddenFolders = hidden.filter(({ kind }) => kind === 'folder');
   const sharedMemorySize = sharedMemoryBytes === undefined ? [] : ['--size', String(sharedMemoryBytes)];
   return {
     mounts: [
-      ...['--unshare-pid', '--unshare-ipc', ...(network ? [] : ['--unshare-net'])],
-      ...['--die-with-parent', '--cap-drop', 'ALL'],
-      ...(account === undefined ? [] : ['--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']),
-      ...(statusDescriptor === undefined ? [] : ['--json-status-fd', String(statusDescriptor)]),
-      ...['--proc', '/proc', ...writableProcPaths.flatMap((path) => ['--ro-bind-try', path, path])],
-      ...['--dev', '/dev', ...sharedMemorySize, '--tmpfs', '/dev/shm'],
-      ...acceleratorDevices.flatMap((path) => ['--dev-bind-try', path, path]),
+      {
+        args: [
+          ...['--unshare-pid', '--unshare-ipc', ...(network ? [] : ['--unshare-net'])],
+          ...['--die-with-parent', '--cap-drop', 'ALL'],
+          ...(account === undefined ? [] : ['--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']),
+          ...(statusDescriptor === undefined ? [] : ['--json-status-fd', String(statusDescriptor)]),
+          ...['--proc', '/proc', ...writableProcPaths.flatMap((path) => ['--ro-bind-try', path, path])],
+          ...['--dev', '/dev', ...sharedMemorySize, '--tmpfs', '/dev/shm'],
+          ...acceleratorDevices.flatMap((path) => ['--dev-bind-try', path, path]),
+        ],
+      },
       ...mounts
         .toSorted((a, b) => depthOf(a.path) - depthOf(b.path))
-        .flatMap(({ path, args }) => [...parentArguments(path), ...args]),
+        .map(({ path, args, ...mount }) => ({ ...mount, args: [...parentArguments(path), ...args] })),
     ],
     // Nothing may be written there, beyond all limits.
-    remounts: ['/', '/dev', ...inMemory].flatMap((path) => ['--remount-ro', path]),
+    remounts: [
+      ...['/', '/dev', ...covered].map((path) => ({ args: ['--remount-ro', path] })),
+      ...hiddenFolders.map(({ path }) => ({ hides: path, args: ['--remount-ro', path] })),
+    ],
     // Without capabilities, root cannot enter a folder of the other account.
     start:
       account === undefined ? ['--chdir', startDirectory, '--'] : ['--', ...accountCommand(account, startDirectory)],
@@ -99,9 +114,8 @@ function accountCommand({ uid, gid }: { uid: number; gid: number }, directory: s
   return [...switchAccount, 'env', `--chdir=${directory}`, '--'];
 }
 
-interface Mount {
+interface Mount extends ArgumentGroup {
   path: string;
-  args: string[];
 }
 
 /** A folder must be mounted before the folders inside of it. */

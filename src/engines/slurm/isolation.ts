@@ -1,6 +1,6 @@
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { type HiddenPath, sandboxParts } from '../sandbox/arguments.ts';
+import { type ArgumentGroup, type HiddenPath, sandboxParts } from '../sandbox/arguments.ts';
 import { requestFolder } from './srun-program.ts';
 
 /** How the jobs of a Slurm system are isolated. */
@@ -9,7 +9,7 @@ export interface SlurmIsolation {
   required: boolean;
   /** Further paths that jobs can read. */
   readOnly: readonly string[];
-  /** Paths that jobs must not see, although they may be inside of a path that jobs can read. */
+  /** Paths that jobs must not see, if they exist on the node, although they may be inside of a path that jobs can read. */
   hidden: readonly HiddenPath[];
   network: boolean;
   /** Whether jobs reach munge and Slurm. They can leave their isolation then: slurmd starts tasks outside of it. */
@@ -42,10 +42,11 @@ export function sandboxBash(
     hidden,
     network,
   });
-  return `sandbox=(${quoteAllForBash(mounts)})
+  return `sandbox=()
+${mounts.map(addArgumentsBash).join('\n')}
 ${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverSrunBash}`}
 ${place === 'task' ? showPmixBash : ''}${hidePrivateFilesBash}
-sandbox+=(${quoteAllForBash(remounts)})
+${remounts.map(addArgumentsBash).join('\n')}
 restore_signals=(/usr/bin/env --default-signal --)
 "\${restore_signals[@]}" true 2> /dev/null || restore_signals=(/usr/bin/perl -e ${quoteForBash(restoreSignalsPerl)} --)
 "\${restore_signals[@]}" true 2> /dev/null || restore_signals=()
@@ -64,6 +65,15 @@ run_isolated() {
   exec {arguments}< <(printf '%s\\0' "\${sandbox[@]}" --chdir "$folder")
   exec bwrap --args "$arguments" -- "\${restore_signals[@]}" "$@"
 }`;
+}
+
+/**
+ * Only the node knows whether a hidden path exists there. A link cannot be covered: its target is hidden too, or the job is
+ * not started (see `checkHiddenBash`).
+ */
+function addArgumentsBash({ args, hides }: ArgumentGroup): string {
+  const path = hides === undefined ? '' : quoteForBash(hides);
+  return `${path === '' ? '' : `[ ! -e ${path} ] || [ -L ${path} ] || `}sandbox+=(${quoteAllForBash(args)})`;
 }
 
 const restoreSignalsPerl = `$SIG{$_} = "DEFAULT" for qw(${trappedSignals}); exec { $ARGV[0] } @ARGV or exit($!{ENOENT} ? 127 : 126)`;

@@ -329,13 +329,25 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     const notIsolated = await runWith(optional, withoutBubblewrap, line);
     assert.deepEqual([notIsolated.end.outcome, notIsolated.lines[1]], ['succeeded', 'task'], notIsolated.stderr);
     assert.deepEqual((await runWith(optional, {}, line)).lines, ['task']);
+  });
 
-    // Bubblewrap works, but not with these settings.
-    const hidden = [{ path: '/usr/absent', kind: 'folder' }] as const;
-    const impossible = await runWith(slurmIsolation({ hidden }), {}, 'true');
-    assert.deepEqual([impossible.end.outcome, impossible.end.startedAt], ['node_failed', null], impossible.stderr);
-    assert.match(impossible.stderr, /cannot be isolated on \S+: bwrap: Can't mkdir .*absent/);
-    assert.equal((await runWith(slurmIsolation({ hidden, required: false }), {}, line)).lines.length, 2);
+  test('a hidden path that does not exist on the node is ignored, and others in it stay hidden', async () => {
+    const { folder } = harness.cluster;
+    const software = join(folder, 'mixed');
+    await mkdir(join(software, 'data/tools'), { recursive: true });
+    await writeFile(join(software, 'data/secret'), '');
+    await writeFile(join(software, 'password'), 'secret');
+    const hidden = [
+      ...['/usr/absent/data', '/etc/absent', join(software, 'absent'), join(software, 'data')].map(
+        (path) => ({ path, kind: 'folder' }) as const,
+      ),
+      ...['/etc/absent.yaml', join(software, 'password')].map((path) => ({ path, kind: 'file' }) as const),
+    ];
+    const line = `cd ${software} && cat password; ls . data; touch data/x || echo read-only`;
+    const readOnly = [software, join(software, 'data/tools')];
+    const { end, lines, stderr } = await runWith(slurmIsolation({ hidden, readOnly }), {}, line);
+    assert.equal(end.outcome, 'succeeded', stderr);
+    assert.deepEqual(lines, ['.:', 'data', 'password', 'data:', 'tools', 'read-only'], stderr);
   });
 
   test('a job whose workspace is in /tmp cannot create folders outside by a link in its /tmp', async () => {
