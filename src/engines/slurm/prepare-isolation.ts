@@ -96,9 +96,11 @@ exit "$code"
 `;
 
 /**
- * Tasks of a job on one node have one /dev/shm, through which MPI exchanges messages. Each task holds a lock on it, and the
- * last one removes it. If the tasks were killed, the wrapper does so on its own node, and the next task on other nodes. Another account could create the folder
- * first: then each task has a /dev/shm of its own.
+ * Tasks of a job on one node have one /dev/shm, through which MPI exchanges messages. It is a folder inside of `$shared`: a task
+ * can change the mode of its /dev/shm, and another account could then hand it open files by a socket, as a way out.
+ *
+ * Each task holds a lock on `$shared`, and the last one removes it. If the tasks were killed, the wrapper does so on its own node,
+ * and the next task on other nodes. Another account could create the folder first: then each task has a /dev/shm of its own.
  */
 const shareMemoryBash = (job: EngineJob) => `
 shared=${sharedMemoryFolder(job)}
@@ -114,7 +116,8 @@ while true; do
   [ ! "/proc/$$/fd/$lock" -ef "$shared" ] || break
   exec {lock}<&-
 done
-[ -z "$shared" ] || sandbox+=(--bind "$shared" /dev/shm)
+[ -z "$shared" ] || mkdir -p -- "$shared/files" || { exec {lock}<&-; shared=; }
+[ -z "$shared" ] || sandbox+=(--bind "$shared/files" /dev/shm)
 `;
 
 const sharedMemoryPrefix = '/dev/shm/bursar-';

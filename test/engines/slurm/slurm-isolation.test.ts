@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -161,6 +161,18 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     const { end, stderr } = await run('srun -N1 -n1 true');
     assert.equal(end.outcome, 'succeeded', stderr);
     assert.deepEqual(names.map(existsSync), [false, true]);
+  });
+
+  test('a task cannot open the shared memory of its job to other accounts', async () => {
+    const line =
+      'srun -N1 -n1 bash -c "chmod 777 /dev/shm; touch /dev/shm/file; echo ran >> runs; until [ -e end ]; do sleep 0.05; done"';
+    const { end, stderr } = await run(line, {}, async ({ jobId, workspace }) => {
+      const folder = `/dev/shm/bursar-${jobId}`;
+      assert.equal((await stat(folder)).mode & 0o777, 0o700);
+      assert.deepEqual(readdirSync(folder, { recursive: true }).toSorted(), ['files', 'files/file']);
+      await writeFile(join(workspace.directory, 'end'), '');
+    });
+    assert.equal(end.outcome, 'succeeded', stderr);
   });
 
   test('signals reach the tasks, and a killed srun ends its step', async () => {
