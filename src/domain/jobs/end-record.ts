@@ -82,8 +82,8 @@ function wasStopped(
   }
 }
 
-/** A node refuses a job at once. A job that ran for longer has removed its start record. */
-const maxRefusalSeconds = 60;
+/** A node or the wrapper refuses a job at once. A job that ran for longer has removed its start record, or sent a false report. */
+export const maxRefusalSeconds = 60;
 
 /**
  * Whether the system ended a job before anything of it ran: a node refused it. A job that is cancelled in the queue gets

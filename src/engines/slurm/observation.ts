@@ -1,11 +1,13 @@
 import { constants } from 'node:os';
+import { maxRefusalSeconds } from '../../domain/jobs/end-record.ts';
 import type { JobEnd, Outcome } from '../../domain/jobs/job.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import { describeShellExitCode } from '../job-messages.ts';
-import type { SlurmExit, SlurmJob } from './slurm-job.ts';
+import { type SlurmExit, type SlurmJob, wrapperSignals } from './slurm-job.ts';
 
 /** Returns null for an unknown state. */
-export function toObservation(job: SlurmJob, now: number): Observation | null {
+export function toObservation(reported: SlurmJob, now: number): Observation | null {
+  const job = { ...reported, exit: credibleExit(reported) };
   const common = { jobId: job.name, ref: job.ref, engineMessage: stateAndReason(job) };
   // sacct prints `CANCELLED by 1000`.
   const [state = ''] = job.state.split(' ', 1);
@@ -37,8 +39,17 @@ const runningStates = new Set(['RUNNING', 'COMPLETING', 'SUSPENDED', 'STOPPED', 
 const duplicateStartReason =
   'Slurm started the job a second time, which was prevented; the end of the first start is unknown: see the job files';
 
-const isolationFailedReason =
-  'the job could not be isolated on its node, was not started, and nothing is charged: its stderr says why';
+const notStartedReason =
+  'the job could not be started on its node, nothing of it ran, and nothing is charged: its stderr says why and what to do';
+
+/**
+ * The wrapper reports soon after its start that it runs nothing. A job that is not isolated can send the same signals to its
+ * wrapper after it has computed: then it was killed by that signal, and is charged.
+ */
+function credibleExit({ exit, elapsedSeconds }: SlurmJob): SlurmExit {
+  const isFromWrapper = exit === 'not_started' || exit === 'duplicate_start';
+  return isFromWrapper && elapsedSeconds > maxRefusalSeconds ? { code: 0, signal: wrapperSignals[exit] } : exit;
+}
 
 type OutcomeFields = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
 
@@ -55,7 +66,7 @@ function outcomeForState(state: string, job: SlurmJob): OutcomeFields | null {
     case 'FAILED':
       if (job.exit === 'launch_failed') return result('node_failed', 'Slurm could not start the job');
       if (job.exit === 'duplicate_start') return result('node_failed', duplicateStartReason);
-      if (job.exit === 'isolation_failed') return result('node_failed', isolationFailedReason);
+      if (job.exit === 'not_started') return result('node_failed', notStartedReason);
       return outcomeForExit(job.exit) ?? result('failed', 'the job failed');
     case 'TIMEOUT':
       return result('timed_out', 'time limit reached');

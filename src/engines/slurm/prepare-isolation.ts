@@ -2,7 +2,6 @@ import { quoteForBash } from '../../shell/quote.ts';
 import type { EngineJob } from '../engine.ts';
 import { type SlurmIsolation, sandboxBash, trappedSignals } from './isolation.ts';
 import { serveStepsBash } from './serve-steps.ts';
-import { isolationFailedSignal } from './slurm-job.ts';
 import { replacedCommands, srunProgram } from './srun-program.ts';
 
 /**
@@ -16,7 +15,6 @@ steps=$directory.steps shared=${sharedMemoryFolder(job)}
 ${sandboxBash(job, isolation, 'batch')}
 isolated=
 if [ ! -e "$directory.started" ]; then
-  mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be created'
 ${scheduler ? '' : `  if type -P bwrap > /dev/null; then${writeStepFilesBash(job, isolation, environment)}  fi\n`}  problem= advice='install bubblewrap on all nodes and allow user namespaces there, or set isolation: none'
 ${readOnly.length === 0 ? '' : checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
   [ -z "$problem" ] && problem=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1) && isolated=yes
@@ -24,12 +22,9 @@ ${required ? stopUnlessIsolatedBash : ''}fi
 ${scheduler ? '' : serveStepsBash}`;
 }
 
-/** The signal tells Bursar that nothing of the job ran. */
 const stopUnlessIsolatedBash = `  if [ -z "$isolated" ]; then
-    echo "bursar: the job was not started, because it cannot be isolated on $(hostname): $problem" >&2
-    echo "bursar: $advice" >&2
     rm -rf -- "$steps"
-    kill -${isolationFailedSignal} $$
+    not_started "it cannot be isolated on $(hostname): $problem" "$advice"
   fi
 `;
 
@@ -62,14 +57,14 @@ function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
 
 /** Writes the programs and the FIFO of `srun`, with few processes. No program contains the line that ends it. */
 const writeStepFilesBash = (job: EngineJob, isolation: SlurmIsolation, environment: string) => `
-  mkdir -p -- "$steps/bin" || fail 'the folder of srun cannot be created'
+  mkdir -p -- "$steps/bin" || folder_failed 'the folder of srun cannot be created'
   IFS= read -r -d '' program << 'END-OF-PROGRAM'
 ${srunProgram}END-OF-PROGRAM
-  for name in ${replacedCommands.join(' ')}; do printf %s "$program" > "$steps/bin/$name" || fail 'srun cannot be prepared'; done
+  for name in ${replacedCommands.join(' ')}; do printf %s "$program" > "$steps/bin/$name" || folder_failed 'srun cannot be prepared'; done
   IFS= read -r -d '' program << 'END-OF-PROGRAM'
 ${taskProgram(job, isolation, environment)}END-OF-PROGRAM
   printf %s "$program" > "$steps/task" && chmod u+x -- "$steps/bin"/* && { [ -p "$steps/requests" ] || mkfifo -- "$steps/requests"; } ||
-    fail 'srun cannot be prepared'
+    folder_failed 'srun cannot be prepared'
 `;
 
 /** Runs a task of `srun` in a sandbox of its own. The argument is the folder of the request. */

@@ -2,14 +2,15 @@ import { secondsPerHour } from '../../domain/units.ts';
 
 /**
  * The end of a batch script. `launch_failed`: it never ran. `duplicate_start`: it stopped because the job ran before.
- * `isolation_failed`: it stopped because the job cannot be isolated on the node.
+ * `not_started`: it stopped before anything of the job ran.
  */
-export type SlurmExit = { code: number; signal: number } | 'launch_failed' | 'duplicate_start' | 'isolation_failed';
+export type SlurmExit = { code: number; signal: number } | 'launch_failed' | keyof typeof wrapperSignals;
 
-/** The wrapper kills itself by this signal when the job was started before: a real-time signal, which programs do not use. */
-export const duplicateStartSignal = 47;
-/** The wrapper kills itself by this signal when the job cannot be isolated on the node. */
-export const isolationFailedSignal = 46;
+/**
+ * The wrapper kills itself by one of these signals if it runs nothing. They are real-time signals, which programs do not use. A
+ * job that is not isolated could send them to its wrapper: see `credibleExit`.
+ */
+export const wrapperSignals = { not_started: 46, duplicate_start: 47 } as const;
 
 /** A job as reported by squeue or sacct. Times are epoch milliseconds, null if not set yet. */
 export interface SlurmJob {
@@ -71,8 +72,8 @@ export function parseSacctExitCode(text: string): SlurmExit {
 }
 
 /** The exit by which the wrapper reports that it ran nothing. */
-function ownExit(code: number, signal: number): SlurmExit | null {
+function ownExit(code: number, signal: number): keyof typeof wrapperSignals | null {
   if (code !== 0) return null;
-  if (signal === duplicateStartSignal) return 'duplicate_start';
-  return signal === isolationFailedSignal ? 'isolation_failed' : null;
+  if (signal === wrapperSignals.duplicate_start) return 'duplicate_start';
+  return signal === wrapperSignals.not_started ? 'not_started' : null;
 }

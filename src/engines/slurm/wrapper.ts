@@ -4,7 +4,7 @@ import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type SlurmIsolation, trappedSignals } from './isolation.ts';
 import { prepareIsolationBash } from './prepare-isolation.ts';
-import { duplicateStartSignal } from './slurm-job.ts';
+import { wrapperSignals } from './slurm-job.ts';
 import { requestFolder } from './srun-program.ts';
 
 /**
@@ -21,7 +21,12 @@ export function buildWrapperScript(job: EngineJob, isolation: SlurmIsolation | n
   return `#!/bin/bash
 # Written by Bursar.
 umask 077
-fail() { echo "bursar: $1" >&2; exit 1; }
+# Before the start record: the signal tells Bursar that nothing of the job ran.
+not_started() {
+  printf 'bursar: %s\\n' "the job was not started: $1" "\${@:2}" >&2
+  kill -${wrapperSignals.not_started} $$
+}
+folder_failed() { not_started "$1" "check that the folder of the workspaces is mounted on $HOSTNAME, writable, and not full"; }
 # Ends as the job ended: with the same code, or by the same signal.
 finish() {
   trap - ${trappedSignals}
@@ -31,19 +36,20 @@ finish() {
 }
 directory=${quoteForBash(directory)}
 # Slurm starts a job in /tmp if its directory does not exist.
-[ . -ef "$directory" ] || fail 'the job was not started in its own folder'
-cd -- "$directory" || fail 'the folder of the job cannot be entered'
+[ . -ef "$directory" ] || folder_failed 'Slurm did not start it in its own folder'
+cd -- "$directory" || folder_failed 'its folder cannot be entered'
+[ -e "$directory.started" ] || mkdir -p -- "$directory.tmp" ||
+  folder_failed 'its folder for temporary files cannot be created'
 ${isolation === null ? '' : prepareIsolationBash(job, isolation, environment)}# Prevents a second run: mkdir succeeds only once, on shared file systems too.
 if ! mkdir -- "$directory.started"; then
-  [ -d "$directory.started" ] || fail 'the start record cannot be created: check that the workspace folder is writable on the node'
+  [ -d "$directory.started" ] || folder_failed 'its start record cannot be created'
   echo 'bursar: the job was started before; it runs only once' >&2
   code=
   { read -r code _ < "$directory.started/end"; } 2> /dev/null
   case $code in '' | *[!0-9]*) ;; *) finish "$code" ;; esac
   # This signal tells Bursar that the job itself did not fail.
-  kill -${duplicateStartSignal} $$
+  kill -${wrapperSignals.duplicate_start} $$
 fi
-mkdir -p -- "$directory.tmp" || fail 'the folder for temporary files cannot be created'
 started=$(date +%s)
 # Slurm signals all processes of a job. The wrapper ignores signals and waits for the job.
 trap : ${trappedSignals}
@@ -90,9 +96,9 @@ function environmentLines(job: EngineJob, isolation: SlurmIsolation | null): str
 
 function plainStart(directory: string, command: readonly string[]): string {
   const lines = [
-    `cd -- ${directory} || fail 'the folder that the job starts in cannot be entered'`,
+    `cd -- ${directory} || { echo 'bursar: the folder that the job starts in cannot be entered' >&2; exit 1; }`,
     'unset directory started terminated',
-    'unset -f fail finish',
+    'unset -f not_started folder_failed finish',
     ...command,
   ];
   return lines.map((line) => `  ${line}`).join('\n');

@@ -93,6 +93,19 @@ describe('parseSqueue and toObservation', () => {
     });
   });
 
+  test('believe a wrapper that nothing ran only soon after its start, because a job could send the same signals', () => {
+    for (const signal of [46, 47]) {
+      const row = `FAILED|JobLaunchFailure|${signal}|${at}|${at + 60}|n1|1|1`;
+      const { outcome, startedAt } = { outcome: null, startedAt: 0, ...observeRow(row, '1:00') };
+      assert.deepEqual([outcome, startedAt], ['node_failed', null]);
+      assert.deepEqual(observeRow(row, '1:01'), {
+        kind: 'finished',
+        ...{ outcome: 'failed', reason: `killed by signal ${signal}`, exitCode: null },
+        ...{ startedAt: at * 1000, endedAt: (at + 60) * 1000, elapsedSeconds: 61, allocation: { nodes: 1, cores: 1 } },
+      });
+    }
+  });
+
   test('accept job names with separators, and skip lines that are not jobs', () => {
     const row = `FAILED|None|0|${at}|${at}|n1|1|1`;
     const names = parseSqueue(`0:00|3|${row}|a|b,c|\nslurm_load_jobs: hm\n\n0:00|5_2|${row}|array|\n0:00|4|${row}|d|`);

@@ -329,7 +329,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     const withoutBubblewrap = { PATH: `${bin}:${process.env.PATH}` };
     const refused = await runWith(slurmIsolation(), withoutBubblewrap, 'echo ran >> runs');
     assert.deepEqual([refused.end.outcome, refused.end.startedAt], ['node_failed', null]);
-    assert.match(refused.end.reason, /could not be isolated on its node, was not started, and nothing is charged/);
+    assert.match(refused.end.reason, /could not be started on its node, nothing of it ran, and nothing is charged/);
     assert.match(
       refused.stderr,
       /cannot be isolated on \S+: bwrap: No permissions\nbursar: install bubblewrap on all nodes/,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe } from 'node:test';
-import type { EngineJob } from '../../../src/engines/engine.ts';
+import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { withAutomaticRelease } from '../engine-harness.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
@@ -190,8 +190,7 @@ describe('the environment of a job on Slurm', { concurrency: true }, () => {
     const [withoutFolder, first] = [await newJob(runOnce), await newJob(runUntilReleased)];
     const missing = { ...withoutFolder.workspace, directory: `${withoutFolder.workspace.directory}-gone` };
     await withAutomaticRelease(engine).submit({ ...withoutFolder, workspace: missing }, neverAborted);
-    assert.equal((await waitUntilFinished(engine, withoutFolder.jobId)).outcome, 'failed');
-    assert.match(await readFile(withoutFolder.workspace.stderr, 'utf8'), /not started in its own folder/);
+    await assertNotStarted(engine, withoutFolder, /Slurm did not start it in its own folder\nbursar: check that/);
 
     await withAutomaticRelease(engine).submit(first, neverAborted);
     await eventually('the job runs', async () => (await countRuns(first)) === 1);
@@ -208,4 +207,32 @@ describe('the environment of a job on Slurm', { concurrency: true }, () => {
     assert.equal(await countRuns(first), 1);
     assert.match(await readFile(first.workspace.stderr, 'utf8'), /runs only once/);
   });
+
+  slurmTest(
+    'a job that its wrapper cannot start has not failed, and is not charged',
+    {},
+    async ({ engine, newJob }) => {
+      for (const [suffix, message] of [
+        ['.started', /its start record cannot be created/],
+        ['.tmp', /its folder for temporary files cannot be created/],
+      ] as const) {
+        const job = await newJob(runOnce);
+        // In the place of a folder.
+        await writeFile(job.workspace.directory + suffix, '');
+        await withAutomaticRelease(engine).submit(job, neverAborted);
+        await assertNotStarted(engine, job, message);
+        assert.equal(await countRuns(job), 0);
+      }
+    },
+  );
 });
+
+async function assertNotStarted(engine: Engine, { jobId, workspace }: EngineJob, message: RegExp): Promise<void> {
+  const { outcome, reason, startedAt, elapsedSeconds } = await waitUntilFinished(engine, jobId);
+  assert.deepEqual(
+    { outcome, startedAt, elapsedSeconds },
+    { outcome: 'node_failed', startedAt: null, elapsedSeconds: 0 },
+  );
+  assert.match(reason, /could not be started on its node, nothing of it ran, and nothing is charged/);
+  assert.match(await readFile(workspace.stderr, 'utf8'), message);
+}
