@@ -13,18 +13,24 @@ export function prepareIsolationBash(job: EngineJob, isolation: SlurmIsolation, 
   return `
 steps=$directory.steps shared=${sharedMemoryFolder(job)}
 ${sandboxBash(job, isolation, 'batch')}
-isolated=
+isolated= problem= advice=
+# The first problem counts.
+cannot_isolate() { [ -n "$problem" ] || problem=$1 advice=$2; }
 if [ ! -e "$directory.started" ]; then
-${scheduler ? '' : `  if type -P bwrap > /dev/null; then${writeStepFilesBash(job, isolation, environment)}  fi\n`}  problem= advice='install bubblewrap on all nodes and allow user namespaces there, or set isolation: none'
-${readOnly.length === 0 ? '' : checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
-  [ -z "$problem" ] && problem=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1) && isolated=yes
+  type -P bwrap > /dev/null ||
+    cannot_isolate 'bubblewrap is not installed there' 'install bubblewrap on all nodes, or set isolation: none'
+${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}${readOnly.length === 0 ? '' : checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
+  if [ -n "$problem" ]; then :
+  elif errors=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1); then isolated=yes
+  else cannot_isolate "\${errors:-bubblewrap failed}" 'bubblewrap refused the sandbox: docs/security.md says what it needs on all nodes, and the doctor tries it'
+  fi
 ${required ? stopUnlessIsolatedBash : ''}fi
 ${scheduler ? '' : serveStepsBash}`;
 }
 
 const stopUnlessIsolatedBash = `  if [ -z "$isolated" ]; then
     rm -rf -- "$steps"
-    not_started "it cannot be isolated on $(hostname): $problem" "$advice"
+    not_started "it cannot be isolated on $HOSTNAME: $problem" "$advice"
   fi
 `;
 
@@ -46,7 +52,7 @@ function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
           case $name/ in "$folder"/*) shown=\${visible[j]}\${name#"$folder"} ;; *) continue ;; esac
           case $shown/ in
             ${isHidden === '' ? '' : `${isHidden}) ;;`}
-            *) advice='list folders in readOnly that do not contain it' problem="jobs could read \${secret[i]} as $shown, inside of a folder that readOnly lists" ;;
+            *) cannot_isolate "jobs could read \${secret[i]} as $shown, inside of a folder that readOnly lists" 'list folders in readOnly that do not contain it' ;;
           esac
         done
       done
@@ -57,14 +63,17 @@ function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
 
 /** Writes the programs and the FIFO of `srun`, with few processes. No program contains the line that ends it. */
 const writeStepFilesBash = (job: EngineJob, isolation: SlurmIsolation, environment: string) => `
-  mkdir -p -- "$steps/bin" || folder_failed 'the folder of srun cannot be created'
-  IFS= read -r -d '' program << 'END-OF-PROGRAM'
+  write_step_files() {
+    mkdir -p -- "$steps/bin" || return
+    IFS= read -r -d '' program << 'END-OF-PROGRAM'
 ${srunProgram}END-OF-PROGRAM
-  for name in ${replacedCommands.join(' ')}; do printf %s "$program" > "$steps/bin/$name" || folder_failed 'srun cannot be prepared'; done
-  IFS= read -r -d '' program << 'END-OF-PROGRAM'
+    for name in ${replacedCommands.join(' ')}; do printf %s "$program" > "$steps/bin/$name" || return; done
+    IFS= read -r -d '' program << 'END-OF-PROGRAM'
 ${taskProgram(job, isolation, environment)}END-OF-PROGRAM
-  printf %s "$program" > "$steps/task" && chmod u+x -- "$steps/bin"/* && { [ -p "$steps/requests" ] || mkfifo -- "$steps/requests"; } ||
-    folder_failed 'srun cannot be prepared'
+    printf %s "$program" > "$steps/task" && chmod u+x -- "$steps/bin"/* && { [ -p "$steps/requests" ] || mkfifo -- "$steps/requests"; }
+  }
+  [ -n "$problem" ] || errors=$(write_step_files 2>&1) || cannot_isolate "srun cannot be prepared ($errors)" \\
+    'the folder of the workspaces must be on a file system that has FIFOs and is not full; or set isolation: none'
 `;
 
 /** Runs a task of `srun` in a sandbox of its own. The argument is the folder of the request. */

@@ -322,24 +322,39 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
   });
 
   test('a job that cannot be isolated is not started, unless isolation is not required', async () => {
-    const bin = join(harness.cluster.folder, 'bin');
-    await mkdir(bin);
-    // Fails as where user namespaces are not allowed.
-    await writeFile(join(bin, 'bwrap'), '#!/bin/sh\necho "bwrap: No permissions" >&2; exit 1\n', { mode: 0o755 });
-    const withoutBubblewrap = { PATH: `${bin}:${process.env.PATH}` };
-    const refused = await runWith(slurmIsolation(), withoutBubblewrap, 'echo ran >> runs');
-    assert.deepEqual([refused.end.outcome, refused.end.startedAt], ['node_failed', null]);
-    assert.match(refused.end.reason, /could not be started on its node, nothing of it ran, and nothing is charged/);
-    assert.match(
-      refused.stderr,
-      /cannot be isolated on \S+: bwrap: No permissions\nbursar: install bubblewrap on all nodes/,
-    );
-    assert.equal(await countRuns(refused.job), 0);
-
     const optional = slurmIsolation({ required: false });
     const line = 'ls -d ~+/../work.started; srun -N1 -n1 echo task';
-    const notIsolated = await runWith(optional, withoutBubblewrap, line);
-    assert.deepEqual([notIsolated.end.outcome, notIsolated.lines[1]], ['succeeded', 'task'], notIsolated.stderr);
+    const cases = [
+      // As where user namespaces are not allowed.
+      [
+        'bwrap',
+        'echo "bwrap: No permissions" >&2; exit 1',
+        'bwrap: No permissions\nbursar: bubblewrap refused the sandbox: ',
+      ],
+      // As on a file system without FIFOs.
+      [
+        'mkfifo',
+        'echo "mkfifo: not permitted" >&2; exit 1',
+        'srun cannot be prepared (mkfifo: not permitted)\nbursar: the folder of',
+      ],
+    ] as const;
+    for (const [program, body, message] of cases) {
+      const bin = join(harness.cluster.folder, `bin-${program}`);
+      await mkdir(bin);
+      await writeFile(join(bin, program), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+      const broken = { PATH: `${bin}:${process.env.PATH}` };
+      const refused = await runWith(slurmIsolation(), broken, 'echo ran >> runs');
+      assert.deepEqual([refused.end.outcome, refused.end.startedAt], ['node_failed', null], refused.stderr);
+      assert.match(refused.end.reason, /could not be started on its node, nothing of it ran, and nothing is charged/);
+      assert.match(refused.stderr, /cannot be isolated on \S+: /);
+      assert.ok(refused.stderr.includes(`: ${message}`), refused.stderr);
+      assert.equal(await countRuns(refused.job), 0);
+      const { directory } = refused.job.workspace;
+      assert.ok(!existsSync(`${directory}.started`) && !existsSync(`${directory}.steps`));
+
+      const notIsolated = await runWith(optional, broken, line);
+      assert.deepEqual([notIsolated.end.outcome, notIsolated.lines[1]], ['succeeded', 'task'], notIsolated.stderr);
+    }
     assert.deepEqual((await runWith(optional, {}, line)).lines, ['task']);
   });
 
