@@ -145,7 +145,7 @@ export function isVisible(path: string, options: Pick<SandboxOptions, 'readOnly'
 }
 
 /** The system: programs, libraries, configuration. Symbolic links, such as `/bin`, become folders. */
-const systemPaths: readonly string[] = [
+export const systemPaths: readonly string[] = [
   ...['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/etc'],
   // Name resolution, where /etc/resolv.conf is a link to one of these.
   ...['/run/systemd/resolve/stub-resolv.conf', '/run/systemd/resolve/resolv.conf', '/run/resolvconf/resolv.conf'],

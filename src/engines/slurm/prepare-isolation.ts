@@ -1,5 +1,6 @@
-import { quoteForBash } from '../../shell/quote.ts';
+import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import type { EngineJob } from '../engine.ts';
+import { systemPaths } from '../sandbox/arguments.ts';
 import { type SlurmIsolation, sandboxBash, trappedSignals } from './isolation.ts';
 import { serveStepsBash } from './serve-steps.ts';
 import { replacedCommands, srunProgram } from './srun-program.ts';
@@ -9,7 +10,7 @@ import { replacedCommands, srunProgram } from './srun-program.ts';
  * is required, it never falls back to none: a job could make bubblewrap fail for other jobs of the account on its node.
  */
 export function prepareIsolationBash(job: EngineJob, isolation: SlurmIsolation, environment: string): string {
-  const { required, readOnly, scheduler } = isolation;
+  const { required, scheduler } = isolation;
   return `
 steps=$directory.steps shared=${sharedMemoryFolder(job)}
 ${sandboxBash(job, isolation, 'batch')}
@@ -19,7 +20,7 @@ cannot_isolate() { [ -n "$problem" ] || problem=$1 advice=$2; }
 if [ ! -e "$directory.started" ]; then
   type -P bwrap > /dev/null ||
     cannot_isolate 'bubblewrap is not installed there' 'install bubblewrap on all nodes, or set isolation: none'
-${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}${readOnly.length === 0 ? '' : checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
+${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}${checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
   if [ -n "$problem" ]; then :
   elif errors=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1); then isolated=yes
   else cannot_isolate "\${errors:-bubblewrap failed}" 'bubblewrap refused the sandbox: docs/security.md says what it needs on all nodes, and the doctor tries it'
@@ -35,24 +36,27 @@ const stopUnlessIsolatedBash = `  if [ -z "$isolated" ]; then
 `;
 
 /**
- * Only the node knows the home folder of the account, which holds its keys, and the real names of folders. Sets `problem` if
- * the home or a hidden path can be read in a folder of `readOnly`, under any name that is not itself hidden.
+ * Only the node knows the home folder of the account, which holds its keys, and the real names of folders. Refuses the isolation if
+ * the home or a hidden path is inside of a folder that jobs can read, under a name that is not itself hidden. Example: `readOnly`
+ * lists /nfs, and the home /home/svc is a link to /nfs/home/svc. Then `protected` is /home/svc, `folder` and `readable` are
+ * /nfs, and a job could read the home as `name`, /nfs/home/svc.
  */
 function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
-  const list = (paths: readonly string[]) => paths.map(quoteForBash).join(' ');
   const hiddenPaths = hidden.map(({ path }) => path);
   const isHidden = hiddenPaths.map((path) => `${quoteForBash(path)}/*`).join('|');
-  return `  visible=(${list(readOnly)}) secret=("$(unset HOME; echo ~)" ${list(hiddenPaths)})
-  mapfile -d '' -t visible_names < <(realpath -zm -- "\${visible[@]}")
-  mapfile -d '' -t secret_names < <(realpath -zm -- "\${secret[@]}")
-  for i in "\${!secret[@]}"; do
-    for j in "\${!visible[@]}"; do
-      for name in "\${secret[i]}" "\${secret_names[i]}"; do
-        for folder in "\${visible[j]}" "\${visible_names[j]}"; do
-          case $name/ in "$folder"/*) shown=\${visible[j]}\${name#"$folder"} ;; *) continue ;; esac
-          case $shown/ in
+  return `  readable=(${quoteAllForBash([...systemPaths, ...readOnly])})
+  protected=("$(unset HOME; echo ~)" ${quoteAllForBash(hiddenPaths)})
+  mapfile -d '' -t real_readable < <(realpath -zm -- "\${readable[@]}")
+  mapfile -d '' -t real_protected < <(realpath -zm -- "\${protected[@]}")
+  for i in "\${!protected[@]}"; do
+    [ -e "\${protected[i]}" ] || continue
+    for j in "\${!readable[@]}"; do
+      for path in "\${protected[i]}" "\${real_protected[i]}"; do
+        for folder in "\${readable[j]}" "\${real_readable[j]}"; do
+          case $path/ in "$folder"/*) name=\${readable[j]}\${path#"$folder"} ;; *) continue ;; esac
+          case $name/ in
             ${isHidden === '' ? '' : `${isHidden}) ;;`}
-            *) cannot_isolate "jobs could read \${secret[i]} as $shown, inside of a folder that readOnly lists" 'list folders in readOnly that do not contain it' ;;
+            *) cannot_isolate "jobs could read \${protected[i]} as $name, inside of \${readable[j]}" 'move it, or list folders in readOnly that do not contain it' ;;
           esac
         done
       done
