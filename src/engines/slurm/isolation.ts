@@ -20,9 +20,9 @@ export interface SlurmIsolation {
 export const trappedSignals = 'HUP INT QUIT USR1 USR2 ALRM TERM XCPU XFSZ VTALRM PROF IO PWR';
 
 /**
- * Bash that defines the array `sandbox`, the arguments of bubblewrap on this node, and `run_isolated <folder> <command…>`, which
- * replaces the shell by the command in the sandbox. The command inherits no descriptor but its input, its outputs and that of
- * MPI (PMI_FD): a folder that is open outside would be a way out.
+ * Bash that defines two functions. `build_sandbox` sets the array `sandbox`, the arguments of bubblewrap on this node; if it fails,
+ * `errors` says why. `run_isolated <folder> <command…>` replaces the shell by the command in the sandbox. The command inherits no
+ * descriptor but its input, its outputs and that of MPI (PMI_FD): a folder that is open outside would be a way out.
  *
  * Slurm sends signals to all processes. The process of bubblewrap outside of the sandbox must ignore them, because the sandbox
  * ends with it; the command starts with the default for each signal. Before coreutils 8.31 `env` cannot restore the default,
@@ -42,11 +42,16 @@ export function sandboxBash(
     hidden,
     network,
   });
-  return `sandbox=()
+  return `${hidePrivateFilesBash}
+build_sandbox() {
+  sandbox=()
 ${mounts.map(addArgumentsBash).join('\n')}
 ${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverSrunBash}`}
-${place === 'task' ? showPmixBash : ''}${hidePrivateFilesBash}
+${place === 'task' ? showPmixBash : ''}  # A file that disappears meanwhile makes find fail.
+  hide_private_files || hide_private_files || return
 ${remounts.map(addArgumentsBash).join('\n')}
+  return 0
+}
 restore_signals=(/usr/bin/env --default-signal --)
 "\${restore_signals[@]}" true 2> /dev/null || restore_signals=(/usr/bin/perl -e ${quoteForBash(restoreSignalsPerl)} --)
 "\${restore_signals[@]}" true 2> /dev/null || restore_signals=()
@@ -73,17 +78,27 @@ run_isolated() {
  */
 function addArgumentsBash({ args, hides }: ArgumentGroup): string {
   const path = hides === undefined ? '' : quoteForBash(hides);
-  return `${path === '' ? '' : `[ ! -e ${path} ] || [ -L ${path} ] || `}sandbox+=(${quoteAllForBash(args)})`;
+  return `  ${path === '' ? '' : `[ ! -e ${path} ] || [ -L ${path} ] || `}sandbox+=(${quoteAllForBash(args)})`;
 }
 
 const restoreSignalsPerl = `$SIG{$_} = "DEFAULT" for qw(${trappedSignals}); exec { $ARGV[0] } @ARGV or exit($!{ENOENT} ? 127 : 126)`;
 
-/** The permissions of files in /etc do not stop a job that runs as root. */
-const hidePrivateFilesBash = `if [ "$UID" = 0 ]; then
-  while read -r -d '' path; do
-    if [ -d "$path" ]; then sandbox+=(--tmpfs "$path" --remount-ro "$path"); else sandbox+=(--ro-bind /dev/null "$path"); fi
-  done < <(find /etc '(' -type d ! -perm -005 -o ! -type d ! -type l ! -perm -004 ')' -print0 -prune)
-fi`;
+/**
+ * Hides the files in /etc that are not for everybody, such as a key of the service account: a job has the user id and the groups of
+ * this account, and on a node where it is root, it can read all files. Files that the account cannot read need no cover.
+ */
+const hidePrivateFilesBash = `hide_private_files() {
+  local path paths=()
+  while IFS= read -r -d '' path; do paths+=("$path"); done < <(find /etc \\
+    '(' -type d ! -perm -005 -o ! -type d ! -type l ! -perm -004 ')' -prune '(' -readable -o -executable ')' -print0 && printf 'end\\0')
+  # The last one is the sign that find has succeeded.
+  [ "\${#paths[@]}" -gt 0 ] && [ "\${paths[-1]}" = end ] || { errors='the private files in /etc cannot be listed (find)'; return 1; }
+  for path in "\${paths[@]}"; do
+    if [ -d "$path" ]; then sandbox+=(--tmpfs "$path" --remount-ro "$path")
+    elif [ "$path" != end ]; then sandbox+=(--ro-bind /dev/null "$path")
+    fi
+  done
+}`;
 
 /** Shows the programs that replace Slurm's commands in a folder for PATH, and `srun` also in the place of Slurm's own one. */
 const replaceCommandsBash = {

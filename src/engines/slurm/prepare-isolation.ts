@@ -21,9 +21,11 @@ if [ ! -e "$directory.started" ]; then
   type -P bwrap > /dev/null ||
     cannot_isolate 'bubblewrap is not installed there' 'install bubblewrap on all nodes, or set isolation: none'
 ${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}${checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
+  try_sandbox() { build_sandbox && errors=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1); }
   if [ -n "$problem" ]; then :
-  elif errors=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1); then isolated=yes
-  else cannot_isolate "\${errors:-bubblewrap failed}" 'bubblewrap refused the sandbox: docs/security.md says what it needs on all nodes, and the doctor tries it'
+  # A private file in /etc may have disappeared before bubblewrap could hide it.
+  elif try_sandbox || try_sandbox; then isolated=yes
+  else cannot_isolate "\${errors:-bubblewrap failed}" 'docs/security.md says what isolation needs on all nodes, and the doctor tries it'
   fi
 ${required ? stopUnlessIsolatedBash : ''}fi
 ${scheduler ? '' : serveStepsBash}`;
@@ -46,8 +48,11 @@ function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
   const isHidden = hiddenPaths.map((path) => `${quoteForBash(path)}/*`).join('|');
   return `  readable=(${quoteAllForBash([...systemPaths, ...readOnly])})
   protected=("$(unset HOME; echo ~)" ${quoteAllForBash(hiddenPaths)})
-  mapfile -d '' -t real_readable < <(realpath -zm -- "\${readable[@]}")
-  mapfile -d '' -t real_protected < <(realpath -zm -- "\${protected[@]}")
+  real_names=()
+  while IFS= read -r -d '' name; do real_names+=("$name"); done < <(realpath -zm -- "\${readable[@]}" "\${protected[@]}")
+  real_readable=("\${real_names[@]:0:\${#readable[@]}}") real_protected=("\${real_names[@]:\${#readable[@]}}")
+  [ "\${#real_protected[@]}" = "\${#protected[@]}" ] ||
+    cannot_isolate 'the real names of folders cannot be read (realpath)' 'install coreutils on all nodes'
   for i in "\${!protected[@]}"; do
     [ -e "\${protected[i]}" ] || continue
     for j in "\${!readable[@]}"; do
@@ -86,6 +91,7 @@ directory=${quoteForBash(job.workspace.directory)}
 steps=$directory.steps
 isolated=yes
 ${sandboxBash(job, isolation, 'task')}
+build_sandbox || { echo "bursar: the task was not started: $errors" >&2; exit 1; }
 words=()
 while IFS= read -r -d '' word; do words+=("$word"); done < "$1/command"
 index=1

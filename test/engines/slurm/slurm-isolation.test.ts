@@ -329,7 +329,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
       [
         'bwrap',
         'echo "bwrap: No permissions" >&2; exit 1',
-        'bwrap: No permissions\nbursar: bubblewrap refused the sandbox: ',
+        'bwrap: No permissions\nbursar: docs/security.md says what',
       ],
       // As on a file system without FIFOs.
       [
@@ -337,6 +337,7 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
         'echo "mkfifo: not permitted" >&2; exit 1',
         'srun cannot be prepared (mkfifo: not permitted)\nbursar: the folder of',
       ],
+      ['find', 'exit 1', 'the private files in /etc cannot be listed (find)\nbursar: docs'],
     ] as const;
     for (const [program, body, message] of cases) {
       const bin = join(harness.cluster.folder, `bin-${program}`);
@@ -472,6 +473,18 @@ describe('isolated jobs of an ordinary account on Slurm', {
     };
     return await runJob({ engine, newJob: newJobOfAccount }, line);
   }
+
+  test('srun works, and the private files of the account in /etc are hidden, whatever their names', async (t) => {
+    const files = [`/etc/bursar-test-${process.pid}`, `/etc/bursar-test-${process.pid} `];
+    t.after(() => Promise.all(files.map((file) => rm(file, { force: true }))));
+    for (const file of files) await writeFile(file, 'secret', { mode: 0o400 });
+    execFileSync('chown', ['nobody', ...files]);
+    const list = files.map(quoteForBash).join(' ');
+    const read = `id -u; cat ${list}; ls -A ~/..`;
+    const { end, lines, stderr } = await runAs('nobody', `${read}; srun -N1 -n1 bash -c ${quoteForBash(read)}`);
+    assert.equal(end.outcome, 'succeeded', stderr);
+    assert.deepEqual(lines, ['65534', 'work', 'work.tmp', '65534', 'work', 'work.tmp'], stderr);
+  });
 
   test('a job is not started if the home of its account is inside of the system', async () => {
     const { end, stderr } = await runAs('daemon', 'true');
