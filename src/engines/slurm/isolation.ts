@@ -1,7 +1,7 @@
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type ArgumentGroup, type HiddenPath, sandboxParts } from '../sandbox/arguments.ts';
-import { requestFolder } from './srun-program.ts';
+import { replacedCommands, requestFolder } from './srun-program.ts';
 
 /** How the jobs of a Slurm system are isolated. */
 export interface SlurmIsolation {
@@ -46,7 +46,7 @@ export function sandboxBash(
 build_sandbox() {
   sandbox=()
 ${mounts.map(addArgumentsBash).join('\n')}
-${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverSrunBash}`}
+${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverCommandsBash}`}
 ${place === 'task' ? showPmixBash : ''}  # A file that disappears meanwhile makes find fail.
   hide_private_files || hide_private_files || return
 ${remounts.map(addArgumentsBash).join('\n')}
@@ -100,14 +100,24 @@ const hidePrivateFilesBash = `hide_private_files() {
   done
 }`;
 
-/** Shows the programs that replace Slurm's commands in a folder for PATH, and `srun` also in the place of Slurm's own one. */
+/** Shows the programs that replace Slurm's commands in a folder for PATH. */
 const replaceCommandsBash = {
-  batch: `sandbox+=(--ro-bind "$steps" ${requestFolder})`,
-  task: `sandbox+=(--ro-bind "$steps/bin" ${requestFolder}/bin)`,
+  batch: `  sandbox+=(--ro-bind "$steps" ${requestFolder})`,
+  task: `  sandbox+=(--ro-bind "$steps/bin" ${requestFolder}/bin)`,
 };
-const coverSrunBash = `for path in /usr/bin/srun /bin/srun; do
-  [ ! -e "$path" ] || sandbox+=(--ro-bind "$steps/bin/srun" "$path")
-done`;
+
+/**
+ * Shows them also in the place of Slurm's own ones, for scripts with a PATH of their own. Bubblewrap cannot cover a link, but its
+ * target. It must not create files in /tmp: the job could have put links there.
+ */
+const coverCommandsBash = `  local folder name path slurm=$(type -P srun)
+  for folder in "\${slurm%/*}" /usr/bin /bin; do
+    for name in ${replacedCommands.join(' ')}; do
+      path=$folder/$name
+      [ ! -L "$path" ] || path=$(realpath -- "$path")
+      case $path in /tmp/* | /var/tmp/*) ;; /*) [ ! -e "$path" ] || sandbox+=(--ro-bind "$steps/bin/$name" "$path") ;; esac
+    done
+  done`;
 
 /**
  * Shows the folder of a step through which PMIx reaches slurmd. The variable comes from slurmd, not from the job. The job

@@ -211,8 +211,11 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
       srun -n1 -o out.%t id; echo "$? pattern"
       srun -n1 /usr/bin/srun -n1 id; echo "$? nested"
       srun; echo "$? empty"
-      for command in ${commands.join(' ')}; do $command --version; echo "$? $command"; done`);
-    const names = [...options, ...furtherOptions, 'file', 'pattern', 'nested', 'empty', ...commands];
+      for command in ${commands.join(' ')}; do $command --version; echo "$? $command"; done
+      bash -lc 'squeue 2>&1' | grep -q 'squeue: error: not available in a job'; echo "$((1 - $?)) login shell"
+      srun -N1 -n1 bash -c '/usr/bin/sbatch 2>&1' | grep -q 'sbatch: error: not available in a job'; echo "$((1 - $?)) task"`);
+    const others = ['login shell', 'task'];
+    const names = [...options, ...furtherOptions, 'file', 'pattern', 'nested', 'empty', ...commands, ...others];
     assert.deepEqual(
       stdout.split('\n').filter(Boolean),
       names.map((name) => `1 ${name}`),
