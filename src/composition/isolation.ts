@@ -29,13 +29,17 @@ export interface SystemIsolation {
  */
 export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
   const hidden = findSecrets(config);
+  // Two of them can be on one cluster, and their jobs then have one account.
+  const slurmFolders = Object.values(config.systems)
+    .filter(({ engine }) => engine.kind === 'slurm')
+    .map((system) => workspaceFolderOf(system, resolve(config.data)));
   const systems = Object.entries(config.systems).map(([name, settings]) => ({
     name,
     settings,
     workspaceFolder: workspaceFolderOf(settings, resolve(config.data)),
     ...(settings.engine.kind === 'local'
       ? resolveLocal(name, settings, resolve(config.data), hidden)
-      : resolveSlurm(settings, settings.engine, workspaceFolderOf(settings, resolve(config.data)), hidden)),
+      : resolveSlurm(settings, settings.engine, slurmFolders, hidden)),
   }));
   const refusals = findIsolationRefusals({
     systems: systems.map((system) => ({ ...system, workspaceFolder: realName(system.workspaceFolder) })),
@@ -123,14 +127,17 @@ function requireEntry(system: string, account: string, workspaceFolder: string):
 function resolveSlurm(
   settings: SystemConfig,
   { ssh }: SlurmEngineConfig,
-  workspaceFolder: string,
+  workspaceFolders: readonly string[],
   secrets: readonly string[],
 ): SystemIsolation {
   const isolation = findEnsuredIsolation(settings);
   if (settings.isolation === 'none') return { isolation };
   const { readOnly, network, scheduler } = settings;
   // With ssh the files of Bursar are on another host than the jobs.
-  const hidden = [{ path: workspaceFolder, kind: 'folder' } as const, ...(ssh ? [] : findHiddenPaths(secrets, false))];
+  const hidden = [
+    ...[...new Set(workspaceFolders)].map((path) => ({ path, kind: 'folder' }) as const),
+    ...(ssh ? [] : findHiddenPaths(secrets, false)),
+  ];
   const required = settings.isolation === 'bubblewrap';
   return { isolation, slurm: { required, readOnly, network, scheduler, hidden } };
 }
