@@ -1,11 +1,19 @@
-import { mkdir } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { EngineJob } from '../../src/engines/engine.ts';
 import { type RunSettings, runJob } from '../../src/engines/local/run-job.ts';
-import { localSandbox } from '../../test/support/bubblewrap.ts';
+import type { SlurmIsolation } from '../../src/engines/slurm/isolation.ts';
+import { buildWrapperScript } from '../../src/engines/slurm/wrapper.ts';
+import { localSandbox, slurmIsolation } from '../../test/support/bubblewrap.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { quantile } from '../statistics.ts';
 
-/** What a sandbox costs a job of the local engine: the time from the start of a job that does nothing to its end. */
+/**
+ * What a sandbox costs a job of the local engine and one on Slurm: the time from the start of a job that does nothing to its end.
+ * On Slurm the wrapper isolates the job. Here bash runs it without Slurm, which is the same with and without isolation.
+ */
 export const isolation: Benchmark = {
   name: 'isolation',
   requires: ['bubblewrap'],
@@ -16,20 +24,22 @@ export const isolation: Benchmark = {
     const limits = { memoryMb: 1000, outputKb: 1000, killGraceSeconds: 1 };
     const sandbox = localSandbox({ hidden: [folder] });
 
-    async function runSeconds(settings: Partial<RunSettings>): Promise<number> {
+    const job: EngineJob = {
+      jobId: 'BENCHMARK',
+      nodes: 1,
+      coresPerNode: 1,
+      runtimeSeconds: 60,
+      command: { kind: 'argv', argv: ['true'] },
+      workspace: { directory, stdout: join(folder, 'stdout'), stderr: join(folder, 'stderr') },
+      site: {},
+    };
+
+    async function runLocalSeconds(settings: Partial<RunSettings>): Promise<number> {
       const startedAt = performance.now();
       const end = await runJob({
         limits,
         ...settings,
-        job: {
-          jobId: 'BENCHMARK',
-          nodes: 1,
-          coresPerNode: 1,
-          runtimeSeconds: 60,
-          command: { kind: 'argv', argv: ['true'] },
-          workspace: { directory, stdout: join(folder, 'stdout'), stderr: join(folder, 'stderr') },
-          site: {},
-        },
+        job,
         folder,
         startedAt: Date.now(),
         stop: new AbortController().signal,
@@ -40,22 +50,53 @@ export const isolation: Benchmark = {
       return (performance.now() - startedAt) / 1000;
     }
 
+    async function runWrapperSeconds(isolation: SlurmIsolation | null): Promise<number> {
+      const cwd = await mkdtemp(join(folder, 'slurm-'));
+      const workspace = { ...job.workspace, directory: cwd };
+      const script = `${cwd}.sh`;
+      await writeFile(script, buildWrapperScript({ ...job, workspace }, isolation));
+      const startedAt = performance.now();
+      const [code] = await once(spawn('bash', [script], { cwd, stdio: 'ignore' }), 'exit');
+      if (code !== 0) throw new Error(`the wrapper exited with ${code}`);
+      return (performance.now() - startedAt) / 1000;
+    }
+
+    /** The median difference of jobs that run alternately. */
+    async function medianDifference(withSandbox: () => Promise<number>, without: () => Promise<number>) {
+      const differences: number[] = [];
+      for (let n = 0; n < bench.size.isolatedJobs; n++) {
+        const plain = await without();
+        differences.push((await withSandbox()) - plain);
+      }
+      return quantile(
+        differences.sort((a, b) => a - b),
+        0.5,
+      );
+    }
+
     await bench.measure({
       scenario: 'a job in a sandbox, more than without one',
       baseline: '30 ms',
       unit: 's',
       threshold: { atMost: 0.03 },
-      async ours() {
-        const differences: number[] = [];
-        for (let n = 0; n < bench.size.isolatedJobs; n++) {
-          const plain = await runSeconds({});
-          differences.push((await runSeconds({ sandbox })) - plain);
-        }
-        return quantile(
-          differences.sort((a, b) => a - b),
-          0.5,
-        );
-      },
+      ours: () =>
+        medianDifference(
+          () => runLocalSeconds({ sandbox }),
+          () => runLocalSeconds({}),
+        ),
+    });
+
+    const slurm = slurmIsolation({ hidden: [{ path: folder, kind: 'folder' }] });
+    await bench.measure({
+      scenario: 'the wrapper of an isolated job on Slurm, more than of another one',
+      baseline: '100 ms',
+      unit: 's',
+      threshold: { aim: 0.1 },
+      ours: () =>
+        medianDifference(
+          () => runWrapperSeconds(slurm),
+          () => runWrapperSeconds(null),
+        ),
     });
   },
 };
