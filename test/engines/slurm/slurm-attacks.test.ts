@@ -70,11 +70,11 @@ describe(`attacks of a job on Slurm: ${attacks.length} attempts`, { concurrency:
       assert.deepEqual(damage, []);
       assert.ok(!hasHiddenProcess, 'the end of the job ends all of its processes');
     });
-  }
 
-  test('with isolation all fail in a task of srun, except those through the network', async () => {
-    const { succeeded, damage } = await attack(isolation(true), 'srun -n1');
-    assert.deepEqual(succeeded, expectedSuccesses({ isIsolated: true, hasNetwork: true, isRoot }));
-    assert.deepEqual(damage, []);
-  });
+    test(`with isolation all fail, except those through the network, ${name}`, async () => {
+      const { succeeded, damage } = await attack(isolation(true), launcher);
+      assert.deepEqual(succeeded, expectedSuccesses({ isIsolated: true, hasNetwork: true, isRoot }));
+      assert.deepEqual(damage, []);
+    });
+  }
 });

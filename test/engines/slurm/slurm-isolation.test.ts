@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
@@ -14,6 +14,7 @@ import { buildWrapperScript } from '../../../src/engines/slurm/wrapper.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import { quoteForBash } from '../../../src/shell/quote.ts';
 import { temporaryFolder } from '../../files/temporary.ts';
+import { attempt } from '../../support/attempt.ts';
 import { slurmIsolation } from '../../support/bubblewrap.ts';
 import { type JobOverrides, withAutomaticRelease } from '../engine-harness.ts';
 import { newLocalJob, processesMentioning } from '../local/harness.ts';
@@ -43,6 +44,13 @@ async function runJob(
   ]);
   return { job, end, stdout, stderr, lines: stdout.split('\n').filter(Boolean) };
 }
+
+/** slurmstepd starts the wrapper of a job, and the first process of each task. */
+const isChildOfSlurm = (pid: number) =>
+  attempt(() => {
+    const parent = /^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return readFileSync(`/proc/${parent}/comm`, 'latin1').startsWith('slurmstepd');
+  });
 
 const twoNodeStep = `
 mkdir sub; cd sub
@@ -185,6 +193,27 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
     // Only if the killed step has ended, both cores of the node are free.
     assert.deepEqual(lines, ['caught', 'code 8', 'code 137', 'code 139', 'free'], stderr);
   });
+
+  for (const [name, launcher, program] of [
+    ['wrapper of a job', '', 'slurm_script'],
+    ['first process of a task', 'srun -N1 -n1', '.steps/task'],
+  ] as const) {
+    test(`if the ${name} is killed, nothing inside of the isolation is left`, async () => {
+      const line = `${launcher} bash -c 'setsid -f sleep 600; echo ran >> runs; sleep 600'`;
+      const { end } = await run(line, {}, async ({ jobId }) => {
+        const isInside = (pid: number) => attempt(() => readlinkSync(`/proc/${pid}/ns/pid`) !== ownNamespace);
+        const ownNamespace = readlinkSync('/proc/self/ns/pid');
+        const inside = () => processesMentioning(jobId).filter(isInside);
+        assert.ok(inside().length >= 2);
+        const children = new Set(processesMentioning(jobId).filter(isChildOfSlurm));
+        const killed = [...children].filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes(program));
+        assert.equal(killed.length, 1);
+        for (const pid of killed) process.kill(pid, 'SIGKILL');
+        await eventually('nothing is left', async () => inside().length === 0);
+      });
+      assert.equal(end.outcome, 'failed');
+    });
+  }
 
   test('a cancelled job and its tasks can end in order', async () => {
     const task = 'trap "echo task; exit 1" TERM; touch ready.$SLURM_PROCID; while true; do sleep 0.05; done';
