@@ -43,8 +43,8 @@ serve_step() {
   trap 'interrupted=yes' ${stepSignals.join(' ')}
   request=$1
   # The program inside may have been killed before it opened the FIFOs. Nothing writes to that of the timer.
-  server=$BASHPID
-  (read -r -t ${answerSeconds} <> "$request/timer"; kill -KILL "$server"; rm -rf -- "$request") < /dev/null > /dev/null 2>&1 &
+  step_server=$BASHPID
+  (read -r -t ${answerSeconds} <> "$request/timer"; kill -KILL "$step_server"; rm -rf -- "$request") < /dev/null > /dev/null 2>&1 &
   timer=$!
   exec < "$request/stdin" > "$request/stdout" 2> "$request/stderr"
   words=()
@@ -55,14 +55,14 @@ serve_step() {
   echo "$?" > "$request/status"
   # The program inside reads the status when its output ends, and then closes the FIFO of the signals.
   exec < /dev/null > /dev/null 2>&1
-  if [ -n "$signals" ]; then wait_for "$signals"; else cat < "$request/signals"; fi
+  if [ -n "$signal_reader" ]; then wait_for "$signal_reader"; else cat < "$request/signals"; fi
   rm -rf -- "$request"
 }
 
 refuse_step() { echo "srun: error: $1" >&2; return 1; }
 
 run_step() {
-  options=() signals= pattern='${stepOptionPattern}'
+  options=() signal_reader= pattern='${stepOptionPattern}'
   # The first word is the number of the others.
   [ "\${words[0]-}" = "$((\${#words[@]} - 1))" ] || { refuse_step 'the request is not complete'; return; }
   words=("\${words[@]:1}")
@@ -76,7 +76,7 @@ run_step() {
   srun "\${options[@]}" /bin/bash "$steps/task" "$request" <&0 &
   step=$!
   pass_signals < "$request/signals" > /dev/null 2>&1 &
-  signals=$!
+  signal_reader=$!
   wait_for "$step"
 }
 

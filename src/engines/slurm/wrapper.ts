@@ -104,9 +104,9 @@ function plainStart(directory: string, command: readonly string[]): string {
   return lines.map((line) => `  ${line}`).join('\n');
 }
 
-/** Does not return if the job can be isolated. */
+/** A job that can be isolated must not run without isolation, also if bubblewrap cannot be started. */
 const isolatedStart = (directory: string, command: readonly string[]) =>
-  `  [ -z "$isolated" ] || run_isolated ${directory} /bin/bash -c ${quoteForBash(command.join('\n'))}
+  `  [ -z "$isolated" ] || { run_isolated ${directory} /bin/bash -c ${quoteForBash(command.join('\n'))}; exit 1; }
 `;
 
 /** Shell exit codes (128 plus the number) of all signals that kill by default: not CHLD CONT STOP TSTP TTIN TTOU URG WINCH. */
