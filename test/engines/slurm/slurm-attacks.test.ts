@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readFile, realpath } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { chmod, copyFile, mkdtemp, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { createSlurmEngine } from '../../../src/engines/slurm/engine.ts';
@@ -10,7 +11,7 @@ import { slurmIsolation } from '../../support/bubblewrap.ts';
 import { withAutomaticRelease } from '../engine-harness.ts';
 import { neverAborted, waitUntilFinished } from '../observing.ts';
 import { shellLine, writeInput } from '../test-jobs.ts';
-import { type SlurmHarness, slurmHarness } from './slurm-harness.ts';
+import { type SlurmHarness, shellAs, slurmHarness } from './slurm-harness.ts';
 
 const isRoot = process.getuid?.() === 0;
 
@@ -19,14 +20,18 @@ describe(`attacks of a job on Slurm: ${attacks.length} attempts`, { concurrency:
   let node: string;
   before(async () => {
     harness = await slurmHarness();
-    node = await realpath(process.execPath);
+    // Other accounts may not reach the original.
+    node = join(await mkdtemp(join(harness.cluster.folder, 'tools-')), 'node');
+    await copyFile(process.execPath, node);
+    await chmod(dirname(node), 0o755);
   });
   after(() => harness.close());
 
   /** Runs all attacks in one real job. Returns those that succeeded, and the damage. */
-  async function attack(isolation: SlurmIsolation | null, launcher = '') {
-    const { cluster, shell, newJob } = harness;
-    const common = { shell, accounting: 'completion', commandTimeoutMs: 30_000, onCommand: () => undefined } as const;
+  async function attack(isolation: SlurmIsolation | null, launcher = '', account?: string) {
+    const { cluster, newJob } = harness;
+    const shell = account === undefined ? harness.shell : shellAs(account, harness.shell);
+    const common = { shell, accounting: 'none', commandTimeoutMs: 30_000, onCommand: () => undefined } as const;
     const engine = withAutomaticRelease(createSlurmEngine({ ...common, isolation }));
     const neighbour = await newJob();
     const created = await createAttackTargets(
@@ -38,6 +43,10 @@ describe(`attacks of a job on Slurm: ${attacks.length} attempts`, { concurrency:
       const job = await newJob({ ...shellLine(`${launcher} bash attack.sh`), runtimeSeconds: 600 });
       const targets = { ...created.targets, ownRecord: `${job.workspace.directory}.started` };
       await writeInput(job, 'attack.sh', attackScript(targets));
+      if (account !== undefined) {
+        const folders = [created.folder, ...[job, neighbour].map(({ workspace }) => dirname(workspace.directory))];
+        execFileSync('chown', ['-R', account, ...folders, targets.sharedMemoryFile]);
+      }
       await engine.submit(job, neverAborted);
       const end = await waitUntilFinished(engine, job.jobId);
       assert.equal(end.outcome, 'succeeded', `${end.reason}: ${await readFile(job.workspace.stderr, 'utf8')}`);
@@ -60,10 +69,11 @@ describe(`attacks of a job on Slurm: ${attacks.length} attempts`, { concurrency:
     );
   });
 
-  for (const [name, launcher] of [
+  const places = [
     ['in the batch script', ''],
     ['in a task of srun', 'srun -n1'],
-  ] as const) {
+  ] as const;
+  for (const [name, launcher] of places) {
     test(`with isolation and without the network all fail, ${name}`, async () => {
       const { succeeded, damage, hasHiddenProcess } = await attack(isolation(false), launcher);
       assert.deepEqual(succeeded, expectedSuccesses({ isIsolated: true, hasNetwork: false, isRoot }));
@@ -75,6 +85,17 @@ describe(`attacks of a job on Slurm: ${attacks.length} attempts`, { concurrency:
       const { succeeded, damage } = await attack(isolation(true), launcher);
       assert.deepEqual(succeeded, expectedSuccesses({ isIsolated: true, hasNetwork: true, isRoot }));
       assert.deepEqual(damage, []);
+    });
+  }
+
+  for (const [name, launcher] of places) {
+    test(`with isolation all fail as an ordinary account, ${name}`, {
+      skip: isRoot ? false : 'needs root',
+    }, async () => {
+      const { succeeded, damage, hasHiddenProcess } = await attack(isolation(false), launcher, 'nobody');
+      assert.deepEqual(succeeded, expectedSuccesses({ isIsolated: true, hasNetwork: false, isRoot: false }));
+      assert.deepEqual(damage, []);
+      assert.ok(!hasHiddenProcess, 'the end of the job ends all of its processes');
     });
   }
 });

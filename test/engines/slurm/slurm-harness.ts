@@ -91,6 +91,12 @@ export async function slurmSshHarness(options: SlurmHarnessOptions = {}): Promis
   };
 }
 
+/** The same shell, but its commands run as an ordinary account without groups. Needs root. */
+export function shellAs(account: string, shell: Shell): Shell {
+  const become = ['setpriv', `--reuid=${account}`, '--regid=65534', '--clear-groups', '--'];
+  return { ...shell, run: (argv, options) => shell.run([...become, ...argv], options) };
+}
+
 /** Runs a test on a private cluster, and stops the cluster afterwards. */
 export function slurmTest(
   title: string,

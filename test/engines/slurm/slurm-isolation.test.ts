@@ -20,7 +20,7 @@ import { type JobOverrides, withAutomaticRelease } from '../engine-harness.ts';
 import { newLocalJob, processesMentioning } from '../local/harness.ts';
 import { eventually, neverAborted, waitUntilFinished } from '../observing.ts';
 import { countRuns, shellLine } from '../test-jobs.ts';
-import { type SlurmHarness, slurmHarness, slurmSshHarness } from './slurm-harness.ts';
+import { type SlurmHarness, shellAs, slurmHarness, slurmSshHarness } from './slurm-harness.ts';
 
 const twoNodes = { nodes: 2, coresPerNode: 2 };
 
@@ -488,11 +488,9 @@ describe('isolated jobs of an ordinary account on Slurm', {
   after(() => harness.close());
 
   async function runAs(account: string, line: string) {
-    const { cluster, newJob } = harness;
-    const shell = createLocalShell({ environment: cluster.env });
-    const become = ['setpriv', `--reuid=${account}`, '--regid=65534', '--clear-groups', '--'];
+    const { shell, newJob } = harness;
     const engine = createSlurmEngine({
-      shell: { ...shell, run: (argv, options) => shell.run([...become, ...argv], options) },
+      shell: shellAs(account, shell),
       isolation: slurmIsolation(),
       accounting: 'none',
       commandTimeoutMs: 30_000,
