@@ -107,6 +107,12 @@ export interface Engine {
   readEndRecords(workspaces: ReadonlyMap<string, WorkspacePaths>, signal: AbortSignal): Promise<Map<string, EndRecord>>;
 
   /**
+   * Makes sure that a job whose record is `never_started` never starts. A controller that is killed can forget that it ended
+   * the job, and start it after its end was stored. Returns false if the job has started meanwhile.
+   */
+  preventStart(workspace: WorkspacePaths, signal: AbortSignal): Promise<boolean>;
+
+  /**
    * Finds out what happened to jobs that the engine should have but does not report, in a few commands for any number of
    * jobs. A job whose record cannot be read is absent from the result.
    */

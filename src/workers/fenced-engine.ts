@@ -13,6 +13,7 @@ export function fencedEngine(engine: Engine, lease: HeldLease): Engine {
     ...engine,
     submit: fenced(engine.submit),
     release: fenced(engine.release),
+    preventStart: fenced(engine.preventStart),
     discard: fenced(engine.discard),
     cancel: fenced(engine.cancel),
     forget: fenced(engine.forget),

@@ -108,7 +108,7 @@ async function storeJobEnd(
   record: EndRecord | undefined,
   signal: AbortSignal,
 ): Promise<'stored' | 'requeued' | 'unchanged'> {
-  const { db, lease, system, workspaces, now, log } = deps;
+  const { db, lease, engine, system, workspaces, now, log } = deps;
   const job = await findJob(db, observation.jobId);
   if (job === undefined) return 'stored';
   if (job.engineRef !== observation.ref) return 'unchanged';
@@ -129,6 +129,8 @@ async function storeJobEnd(
   const end = { ...observation, ...reconcileEnd(observation, record, { runtimeSeconds, isCancelRequested }) };
   const next = transition(job.status, end, job.cancelRequestedBy);
   if (next?.state !== 'ended') return 'stored';
+  if (record === 'never_started' && !(await engine.preventStart(workspaces.pathsOf(job.jobId), signal)))
+    return 'unchanged';
   const usage = (await workspaces.measure([job.jobId], signal)).get(job.jobId) ?? { bytes: 0, entries: 0 };
   const ended = applyFileLimit(next, usage, system.limits.files);
   const { engineMessage } = observation;

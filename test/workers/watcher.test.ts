@@ -41,12 +41,14 @@ describe('watcher', () => {
   let pollCount: number;
   let engineCalls: string[];
   let endRecord: EndRecord | null;
+  let hasStartedMeanwhile: boolean;
   let measure: (jobId: string) => Promise<number>;
 
   beforeEach(async () => {
     database = await openTestDatabase(['1'], 10_000, 1000);
     await ensureSystem(database.db, 'sys', 1);
     [reported, duringPoll, pollCount, engineCalls, endRecord] = [[], async () => undefined, 0, [], null];
+    hasStartedMeanwhile = false;
     measure = async () => 1;
   });
   afterEach(async () => {
@@ -91,6 +93,10 @@ describe('watcher', () => {
       forget: async (jobIds) => void engineCalls.push(`forget ${jobIds.length}`),
       readEndRecords: async (jobs) =>
         new Map(endRecord === null ? [] : [...jobs.keys()].map((name) => [name, endRecord as EndRecord])),
+      preventStart: async () => {
+        engineCalls.push('preventStart');
+        return !hasStartedMeanwhile;
+      },
       inspectMissing: async () => new Map(),
       onChange: () => undefined,
     };
@@ -179,8 +185,19 @@ describe('watcher', () => {
         assert.deepEqual([status.outcome, status.startedAt], ['node_failed', null]);
         const [event] = await database.db.selectFrom('events').select('data').where('kind', '=', 'job.ended').execute();
         assert.equal(JSON.parse(event?.data ?? '{}').charged_seconds, 0);
+        // A controller that forgets the end must not start the job later.
+        assert.equal(engineCalls[0], 'preventStart');
       });
     }
+
+    test('does not end if it has started after its record was read', async () => {
+      await database.db.updateTable('jobs').set({ tries: 5 }).execute();
+      hasStartedMeanwhile = true;
+      startTestWatcher();
+      await waitForPolls();
+      assert.equal(await storedState(), 'queued');
+      assert.ok(engineCalls.includes('preventStart'));
+    });
   });
 
   test('waits for the record of a job that has started and that the engine reports as never started', async () => {

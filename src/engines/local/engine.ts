@@ -98,6 +98,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     discard: async () => undefined,
     // No job goes missing, and every report is right: the records are durable.
     readEndRecords: async () => new Map(),
+    preventStart: async () => true,
     inspectMissing: async () => new Map(),
 
     observe: (_expected, signal) =>

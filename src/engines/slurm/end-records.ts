@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { BursarError } from '../../domain/errors.ts';
 import type { EndRecord } from '../../domain/jobs/end-record.ts';
 import type { WorkspacePaths } from '../../files/workspaces/workspaces.ts';
 import { type RunCommand, requireOutput, toChunks } from './commands.ts';
@@ -10,7 +11,8 @@ const maxJobsPerCommand = 1000;
 /**
  * Prints a line for each job: `<index> never_started`, `<index> not_ended`, or `<index> end <code> <start> <end> <written>`. The
  * wrapper creates `<directory>.started` before anything else of the job runs, and writes the end record into it. A job
- * whose workspace is absent prints nothing: the file system may be unmounted, so nothing is known.
+ * whose workspace is absent prints nothing: the file system may be unmounted, so nothing is known. A link in the place of
+ * `<directory>.started` (see `preventStarts`) leads nowhere, so that it does not exist for the first test.
  */
 const readRecordsBash = `
 index=0
@@ -49,6 +51,44 @@ export async function readEndRecords(
     }
   }
   return records;
+}
+
+/**
+ * Puts a link in the place of each start record, which the wrapper then cannot create. Unlike a folder it cannot be taken
+ * for the record of a job that has started. Both are created by one system call that fails if the other one exists.
+ */
+const preventStartsBash = `
+while IFS= read -r -d '' directory; do
+  if ln -sT -- never_started "$directory.started" 2> /dev/null || [ -L "$directory.started" ]; then echo prevented
+  elif [ -d "$directory.started" ]; then echo started
+  else echo failed
+  fi
+done`;
+
+/** Prevents the start of jobs, in few commands for any number of jobs. Returns the folders of those that have not started. */
+export async function preventStarts(
+  run: RunCommand,
+  directories: readonly string[],
+  signal: AbortSignal,
+): Promise<Set<string>> {
+  const prevented = new Set<string>();
+  for (const chunk of toChunks(directories, maxJobsPerCommand)) {
+    const stdin = chunk.map((directory) => `${directory}\0`).join('');
+    const argv = ['bash', '--norc', '-c', preventStartsBash] as const;
+    const lines = requireOutput('bash', await run({ argv, stdin }, signal)).split('\n');
+    for (const [index, directory] of chunk.entries()) {
+      if (lines[index] === 'prevented') prevented.add(directory);
+      else if (lines[index] !== 'started')
+        throw new BursarError(
+          'unavailable',
+          `the start of the job cannot be prevented: ${directory} cannot be written`,
+          {
+            transient: true,
+          },
+        );
+    }
+  }
+  return prevented;
 }
 
 /** An end record that cannot be parsed is none: a power cut can leave an empty file. */

@@ -12,7 +12,7 @@ import {
   requireSuccessUnlessFinished,
   toChunks,
 } from './commands.ts';
-import { readEndRecords } from './end-records.ts';
+import { preventStarts, readEndRecords } from './end-records.ts';
 import type { SlurmIsolation } from './isolation.ts';
 import { createMissingJobInspector } from './missing-jobs.ts';
 import { createQueueReader, type QueueEntry } from './queue-reader.ts';
@@ -71,6 +71,8 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       requireSuccessUnlessFinished('scontrol', await run(releaseCommand(chunk.map(({ ref }) => ref)), signal));
     }
   });
+
+  const prevent = coalesce((directories: string[], signal) => preventStarts(run, directories, signal));
 
   async function scancel(refs: readonly string[], signal: AbortSignal): Promise<void> {
     for (const chunk of toChunks(refs)) requireSuccessUnlessFinished('scancel', await run(scancelById(chunk), signal));
@@ -151,6 +153,8 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     },
 
     readEndRecords: (workspaces, signal) => readEndRecords(run, workspaces, signal),
+
+    preventStart: async ({ directory }, signal) => (await prevent(directory, signal)).has(directory),
 
     inspectMissing: missingJobs.inspect,
 

@@ -42,6 +42,7 @@ cd -- "$directory" || folder_failed 'its folder cannot be entered'
   folder_failed 'its folder for temporary files cannot be created'
 ${isolation === null ? '' : prepareIsolationBash(job, isolation, environment)}# Prevents a second run: mkdir succeeds only once, on shared file systems too.
 if ! mkdir -- "$directory.started"; then
+  [ ! -L "$directory.started" ] || not_started 'it had ended before' 'submit it again to run it'
   [ -d "$directory.started" ] || folder_failed 'its start record cannot be created'
   echo 'bursar: the job was started before; it runs only once' >&2
   code=

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
@@ -59,6 +59,38 @@ describe('outcomes of jobs on Slurm', { concurrency: 3 }, () => {
       await withAutomaticRelease(engine).submit(next, neverAborted);
       assert.equal((await waitUntilFinished(engine, next.jobId)).outcome, 'succeeded');
       assert.equal(await countRuns(job), 1);
+    },
+  );
+
+  slurmTest(
+    'prevents the start of a cancelled job whose cancellation the controller forgets',
+    {},
+    async ({ engine, newJob, cluster, wholeSystem }) => {
+      const running = await newJob({ ...runUntilReleased, ...wholeSystem });
+      const pending = await newJob(runOnce);
+      for (const job of [running, pending]) await withAutomaticRelease(engine).submit(job, neverAborted);
+      await eventually('the job has started', async () => (await countRuns(running)) === 1);
+      assert.equal(await engine.preventStart(running.workspace, neverAborted), false);
+      await cluster.stopController();
+      const [state, saved] = [join(cluster.folder, 'state'), join(cluster.folder, 'saved')];
+      await cp(state, saved, { recursive: true });
+      await cluster.startController();
+
+      await engine.cancel(pending.jobId, neverAborted);
+      assert.equal((await waitUntilFinished(engine, pending.jobId)).outcome, 'cancelled');
+      assert.equal(await engine.preventStart(pending.workspace, neverAborted), true);
+      await cluster.killController();
+      await rm(state, { recursive: true });
+      await rename(saved, state);
+      await cluster.startController();
+      await letFinish(running);
+
+      const end = await waitUntilFinished(engine, pending.jobId);
+      assert.deepEqual([end.outcome, await countRuns(pending)], ['node_failed', 0]);
+      assert.match(await readFile(pending.workspace.stderr, 'utf8'), /the job was not started: it had ended before/);
+      const records = await engine.readEndRecords(new Map([[pending.jobId, pending.workspace]]), neverAborted);
+      assert.equal(records.get(pending.jobId), 'never_started');
+      assert.equal(await engine.preventStart(pending.workspace, neverAborted), true);
     },
   );
 
