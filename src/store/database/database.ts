@@ -18,14 +18,18 @@ export interface DatabaseSettings {
 
 /** Opens the database and migrates its schema to the latest version. Errors say what to do. */
 export async function openDatabase(settings: DatabaseSettings, dataFolder: string): Promise<Db> {
-  const db = connectDatabase(settings, dataFolder);
+  await migrateDatabase(settings, dataFolder);
+  return connectDatabase(settings, dataFolder);
+}
+
+/** A migration may change every row of a large table, so its statements have no time limit. */
+async function migrateDatabase(settings: DatabaseSettings, dataFolder: string): Promise<void> {
+  const db = connectDatabase({ ...settings, statementTimeoutSeconds: 0 }, dataFolder);
   try {
     await checkServer(db, settings.url);
     await migrate(db);
-    return db;
-  } catch (error) {
+  } finally {
     await db.destroy();
-    throw error;
   }
 }
 

@@ -66,7 +66,8 @@ async function checkRunningBalances(db: Db): Promise<string[]> {
 
 async function checkHeldEqualsOpenHolds(db: Db): Promise<string[]> {
   const { rows } = await sql<{ id: number; held: number; open: number; open_holds: number; holds: number }>`
-    with open_holds as (select * from holds where id not in (select hold_id from resolutions)),
+    with open_holds as (
+      select * from holds where not exists (select 1 from resolutions where hold_id = holds.id)),
     held_amounts as (
       select time_pool account_id, time_seconds amount from open_holds union all
       select time_cap, time_seconds from open_holds union all

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 
-const openHolds = 'select * from holds where id not in (select hold_id from resolutions)';
+// PostgreSQL compares each hold with each resolution for `not in`, if they are too many for its working memory.
+const openHolds = 'select * from holds where not exists (select 1 from resolutions where hold_id = holds.id)';
 const accountColumns = ['time_pool', 'time_cap', 'space_pool', 'space_cap'];
 
 const statements = [
@@ -21,6 +22,8 @@ const statements = [
   'drop index jobs_unfinished',
   `create index jobs_unfinished on jobs (hpc, state, owner, due_at, id) where state in
      ('accepted', 'submitting', 'queued', 'running')`,
+  // The dispatcher ends a cancelled job at once, before the other jobs of its owner.
+  "update jobs set due_at = 0 where cancel_requested_at is not null and state in ('accepted', 'submitting')",
 ];
 
 /** Counts the unfinished jobs of users and accounts, and lets the dispatcher take turns between users. */
