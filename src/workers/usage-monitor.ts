@@ -29,7 +29,7 @@ export function startUsageMonitor(deps: LeasedSystemDeps, onCancelled: () => voi
 export function createUsageCheck({ db, lease, system, workspaces, now, log }: LeasedSystemDeps) {
   const maxEntries = system.limits.files;
   /** By job id, from the last measurement. */
-  let fittedBytes: ReadonlyMap<string, number> | undefined;
+  let withinQuotaBytes: ReadonlyMap<string, number> | undefined;
 
   return async (signal: AbortSignal): Promise<boolean> => {
     const jobIds = (await listRunningJobs(db, system.name)).map(({ jobId }) => jobId);
@@ -37,11 +37,12 @@ export function createUsageCheck({ db, lease, system, workspaces, now, log }: Le
     // Measuring can take minutes. The accounts contain the files of the jobs that have ended meanwhile.
     const running = jobIds.length === 0 ? [] : await listRunningJobs(db, system.name);
     // What a job had before a restart is not known. To count it as too much would end jobs that did nothing wrong.
-    const fittedBytesOf = (jobId: string) => (fittedBytes ? (fittedBytes.get(jobId) ?? 0) : Number.POSITIVE_INFINITY);
+    const withinQuotaBytesOf = (jobId: string) =>
+      withinQuotaBytes ? (withinQuotaBytes.get(jobId) ?? 0) : Number.POSITIVE_INFINITY;
     const jobs = running.flatMap(({ jobId, heldBytes, spacePool, spaceCap }) => {
       const usage = usages.get(jobId);
       if (usage === undefined) return [];
-      return { jobId, usage, heldBytes, fittedBytes: fittedBytesOf(jobId), accounts: [spacePool, spaceCap] };
+      return { jobId, usage, heldBytes, withinQuotaBytes: withinQuotaBytesOf(jobId), accounts: [spacePool, spaceCap] };
     });
     const available = new Map(
       running.flatMap(({ spacePool, spacePoolLeft, spaceCap, spaceCapLeft }) => [
@@ -50,7 +51,7 @@ export function createUsageCheck({ db, lease, system, workspaces, now, log }: Le
       ]),
     );
     const check = checkFileLimits(jobs, available, maxEntries);
-    fittedBytes = check.fittedBytes;
+    withinQuotaBytes = check.withinQuotaBytes;
     for (const { id, jobId } of running) {
       const limit = check.exceeded.get(jobId);
       if (limit === undefined) continue;

@@ -7,14 +7,22 @@ export interface WorkspaceUsage {
   entries: number;
 }
 
+/** File systems allocate whole blocks, and some of them in advance. That much more than its size is not charged. */
+export const maxUnchargedBytes = 1_000_000;
+
+/** What a file is charged. A job can allocate space beyond the size of a file. `blocks` have 512 bytes. */
+export function toChargedBytes(size: number, blocks: number): number {
+  return blocks * 512 > size + maxUnchargedBytes ? blocks * 512 : size;
+}
+
 /** A running job, its files, and what it may use. */
 export interface MeasuredJob {
   jobId: string;
   usage: WorkspaceUsage;
   /** The space that the job holds: that of its unpacked zip. */
   heldBytes: number;
-  /** The size of its files beyond the hold when that was last within its quota. */
-  fittedBytes: number;
+  /** The size of its files beyond the hold, at the last measurement at which that was within its quota. */
+  withinQuotaBytes: number;
   /** The ids of the accounts that its space is charged to: the pool of the project and the cap of the user. */
   accounts: readonly number[];
 }
@@ -24,8 +32,8 @@ const spaceToleranceBytes = 10_000_000;
 
 export interface FileLimitCheck {
   exceeded: Map<string, FileLimit>;
-  /** The `fittedBytes` of the jobs at the next check. */
-  fittedBytes: Map<string, number>;
+  /** The `withinQuotaBytes` of the jobs at the next check. */
+  withinQuotaBytes: Map<string, number>;
 }
 
 /**
@@ -40,25 +48,25 @@ export function checkFileLimits(
   maxEntries: number,
 ): FileLimitCheck {
   const exceeded = new Map<string, FileLimit>();
-  const fittedBytes = new Map<string, number>();
+  const withinQuotaBytes = new Map<string, number>();
   const left = new Map(available);
   const take = (accounts: readonly number[], bytes: number) => {
     for (const account of accounts) left.set(account, (left.get(account) ?? 0) - bytes);
   };
   const grown = jobs.map((job) => {
     const bytes = Math.max(0, job.usage.bytes - job.heldBytes);
-    const fitted = Math.min(bytes, job.fittedBytes);
-    take(job.accounts, fitted);
-    return { ...job, fitted, growth: bytes - fitted };
+    const withinQuota = Math.min(bytes, job.withinQuotaBytes);
+    take(job.accounts, withinQuota);
+    return { ...job, withinQuota, growth: bytes - withinQuota };
   });
-  for (const { jobId, usage, accounts, fitted, growth } of grown.sort((a, b) => a.growth - b.growth)) {
+  for (const { jobId, usage, accounts, withinQuota, growth } of grown.sort((a, b) => a.growth - b.growth)) {
     const spaceLeft = Math.max(0, Math.min(...accounts.map((account) => left.get(account) ?? 0)));
     if (usage.entries > maxEntries) exceeded.set(jobId, 'file_limit');
     else if (growth > spaceLeft + spaceToleranceBytes) exceeded.set(jobId, 'space_limit');
     else take(accounts, growth);
-    fittedBytes.set(jobId, growth > spaceLeft ? fitted : fitted + growth);
+    withinQuotaBytes.set(jobId, growth > spaceLeft ? withinQuota : withinQuota + growth);
   }
-  return { exceeded, fittedBytes };
+  return { exceeded, withinQuotaBytes };
 }
 
 /** The end of a job that leaves too many files. What ended the job by force is the better reason. */

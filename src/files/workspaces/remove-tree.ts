@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { chmod, type FileHandle, lchmod, open, rename, rmdir, unlink } from 'node:fs/promises';
+import { type FileHandle, open, rename, rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
-import { type FileName, openFolderFlags, openInode, pathIn, pathOfHandle } from './safe-open.ts';
+import { openWithAccess, withAccess } from './folder-access.ts';
+import { type FileName, pathIn, pathOfHandle } from './safe-open.ts';
 import { readFolder } from './walk-folder.ts';
 
 /**
@@ -80,7 +81,7 @@ async function emptyFolder(folder: FileHandle, top: FileHandle): Promise<FileNam
       }
       const newName = randomUUID();
       const newPath = await pathIn(top, newName);
-      if (await ignoreMissing(withAccess(path, () => rename(path, newPath)))) moved.push(newName);
+      if (await ignoreMissing(withAccess(path, 0o700, () => rename(path, newPath)))) moved.push(newName);
     }
   }
   return moved;
@@ -90,35 +91,10 @@ async function emptyFolder(folder: FileHandle, top: FileHandle): Promise<FileNam
 async function openForRemoval(parent: FileHandle, name: FileName): Promise<FileHandle | undefined> {
   const path = await pathIn(parent, name);
   try {
-    const folder = await withAccess(path, () => open(path, openFolderFlags));
-    // Fails for a folder of another owner. If that matters, deleting its content fails too.
-    if (((await folder.stat()).mode & 0o700) !== 0o700) await folder.chmod(0o700).catch(() => undefined);
-    return folder;
+    return await openWithAccess(path, 0o700);
   } catch (error) {
     if (['ELOOP', 'EMLINK', 'ENOTDIR'].includes(fileSystemErrorCode(error) ?? '')) return undefined;
     throw error;
-  }
-}
-
-/** Repeats an operation on a folder with all permissions of its owner, if it fails without them. */
-async function withAccess<T>(path: Buffer, operation: () => Promise<T>): Promise<T> {
-  try {
-    return await operation();
-  } catch (error) {
-    if (!['EACCES', 'EPERM'].includes(fileSystemErrorCode(error) ?? '')) throw error;
-    await grantAccess(path).catch(() => undefined);
-    return await operation();
-  }
-}
-
-/** Sets the mode of a folder. chmod(2) follows links, so it gets the open folder, which no link can replace. */
-async function grantAccess(path: Buffer): Promise<void> {
-  if (process.platform !== 'linux') return await lchmod(path, 0o700);
-  const folder = await openInode(path);
-  try {
-    if ((await folder.stat()).isDirectory()) await chmod(await pathOfHandle(folder), 0o700);
-  } finally {
-    await folder.close();
   }
 }
 

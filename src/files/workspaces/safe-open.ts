@@ -5,8 +5,6 @@ import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
 /** Linux has this flag on all platforms of Node, which has no name for it. */
 const O_PATH = 0o10000000;
-/** For a folder, and not for a link to one. */
-export const openFolderFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW;
 /** Errors of opening a path that does not exist, must not be read, or has another type than expected. */
 const absentCodes = new Set([
   'EACCES',
@@ -25,24 +23,36 @@ const absentCodes = new Set([
 
 export type FileName = string | Buffer;
 
+/** Opens a folder by its path, and not a link to one. */
+export type OpenFolderPath = (path: FileName) => Promise<FileHandle>;
+export const openFolderPath: OpenFolderPath = (path) => open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+
 /**
  * Opens a folder below `root`, name by name. A job can put a link in the place of a folder at any moment, also between
  * a check of a path and its use, so no path of more than one name is ever given to the system: each name is looked up in
  * the folder that is already open, and no link is followed. Returns undefined if there is no such folder.
  */
-export async function openFolder(root: string, names: readonly FileName[]): Promise<FileHandle | undefined> {
-  let folder = await undefinedIfAbsent(open(root, openFolderFlags));
+export async function openFolder(
+  root: string,
+  names: readonly FileName[],
+  openPath = openFolderPath,
+): Promise<FileHandle | undefined> {
+  let folder = await undefinedIfAbsent(openPath(root));
   for (const name of names) {
     if (folder === undefined) return undefined;
     const parent: FileHandle = folder;
-    folder = await openSubfolder(parent, name).finally(() => parent.close());
+    folder = await openSubfolder(parent, name, openPath).finally(() => parent.close());
   }
   return folder;
 }
 
 /** Opens a folder in an open folder. Returns undefined if there is none of this name. */
-export async function openSubfolder(parent: FileHandle, name: FileName): Promise<FileHandle | undefined> {
-  return await undefinedIfAbsent(open(await pathIn(parent, name), openFolderFlags));
+export async function openSubfolder(
+  parent: FileHandle,
+  name: FileName,
+  openPath = openFolderPath,
+): Promise<FileHandle | undefined> {
+  return await undefinedIfAbsent(openPath(await pathIn(parent, name)));
 }
 
 /**
@@ -72,7 +82,7 @@ export async function openRegularFile(
 }
 
 /** Opens an inode, and not its content, without following a link. Linux only. */
-export async function openInode(path: Buffer): Promise<FileHandle> {
+export async function openInode(path: FileName): Promise<FileHandle> {
   return await open(path, O_PATH | O_NOFOLLOW);
 }
 
@@ -91,8 +101,8 @@ async function openForReading(path: string | Buffer, flags: number) {
 }
 
 /**
- * Returns a path that leads to an open folder, or on Linux to an open inode, even after its name has changed. It replaces openat(2), which Node does
- * not have. macOS finds a folder by its inode number instead.
+ * Returns a path that leads to an open folder, or on Linux to an open inode, even after its name has changed. It replaces
+ * openat(2), which Node does not have. macOS finds a folder by its inode number instead.
  */
 export async function pathOfHandle(folder: FileHandle): Promise<string> {
   if (process.platform === 'linux') return `/proc/self/fd/${folder.fd}`;

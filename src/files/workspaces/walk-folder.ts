@@ -1,7 +1,15 @@
 import type { BigIntStats } from 'node:fs';
-import { type FileHandle, lstat, open, opendir } from 'node:fs/promises';
+import { type FileHandle, lstat, opendir } from 'node:fs/promises';
 import { maxFolderDepth } from '../safe-paths.ts';
-import { openFolder, openFolderFlags, openSubfolder, pathIn, pathOfHandle, undefinedIfAbsent } from './safe-open.ts';
+import {
+  type OpenFolderPath,
+  openFolder,
+  openFolderPath,
+  openSubfolder,
+  pathIn,
+  pathOfHandle,
+  undefinedIfAbsent,
+} from './safe-open.ts';
 
 export interface FolderEntry {
   name: Buffer;
@@ -43,6 +51,13 @@ export interface WalkedEntry {
   folderNames: readonly Buffer[];
 }
 
+export interface WalkOptions {
+  /** Deeper folders are not read. */
+  maxDepth?: number;
+  /** Opens each folder. By default, folders that cannot be opened are skipped. */
+  openPath?: OpenFolderPath;
+}
+
 /** A folder that was read, and the names of its subfolders that were not. */
 interface Level {
   id: string;
@@ -52,17 +67,17 @@ interface Level {
 /**
  * Walks everything below `root`/`top`, depth first, without following links: see `openFolder`. Keeps one folder open, one
  * batch of its entries in memory, one name for each folder above it, and the names of the folders still to be read.
- * Yields nothing if the folder does not exist. Folders deeper than `maxDepth` are not read.
+ * Yields nothing if the folder does not exist.
  */
 export async function* walkFolder(
   root: string,
   top: readonly string[],
-  maxDepth = maxFolderDepth,
+  { maxDepth = maxFolderDepth, openPath = openFolderPath }: WalkOptions = {},
 ): AsyncGenerator<WalkedEntry> {
   const levels: Level[] = [];
   // A job can nest thousands of folders: a path for each of them would need memory with the square of the depth.
   const folderNames = top.map((name) => Buffer.from(name));
-  let folder = await openFolder(root, folderNames);
+  let folder = await openFolder(root, folderNames, openPath);
   try {
     while (folder !== undefined) {
       const subfolders: Buffer[] = [];
@@ -71,15 +86,24 @@ export async function* walkFolder(
         yield { name, stats, folder, folderNames };
       }
       levels.push({ id: subfolders.length === 0 ? '' : await idOf(folder), subfolders });
-      folder = await openNext(root, levels, folderNames, folder);
+      folder = await openNext({ root, levels, folderNames, openPath }, folder);
     }
   } finally {
     await folder?.close();
   }
 }
 
+/** The position of a walk. */
+interface Walk {
+  root: string;
+  levels: Level[];
+  folderNames: Buffer[];
+  openPath: OpenFolderPath;
+}
+
 /** Opens the next folder of a walk, and closes the current one. Returns undefined at the end. */
-async function openNext(root: string, levels: Level[], folderNames: Buffer[], current: FileHandle) {
+async function openNext(walk: Walk, current: FileHandle) {
+  const { levels, folderNames, openPath } = walk;
   let parent: FileHandle | undefined = current;
   let stepsUp = 0;
   try {
@@ -93,10 +117,10 @@ async function openNext(root: string, levels: Level[], folderNames: Buffer[], cu
       }
       if (stepsUp > 0 || parent === undefined) {
         const child: FileHandle | undefined = parent;
-        parent = await openParent(root, level, folderNames, child, stepsUp).finally(() => child?.close());
+        parent = await openParent(walk, level, child, stepsUp).finally(() => child?.close());
         stepsUp = 0;
       }
-      const folder = parent && (await openSubfolder(parent, name));
+      const folder = parent && (await openSubfolder(parent, name, openPath));
       if (folder === undefined) continue;
       folderNames.push(name);
       return folder;
@@ -111,20 +135,15 @@ async function openNext(root: string, levels: Level[], folderNames: Buffer[], cu
  * Returns to a folder that the walk has come from. Opening it by its names costs a step for each level, so that is done
  * only if a job has moved the folder that the walk is in: then the folder above it is another one.
  */
-async function openParent(
-  root: string,
-  level: Level,
-  folderNames: readonly Buffer[],
-  child: FileHandle | undefined,
-  steps: number,
-) {
+async function openParent(walk: Walk, level: Level, child: FileHandle | undefined, steps: number) {
+  const { root, folderNames, openPath } = walk;
   if (child !== undefined) {
     const path = await pathIn(child, Array.from({ length: steps }, () => '..').join('/'));
-    const parent = await undefinedIfAbsent(open(path, openFolderFlags));
+    const parent = await undefinedIfAbsent(openPath(path));
     if (parent !== undefined && (await idOf(parent)) === level.id) return parent;
     await parent?.close();
   }
-  return await openFolder(root, folderNames);
+  return await openFolder(root, folderNames, openPath);
 }
 
 async function idOf(folder: FileHandle): Promise<string> {

@@ -4,11 +4,15 @@ import { applyFileLimit, checkFileLimits } from '../../../src/domain/jobs/file-l
 
 const MB = 1_000_000;
 const [pool, capOfA, capOfB] = [1, 2, 3];
-const job = (jobId: string, bytes: number, { heldBytes = 0, fittedBytes = 0, cap = capOfA, entries = 1 } = {}) => ({
+const job = (
+  jobId: string,
+  bytes: number,
+  { heldBytes = 0, withinQuotaBytes = 0, cap = capOfA, entries = 1 } = {},
+) => ({
   jobId,
   usage: { bytes, entries },
   heldBytes,
-  fittedBytes,
+  withinQuotaBytes,
   accounts: [pool, cap],
 });
 const exceeded = (jobs: ReturnType<typeof job>[], left: [number, number][]) =>
@@ -61,8 +65,8 @@ test('a job keeps the space that it had while there was enough, even if another 
     [capOfA, 1e12],
     [capOfB, 1e12],
   ];
-  const idle = job('idle', 50 * MB, { fittedBytes: 50 * MB });
-  const growing = job('growing', 70 * MB, { fittedBytes: 50 * MB, cap: capOfB });
+  const idle = job('idle', 50 * MB, { withinQuotaBytes: 50 * MB });
+  const growing = job('growing', 70 * MB, { withinQuotaBytes: 50 * MB, cap: capOfB });
   assert.deepEqual(exceeded([idle, growing], left), { growing: 'space_limit' });
 });
 
@@ -72,16 +76,18 @@ test('of the jobs that share a quota, the one that has grown exceeds it, and not
     [capOfA, 1e12],
     [capOfB, 1e12],
   ];
-  const large = job('large', 70 * MB, { fittedBytes: 70 * MB });
-  const grown = job('grown', 60 * MB, { fittedBytes: 20 * MB, cap: capOfB });
+  const large = job('large', 70 * MB, { withinQuotaBytes: 70 * MB });
+  const grown = job('grown', 60 * MB, { withinQuotaBytes: 20 * MB, cap: capOfB });
   assert.deepEqual(exceeded([large, grown], left), { grown: 'space_limit' });
 });
 
 test('the space that a job keeps follows its files while they fit, and does not grow with the tolerance', () => {
-  const fitted = (bytes: number, fittedBytes: number) =>
-    checkFileLimits([job('x', bytes, { fittedBytes })], new Map([...plenty, [capOfA, 100 * MB]]), 10).fittedBytes.get(
-      'x',
-    );
+  const fitted = (bytes: number, withinQuotaBytes: number) =>
+    checkFileLimits(
+      [job('x', bytes, { withinQuotaBytes })],
+      new Map([...plenty, [capOfA, 100 * MB]]),
+      10,
+    ).withinQuotaBytes.get('x');
   assert.equal(fitted(90 * MB, 0), 90 * MB);
   assert.equal(fitted(30 * MB, 90 * MB), 30 * MB);
   assert.equal(fitted(105 * MB, 90 * MB), 90 * MB);

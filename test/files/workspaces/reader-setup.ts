@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
+import { promisify } from 'node:util';
 import type { Workspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { temporaryFolder } from '../temporary.ts';
 
@@ -23,6 +25,12 @@ export interface ReaderEnvironment {
 /** The size of the files and logs of the test job. */
 export async function measureBytes(workspaces: Workspaces): Promise<number | undefined> {
   return (await workspaces.measure([jobId], neverAborted)).get(jobId)?.bytes;
+}
+
+/** Creates a file that takes space on the disk although its size is 0. */
+export async function allocateHiddenSpace(path: string, bytes: number): Promise<void> {
+  await writeFile(path, '');
+  await promisify(execFile)('fallocate', ['--keep-size', '--length', String(bytes), path]);
 }
 
 /** The workspace has the folder `files` and six entries in it; another job has none. */

@@ -16,7 +16,7 @@ import { notAborted } from '../../support/signals.ts';
 import { startSshd } from '../../support/sshd.ts';
 import { temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
-import { assertEntries, measureBytes } from './reader-setup.ts';
+import { allocateHiddenSpace, assertEntries, measureBytes } from './reader-setup.ts';
 import { assertLinksNotFollowed } from './swapped-links.ts';
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
@@ -127,6 +127,15 @@ function remoteContract(
       assert.equal(await measureBytes(createWorkspaces(root)), 5_000_000_014);
     });
 
+    test('measure counts space that was allocated beyond the end of a file', async (t) => {
+      const { root, workspaces, stage, paths } = await setUp(t);
+      await stage(null);
+      await allocateHiddenSpace(join(paths.directory, 'hidden'), 20_000_000);
+      const bytes = (await measureBytes(workspaces)) ?? 0;
+      assert.ok(bytes >= 20_000_000);
+      assert.equal(await measureBytes(createWorkspaces(root)), bytes);
+    });
+
     test('measure counts files, folders and links of several jobs, and stops after the maximum', async (t) => {
       const { workspaces, stage, paths } = await setUp(t);
       await stage(await makeZip({ a: '12345', 'b/c/d': '1234', 'e/': '' }));
@@ -206,7 +215,7 @@ function remoteContract(
       await assertLinksNotFollowed(t, makeWorkspaces, 5);
     });
 
-    test('measure skips locked folders, and remove deletes them', async (t) => {
+    test('measure counts the files in locked folders, and remove deletes them', async (t) => {
       const { folder, root, stage, names, paths, workspaces } = await setUp(t, unprivileged(environment.shell));
       for (const path of [folder, join(folder, "it's the root")]) {
         await mkdir(path, { recursive: true });
@@ -217,7 +226,9 @@ function remoteContract(
       await chmod(join(paths.directory, 'locked'), 0o000);
       await chmod(join(paths.directory, 'unsearchable'), 0o400);
       await chmod(join(paths.directory, 'readonly'), 0o500);
-      assert.equal(await measureBytes(workspaces), 7);
+      await chmod(join(root, jobId), 0o300);
+      assert.equal(await measureBytes(workspaces), 14);
+      await chmod(paths.directory, 0o000);
       await chmod(join(root, jobId), 0o000);
       await workspaces.remove(jobId, notAborted);
       assert.deepEqual(await names(), []);

@@ -10,7 +10,7 @@ import { createWorkspaces } from '../../../src/files/workspaces/workspaces.ts';
 import { notAborted } from '../../support/signals.ts';
 import { runUnprivileged, temporaryFolder } from '../temporary.ts';
 import { forgedZips, hostileLimits, hostileZips, makeZip } from '../zip/hostile-zips.ts';
-import { assertEntries, measureBytes } from './reader-setup.ts';
+import { allocateHiddenSpace, assertEntries, measureBytes } from './reader-setup.ts';
 import { assertLinksNotFollowed } from './swapped-links.ts';
 
 const jobId = 'BURSAR-JOB-TOOL-0123456789ABCDEF0123456789ABCDEF';
@@ -197,14 +197,25 @@ test('measure succeeds while files disappear', async (t) => {
   assert.equal(await measureBytes(workspaces), 0);
 });
 
-test('measure skips unreadable folders', async (t) => {
+test('measure counts the files in folders that their owner may not read, at any depth', async (t) => {
   await runUnprivileged(async () => {
-    const { workspaces, stage, paths } = await setUp(t);
-    await stage(await makeZip({ a: '12345', 'locked/b': '1234', 'unsearchable/c': '123' }));
+    const { root, workspaces, stage, paths } = await setUp(t);
+    await stage(await makeZip({ a: '12345', 'locked/deep/b': '1234', 'unsearchable/c': '123', 'readonly/d': '12' }));
+    await chmod(join(paths.directory, 'locked/deep'), 0o300);
     await chmod(join(paths.directory, 'locked'), 0o000);
     await chmod(join(paths.directory, 'unsearchable'), 0o400);
-    assert.equal(await measureBytes(workspaces), 5);
+    await chmod(join(paths.directory, 'readonly'), 0o500);
+    await chmod(join(root, jobId), 0o300);
+    assert.equal(await measureBytes(workspaces), 14);
+    assert.equal((await stat(join(paths.directory, 'readonly'))).mode & 0o777, 0o500);
   });
+});
+
+test('measure counts space that was allocated beyond the end of a file', async (t) => {
+  const { workspaces, stage, paths } = await setUp(t);
+  await stage(null);
+  await allocateHiddenSpace(join(paths.directory, 'hidden'), 20_000_000);
+  assert.ok(((await measureBytes(workspaces)) ?? 0) >= 20_000_000);
 });
 
 test('measure counts files, folders and links, and stops after the maximum', async (t) => {

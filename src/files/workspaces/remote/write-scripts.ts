@@ -1,3 +1,5 @@
+import { maxUnchargedBytes } from '../../../domain/jobs/file-limits.ts';
+
 /**
  * POSIX shell scripts that change workspaces on their host. All variable parts are arguments ($1…), never interpolated.
  * LC_ALL=C makes error messages English, which `toRemoteError` relies on.
@@ -51,17 +53,23 @@ export const commitScript = script(
 
 /**
  * Arguments: maximum number of entries, workspaces. Prints a line for each workspace: the sum of the sizes of its regular
- * files, and the number of everything in it. The size of a file with several hard links is added once. Stops reading a
- * workspace that has more entries. Fails if find prints nothing, not even the folder itself, unless the workspace was
- * removed meanwhile: then nothing was measured, and 0 would be wrong.
+ * files, as `toChargedBytes` defines them, and the number of everything in it. The size of a file with several hard links
+ * is added once. Stops reading a workspace that has more entries. Fails if find prints nothing, not even the folder itself,
+ * unless the workspace was removed meanwhile: then nothing was measured, and 0 would be wrong.
+ *
+ * A folder that its owner may not list or search is made readable before find descends: a job could hide its files there.
+ * -execdir also reaches paths longer than PATH_MAX, but find refuses it if PATH has a relative folder. chmod would follow a
+ * link that a job puts in the place of the folder, and then give the owner of the job access to what it owns already.
  */
 export const measureScript = script(
   'max=$1',
   'shift',
+  'case ":$PATH:" in *::* | *:[!/]*) action=-exec ;; *) action=-execdir ;; esac',
   'for workspace do',
   'if [ ! -d "$workspace" ]; then echo 0 0; continue; fi',
-  `find "$workspace" -printf '%y %n %D:%i %s\\n' 2>/dev/null | awk -v max="$max" '
-    $1 == "f" && ($2 == 1 || !seen[$3]++) { total += $4 }
+  `find "$workspace" '(' -type d ! -perm -500 "$action" chmod u+rx -- {} ';' -o -true ')' \\
+    -printf '%y %n %D:%i %s %b\\n' 2>/dev/null | awk -v max="$max" '
+    $1 == "f" && ($2 == 1 || !seen[$3]++) { used = $5 * 512; total += used > $4 + ${maxUnchargedBytes} ? used : $4 }
     NR > max + 1 { exit }
     END { if (NR == 0) exit 1; printf "%.0f %d\\n", total, NR - 1 }' || { [ ! -d "$workspace" ] && echo 0 0; } || exit`,
   'done',
