@@ -44,7 +44,8 @@ async function removeEntry(parent: FileHandle, name: string): Promise<void> {
  * works with two open folders.
  */
 async function emptyTree(top: FileHandle): Promise<void> {
-  const folders = await emptyFolder(top, top);
+  const folders: FileName[] = [];
+  await emptyFolder(top, top, folders);
   for (let name = folders.pop(); name !== undefined; name = folders.pop()) {
     const path = await pathIn(top, name);
     let folder: FileHandle | undefined;
@@ -61,7 +62,7 @@ async function emptyTree(top: FileHandle): Promise<void> {
       continue;
     }
     try {
-      folders.push(...(await emptyFolder(folder, top)));
+      await emptyFolder(folder, top, folders);
     } finally {
       await folder.close();
     }
@@ -69,22 +70,20 @@ async function emptyTree(top: FileHandle): Promise<void> {
   }
 }
 
-/** Deletes the files of a folder, and moves its subfolders to `top`. Returns their names there. */
-async function emptyFolder(folder: FileHandle, top: FileHandle): Promise<FileName[]> {
-  const moved: FileName[] = [];
+/** Deletes the files of a folder, moves its subfolders to `top`, and adds their names there to `folders`. */
+async function emptyFolder(folder: FileHandle, top: FileHandle, folders: FileName[]): Promise<void> {
   for await (const batch of readFolder(Buffer.from(await pathOfHandle(folder)))) {
     await Promise.all(batch.filter((entry) => !entry.isFolder).map((entry) => ignoreMissing(unlink(entry.path))));
     for (const { path, name } of batch.filter((entry) => entry.isFolder)) {
       if (folder === top) {
-        moved.push(name);
+        folders.push(name);
         continue;
       }
       const newName = randomUUID();
       const newPath = await pathIn(top, newName);
-      if (await ignoreMissing(withAccess(path, 0o700, () => rename(path, newPath)))) moved.push(newName);
+      if (await ignoreMissing(withAccess(path, 0o700, () => rename(path, newPath)))) folders.push(newName);
     }
   }
-  return moved;
 }
 
 /** Opens a folder whose content can be deleted. Returns undefined if the name is not that of a folder. */
