@@ -1,4 +1,11 @@
-import { cancelledDueAt, claimDueJob, countJobsInEngine, listWaitingOwners } from '../store/jobs/job-queue.ts';
+import {
+  cancelledDueAt,
+  claimDueJob,
+  countJobsInEngine,
+  listOwnersOfCancelledSubmissions,
+  listWaitingOwners,
+  type WaitingOwner,
+} from '../store/jobs/job-queue.ts';
 import type { JobRecord } from '../store/jobs/jobs.ts';
 import type { LeasedSystemDeps } from './system-deps.ts';
 
@@ -27,34 +34,40 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
 
   /** Claims in turns until there are `limit` jobs or none left. */
   async function claimInTurns(
-    owners: readonly string[],
+    owners: readonly WaitingOwner[],
     limit: number,
     inProgress: readonly JobRecord[],
   ): Promise<{ jobs: JobRecord[]; isHeldBack: boolean }> {
     return await lease.transaction(async (tx) => {
       const jobs: JobRecord[] = [];
-      const inEngine = new Map<string, number>();
+      // Once for all users: hundreds of them may wait although they have as many jobs in the engine as allowed.
+      const ownerIds = owners.map(({ owner }) => owner);
+      const inEngine = await countJobsInEngine(tx, system.name, ownerIds);
+      let withCancelled: ReadonlySet<string> | undefined;
       let isHeldBack = false;
       const turns = [...owners];
       while (jobs.length < limit) {
-        const owner = turns.shift();
-        if (owner === undefined) break;
+        const turn = turns.shift();
+        if (turn === undefined) break;
+        const { owner, dueAt } = turn;
         const dispatched = [...inProgress, ...jobs];
         const dispatchedOfOwner = dispatched.filter((job) => job.owner === owner).length;
         const retryAt = retryTimes.get(owner);
         // One try shows whether the queue is still full.
         const waitsForRetry = retryAt !== undefined && (retryAt > now() || dispatchedOfOwner > 0);
-        const submitted = inEngine.get(owner) ?? (await countJobsInEngine(tx, system.name, owner));
-        inEngine.set(owner, submitted);
-        const isFull = submitted + dispatchedOfOwner >= maxJobsPerUser;
+        const isFull = (inEngine.get(owner) ?? 0) + dispatchedOfOwner >= maxJobsPerUser;
         isHeldBack ||= isFull;
         const excludedIds = dispatched.map(({ id }) => id);
         // Cancelled jobs are not submitted, so they need no place in the engine, and end soon.
         const onlyCancelled = isFull || waitsForRetry || dispatchedOfOwner >= maxDispatchedPerUser;
+        if (onlyCancelled && dueAt !== cancelledDueAt) {
+          withCancelled ??= await listOwnersOfCancelledSubmissions(tx, system.name);
+          if (!withCancelled.has(owner)) continue;
+        }
         const job = await claimDueJob(tx, system.name, owner, { now: now(), excludedIds, onlyCancelled });
         if (job === undefined) continue;
         jobs.push(job);
-        turns.push(owner);
+        turns.push(turn);
       }
       return { jobs, isHeldBack };
     });
@@ -68,7 +81,7 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
         owner,
         dueAt: dueAt === cancelledDueAt ? dueAt : Math.max(dueAt, retryTimes.get(owner) ?? 0),
       }));
-      const dueOwners = waiting.filter(({ dueAt }) => dueAt <= at).map(({ owner }) => owner);
+      const dueOwners = waiting.filter(({ dueAt }) => dueAt <= at);
       const later = waiting.filter(({ dueAt }) => dueAt > at).map(({ dueAt }) => dueAt);
       if (dueOwners.length === 0) return { jobs: [], nextAt: later.length === 0 ? undefined : Math.min(...later) };
       const { jobs, isHeldBack } = await claimInTurns(orderTurns(dueOwners, lastOwner), limit, inProgress);
@@ -95,7 +108,7 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
 export type JobClaims = ReturnType<typeof createJobClaims>;
 
 /** Orders users by their turns: the one after the last comes first. */
-export function orderTurns(owners: readonly string[], lastOwner: string): string[] {
-  const sorted = owners.toSorted();
-  return [...sorted.filter((owner) => owner > lastOwner), ...sorted.filter((owner) => owner <= lastOwner)];
+function orderTurns(waiting: readonly WaitingOwner[], lastOwner: string): WaitingOwner[] {
+  const sorted = waiting.toSorted((a, b) => (a.owner < b.owner ? -1 : 1));
+  return [...sorted.filter(({ owner }) => owner > lastOwner), ...sorted.filter(({ owner }) => owner <= lastOwner)];
 }

@@ -84,17 +84,26 @@ export async function claimDueJob(
 /** There is no job with the id 0: SQL has no empty list. */
 const joinIds = (ids: readonly number[]) => sql.join([0, ...ids]);
 
-/** Counts the jobs of a user that the engine of a system has. */
-export async function countJobsInEngine(db: Db, hpc: string, owner: string): Promise<number> {
-  const { count } = await db
-    .selectFrom('jobs')
-    .select((eb) => eb.fn.countAll().as('count'))
-    .where('hpc', '=', hpc)
-    .where('state', 'in', ['queued', 'running'])
-    .where(isUnfinished)
-    .where('owner', '=', owner)
-    .executeTakeFirstOrThrow();
-  return Number(count);
+/** Counts the jobs that the engine of a system has, by user. A user without any is missing. */
+export async function countJobsInEngine(
+  db: Db,
+  hpc: string,
+  owners: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const counts = new Map<string, number>();
+  for (const chunk of chunks(owners)) {
+    const rows = await db
+      .selectFrom('jobs')
+      .select((eb) => ['owner', eb.fn.countAll().as('count')])
+      .where('hpc', '=', hpc)
+      .where('state', 'in', ['queued', 'running'])
+      .where(isUnfinished)
+      .where('owner', 'in', chunk)
+      .groupBy('owner')
+      .execute();
+    for (const { owner, count } of rows) counts.set(owner, Number(count));
+  }
+  return counts;
 }
 
 /**
@@ -232,9 +241,15 @@ export async function listSubmissionsToCancel(db: Db, hpc: string): Promise<numb
   return rows.filter((row) => row.hpc === hpc && row.state === 'submitting').map((row) => row.id);
 }
 
+/** Lists the users with jobs to cancel that were claimed for submission before. */
+export async function listOwnersOfCancelledSubmissions(db: Db, hpc: string): Promise<ReadonlySet<string>> {
+  const rows = await selectToCancel(db, {});
+  return new Set(rows.filter((row) => row.hpc === hpc && row.state === 'submitting').map((row) => row.owner));
+}
+
 /** For all systems: with a condition on `hpc` SQLite would choose an index of all jobs. Jobs to cancel are few. */
 const selectToCancel = prepareQuery((db) =>
-  db.selectFrom('jobs').select(['id', 'job_id', 'hpc', 'state']).where(mustCancel),
+  db.selectFrom('jobs').select(['id', 'job_id', 'hpc', 'owner', 'state']).where(mustCancel),
 );
 
 /** Returns the given jobs whose files are not needed: deleted jobs, jobs that ended before submission, unknown jobs. */

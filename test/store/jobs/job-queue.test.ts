@@ -6,6 +6,7 @@ import {
   claimDueJob,
   countJobsInEngine,
   listJobsToCancel,
+  listOwnersOfCancelledSubmissions,
   listUnfinishedJobs,
   listWaitingOwners,
 } from '../../../src/store/jobs/job-queue.ts';
@@ -32,9 +33,10 @@ describe('queries of the workers', () => {
       (db) => claimDueJob(db as Tx, 'sys', '1', { now: 0, excludedIds: [1, 2], onlyCancelled: true }),
     ],
     ['listWaitingOwners', (db) => listWaitingOwners(db, 'sys', [1, 2])],
-    ['countJobsInEngine', (db) => countJobsInEngine(db, 'sys', '1')],
+    ['countJobsInEngine', (db) => countJobsInEngine(db, 'sys', ['1', '2'])],
     ['listUnfinishedJobs', (db) => listUnfinishedJobs(db, 'sys')],
     ['listJobsToCancel', (db) => listJobsToCancel(db, 'sys')],
+    ['listOwnersOfCancelledSubmissions', (db) => listOwnersOfCancelledSubmissions(db, 'sys')],
     ['countUnfinishedJobs', (db) => countUnfinishedJobs(db)],
   ];
   for (const [name, run] of queries) {
