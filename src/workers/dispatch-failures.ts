@@ -48,9 +48,11 @@ export function createDispatchFailures(deps: LeasedSystemDeps, claims: Pick<JobC
       log.warn({ err: error, hpc: system.name, jobId: job.jobId, delayMs }, 'job submission failed, will retry');
       if (isFull) claims.holdBack(job.owner);
       const dueAt = isFull ? job.dueAt : now() + delayMs;
+      // An engine with a full queue has refused the job. Waiting for a place must not use up the tries of a job.
+      const isTry = hasReachedEngine && !isFull;
       if (isTransient(error) && now() - since < delayAlarmMs) {
-        await lease.transaction((tx) => postponeJob(tx, job, { dueAt, hasReachedEngine }));
-      } else await storeDelay(job, toReason(error), dueAt, hasReachedEngine);
+        await lease.transaction((tx) => postponeJob(tx, job, { dueAt, hasReachedEngine: isTry }));
+      } else await storeDelay(job, toReason(error), dueAt, isTry);
     },
 
     /** The job was submitted, or has ended. Only a submission shows that the queue of the engine is not full. */

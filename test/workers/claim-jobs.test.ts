@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
+import { BursarError } from '../../src/domain/errors.ts';
+import type { Tx } from '../../src/store/database/handle.ts';
 import { inTransaction } from '../../src/store/database/transaction.ts';
 import { findProject } from '../../src/store/identity/projects.ts';
 import { postponeJob, requestCancellation } from '../../src/store/jobs/job-queue.ts';
@@ -7,6 +9,7 @@ import { insertJob, type JobRecord } from '../../src/store/jobs/jobs.ts';
 import { createJobClaims, fullQueueRetryMs } from '../../src/workers/claim-jobs.ts';
 import { createDispatchFailures } from '../../src/workers/dispatch-failures.ts';
 import type { LeasedSystemDeps } from '../../src/workers/system-deps.ts';
+import { recordStatements } from '../support/statements.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../support/test-database.ts';
 
 const acceptedAt = 1000;
@@ -20,13 +23,14 @@ describe('the dispatcher claims jobs', () => {
   });
   afterEach(() => database.close());
 
-  const createClaims = (maxJobsPerUser = 100) =>
+  const createClaims = (maxJobsPerUser = 100, deps: Partial<LeasedSystemDeps> = {}) =>
     createJobClaims({
       db: database.db,
       lease: { transaction: (work) => inTransaction(database.db, work) },
       system: { name: 'sys' },
       maxJobsPerUser,
       now: () => now,
+      ...deps,
     } as LeasedSystemDeps);
 
   /** Inserts jobs in this order. The first character of a name is the owner. */
@@ -161,6 +165,45 @@ describe('the dispatcher claims jobs', () => {
     assert.deepEqual((await claims.claim(8, [])).jobs, []);
     failures.forget(job, true);
     assert.equal(names((await claims.claim(8, [])).jobs), '1b');
+  });
+
+  test('with as many statements for many users who have enough in the engine as for one', async () => {
+    const countStatements = async (...names: string[]) => {
+      await insertJobs(...names);
+      await setState((await createClaims(1).claim(8, [])).jobs, 'queued');
+      const { db, statements } = recordStatements(database.db);
+      // A transaction would not be recorded.
+      const lease = { transaction: (work) => work(db as Tx) } as LeasedSystemDeps['lease'];
+      assert.deepEqual((await createClaims(1, { db, lease }).claim(8, [])).jobs, []);
+      return statements.length;
+    };
+    const forOne = await countStatements('1a', '1b');
+    assert.ok(forOne > 1);
+    const others = ['2a', '3a', '2b', '3b', '2c', '3c'];
+    assert.equal(await countStatements(...others), forOne);
+  });
+
+  test('again and again while the queue is full, without using up their tries', async () => {
+    await insertJobs('1a');
+    const claims = createClaims();
+    const deps = {
+      lease: { transaction: (work: (tx: Tx) => Promise<void>) => inTransaction(database.db, work) },
+      system: { name: 'sys' },
+      delayAlarmMs: 600_000,
+      now: () => now,
+      log: { warn: () => undefined },
+    } as unknown as LeasedSystemDeps;
+    const failures = createDispatchFailures(deps, claims);
+    const tries: (number | undefined)[] = [];
+    for (const code of ['queue_full', 'queue_full', 'unavailable', 'queue_full', 'queue_full', 'queue_full'] as const) {
+      const [job] = (await claims.claim(8, [])).jobs;
+      assert.ok(job);
+      tries.push(job.tries);
+      await failures.postpone(job, new BursarError(code, '', { transient: true }), true);
+      now += 60_000;
+    }
+    // Of the third try nobody knows whether the engine has the job.
+    assert.deepEqual(tries, [1, 1, 1, 2, 2, 2]);
   });
 
   test('of a user for whom the queue was full after a pause, and again in their order', async () => {

@@ -44,8 +44,9 @@ const option = (name: string, value: string | undefined) => (value === undefined
 const escapePattern = (path: string) => path.replaceAll('%', '%%');
 
 /**
- * Returns the Slurm job id. Throws `job_refused` only if Slurm explicitly rejected the submission. After any other failure
- * the job may or may not exist, and the error is transient: `queue_full` if the account has as many jobs in Slurm as it may.
+ * Returns the Slurm job id. Throws `job_refused` only if Slurm explicitly rejected the submission, and `queue_full`, which is
+ * transient, if the account has as many jobs in Slurm as it may: then the job does not exist. After any other failure the
+ * job may or may not exist, and the error is transient.
  */
 export function parseSubmittedJobId(result: RunResult): string {
   const [, ref] = /^(\d+)(?:;\S*)?$/m.exec(result.stdout) ?? [];
