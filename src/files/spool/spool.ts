@@ -32,7 +32,8 @@ export interface Spool {
    * nothing is left. The body is then not read further, but not destroyed either, so that an HTTP server can still
    * respond. After a crash `removeStaleUploads` cleans up.
    *
-   * Failures: `too_large` as soon as the body exceeds the limit, `invalid_body` if it ends prematurely.
+   * Failures: `too_large` as soon as the body exceeds the limit, `invalid_body` if it ends prematurely, `timeout` if its
+   * sender pauses for too long.
    */
   receive(body: UploadBody, options: { maxBytes: number; onProgress?(): void }): Promise<Upload>;
 
@@ -56,7 +57,10 @@ export interface Spool {
   list(olderThanMs?: number): Promise<string[]>;
 }
 
-export function createSpool(directory: string): Spool {
+/** An upload takes one of the places of its user and of all users, so a sender that has stalled must not keep it. */
+const maxPauseMs = 60_000;
+
+export function createSpool(directory: string, options: { maxPauseMs?: number } = {}): Spool {
   const incoming = join(directory, 'incoming');
   const pathOf = (jobId: string) => join(directory, `${requireJobId(jobId)}.zip`);
   const syncDirectory = coalesceSyncs(directory);
@@ -77,7 +81,7 @@ export function createSpool(directory: string): Spool {
       const buffer = createUploadBuffer(join(incoming, `${randomUUID()}.part`));
       let bytes = 0;
       try {
-        for await (const chunk of readChunks(body)) {
+        for await (const chunk of readChunks(body, options.maxPauseMs ?? maxPauseMs)) {
           bytes += chunk.length;
           if (bytes > maxBytes) throw tooLarge(bytes, maxBytes);
           hash.update(chunk);
@@ -142,15 +146,46 @@ async function listNames(folder: string, olderThanMs: number): Promise<string[]>
 }
 
 /** A separate generator, so that errors of the body are distinguished from errors of the disk. */
-async function* readChunks(body: UploadBody): AsyncGenerator<Uint8Array> {
+async function* readChunks(body: UploadBody, pauseMs: number): AsyncGenerator<Uint8Array> {
   // Leaving the loop would destroy the stream, and with it the socket that the error response needs.
   const chunks = body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : body;
+  const iterator = chunks[Symbol.asyncIterator]();
+  let isWaiting = false;
   try {
-    for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    for (;;) {
+      isWaiting = true;
+      const { done, value } = await orTimeout(iterator.next(), pauseMs);
+      isWaiting = false;
+      if (done) return;
+      yield typeof value === 'string' ? Buffer.from(value) : value;
+    }
   } catch (cause) {
     if (cause instanceof BursarError) throw cause;
     throw new BursarError('invalid_body', 'The request body ended prematurely. Send it again.', { cause });
+  } finally {
+    // A generator ends only after the chunk that it waits for, which may never arrive.
+    const ended = iterator.return?.();
+    if (isWaiting) ended?.catch(() => undefined);
+    else await ended;
   }
+}
+
+/** Throws `timeout` if the result takes longer. */
+async function orTimeout<T>(result: Promise<T>, timeoutMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(stalled(timeoutMs)), timeoutMs);
+  });
+  try {
+    return await Promise.race([result, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function stalled(pauseMs: number) {
+  const message = `No more of the request body arrived for ${pauseMs / 1000} seconds. Send the request again.`;
+  return new BursarError('timeout', message, { transient: true });
 }
 
 function tooLarge(bytes: number, maxBytes: number) {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { PassThrough, Readable } from 'node:stream';
 import { test } from 'node:test';
 import { BursarError } from '../../../src/domain/errors.ts';
-import type { Upload } from '../../../src/files/spool/spool.ts';
+import { createSpool, type Upload } from '../../../src/files/spool/spool.ts';
 import { maxInMemoryBytes } from '../../../src/files/spool/upload-buffer.ts';
 import { countOpenFiles, runUnprivileged } from '../temporary.ts';
 import { chunks, isDiskErrorWithoutPath, jobId, largeLimit, modeOf, openSpool } from './spool-fixture.ts';
@@ -50,6 +50,26 @@ for (const [name, bytes] of sizes) {
     assert.equal(await countOpenFiles(), before);
   });
 }
+
+test('receive ends with an error if the sender stalls, and leaves nothing', async (t) => {
+  const { directory, incoming } = await openSpool(t);
+  const spool = createSpool(directory, { maxPauseMs: 50 });
+  async function* stalling() {
+    yield Buffer.alloc(maxInMemoryBytes + 1);
+    await new Promise(() => undefined);
+  }
+  const message = 'No more of the request body arrived for 0.05 seconds. Send the request again.';
+  await assert.rejects(spool.receive(stalling(), largeLimit), { code: 'timeout', message });
+  const stream = new PassThrough();
+  stream.write('half');
+  await assert.rejects(spool.receive(stream, largeLimit), { code: 'timeout', message });
+  assert.deepEqual(await incoming(), []);
+  // The server discards the rest before it responds.
+  assert.equal(stream.destroyed, false);
+  stream.end('rest');
+  stream.on('data', () => undefined);
+  await once(stream.resume(), 'end');
+});
 
 test('receive writes no file for a small body', async (t) => {
   const { spool, directory, incoming } = await openSpool(t);
