@@ -133,7 +133,8 @@ export const ConfigSchema = Type.Object(
       ),
       slowReaderSeconds: positiveInt(
         60,
-        'A client that takes less than `slowReaderKb` of a waiting response within this time is disconnected.',
+        'A client that takes less than `slowReaderKb` of a waiting response within this time is disconnected. Bytes ' +
+          'that it took faster count for the time after them, for at most ten times this time.',
       ),
       slowReaderKb: positiveInt(64, 'See `slowReaderSeconds`.'),
       unreadResponsesMb: positiveInt(

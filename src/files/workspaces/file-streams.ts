@@ -1,6 +1,7 @@
 import type { FileHandle } from 'node:fs/promises';
 import { Readable, Transform } from 'node:stream';
 import { BursarError } from '../../domain/errors.ts';
+import { extendDeadline } from '../../domain/reading-deadline.ts';
 
 const chunkBytes = 256 * 1024;
 
@@ -66,31 +67,31 @@ export function idleTimeout(idleMs: number, message: string): Transform {
 
 export interface MinimumRate {
   bytesPerSecond: number;
-  /** The longest pause that bytes pay for, however many they were. */
+  /** See `extendDeadline`. */
   maxPauseMs: number;
   /** Whether the rate matters at the moment. */
   isRequired(): boolean;
 }
 
-/**
- * Passes all bytes on. Fails if its reader is too slow. Bytes pay for the time after them, because the operating system
- * takes the bytes for a steady reader in bursts: it fills its send buffer, and takes nothing until a third of that is
- * free again. After the end of the source, its reader has time.
- */
+/** Passes all bytes on. Fails if its reader is slower. After the end of the source, its reader has time. */
 export function minimumRate({ bytesPerSecond, maxPauseMs, isRequired }: MinimumRate, message: string): Transform {
-  let paidUntil = performance.now() + maxPauseMs;
+  let deadline = performance.now() + maxPauseMs;
   const timer = setInterval(() => {
     // Bytes that wait show that the reader is slow, and not the source.
-    if (performance.now() > paidUntil && stream.readableLength > 0 && isRequired()) {
+    if (performance.now() > deadline && stream.readableLength > 0 && isRequired()) {
       stream.destroy(new BursarError('unavailable', message, { transient: true }));
     }
   }, maxPauseMs / 10);
   const stop = () => clearInterval(timer);
   const stream = new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      const now = performance.now();
-      const paidMs = (chunk.length / bytesPerSecond) * 1000;
-      paidUntil = Math.min(now + maxPauseMs, Math.max(now, paidUntil) + paidMs);
+      deadline = extendDeadline({
+        deadline,
+        now: performance.now(),
+        bytes: chunk.length,
+        bytesPerSecond,
+        maxPauseMs,
+      });
       done(null, chunk);
     },
     flush(done) {

@@ -1,15 +1,22 @@
 import type { Socket } from 'node:net';
+import { extendDeadline } from '../../domain/reading-deadline.ts';
 
 export interface SlowReaderLimits {
-  /** A client must take at least `minBytes` of a waiting response within this time. */
+  /** A client must take at least `minBytes` of a waiting response within this time, on average. */
   windowMs: number;
   minBytes: number;
   /** The size of all waiting responses together. Beyond it, clients that take nothing are disconnected sooner. */
   maxWaitingBytes: number;
 }
 
-/** A check without progress alone says little: the operating system takes the bytes for a steady client in bursts. */
+/**
+ * A check without progress alone says little: the operating system takes the bytes for a steady client in bursts. There are
+ * ten checks in a window, so this is what the description of `limits.unreadResponsesMb` calls two fifths.
+ */
 const stalledChecks = 4;
+
+/** The send buffer of Linux has up to 4 MB, so a client that reads 10 KB/s takes bytes every two minutes only. */
+const maxPauseWindows = 10;
 
 /** The progress of a connection. */
 interface Progress {
@@ -17,8 +24,8 @@ interface Progress {
   taken: number;
   /** The number of checks since the client took any. */
   checksWithoutProgress: number;
-  /** The bytes that the client took are enough until then. */
-  paidUntil: number;
+  /** When the client must have taken more. */
+  deadline: number;
 }
 
 /**
@@ -27,6 +34,8 @@ interface Progress {
  */
 export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: SlowReaderLimits) {
   const progressBySocket = new WeakMap<Socket, Progress>();
+  const bytesPerSecond = (minBytes / windowMs) * 1000;
+  const maxPauseMs = maxPauseWindows * windowMs;
 
   /** Returns the bytes that wait for the client, and whether it has stalled or was too slow. */
   function measure(socket: Socket, now: number): { waiting: number; isStalled: boolean; isTooSlow: boolean } {
@@ -39,20 +48,20 @@ export function createSlowReaderCheck({ windowMs, minBytes, maxWaitingBytes }: S
     const progress = before ? advance(before, taken, now) : startProgress(taken, now);
     progressBySocket.set(socket, progress);
     const isStalled = progress.checksWithoutProgress >= stalledChecks;
-    return { waiting, isStalled, isTooSlow: now >= progress.paidUntil };
+    return { waiting, isStalled, isTooSlow: now >= progress.deadline };
   }
 
   const startProgress = (taken: number, now: number) => ({
     taken,
     checksWithoutProgress: 0,
-    paidUntil: now + windowMs,
+    deadline: now + windowMs,
   });
 
   function advance(before: Progress, taken: number, now: number): Progress {
     if (taken === before.taken) return { ...before, checksWithoutProgress: before.checksWithoutProgress + 1 };
-    const paidMs = ((taken - before.taken) / minBytes) * windowMs;
-    const paidUntil = Math.min(now + windowMs, Math.max(now, before.paidUntil) + paidMs);
-    return { taken, checksWithoutProgress: 0, paidUntil };
+    const bytes = taken - before.taken;
+    const deadline = extendDeadline({ deadline: before.deadline, now, bytes, bytesPerSecond, maxPauseMs });
+    return { taken, checksWithoutProgress: 0, deadline };
   }
 
   /** Returns the connections to close. */
@@ -79,9 +88,14 @@ interface WriteHandle {
 }
 
 function readSocket(socket: Socket): { taken: number; waiting: number } {
-  const { _handle: handle } = socket as Socket & { _handle?: WriteHandle | null };
+  const { _handle: handle } = socket as Socket & { _handle?: Partial<WriteHandle> | null };
   if (!handle) return { taken: 0, waiting: 0 };
-  const taken = handle.bytesWritten - handle.writeQueueSize;
+  const { bytesWritten, writeQueueSize } = handle;
+  // A version of Node may come without these fields. The public ones move only when a whole write is done.
+  if (typeof bytesWritten !== 'number' || typeof writeQueueSize !== 'number') {
+    return { taken: socket.bytesWritten - socket.writableLength, waiting: socket.writableLength };
+  }
+  const taken = bytesWritten - writeQueueSize;
   // `socket.bytesWritten` includes what was written to the stream and not yet passed on.
   return { taken, waiting: socket.bytesWritten - taken };
 }
