@@ -1,6 +1,6 @@
 import Type, { type Static } from 'typebox';
 import { eventKinds } from '../domain/event.ts';
-import { type DeliveryResult, deliveryResults, type WebhookStopper } from '../domain/webhook.ts';
+import { type DeliveryResult, deliveryResults, type WebhookDisabler } from '../domain/webhook.ts';
 import { eventType, testEventType } from './event.ts';
 import { nullableEnum, nullableInteger, nullableString, nullableTime, timestamp } from './fields.ts';
 import { toIsoTime, toIsoTimeOrNull } from './json-format.ts';
@@ -130,7 +130,7 @@ export interface WebhookFields {
   failingSince: number | null;
   disabledAt: number | null;
   disabledReason: string | null;
-  disabledBy: WebhookStopper | null;
+  disabledBy: WebhookDisabler | null;
 }
 
 export function publicWebhook(webhook: WebhookFields): Static<typeof WebhookSchema> {

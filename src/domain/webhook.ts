@@ -1,9 +1,10 @@
 /** Who disabled a webhook. Only an administrator can enable one that an administrator has disabled. */
-export type WebhookStopper = 'administrator' | 'bursar';
+export type WebhookDisabler = 'administrator' | 'bursar';
 
 /**
  * The result of an attempt to deliver an event, as its owner sees it. The exact status or error would make webhooks a port
- * scanner that runs on the host of Bursar, so a closed, a filtered and a silent port have the same result.
+ * scanner that runs on the host of Bursar, so a closed, a filtered and a silent port have the same result. See also
+ * `createSender` about its duration.
  */
 export const deliveryResults = {
   '2xx': 'the endpoint accepted the event',

@@ -13,7 +13,7 @@ import {
   resetWebhookFailures,
 } from '../store/events/delivery-queue.ts';
 import { insertEvent } from '../store/events/events.ts';
-import { disableWebhook } from '../store/events/webhooks.ts';
+import { disableWebhook, lockUserOfWebhooks } from '../store/events/webhooks.ts';
 import { endpointPauseMs, retryDelayMs } from '../webhooks/retry-schedule.ts';
 import type { AttemptResult, SendRequest } from '../webhooks/send.ts';
 import { signedHeaders } from '../webhooks/signature.ts';
@@ -110,6 +110,8 @@ async function storeResult(deps: WebhookWorkerDeps, delivery: LeasedDelivery, re
   const retryAt = delayMs === null ? null : now + delayMs;
   const { error } = result;
   return await inTransaction(db, async (tx) => {
+    // A failure may disable the webhook.
+    if (!result.ok) await lockUserOfWebhooks(tx, delivery.webhook.userId);
     if (!(await recordAttempt(tx, delivery.id, { leaseOwner, result: result.result, error, retryAt, now })))
       return false;
     if (!result.ok) return await pauseOrDisable(tx, deps, delivery, result);

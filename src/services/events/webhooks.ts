@@ -23,7 +23,7 @@ import {
   insertWebhook,
   listWebhooks,
   lockDisabledBy,
-  lockWebhooks,
+  lockUserOfWebhooks,
   replaceSecret,
   updateWebhook,
   type WebhookRecord,
@@ -92,7 +92,7 @@ export function createWebhookService(deps: WebhookDeps) {
         }
         const id = await insertWebhook(tx, { userId, url, description, kinds, secret, createdAt: now() });
         if (id === undefined) throw urlInUse();
-        requireEndpointNotStopped(await listWebhooks(tx, userId), url);
+        requireEndpointNotDisabled(await listWebhooks(tx, userId), url);
         return { ...publicWebhook(await requireWebhook(tx, userId, id)), secret };
       });
     },
@@ -101,10 +101,10 @@ export function createWebhookService(deps: WebhookDeps) {
       await requireWebhook(db, userId, id);
       const url = body.url === undefined ? undefined : await validateUrl(body.url);
       await inTransaction(db, async (tx) => {
-        await requireNotStopped(tx, userId, id);
+        await requireNotDisabledByAdministrator(tx, userId, id);
         const webhooks = await listWebhooks(tx, userId);
         if (webhooks.some((other) => other.id !== id && other.url === url)) throw urlInUse();
-        if (url !== undefined) requireEndpointNotStopped(webhooks, url);
+        if (url !== undefined) requireEndpointNotDisabled(webhooks, url);
         await updateWebhook(tx, id, {
           ...(url === undefined ? {} : { url }),
           ...(body.description === undefined ? {} : { description: body.description }),
@@ -121,7 +121,7 @@ export function createWebhookService(deps: WebhookDeps) {
         const deleted = await deleteWebhook(tx, webhook);
         // Another request has deleted it since it was read.
         if (deleted === undefined) throw unknownWebhook();
-        if (deleted.disabledBy === 'administrator') throw new BursarError('forbidden', stoppedMessage(deleted));
+        if (deleted.disabledBy === 'administrator') throw new BursarError('forbidden', disabledMessage(deleted));
         return publicWebhook(webhook);
       });
     },
@@ -137,7 +137,7 @@ export function createWebhookService(deps: WebhookDeps) {
 
     async test(userId: string, id: number, request: IdempotentRequest | null): Promise<Delivery> {
       const delivery = await runOnce(db, request, now(), async (tx) => {
-        await lockWebhooks(tx, userId);
+        await lockUserOfWebhooks(tx, userId);
         requireEnabled(await requireWebhook(tx, userId, id));
         return await requireDelivery(tx, id, await insertTestDelivery(tx, id, now()));
       });
@@ -162,6 +162,7 @@ export function createWebhookService(deps: WebhookDeps) {
       request: IdempotentRequest | null,
     ): Promise<Delivery> {
       const redelivery = await runOnce(db, request, now(), async (tx) => {
+        await lockUserOfWebhooks(tx, userId);
         requireEnabled(await requireWebhook(tx, userId, id));
         await requireDelivery(tx, id, delivery);
         await requeueDelivery(tx, delivery, now());
@@ -184,6 +185,7 @@ export function createWebhookService(deps: WebhookDeps) {
         subject: `${userId}/${id}`,
         details: { reason },
         execute: async (tx: Tx, at: number) => {
+          await lockUserOfWebhooks(tx, userId);
           const { url } = await requireWebhook(tx, userId, id);
           if (await disableWebhook(tx, id, { by: 'administrator', reason, now: at })) {
             const data = { webhook_id: id, url, reason };
@@ -221,19 +223,19 @@ export function createWebhookService(deps: WebhookDeps) {
 }
 
 /**
- * Throws if an administrator has stopped the webhook. Its owner must not change or delete it either: then the owner could
+ * Throws if an administrator has disabled the webhook. Its owner must not change or delete it either: then the owner could
  * register the same URL again.
  */
-async function requireNotStopped(tx: Tx, userId: string, id: number): Promise<void> {
+async function requireNotDisabledByAdministrator(tx: Tx, userId: string, id: number): Promise<void> {
   if ((await lockDisabledBy(tx, id)) !== 'administrator') return;
-  throw new BursarError('forbidden', stoppedMessage(await requireWebhook(tx, userId, id)));
+  throw new BursarError('forbidden', disabledMessage(await requireWebhook(tx, userId, id)));
 }
 
-/** Throws if an administrator has stopped a webhook of the same endpoint. Another query does not make another endpoint. */
-function requireEndpointNotStopped(webhooks: readonly WebhookRecord[], url: string): void {
+/** Throws if an administrator has disabled a webhook of the same endpoint. Another query does not make another endpoint. */
+function requireEndpointNotDisabled(webhooks: readonly WebhookRecord[], url: string): void {
   const isSameEndpoint = (other: WebhookRecord) => toEndpoint(other.url) === toEndpoint(url);
-  const stopped = webhooks.find((other) => other.disabledBy === 'administrator' && isSameEndpoint(other));
-  if (stopped !== undefined) throw new BursarError('forbidden', stoppedMessage(stopped));
+  const disabled = webhooks.find((other) => other.disabledBy === 'administrator' && isSameEndpoint(other));
+  if (disabled !== undefined) throw new BursarError('forbidden', disabledMessage(disabled));
 }
 
 function toEndpoint(text: string): string {
@@ -241,7 +243,7 @@ function toEndpoint(text: string): string {
   return `${origin}${pathname}`;
 }
 
-const stoppedMessage = ({ disabledReason }: Pick<WebhookRecord, 'disabledReason'>) =>
+const disabledMessage = ({ disabledReason }: Pick<WebhookRecord, 'disabledReason'>) =>
   `An administrator has disabled the webhook: ${disabledReason ?? ''} Ask an administrator to enable it again.`;
 
 async function requireWebhook(db: Db, userId: string, id: number): Promise<WebhookRecord> {
@@ -266,7 +268,7 @@ async function requireDelivery(db: Db, webhookId: number, id: number): Promise<D
 function requireEnabled(webhook: WebhookRecord): void {
   const { disabledAt, disabledReason, disabledBy } = webhook;
   if (disabledAt === null) return;
-  if (disabledBy === 'administrator') throw new BursarError('forbidden', stoppedMessage(webhook));
+  if (disabledBy === 'administrator') throw new BursarError('forbidden', disabledMessage(webhook));
   const message = `The webhook is disabled: ${disabledReason ?? ''} Enable it first, by PATCH with {"active": true}.`;
   throw new BursarError('conflict', message);
 }

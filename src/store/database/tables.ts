@@ -2,7 +2,7 @@ import type { Generated } from 'kysely';
 import type { EventKind } from '../../domain/event.ts';
 import type { JobState, Outcome } from '../../domain/jobs/job.ts';
 import type { SystemStatus } from '../../domain/systems/health.ts';
-import type { DeliveryResult, WebhookStopper } from '../../domain/webhook.ts';
+import type { DeliveryResult, WebhookDisabler } from '../../domain/webhook.ts';
 
 /** On both databases times are epoch milliseconds, booleans 0 or 1, and amounts integers (seconds, bytes). */
 export interface Tables {
@@ -78,7 +78,10 @@ export interface Tables {
     alerted: number;
     /** Incremented by every change of the balance. */
     version: Generated<number>;
-    /** The number of holds that are not resolved. On the space pool of a project, these are its unfinished jobs. */
+    /**
+     * The number of holds that are not resolved. A job has one hold, on the four accounts of its owner and project, so this
+     * is the number of unfinished jobs: of the project on its space pool, of the user in the project on the cap.
+     */
     open_holds: Generated<number>;
   };
   holds: {
@@ -225,7 +228,7 @@ export interface Tables {
     pause_until: number;
     disabled_at: number | null;
     disabled_reason: string | null;
-    disabled_by: WebhookStopper | null;
+    disabled_by: WebhookDisabler | null;
   };
   /** The kinds of events that a webhook receives; `*` for all. */
   subscriptions: { webhook_id: number; kind: string };

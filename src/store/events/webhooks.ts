@@ -1,5 +1,5 @@
 import type { Selectable } from 'kysely';
-import type { WebhookStopper } from '../../domain/webhook.ts';
+import type { WebhookDisabler } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Tables } from '../database/tables.ts';
 
@@ -14,7 +14,7 @@ export interface WebhookRecord {
   failingSince: number | null;
   disabledAt: number | null;
   disabledReason: string | null;
-  disabledBy: WebhookStopper | null;
+  disabledBy: WebhookDisabler | null;
 }
 
 export interface NewWebhook {
@@ -165,14 +165,18 @@ export async function enableWebhook(tx: Tx, id: number): Promise<void> {
     .execute();
 }
 
-/** Makes sure that no webhook of the user is deleted until the transaction ends. */
-export async function lockWebhooks(tx: Tx, userId: string): Promise<void> {
+/**
+ * Locks the user until the transaction ends: no webhook of the user is deleted or disabled meanwhile, and no event adds a
+ * delivery. Transactions that change deliveries and their webhook lock the user, the deliveries and the webhook in this
+ * order. Otherwise they could wait for each other.
+ */
+export async function lockUserOfWebhooks(tx: Tx, userId: string): Promise<void> {
   if (!tx.backend.dialect.locksRows) return;
   await tx.selectFrom('users').select('id').where('id', '=', userId).forNoKeyUpdate().execute();
 }
 
 /** Locks a webhook until the transaction ends, and returns who has disabled it. */
-export async function lockDisabledBy(tx: Tx, id: number): Promise<WebhookStopper | null> {
+export async function lockDisabledBy(tx: Tx, id: number): Promise<WebhookDisabler | null> {
   const webhook = tx.selectFrom('webhooks').select('disabled_by').where('id', '=', id);
   const row = await (tx.backend.dialect.locksRows ? webhook.forNoKeyUpdate() : webhook).executeTakeFirst();
   return row?.disabled_by ?? null;
@@ -180,23 +184,13 @@ export async function lockDisabledBy(tx: Tx, id: number): Promise<WebhookStopper
 
 /**
  * Disables a webhook, and fails its pending deliveries. Returns false if it is disabled already; but an administrator can
- * also stop a webhook that Bursar has disabled.
+ * also disable a webhook that Bursar has disabled. The caller has called `lockUserOfWebhooks`.
  */
 export async function disableWebhook(
   tx: Tx,
   id: number,
-  { by, reason, now }: { by: WebhookStopper; reason: string; now: number },
+  { by, reason, now }: { by: WebhookDisabler; reason: string; now: number },
 ): Promise<boolean> {
-  const row = await tx
-    .updateTable('webhooks')
-    .set({ disabled_at: now, disabled_reason: reason, disabled_by: by })
-    .where('id', '=', id)
-    .where((eb) =>
-      eb.or([eb('disabled_at', 'is', null), ...(by === 'administrator' ? [eb('disabled_by', '<>', by)] : [])]),
-    )
-    .returning('id')
-    .executeTakeFirst();
-  if (row === undefined) return false;
   await tx
     .updateTable('deliveries')
     .set((eb) => ({
@@ -208,5 +202,14 @@ export async function disableWebhook(
     .where('webhook_id', '=', id)
     .where('state', '=', 'pending')
     .execute();
-  return true;
+  const row = await tx
+    .updateTable('webhooks')
+    .set({ disabled_at: now, disabled_reason: reason, disabled_by: by })
+    .where('id', '=', id)
+    .where((eb) =>
+      eb.or([eb('disabled_at', 'is', null), ...(by === 'administrator' ? [eb('disabled_by', '<>', by)] : [])]),
+    )
+    .returning('id')
+    .executeTakeFirst();
+  return row !== undefined;
 }
