@@ -90,7 +90,7 @@ async function checkSystem(
   try {
     if (engineConfig.kind === 'slurm' && shell !== null) {
       const sites = new Map(settings.projects.map((project) => [project.name, siteOptions(project.name)]));
-      await checkSlurm(check, shell, engineConfig, sites);
+      await checkSlurm(check, shell, engineConfig, sites, settings.submittedJobsPerUser);
     }
     const site = siteOptions(settings.projects[0]?.name ?? '');
     const isReachable = findings[0]?.ok ?? true;

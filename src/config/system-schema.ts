@@ -286,9 +286,9 @@ export const System = Type.Object(
         '`/readyz` and `/metrics`. A permanent error is reported at once.',
     }),
     submittedJobsPerUser: positiveInt(
-      5000,
+      1000,
       'Maximum number of jobs of one user that the engine has at the same time; the others wait in Bursar. With Slurm, set ' +
-        'it well below the `MaxSubmitJobs` of the account, so that one user cannot fill the queue.',
+        'it well below the `MaxSubmitJobs` of the account, so that one user cannot fill the queue; the doctor checks that.',
     ),
     stages: Stages,
     jobId: JobId,

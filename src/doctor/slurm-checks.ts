@@ -15,6 +15,7 @@ export async function checkSlurm(
   shell: Shell,
   settings: SlurmEngineConfig,
   sites: ReadonlyMap<string, SiteOptions>,
+  submittedJobsPerUser: number,
 ): Promise<void> {
   const commandTimeoutMs = settings.commandTimeoutSeconds * 1000;
   const runCommand = createRunCommand({ shell, commandTimeoutMs, onCommand: () => undefined });
@@ -34,7 +35,9 @@ export async function checkSlurm(
     const config = requireStdout(await run('scontrol', 'show', 'config'));
     return /^Configuration data as of (\d+)/.exec(config)?.[1] ?? '';
   });
-  for (const [project, site] of sites) await checkSite(check, run, project, site);
+  for (const [project, site] of sites) {
+    await checkSite(check, run, project, site, submittedJobsPerUser);
+  }
 }
 
 async function checkCommands(check: Check, run: RunSlurmCommand, host: string, { accounting }: SlurmEngineConfig) {

@@ -113,6 +113,7 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
           'the clock of the controller is correct',
           'partition main of proj_hpc_one_01 exists',
           'the service account may use account gateway of proj_hpc_one_01',
+          'one user of proj_hpc_one_01 cannot take all places of the service account',
           'Slurm accepts jobs of proj_hpc_one_01',
           `a workspace can be created on ${access.hostLabel}`,
           'a canary job runs',
@@ -202,6 +203,28 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
       const constraint = await requireOneFault({ site: { ...site, constraint: 'nothing' } });
       assert.match(constraint.fault, /Slurm accepts jobs of proj_hpc_one_01: .*Invalid feature specification/);
       assert.match(constraint.fix, /→ Correct the site of the system or of the project/);
+    });
+
+    test('warns if one user could submit as many jobs as the account may have', async () => {
+      const check = 'one user of proj_hpc_one_01 cannot take all places of the service account';
+      const setLimit = (jobs: number) => {
+        const where = ['where', `user=${userInfo().username}`, 'account=gateway'];
+        cluster.run('sacctmgr', '-i', 'modify', 'user', ...where, 'set', `MaxSubmitJobs=${jobs}`);
+      };
+      const readFinding = async () => {
+        const { code, stdout } = await runDoctor({}, '--json', '--no-canary');
+        const { hpc_one: findings } = JSON.parse(stdout) as Record<string, Finding[]>;
+        const finding = findings?.find((each) => each.check === check);
+        return [code, finding?.ok, finding?.detail, finding?.fix?.split(' of ')[0] ?? null];
+      };
+      setLimit(1000);
+      const warning = 'MaxSubmitJobs is 1000, and submittedJobsPerUser is 1000';
+      assert.deepEqual(await readFinding(), [0, true, warning, 'Set submittedJobsPerUser']);
+      setLimit(1001);
+      const detail = 'MaxSubmitJobs is 1001, and submittedJobsPerUser is 1000';
+      assert.deepEqual(await readFinding(), [0, true, detail, null]);
+      setLimit(-1);
+      assert.deepEqual(await readFinding(), [0, true, 'MaxSubmitJobs is not set', null]);
     });
 
     test('reports a workspace folder that cannot be written', async () => {
