@@ -62,6 +62,12 @@ export function isAllowedAddress(
   return isGlobal && ip.range() === 'unicast';
 }
 
+/** Whether the configuration allows the network of an address explicitly. */
+export function isInAllowedNetwork(address: string, { allowNetworks }: Pick<EndpointRules, 'allowNetworks'>): boolean {
+  const ip = ipaddr.process(address);
+  return allowNetworks.some((network) => isWithin(ip, network));
+}
+
 function isWithin(ip: ipaddr.IPv4 | ipaddr.IPv6, network: string): boolean {
   const [base, bits] = ipaddr.parseCIDR(network);
   return ip.kind() === base.kind() && ip.match(base as ipaddr.IPv4 & ipaddr.IPv6, bits);

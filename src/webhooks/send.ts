@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { BursarError } from '../domain/errors.ts';
 import { type DeliveryResult, deliveryResults, toDeliveryResult } from '../domain/webhook.ts';
-import { type EndpointRules, parseEndpointUrl } from './endpoint-url.ts';
+import { type EndpointRules, isInAllowedNetwork, parseEndpointUrl } from './endpoint-url.ts';
 import type { ResolvedAddress, ResolveEndpoint } from './resolve-endpoint.ts';
 
 export interface SenderOptions {
@@ -36,37 +37,62 @@ const maxResponseBytes = 65_536;
 /**
  * Posts JSON to a URL that a user chose. Every redirect is checked like the first URL: the URL itself and the IP addresses of
  * its host. The connection goes to one of the checked addresses, so that a second DNS query cannot lead elsewhere.
+ *
+ * If an address of `allowNetworks` cannot be reached, the attempt lasts until the timeout: otherwise its duration would show
+ * whether a port of an internal host is closed or silent. Anybody can scan the ports of a public host without Bursar.
  */
-export function createSender({ rules, resolve, timeoutMs, userAgent }: SenderOptions): SendRequest {
-  return async (firstUrl, extraHeaders, body) => {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const headers = {
-      'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(body)),
-      'user-agent': userAgent,
-      ...extraHeaders,
-    };
-    let target = firstUrl;
-    let status: number | null = null;
-    try {
-      for (let redirects = 0; redirects <= maxRedirects; redirects++) {
-        const url = parseEndpointUrl(target, rules);
-        const response = await post(url, await resolve(url, signal), { headers, signal }, body);
-        status = response.status;
-        const result = toDeliveryResult(status);
-        if (result === '2xx') return { ok: true, result, status, error: null, detail: null };
-        const { location } = response;
-        if (!redirectStatuses.has(status) || location === undefined) return failure(result, status, `status ${status}`);
-        if (!URL.canParse(location, target)) return failure(result, status, 'redirect to an invalid URL');
-        target = new URL(location, target).href;
-      }
-      return failure('3xx', status, `more than ${maxRedirects} redirects`);
-    } catch (error) {
-      if (error instanceof BursarError && error.code === 'webhook_refused')
-        return { ...failure('denied', status, error.message), error: error.message };
-      return failure('unreachable', status, signal.aborted ? `timeout after ${timeoutMs} ms` : toDetail(error));
-    }
+export function createSender(options: SenderOptions): SendRequest {
+  return async (url, headers, body) => {
+    const signal = AbortSignal.timeout(options.timeoutMs);
+    const timedOut = once(signal, 'abort');
+    const attempt = { isInternal: false };
+    const result = await send(options, { url, headers, body, signal }, attempt);
+    if (attempt.isInternal && result.result === 'unreachable') await timedOut;
+    return result;
   };
+}
+
+interface OutgoingRequest {
+  url: string;
+  headers: Record<string, string>;
+  body: string;
+  signal: AbortSignal;
+}
+
+/** Sets `isInternal` if it tries an address of `allowNetworks`. */
+async function send(
+  { rules, resolve, timeoutMs, userAgent }: SenderOptions,
+  { url: firstUrl, headers: extraHeaders, body, signal }: OutgoingRequest,
+  attempt: { isInternal: boolean },
+): Promise<AttemptResult> {
+  const headers = {
+    'content-type': 'application/json',
+    'content-length': String(Buffer.byteLength(body)),
+    'user-agent': userAgent,
+    ...extraHeaders,
+  };
+  let target = firstUrl;
+  let status: number | null = null;
+  try {
+    for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+      const url = parseEndpointUrl(target, rules);
+      const addresses = await resolve(url, signal);
+      attempt.isInternal ||= addresses.some(({ address }) => isInAllowedNetwork(address, rules));
+      const response = await post(url, addresses, { headers, signal }, body);
+      status = response.status;
+      const result = toDeliveryResult(status);
+      if (result === '2xx') return { ok: true, result, status, error: null, detail: null };
+      const { location } = response;
+      if (!redirectStatuses.has(status) || location === undefined) return failure(result, status, `status ${status}`);
+      if (!URL.canParse(location, target)) return failure(result, status, 'redirect to an invalid URL');
+      target = new URL(location, target).href;
+    }
+    return failure('3xx', status, `more than ${maxRedirects} redirects`);
+  } catch (error) {
+    if (error instanceof BursarError && error.code === 'webhook_refused')
+      return { ...failure('denied', status, error.message), error: error.message };
+    return failure('unreachable', status, signal.aborted ? `timeout after ${timeoutMs} ms` : toDetail(error));
+  }
 }
 
 const failure = (result: DeliveryResult, status: number | null, detail: string): AttemptResult => ({
