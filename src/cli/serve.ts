@@ -62,7 +62,8 @@ async function listen(
   { host, port }: { host: string; port: number },
   portSetting: string,
 ): Promise<void> {
-  await app.listen({ host, port }).catch((cause: NodeJS.ErrnoException) => {
+  // For `localhost` Fastify would create a second server, for ::1, without the limits of connections and slow readers.
+  await app.listen({ host: host === 'localhost' ? '127.0.0.1' : host, port }).catch((cause: NodeJS.ErrnoException) => {
     if (cause.code === 'EADDRINUSE') {
       const message = `Port ${port} is already in use. Set ${portSetting} to another port.`;
       throw new BursarError('invalid_config', message, { cause });

@@ -136,6 +136,25 @@ test('a host other than loopback is accepted if every local engine has acceptJob
   assert.match(server.log(), /"level":40.*"host":"0\.0\.0\.0".*without TLS.*reverse proxy/);
 });
 
+test('localhost is one address, so that no second server has other limits', async (t) => {
+  // On many hosts localhost has both addresses; here it may have one.
+  const lookup = join(newFolder(t), 'lookup.cjs');
+  writeFileSync(
+    lookup,
+    `const dns = require('node:dns');
+    const { lookup } = dns;
+    const both = [{ address: '127.0.0.1', family: 4 }, { address: '::1', family: 6 }];
+    dns.lookup = (host, options, done) =>
+      host === 'localhost' && options.all ? process.nextTick(done, null, both) : lookup(host, options, done);`,
+  );
+  const local = await spawnServer({ env: { BURSAR_HOST: 'localhost', NODE_OPTIONS: `--require=${lookup}` } });
+  t.after(() => local.dispose());
+  const { hostname, port } = new URL(local.url);
+  assert.equal(hostname, '127.0.0.1');
+  assert.equal((await createCaller(local.url, local.userToken).get('/jobs/')).status, 200);
+  await assert.rejects(fetch(`http://[::1]:${port}/livez`));
+});
+
 test('a server on loopback does not warn that it has no TLS', () => {
   assert.doesNotMatch(server.log(), /TLS/);
 });
