@@ -20,6 +20,9 @@ export interface ConnectionDeps {
   onCut(reason: 'too_many_connections' | 'slow_reader'): void;
 }
 
+/** More refused connections than this are closed without a response: each needs a file descriptor for a moment. */
+const maxRefusals = 100;
+
 /** Clients that were refused wait this long. */
 const retryAfterSeconds = 10;
 
@@ -27,6 +30,7 @@ const retryAfterSeconds = 10;
 export function superviseConnections(app: FastifyInstance, { limits, log, onCount, onCut }: ConnectionDeps): void {
   const sockets = new Set<Socket>();
   const countByAddress = new Map<string, number>();
+  let refusals = 0;
 
   function add(socket: Socket, address: string): void {
     sockets.add(socket);
@@ -56,6 +60,11 @@ export function superviseConnections(app: FastifyInstance, { limits, log, onCoun
     // Node's HTTP parser does not get the connection: a request that is refused must not be carried out.
     onCut('too_many_connections');
     socket.on('error', () => undefined);
+    if (refusals >= maxRefusals) return void socket.destroy();
+    refusals += 1;
+    socket.once('close', () => {
+      refusals -= 1;
+    });
     socket.resume();
     endWithProblem(socket, error, randomUUID());
   });

@@ -116,6 +116,35 @@ describe('open connections', () => {
     return { received: () => text, closed: once(socket, 'close') };
   }
 
+  test('that are refused are closed at once if there are many of them', async () => {
+    for (let count = 0; count < 5; count += 1) await openFrom('127.0.0.3');
+    // They send nothing, so that the server waits for them before it closes them.
+    const { hostname, port } = new URL(small.url);
+    let answered = 0;
+    let unanswered = 0;
+    for (let count = 0; count < 150; count += 1) {
+      const options = { host: hostname, port: Number(port), localAddress: '127.0.0.3', allowHalfOpen: true };
+      const socket = connect(options).on('error', () => undefined);
+      let received = 0;
+      socket.on('data', (chunk) => {
+        received += chunk.length;
+      });
+      const onEnd = () => {
+        socket.off('end', onEnd).off('close', onEnd);
+        if (received === 0) unanswered += 1;
+        else answered += 1;
+      };
+      sockets.push(socket.on('end', onEnd).on('close', onEnd));
+    }
+    await until('all are closed', () => answered + unanswered === 150 || undefined);
+    assert.ok(answered > 0 && unanswered > 0, `${answered} got a response, ${unanswered} got none`);
+    for (const socket of sockets) socket.destroy();
+    await until('connections are accepted again', async () => {
+      const response = await fetch(`${small.url}/livez`).catch(() => undefined);
+      return response?.status === 200 || undefined;
+    });
+  });
+
   test('are limited by address and in all, with a response that says so', async () => {
     for (let count = 0; count < 5; count += 1) {
       const { received } = await openFrom('127.0.0.1');
