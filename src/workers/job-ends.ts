@@ -15,6 +15,9 @@ const concurrency = 8;
 /** A job that its system ends again and again before its start is not submitted any more. */
 const maxTries = 5;
 
+/** Reading more of the files of a job than this many times `limits.files` would only delay its end, and that of others. */
+const maxMeasuredFactor = 10;
+
 /** How long an uncertain end waits for the record or the report of the real end. */
 const maxRecordDelayMs = 60_000;
 
@@ -131,12 +134,14 @@ async function storeJobEnd(
   if (next?.state !== 'ended') return 'stored';
   if (record === 'never_started' && !(await engine.preventStart(workspaces.pathsOf(job.jobId), signal)))
     return 'unchanged';
-  const usage = (await workspaces.measure([job.jobId], signal)).get(job.jobId) ?? { bytes: 0, entries: 0 };
+  const maxEntries = system.limits.files * maxMeasuredFactor;
+  const usage = (await workspaces.measure([job.jobId], signal, maxEntries)).get(job.jobId) ?? { bytes: 0, entries: 0 };
   const ended = applyFileLimit(next, usage, system.limits.files);
   const { engineMessage } = observation;
   const change = {
     next: ended,
     now: now(),
+    // A lower bound if there are more files.
     spaceBytes: usage.bytes,
     ...(engineMessage === undefined ? {} : { engineMessage }),
   };

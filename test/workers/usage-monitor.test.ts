@@ -30,8 +30,9 @@ describe('the files of running jobs', () => {
       spaceKb: 1000,
       adjust: (config) => {
         Object.assign(config, { submissions: { maxEntries: 50 } });
-        for (const system of Object.values(config.systems)) {
-          system.measureSeconds = 0.1;
+        for (const [name, system] of Object.entries(config.systems)) {
+          // Jobs of the other system are measured at their end only.
+          system.measureSeconds = name === 'hpc_one' ? 0.1 : 600;
           system.limits.files = maxFiles;
           system.engine.cores = 4;
         }
@@ -84,6 +85,14 @@ describe('the files of running jobs', () => {
     assert.deepEqual([listed.status, listed.body.code], [409, 'too_many_files']);
     const single = await (await fixture.uncheckedUser('423')).get(`${filesPath}file`);
     assert.deepEqual([single.status, single.text], [200, 'one\n']);
+  });
+
+  test('a job that has left very many files is not counted to the last of them', async () => {
+    const me = await fixture.user('424');
+    const line = `mkdir d; cd d; for i in $(seq ${maxFiles * 15}); do : > $i; done`;
+    const { outcome, reason } = await endOf(me, (await submitShellLine(me, '/jobs/hpc_two/', line)).body);
+    assert.equal(outcome, 'output_exceeded');
+    assert.match(reason, new RegExp(`^it left ${10 * maxFiles + 1} files and folders`));
   });
 
   test('the ledger balances', async () => {
