@@ -197,7 +197,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   app.server.on('checkExpectation', connections.rejectExpectation);
 
   checkQueryParameters(app);
-  await registerOpenApi(app, deps.version, deps.systems, limits);
+  if (deps.servesCallers) await registerOpenApi(app, deps.version, deps.systems, limits);
   await app.register(async (instance) => probeRoutes(instance, { ...deps, limits }));
   if (deps.servesCallers) await registerRoutes(app, deps, limits);
   return app;

@@ -57,7 +57,7 @@ describe('metrics with a port of their own', () => {
   });
 
   test('have no path of the API there', async () => {
-    for (const path of ['/jobs/', '/admin/users/']) {
+    for (const path of ['/jobs/', '/admin/users/', '/openapi.json', '/docs/']) {
       const response = await createCaller(server.metricsUrl ?? '', server.adminToken).get(path);
       assertProblem(response, { status: 404, code: 'not_found' });
     }
