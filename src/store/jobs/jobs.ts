@@ -106,8 +106,8 @@ export async function insertJob(
 }
 
 /**
- * Takes the next record id, event number and jobs version, and counts the job as unfinished. The owner's row stays locked until the commit, so that the jobs
- * of a user become visible in the order of their ids.
+ * Takes the next record id, event number and jobs version, and counts the job as unfinished. The owner's row stays locked
+ * until the commit, so that the jobs of a user become visible in the order of their ids.
  */
 const takeNextNumbers = prepareQuery((db, param: Param<{ owner: string }>) =>
   db

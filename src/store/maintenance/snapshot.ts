@@ -25,9 +25,8 @@ const fileSettings = { connections: 1, connectTimeoutSeconds: 10, statementTimeo
 const sqliteSettings = (file: string) => ({ ...fileSettings, url: `sqlite:${resolve(file)}` });
 
 /**
- * Writes a snapshot while the database stays in use. After success the file is complete, synced and verified, and
- * only its owner can read it; after a
- * failure there is none. Throws if the schema is not up to date.
+ * Writes a snapshot while the database stays in use. After success the file is complete, synced and verified, and only its
+ * owner can read it. After a failure there is none. Throws if the schema is not up to date.
  */
 export async function takeSnapshot(db: Db, file: string): Promise<Snapshot> {
   await requireCurrentSchema(db);
