@@ -5,7 +5,7 @@ import type { FuzzResponse } from './raw-client.ts';
 
 /** Returns a function that asserts that a response is one that the document describes. */
 export function createResponseCheck(document: OpenApi) {
-  const findValidator = createValidatorLookup(document);
+  const findValidator = memoize(createValidatorLookup(document));
   const templates = Object.keys(document.paths).map((template) => {
     const pattern = template
       .replace(/\/?$/, '/?')
@@ -13,6 +13,7 @@ export function createResponseCheck(document: OpenApi) {
       .replace(/\{\w+\}/g, '[^/]+');
     return { template, pattern: new RegExp(`^${pattern}$`) };
   });
+  const findTemplate = memoize((path: string) => templates.find(({ pattern }) => pattern.test(path))?.template);
 
   return ({ method, target }: FuzzRequest, response: FuzzResponse): void => {
     const { status, headers, body } = response;
@@ -24,9 +25,9 @@ export function createResponseCheck(document: OpenApi) {
       return;
     }
     const [path = ''] = target.split('?', 1);
-    const found = templates.find(({ pattern }) => pattern.test(path));
+    const template = findTemplate(path);
     const describedMethod = method === 'HEAD' ? 'get' : method.toLowerCase();
-    const operation = found && document.paths[found.template]?.[describedMethod];
+    const operation = template && document.paths[template]?.[describedMethod];
     assert.ok(operation, `success, although the document has no ${method} of this path`);
     const described = findResponse(document, operation, status);
     assert.ok(described, 'a status that the document does not describe');
@@ -37,7 +38,7 @@ export function createResponseCheck(document: OpenApi) {
     if (!types.includes(type) && types.includes('application/octet-stream')) return;
     assert.ok(types.includes(type), `the media type ${type} is not described`);
     if (type !== 'application/json') return;
-    const validate = findValidator(found?.template, describedMethod, status, type);
+    const validate = findValidator(template, describedMethod, status, type);
     assert.ok(validate?.(body), JSON.stringify(validate?.errors));
   };
 
@@ -53,4 +54,14 @@ export function createResponseCheck(document: OpenApi) {
     assert.ok(text.length < 20_000, `a problem of ${text.length} characters`);
     if (status === 405) assert.match(headers.get('allow') ?? '', /[A-Z]/);
   }
+}
+
+/** Finding the schema of a response takes longer than the check of a short response. */
+function memoize<Args extends (string | number | undefined)[], T>(compute: (...args: Args) => T): (...args: Args) => T {
+  const results = new Map<string, T>();
+  return (...args) => {
+    const key = args.join(' ');
+    if (!results.has(key)) results.set(key, compute(...args));
+    return results.get(key) as T;
+  };
 }
