@@ -176,7 +176,7 @@ function findAccount(system: string, name: string): Account {
   });
   if (!uid || gid === undefined || Number.isNaN(gid)) {
     const problem = uid === 0 ? 'is root' : 'does not exist on this host';
-    const message = `${field}: the account ${name} ${problem}. Create an account for jobs (useradd --system ${uid === 0 ? 'bursar-jobs' : name}), and name it here.`;
+    const message = `${field}: the account ${name} ${problem}. Create an account for jobs (useradd --system --user-group ${uid === 0 ? 'bursar-jobs' : name}), and name it here.`;
     throw new BursarError('invalid_config', message);
   }
   return { uid, gid, name };

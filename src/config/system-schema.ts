@@ -160,7 +160,8 @@ const LocalEngine = section('Runs jobs as processes on the host of Bursar.', {
     Type.String({
       pattern: '^[A-Za-z0-9_][A-Za-z0-9_.-]*$',
       description:
-        'Name of the account that jobs run as. Bursar must then run as root. Default: the account of Bursar.',
+        'Name of the account that jobs run as. It needs a group of its own, with no other member. Bursar must then run as ' +
+        'root. Default: the account of Bursar.',
     }),
   ),
   acceptJobsFromTheNetwork: Type.Boolean({

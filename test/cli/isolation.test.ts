@@ -94,7 +94,7 @@ describe('refusals at start', () => {
     [
       'an account for jobs that does not exist',
       configWith({}, { runAs: 'no-such-account' }),
-      /runAs.*(useradd --system no-such-account|Start Bursar as root)/,
+      /runAs.*(useradd --system --user-group no-such-account|Start Bursar as root)/,
     ],
   ];
   for (const [name, config, message] of cases) {

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { sandboxArguments } from '../../../src/engines/sandbox/arguments.ts';
 import { findHiddenPaths, probeBubblewrap } from '../../../src/engines/sandbox/host.ts';
@@ -124,7 +124,12 @@ for (const [name, sandbox] of [
       assert.equal(end.outcome, 'failed', 'the link to a file of root must not give it away');
       assert.equal((await stat(join(h.root, 'precious'))).uid, 0);
       assert.equal((await stat(join(job.workspace.directory, 'in/new'))).uid, account.uid);
-      assert.equal((await stat(join(job.workspace.directory, '..'))).mode & 0o777, 0o711);
+      const { mode, uid, gid } = await stat(dirname(job.workspace.directory));
+      assert.deepEqual([mode & 0o777, uid, gid], [0o710, 0, account.gid]);
+      await chmod(job.workspace.directory, 0o777);
+      const stranger = { uid: account.uid + 1, gid: account.gid + 1 };
+      const { stderr } = spawnSync('ls', [job.workspace.directory], { ...stranger, cwd: '/', encoding: 'utf8' });
+      assert.match(stderr, /Permission denied/, 'no other account can enter the workspace, even if its job allows it');
       assert.ok(!existsSync(`${job.workspace.directory}.tmp`));
     } finally {
       await h.close();
