@@ -136,7 +136,7 @@ function resolveSlurm(
   // With ssh the files of Bursar are on another host than the jobs.
   const hidden = [
     ...[...new Set(workspaceFolders)].map((path) => ({ path, kind: 'folder' }) as const),
-    ...(ssh ? [] : findHiddenPaths(secrets, false)),
+    ...(ssh ? [] : findHiddenPaths(secrets)),
   ];
   const required = settings.isolation === 'bubblewrap';
   return { isolation, slurm: { required, readOnly, network, scheduler, hidden } };

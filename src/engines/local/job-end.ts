@@ -20,9 +20,12 @@ export type EndCause =
   | { kind: 'output_exceeded'; stream: 'stdout' | 'stderr' }
   /** By the owner, or by a signal to the supervisor. */
   | { kind: 'stop_requested'; byOwner: boolean }
-  | { kind: 'node_error'; reason: string }
-  /** The sandbox could not be set up, or could not start the program. `message` is that of bubblewrap. */
-  | { kind: 'not_started'; message: string };
+  | { kind: 'node_error'; reason: string };
+
+/** Bubblewrap could not set up the sandbox, or could not start the program. Nothing of the job has run. */
+export interface SandboxNotStarted {
+  kind: 'not_started';
+}
 
 export type RunOutcome = Pick<JobEnd, 'outcome' | 'reason' | 'exitCode'>;
 
@@ -43,10 +46,6 @@ export function toRunOutcome(cause: EndCause, job: EngineJob, limits: JobLimits)
         : buildOutcome('node_failed', 'its supervisor was told to stop (is the machine shutting down?)');
     case 'node_error':
       return buildOutcome('node_failed', cause.reason);
-    case 'not_started':
-      return cause.message.startsWith('execvp ')
-        ? buildOutcome('rejected', `its program could not be started: ${cause.message.slice('execvp '.length)}`)
-        : buildOutcome('node_failed', `its sandbox could not be set up: ${cause.message}`);
     default:
       return assertNever(cause);
   }

@@ -122,5 +122,7 @@ async function endOrphanedJob(recorded: RecordedJob, end: JobEnd): Promise<Local
 
 async function readSelector({ folder, jobId }: RecordedJob): Promise<JobProcessSelector> {
   const group = await readGroup(folder);
-  return { jobId, leader: typeof group === 'object' ? group : null };
+  if (typeof group === 'string') return { jobId, leader: null };
+  const { isSandboxed = false, ...leader } = group;
+  return { jobId, leader, isSandboxed };
 }

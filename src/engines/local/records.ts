@@ -15,7 +15,7 @@ import {
   writeOnce,
 } from './durable-files.ts';
 import { monotonicNowMs } from './monotonic-clock.ts';
-import type { ProcessId } from './process-table.ts';
+import type { JobProcessSelector, ProcessId } from './process-table.ts';
 import { processExists } from './processes.ts';
 
 /**
@@ -45,6 +45,9 @@ export type StartRecord =
   /** Claimed so that the job never runs. Contains the end too, in case of a crash before exit.json is written. */
   | { kind: 'withdrawn'; end: JobEnd };
 
+/** The first process of the job. Supervisors of earlier versions did not record whether it is bubblewrap. */
+export type GroupRecord = ProcessId & Pick<JobProcessSelector, 'isSandboxed'>;
+
 /** `damaged`: the file exists, but the engine did not write it like this. */
 export type RecordOrProblem<T> = T | 'absent' | 'damaged';
 
@@ -52,8 +55,8 @@ export const readRequest = (folder: string): Promise<RecordOrProblem<RequestReco
   readRecord(join(folder, files.request), (value): value is RequestRecord => isRequest(value, basename(folder)));
 export const readStart = (folder: string): Promise<RecordOrProblem<StartRecord>> =>
   readRecord(join(folder, files.start), isStart);
-export const readGroup = (folder: string): Promise<RecordOrProblem<ProcessId>> =>
-  readRecord(join(folder, files.group), isProcessId);
+export const readGroup = (folder: string): Promise<RecordOrProblem<GroupRecord>> =>
+  readRecord(join(folder, files.group), isGroup);
 export const readEnd = (folder: string): Promise<RecordOrProblem<JobEnd>> => readRecord(join(folder, files.end), isEnd);
 
 /** After success a durable record of the job exists. An existing record is not changed. */
@@ -66,8 +69,8 @@ export function claimJob(folder: string, start: StartRecord): Promise<boolean> {
   return writeOnce(join(folder, files.start), JSON.stringify(start));
 }
 
-export function recordGroup(folder: string, leader: ProcessId): Promise<void> {
-  return replaceFile(join(folder, files.group), JSON.stringify(leader));
+export function recordGroup(folder: string, group: GroupRecord): Promise<void> {
+  return replaceFile(join(folder, files.group), JSON.stringify(group));
 }
 
 /** More than an end record needs, and no more than a file occupies on most file systems. */
@@ -200,6 +203,10 @@ function isStart(value: unknown): value is StartRecord {
 function isProcessId(value: unknown): value is ProcessId {
   const isMark = (mark: unknown) => mark === null || typeof mark === 'string';
   return isObject(value) && Number.isInteger(value.pid) && Number(value.pid) > 1 && isMark(value.mark);
+}
+
+function isGroup(value: unknown): value is GroupRecord {
+  return isProcessId(value) && (!('isSandboxed' in value) || typeof value.isSandboxed === 'boolean');
 }
 
 function isEnd(value: unknown): value is JobEnd {

@@ -1,19 +1,28 @@
-import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errnoCode } from '../../domain/errors.ts';
 import type { JobEnd } from '../../domain/jobs/job.ts';
 import { bytesPerKb } from '../../domain/units.ts';
 import { removeTree } from '../../files/workspaces/remove-tree.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { type Invocation, resolveCommand } from './command.ts';
+import { resolveCommand } from './command.ts';
 import { retryWhileDiskRefuses } from './disk-retry.ts';
 import { jobEnvironment, scratchFolder } from './environment.ts';
-import { buildEndWithoutStart, type EndCause, hasGracePeriod, type JobLimits, toRunOutcome } from './job-end.ts';
+import {
+  buildEndWithoutStart,
+  type EndCause,
+  hasGracePeriod,
+  type JobLimits,
+  type SandboxNotStarted,
+  toRunOutcome,
+} from './job-end.ts';
 import { type Output, openOutput } from './output.ts';
 import type { JobProcessSelector, ProcessId } from './process-table.ts';
 import { identifyProcess, killJob, readResidentKib, terminateJob } from './processes.ts';
-import { type Account, createJobSandbox, type LocalSandbox, statusDescriptor, toJobExit } from './sandbox.ts';
+import { type Account, createJobSandbox, type LocalSandbox, readSandboxProblem } from './sandbox.ts';
+import { startProgram, startSandbox, toStartFailure } from './start-program.ts';
 import { watchLimits } from './watch-limits.ts';
 import { giveWorkspace } from './workspace-owner.ts';
 
@@ -42,6 +51,34 @@ export interface JobRun extends RunSettings {
  * files is removed, even if this throws because the machine has no memory or disk space left.
  */
 export async function runJob(run: JobRun): Promise<JobEnd> {
+  try {
+    for (let attempt = 1; ; attempt++) {
+      const end = await attemptJob(run);
+      if (!('sandboxProblem' in end)) return end;
+      if (attempt === maxSandboxes || (await isStopRequested(run))) {
+        const reason = `its sandbox could not be set up: ${end.sandboxProblem}`;
+        return buildEndWithoutStart('node_failed', reason, Date.now());
+      }
+      await sleep(sandboxRetryMs);
+    }
+  } finally {
+    await removeTree(scratchFolder(run.job)).catch(() => {});
+  }
+}
+
+/**
+ * A file that is to be hidden may vanish before bubblewrap hides it, and a limit of the kernel may be reached for a moment. The
+ * next sandbox hides what exists then.
+ */
+const maxSandboxes = 2;
+const sandboxRetryMs = 1000;
+
+/** The reason why bubblewrap did not set up a sandbox. Nothing of the job has run. */
+interface SandboxFailure {
+  sandboxProblem: string;
+}
+
+async function attemptJob(run: JobRun): Promise<JobEnd | SandboxFailure> {
   const { job, limits, account } = run;
   const directory = startDirectoryOf(job);
   const env = jobEnvironment(job, account?.name);
@@ -66,12 +103,11 @@ export async function runJob(run: JobRun): Promise<JobEnd> {
     }
     const child = await (sandbox === undefined
       ? startProgram(invocation, { cwd: directory, env, ...account }, outputs, causes.add)
-      : startSandbox(sandbox.wrap(invocation), env, outputs, job.workspace.stderr, causes.add));
-    if (child instanceof Error) return toStartFailure(child, invocation.program);
+      : startSandbox(sandbox.wrap(invocation), env, outputs, causes.add));
+    if (child instanceof Error) return toStartFailure(child, invocation.program, run.sandbox?.program);
     return await waitForEnd(run, child, outputs, causes);
   } finally {
     await finishAll(outputs, 0);
-    await removeTree(scratchFolder(run.job)).catch(() => {});
   }
 }
 
@@ -82,16 +118,18 @@ async function isStopRequested({ stop, isCancellationRequested }: JobRun): Promi
   return stop.aborted || (await isCancellationRequested());
 }
 
+type Cause = EndCause | SandboxNotStarted;
+
 interface Causes {
-  add(cause: EndCause): void;
-  first: Promise<EndCause>;
-  all: EndCause[];
+  add(cause: Cause): void;
+  first: Promise<Cause>;
+  all: Cause[];
 }
 
 function createCauses(): Causes {
-  const { promise: first, resolve } = Promise.withResolvers<EndCause>();
-  const all: EndCause[] = [];
-  const add = (cause: EndCause) => {
+  const { promise: first, resolve } = Promise.withResolvers<Cause>();
+  const all: Cause[] = [];
+  const add = (cause: Cause) => {
     all.push(cause);
     resolve(cause);
   };
@@ -118,67 +156,15 @@ async function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
   }
 }
 
-/** Starts the job's first process. Returns an error if that fails. */
-async function startProgram(
-  { program, args }: Invocation,
-  options: Pick<SpawnOptions, 'cwd' | 'env' | 'uid' | 'gid'>,
-  outputs: Output[],
-  onCause: (cause: EndCause) => void,
-): Promise<ChildProcess | Error> {
-  try {
-    const stdio = ['ignore' as const, ...outputs.map((output) => output.writeEnd)];
-    const child = spawn(program, args, { ...options, stdio, detached: true });
-    child.once('exit', (code, signal) => onCause({ kind: 'exited', code, signal }));
-    return await started(child);
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
-  }
-}
-
-/** Starts bubblewrap, which starts the job's first process. */
-async function startSandbox(
-  { program, args }: Invocation,
-  env: Record<string, string>,
-  outputs: Output[],
-  stderrFile: string,
-  onCause: (cause: EndCause) => void,
-): Promise<ChildProcess | Error> {
-  try {
-    const stdio = ['ignore' as const, ...outputs.map((output) => output.writeEnd), 'pipe' as const];
-    // A new session: the job has no terminal into which it could type.
-    const child = spawn(program, args, { cwd: '/', env, stdio, detached: true });
-    let status = '';
-    child.stdio[statusDescriptor]?.on('data', (chunk) => {
-      status += chunk;
-    });
-    child.once('close', (code, signal) =>
-      toJobExit({ kind: 'exited', code, signal }, status, stderrFile).then(onCause, () =>
-        onCause({ kind: 'exited', code, signal }),
-      ),
-    );
-    return await started(child);
-  } catch (error) {
-    return error instanceof Error ? error : new Error(String(error));
-  }
-}
-
-function started(child: ChildProcess): Promise<ChildProcess | Error> {
-  return new Promise((resolve) => child.once('spawn', () => resolve(child)).once('error', resolve));
-}
-
-/** Start errors that the job's command causes. All others are errors of the machine. */
-const commandErrors = new Set(['ENOENT', 'EACCES', 'ENOTDIR', 'ENOEXEC', 'ELOOP', 'E2BIG', 'ERR_INVALID_ARG_VALUE']);
-
-function toStartFailure(error: Error, program: string): JobEnd {
-  const code = errnoCode(error) ?? '';
-  const hint = code === 'E2BIG' ? 'the command is too long' : `it could not be started (${code})`;
-  return buildEndWithoutStart(commandErrors.has(code) ? 'rejected' : 'node_failed', `${program}: ${hint}`, Date.now());
-}
-
 /** The maximum wait for the rest of the output after all known processes of the job have ended. */
 const outputTimeoutMs = 2_000;
 
-async function waitForEnd(run: JobRun, child: ChildProcess, outputs: Output[], causes: Causes): Promise<JobEnd> {
+async function waitForEnd(
+  run: JobRun,
+  child: ChildProcess,
+  outputs: Output[],
+  causes: Causes,
+): Promise<JobEnd | SandboxFailure> {
   const { job, limits } = run;
   const monotonicStartMs = performance.now();
   for (const output of outputs) output.startReading();
@@ -201,15 +187,18 @@ async function waitForEnd(run: JobRun, child: ChildProcess, outputs: Output[], c
   ended.abort();
   await watching;
 
-  if (hasGracePeriod(cause)) await terminateJob(selector, limits.killGraceSeconds * 1000);
+  if (cause.kind !== 'not_started' && hasGracePeriod(cause))
+    await terminateJob(selector, limits.killGraceSeconds * 1000);
   await killJob(selector);
   const elapsedMs = performance.now() - monotonicStartMs;
   // A job that ended by itself has its complete output, as soon as the disk takes it.
   await finishAll(outputs, outputTimeoutMs, cause.kind === 'exited' ? () => isStopRequested(run) : abandoned);
 
   if (cause.kind === 'not_started') {
-    const { outcome, reason } = toRunOutcome(cause, job, limits);
-    return buildEndWithoutStart(outcome, reason, Date.now());
+    const problem = await readSandboxProblem(job.workspace.stderr);
+    if (!problem.startsWith('execvp ')) return { sandboxProblem: problem };
+    const reason = `its program could not be started: ${problem.slice('execvp '.length)}`;
+    return buildEndWithoutStart('rejected', reason, Date.now());
   }
   return {
     ...toRunOutcome(decisiveCause(cause, causes.all), job, limits),
@@ -220,9 +209,9 @@ async function waitForEnd(run: JobRun, child: ChildProcess, outputs: Output[], c
 }
 
 /** Excess output may be detected only after the exit, but was written before it, and therefore takes precedence. */
-function decisiveCause(cause: EndCause, all: EndCause[]): EndCause {
+function decisiveCause(cause: EndCause, all: Cause[]): EndCause {
   if (cause.kind !== 'exited') return cause;
-  return all.find(({ kind }) => kind === 'output_exceeded' || kind === 'node_error') ?? cause;
+  return all.find((other) => other.kind === 'output_exceeded' || other.kind === 'node_error') ?? cause;
 }
 
 const abandoned = async () => true;

@@ -3,10 +3,10 @@ import { constants } from 'node:os';
 import { isInside } from '../../domain/systems/isolation.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
 import { type HiddenPath, isVisible, sandboxArguments } from '../sandbox/arguments.ts';
-import { findHiddenPaths, runsAsRoot } from '../sandbox/host.ts';
+import { findHiddenPaths, findPrivateFiles } from '../sandbox/host.ts';
 import type { Invocation } from './command.ts';
 import { scratchFolder } from './environment.ts';
-import type { EndCause, JobLimits } from './job-end.ts';
+import type { EndCause, JobLimits, SandboxNotStarted } from './job-end.ts';
 
 /** The account that jobs run as. */
 export interface Account {
@@ -20,6 +20,7 @@ export interface LocalSandbox {
   /** The path of bubblewrap. */
   program: string;
   canLimitMemory: boolean;
+  canDisableUserNamespaces: boolean;
   readOnly: readonly string[];
   /** Paths that jobs must not see, if they exist: Bursar's data, the workspaces, the home of its account. */
   hidden: readonly string[];
@@ -43,7 +44,7 @@ export function createJobSandbox(
   account: Account | undefined,
 ): JobSandbox {
   const { directory } = job.workspace;
-  const hidden: HiddenPath[] = findHiddenPaths(settings.hidden, runsAsRoot(account), settings.readOnly);
+  const hidden: HiddenPath[] = findHiddenPaths([...settings.hidden, ...findPrivateFiles(account)], settings.readOnly);
   const view = { readOnly: settings.readOnly, hidden };
   const args = sandboxArguments({
     ...view,
@@ -52,6 +53,7 @@ export function createJobSandbox(
     startDirectory: startDirectoryOf(job),
     network: settings.network,
     statusDescriptor,
+    disableUserNamespaces: settings.canDisableUserNamespaces,
     ...(settings.canLimitMemory ? { sharedMemoryBytes: limits.memoryMb * 1_000_000 } : {}),
     ...(account === undefined ? {} : { account }),
   });
@@ -68,19 +70,17 @@ export function createJobSandbox(
  * Translates the end of bubblewrap to the end of the job. `status` is what bubblewrap reported: it contains an exit code
  * only if the job's program was started. Bubblewrap exits with 128 plus the number of the signal that killed the program.
  */
-export async function toJobExit(
-  exit: Extract<EndCause, { kind: 'exited' }>,
-  status: string,
-  stderrFile: string,
-): Promise<EndCause> {
+export function toJobExit(exit: Extract<EndCause, { kind: 'exited' }>, status: string): EndCause | SandboxNotStarted {
   if (exit.code === null) return exit;
-  if (!status.includes('"exit-code"')) {
-    // Nothing but bubblewrap has written to stderr.
-    const text = await readFile(stderrFile, 'utf8').catch(() => '');
-    return { kind: 'not_started', message: text.trim().replace(/^bwrap: /, '') };
-  }
+  if (!status.includes('"exit-code"')) return { kind: 'not_started' };
   const signal = signalNames.get(exit.code - 128);
   return signal === undefined ? exit : { kind: 'exited', code: null, signal };
+}
+
+/** What bubblewrap said about a program that it did not start: nothing else has written to stderr, whose file is complete. */
+export async function readSandboxProblem(stderrFile: string): Promise<string> {
+  const text = await readFile(stderrFile, 'utf8').catch(() => '');
+  return text.trim().replace(/^bwrap: /, '');
 }
 
 /** Signals that do not kill by default. */

@@ -49,7 +49,7 @@ async function supervise(folder: string, settings: RunSettings): Promise<void> {
     startedAt,
     stop: stop.signal,
     isCancellationRequested: () => isCancellationRequested(folder),
-    onStarted: (leader) => recordGroup(folder, leader),
+    onStarted: (leader) => recordGroup(folder, { ...leader, isSandboxed: settings.sandbox !== undefined }),
   }).catch((error) => {
     console.error(error);
     return buildEndWithoutStart(

@@ -21,6 +21,8 @@ export interface SandboxOptions {
   network: boolean;
   /** Maximum size of `/dev/shm`, whose contents occupy memory. Default: half of the memory of the host. */
   sharedMemoryBytes?: number;
+  /** True: the job cannot create user namespaces. Bubblewrap must then run as an ordinary user. Default: false. */
+  disableUserNamespaces?: boolean;
   /** A descriptor to which bubblewrap reports the start and the exit code as JSON. The job does not have it. */
   statusDescriptor?: number;
   /** The account that the job runs as. Bubblewrap must then run as root. Default: the one that runs bubblewrap. */
@@ -85,6 +87,7 @@ export function sandboxParts(options: SandboxOptions): SandboxParts {
       {
         args: [
           ...['--unshare-pid', '--unshare-ipc', ...(network ? [] : ['--unshare-net'])],
+          ...(options.disableUserNamespaces ? ['--unshare-user', '--disable-userns'] : []),
           ...['--die-with-parent', '--cap-drop', 'ALL'],
           ...(account === undefined ? [] : ['--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID']),
           ...(statusDescriptor === undefined ? [] : ['--json-status-fd', String(statusDescriptor)]),
@@ -108,10 +111,11 @@ export function sandboxParts(options: SandboxOptions): SandboxParts {
   };
 }
 
-/** The command that runs the rest of the command line as another account, without its groups, in a folder. */
+/** The command that runs the rest of the command line, a program with its full path, as another account in a folder. */
 function accountCommand({ uid, gid }: { uid: number; gid: number }, directory: string): string[] {
   const switchAccount = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--inh-caps=-all', '--'];
-  return [...switchAccount, 'env', `--chdir=${directory}`, '--'];
+  // `env --chdir` would take the name of a program with = for a variable.
+  return [...switchAccount, '/bin/sh', '-c', 'cd -- "$0" && unset OLDPWD && exec "$@"', directory];
 }
 
 interface Mount extends ArgumentGroup {
@@ -162,6 +166,9 @@ export const secretPaths: readonly string[] = [
   ...['/etc/munge', '/etc/ssh', '/etc/ssl/private', '/etc/pki/tls/private', '/etc/krb5.keytab'],
   ...['/etc/slurm/slurmdbd.conf', '/etc/slurm/jwt_hs256.key', '/etc/security/opasswd'],
 ];
+
+/** The expression of `find` for files and folders that only their owner or group can read, in words without quotes. */
+export const isPrivateExpression = '( -type d ! -perm -005 -o ! -type d ! -type l ! -perm -004 )';
 
 /** Parts of /proc through which root changes the kernel, even without capabilities. */
 const writableProcPaths = ['acpi', 'bus', 'fs', 'irq', 'scsi', 'sys', 'sysrq-trigger'].map((name) => `/proc/${name}`);

@@ -3,13 +3,21 @@ import { accessSync, chownSync, constants, lstatSync, mkdtempSync, realpathSync,
 import { tmpdir } from 'node:os';
 import { delimiter, join, relative } from 'node:path';
 import { isInside } from '../../domain/systems/isolation.ts';
-import { type HiddenPath, type SandboxOptions, sandboxArguments, secretPaths } from './arguments.ts';
+import {
+  type HiddenPath,
+  isPrivateExpression,
+  type SandboxOptions,
+  sandboxArguments,
+  secretPaths,
+} from './arguments.ts';
 
 /** The bubblewrap of this host. */
 export interface Bubblewrap {
   program: string;
   /** Versions before 0.7 cannot limit the size of a file system in memory. */
   canLimitMemory: boolean;
+  /** Versions before 0.8 cannot keep a job from creating user namespaces, nor can a bubblewrap that is run by root. */
+  canDisableUserNamespaces: boolean;
 }
 
 /** The settings of a system that its sandboxes depend on. */
@@ -22,28 +30,44 @@ export interface ProbedSettings extends Pick<SandboxOptions, 'readOnly' | 'netwo
 export function probeBubblewrap(path: string | undefined, settings: ProbedSettings): Bubblewrap | { reason: string } {
   const program = findProgram('bwrap', path);
   if (program === null) return { reason: 'bubblewrap is not installed (the program bwrap is not in PATH)' };
-  if (findProblem(program, settings, { sharedMemoryBytes: 1_000_000 }) === null)
-    return { program, canLimitMemory: true };
-  const problem = findProblem(program, settings, {});
-  if (problem === null) return { program, canLimitMemory: false };
+  let problem: string | null = null;
+  for (const features of findFeatures()) {
+    problem = findProblem(program, settings, features);
+    if (problem === null) {
+      return {
+        program,
+        canLimitMemory: features.sharedMemoryBytes !== undefined,
+        canDisableUserNamespaces: features.disableUserNamespaces === true,
+      };
+    }
+  }
   return { reason: `bubblewrap does not work on this host (${problem})` };
+}
+
+type Features = Pick<SandboxOptions, 'sharedMemoryBytes' | 'disableUserNamespaces'>;
+
+/** The features that not every bubblewrap has: the newest version first. Run by root, it creates no user namespace. */
+function findFeatures(): Features[] {
+  const sharedMemoryBytes = 1_000_000;
+  const newest = process.getuid?.() === 0 ? [] : [{ sharedMemoryBytes, disableUserNamespaces: true }];
+  return [...newest, { sharedMemoryBytes }, {}];
 }
 
 /** Runs `true` in a sandbox like that of a job. Returns null if that works. */
 function findProblem(
   program: string,
   { hidden, account, ...settings }: ProbedSettings,
-  memory: Pick<SandboxOptions, 'sharedMemoryBytes'>,
+  features: Features,
 ): string | null {
   const folder = mkdtempSync(join(tmpdir(), 'bursar-sandbox-'));
   try {
     if (account !== undefined) chownSync(folder, account.uid, account.gid);
     const args = sandboxArguments({
       ...settings,
-      ...memory,
+      ...features,
       ...(account === undefined ? {} : { account }),
       ...{ directory: folder, temporaryFolder: folder, startDirectory: folder },
-      hidden: findHiddenPaths(hidden, runsAsRoot(account), settings.readOnly),
+      hidden: findHiddenPaths([...hidden, ...findPrivateFiles(account)], settings.readOnly),
       statusDescriptor: 3,
     });
     const { error, status, stderr } = spawnSync(program, [...args, 'true'], {
@@ -60,7 +84,7 @@ function findProblem(
 }
 
 /** True if jobs have the user id of root. `account` is the one that jobs run as, if it is not that of this process. */
-export const runsAsRoot = (account: SandboxOptions['account']) => account === undefined && process.getuid?.() === 0;
+const runsAsRoot = (account: SandboxOptions['account']) => account === undefined && process.getuid?.() === 0;
 
 const probeTimeoutMs = 10_000;
 
@@ -71,20 +95,14 @@ function findProgram(name: string, path = '/usr/local/bin:/usr/bin:/bin'): strin
 
 /**
  * Returns those of the paths that exist, each under its real name too, and under the names that it has in folders of
- * `readOnly` that are links. If this process is root, adds everything in /etc
- * that is not for everybody: the permissions of these files do not stop a job that runs as root.
+ * `readOnly` that are links.
  */
-export function findHiddenPaths(
-  paths: readonly string[],
-  asRoot: boolean,
-  readOnly: readonly string[] = [],
-): HiddenPath[] {
+export function findHiddenPaths(paths: readonly string[], readOnly: readonly string[] = []): HiddenPath[] {
   const links = readOnly.flatMap((folder) => {
     const name = realNameOf(folder);
     return name === null || name === folder ? [] : { folder, name };
   });
-  const candidates = asRoot ? [...paths, ...secretPaths, ...findPrivatePaths('/etc')] : paths;
-  const names = candidates.flatMap((path) => {
+  const names = paths.flatMap((path) => {
     const real = realNameOf(path);
     if (real === null) return [];
     const aliases = links.filter(({ name }) => isInside(real, name));
@@ -107,34 +125,23 @@ function realNameOf(path: string): string | null {
   }
 }
 
-/** The files and folders below a folder that only their owner or group can read. Node would take ten times as long. */
-function findPrivatePaths(folder: string): string[] {
-  const isPrivate = [
-    '(',
-    '-type',
-    'd',
-    '!',
-    '-perm',
-    '-005',
-    '-o',
-    '!',
-    '-type',
-    'd',
-    '!',
-    '-type',
-    'l',
-    '!',
-    '-perm',
-    '-004',
-    ')',
-  ];
-  const { error, stdout } = spawnSync('find', [folder, ...isPrivate, '-prune', '-print0'], {
-    encoding: 'utf8',
-    timeout: probeTimeoutMs,
-  });
+/**
+ * Files of this host that jobs must not see: all in /etc that are not for everybody, because the account of a job may own one or
+ * belong to its group. If jobs run as root, also the secrets of the system, which may be links out of /etc.
+ */
+export function findPrivateFiles(account: SandboxOptions['account']): string[] {
+  // Node would take ten times as long.
+  const { error, signal, stdout } = spawnSync(
+    'find',
+    ['/etc', ...isPrivateExpression.split(' '), '-prune', '-print0'],
+    {
+      encoding: 'utf8',
+      timeout: probeTimeoutMs,
+    },
+  );
   // Without the list, a job could see them.
-  if (error !== undefined) throw error;
-  return stdout.split('\0').filter(Boolean);
+  if (error !== undefined || signal !== null) throw error ?? new Error(`find was killed by ${signal}`);
+  return [...(runsAsRoot(account) ? secretPaths : []), ...stdout.split('\0').filter(Boolean)];
 }
 
 function isAccessible(path: string, mode: number): boolean {

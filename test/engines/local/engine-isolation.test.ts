@@ -4,9 +4,10 @@ import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
+import type { LocalSandbox } from '../../../src/engines/local/sandbox.ts';
 import { sandboxArguments } from '../../../src/engines/sandbox/arguments.ts';
-import { findHiddenPaths, probeBubblewrap } from '../../../src/engines/sandbox/host.ts';
+import { findHiddenPaths, findPrivateFiles, probeBubblewrap } from '../../../src/engines/sandbox/host.ts';
 import { localSandbox } from '../../support/bubblewrap.ts';
 import { eventually, neverAborted, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { argv, shellLine, writeInput } from '../test-jobs.ts';
@@ -48,13 +49,21 @@ localTest(
   { sandbox: localSandbox() },
   async (h) => {
     const other = await h.newJob(shellLine('true'));
+    const orphan = await h.newJob(shellLine('sleep 600'));
     const wait = 'touch ready; until [ -e go ]; do sleep 0.05; done';
-    const job = await h.newJob(shellLine(`BURSAR_JOB_ID=${other.jobId} bash -c '${wait}'`));
+    const start = (id: string) => `BURSAR_JOB_ID=${id} bash -c '${wait}'`;
+    const job = await h.newJob(shellLine(`${start(orphan.jobId)} & ${start(other.jobId)} && wait $!`));
     const at = (name: string) => join(job.workspace.directory, name);
     await h.engine.submit(job, neverAborted);
     await eventually('the job has another id', async () => existsSync(at('ready')));
     await h.engine.submit(other, neverAborted);
     await waitUntilFinished(h.engine, other.jobId);
+    // The engine ends a job whose supervisor died.
+    await h.engine.submit(orphan, neverAborted);
+    await eventually('the group is recorded', async () => existsSync(join(h.recordOf(orphan), 'group.json')));
+    const { supervisor } = JSON.parse(await readFile(join(h.recordOf(orphan), 'start.json'), 'utf8'));
+    process.kill(supervisor.pid, 'SIGKILL');
+    assert.equal((await waitUntilFinished(h.engine, orphan.jobId)).outcome, 'lost');
     await writeFile(at('go'), '');
     assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
   },
@@ -100,6 +109,76 @@ localTest(
   },
 );
 
+localTest(
+  'a missing bubblewrap is a failure of the machine, not of the command',
+  { sandbox: localSandbox({ program: '/nowhere/bwrap' }) },
+  async (h) => {
+    const { end } = await run(h, {});
+    assert.deepEqual([end.outcome, end.reason], ['node_failed', '/nowhere/bwrap: it could not be started (ENOENT)']);
+  },
+);
+
+/** Creates a program that runs a line of shell and then the real bubblewrap. */
+async function createBubblewrap(t: TestContext, line: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'bursar-bwrap-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const program = join(folder, 'bwrap');
+  await writeFile(program, `#!/bin/sh\n${line}\nexec ${localSandbox().program} "$@"\n`, { mode: 0o755 });
+  return program;
+}
+
+async function runWith(sandbox: LocalSandbox, overrides: Parameters<LocalHarness['newJob']>[0]) {
+  const h = await localHarness({ sandbox });
+  try {
+    return await run(h, overrides);
+  } finally {
+    await h.close();
+  }
+}
+
+test('a private file that vanishes before it can be hidden does not fail the job', needsRoot, async (t) => {
+  const file = `/etc/bursar-test-${process.pid}`;
+  await writeFile(file, '', { mode: 0o600 });
+  t.after(() => rm(file, { force: true }));
+  const program = await createBubblewrap(t, `rm -f ${file}`);
+  const { end, stdout } = await runWith(localSandbox({ program }), shellLine('echo ran'));
+  assert.deepEqual([end.outcome, stdout], ['succeeded', 'ran\n']);
+});
+
+test('a job is retried once if its sandbox fails, and never after its program has started', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'bursar-attempts-'));
+  t.after(() => rm(folder, { recursive: true, force: true }));
+  const attempts = join(folder, 'attempts');
+  const count = async () => (await readFile(attempts, 'utf8')).length;
+  const failing = await createBubblewrap(t, `printf . >> ${attempts}; echo 'bwrap: no space' >&2; exit 1`);
+  const failed = (await runWith(localSandbox({ program: failing }), {})).end;
+  assert.deepEqual([failed.outcome, failed.reason], ['node_failed', 'its sandbox could not be set up: no space']);
+  assert.equal(await count(), 2);
+  const working = await createBubblewrap(t, `printf . >> ${attempts}`);
+  assert.equal((await runWith(localSandbox({ program: working }), shellLine('exit 1'))).end.outcome, 'failed');
+  assert.equal(await count(), 3);
+});
+
+test('the message of bubblewrap is read when it is complete', async (t) => {
+  // In a session of its own: nothing of a job that did not start is left to kill.
+  const program = await createBubblewrap(
+    t,
+    `setsid sh -c 'sleep 0.3; echo "bwrap: execvp ./tool: No such file" >&2' 3>&- &\nexit 1`,
+  );
+  const { end } = await runWith(localSandbox({ program }), {});
+  assert.deepEqual([end.outcome, end.reason], ['rejected', 'its program could not be started: ./tool: No such file']);
+});
+
+localTest(
+  'the shared memory of a job is as large as its memory limit',
+  { sandbox: localSandbox(), memoryMb: 20 },
+  async (h) => {
+    const write = (mb: number) => `dd if=/dev/zero of=/dev/shm/x bs=1000000 count=${mb} 2> /dev/null`;
+    assert.equal((await run(h, shellLine(write(15)))).end.outcome, 'succeeded');
+    assert.equal((await run(h, shellLine(write(25)))).end.outcome, 'failed');
+  },
+);
+
 for (const [name, sandbox] of [
   ['isolated', localSandbox()],
   ['not isolated', undefined],
@@ -137,6 +216,20 @@ for (const [name, sandbox] of [
   });
 }
 
+test('a program whose name contains = runs as another account', needsRoot, async () => {
+  const h = await localHarness({ account, sandbox: localSandbox() });
+  try {
+    const job = await h.newJob(argv('./a=b', 'one two'));
+    await writeInput(job, 'a=b', '#!/bin/sh\necho "$1" in "$PWD"\n');
+    await chmod(join(job.workspace.directory, 'a=b'), 0o755);
+    await h.engine.submit(job, neverAborted);
+    assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+    assert.equal(await readFile(job.workspace.stdout, 'utf8'), `one two in ${job.workspace.directory}\n`);
+  } finally {
+    await h.close();
+  }
+});
+
 test('bubblewrap isolates jobs of an ordinary user too', needsRoot, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bursar-user-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
@@ -152,41 +245,46 @@ test('bubblewrap isolates jobs of an ordinary user too', needsRoot, async (t) =>
     readOnly: [],
     hidden: [],
     network: false,
+    disableUserNamespaces: true,
   });
   const { uid, gid } = account;
   const line =
-    'touch new && id -u && ls /home /root /run/* 2>/dev/null | wc -l; touch /tmp/x || echo no; ls -d /proc/[0-9]* | wc -l';
+    'touch new && id -u && ls /home /root /run/* 2>/dev/null | wc -l; touch /tmp/x || echo no; ls -d /proc/[0-9]* | wc -l; unshare -U true 2>/dev/null || echo none';
   const { stdout, stderr } = spawnSync(localSandbox().program, [...args, 'sh', '-c', line], {
     encoding: 'utf8',
     uid,
     gid,
     cwd: '/',
   });
-  const [user, , processes] = stdout.split('\n');
-  assert.deepEqual([user, stderr], ['54321', '']);
+  const [user, , processes, namespaces] = stdout.split('\n');
+  assert.deepEqual([user, namespaces, stderr], ['54321', 'none', '']);
   assert.ok(Number(processes) < 10, stdout);
 });
 
-test('findHiddenPaths finds existing files and folders, under all of their names, and private files of /etc for root', async (t) => {
+test('findHiddenPaths finds existing files and folders, under all of their names', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'bursar-hidden-'));
   t.after(() => rm(folder, { recursive: true, force: true }));
   await mkdir(join(folder, 'real'));
   await writeFile(join(folder, 'real', 'file'), '');
   await symlink(join(folder, 'real'), join(folder, 'link'));
   const paths = ['link', 'real/file', 'absent'].map((name) => join(folder, name));
-  assert.deepEqual(findHiddenPaths(paths, false), [
+  assert.deepEqual(findHiddenPaths(paths), [
     { path: join(folder, 'real'), kind: 'folder' },
     { path: join(folder, 'real', 'file'), kind: 'file' },
   ]);
   await mkdir(join(folder, 'link', 'data'));
-  const inLink = findHiddenPaths([join(folder, 'real/data')], false, [join(folder, 'link')]);
+  const inLink = findHiddenPaths([join(folder, 'real/data')], [join(folder, 'link')]);
   assert.deepEqual(
     inLink.map(({ path }) => path),
     [join(folder, 'real/data'), join(folder, 'link/data')],
   );
-  const asRoot = findHiddenPaths([], true);
-  assert.ok(asRoot.some(({ path, kind }) => path === '/etc/shadow' && kind === 'file'));
-  assert.ok(!asRoot.some(({ path }) => path === '/etc/passwd' || path === '/etc'));
+});
+
+test('findPrivateFiles finds what is not for everybody in /etc, also for an ordinary account', () => {
+  for (const files of [findPrivateFiles(undefined), findPrivateFiles(account)]) {
+    assert.ok(files.includes('/etc/shadow'));
+    assert.ok(!files.includes('/etc/passwd') && !files.includes('/etc'));
+  }
 });
 
 test('probeBubblewrap says why jobs cannot be isolated', async (t) => {
@@ -213,7 +311,11 @@ test('probeBubblewrap tries the settings of the system', async (t) => {
   const settings = { readOnly: [], hidden: [], network: true };
   const reasonOf = (name: string) => ({ reason: `bubblewrap does not work on this host (bwrap: no ${name})` });
   await write('--unshare-net');
-  assert.deepEqual(probeBubblewrap(folder, settings), { program: join(folder, 'bwrap'), canLimitMemory: true });
+  assert.deepEqual(probeBubblewrap(folder, settings), {
+    program: join(folder, 'bwrap'),
+    canLimitMemory: true,
+    canDisableUserNamespaces: process.getuid?.() !== 0,
+  });
   assert.deepEqual(probeBubblewrap(folder, { ...settings, network: false }), reasonOf('--unshare-net'));
   await write('--json-status-fd');
   assert.deepEqual(probeBubblewrap(folder, settings), reasonOf('--json-status-fd'));
