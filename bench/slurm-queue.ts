@@ -31,6 +31,12 @@ export function queueJobs(bench: Bench, cluster: SlurmCluster, count: number): {
 export function slurmConfig(cluster: SlurmCluster, watchSeconds: number) {
   const config = unlimitedConfig();
   const engine = { kind: 'slurm', environment: cluster.env, accounting: 'completion' };
-  const hpc_one = { ...config.systems.hpc_one, engine, watchSeconds, idleWatchSeconds: watchSeconds };
+  const hpc_one = {
+    ...config.systems.hpc_one,
+    isolation: 'bubblewrap',
+    engine,
+    watchSeconds,
+    idleWatchSeconds: watchSeconds,
+  };
   return { ...config, systems: { ...config.systems, hpc_one } };
 }

@@ -51,7 +51,9 @@ const externalSoftware: ExternalSoftware[] = [
     programs: ['bwrap', 'setpriv'],
     packages: ['bubblewrap', 'util-linux'],
     testModule: 'test/support/bubblewrap.ts',
-    testPaths: /^test\/(bench\/|cli\/doctor|docs\/slurm|slurm\/(ssh-)?service)/,
+    // Also those that start a server process with a configuration of their own: as root it does not start without.
+    testPaths:
+      /^test\/(bench\/|cli\/(doctor|serve)|crash\/|docs\/slurm|http\/routes\/logs|postgres\/|services\/events\/|slurm\/|webhooks\/(https|restart))/,
   },
   {
     name: 'strace',

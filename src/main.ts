@@ -5,7 +5,12 @@ import type { Logger } from 'pino';
 import { createApi } from './composition/api.ts';
 import { type InstanceDatabase, openInstanceDatabase, type Role } from './composition/database.ts';
 import { createDependencies } from './composition/dependencies.ts';
-import { readConfiguredIsolation, resolveIsolation, type SystemIsolation } from './composition/isolation.ts';
+import {
+  findExposedConfigFile,
+  readConfiguredIsolation,
+  resolveIsolation,
+  type SystemIsolation,
+} from './composition/isolation.ts';
 import { startWorker } from './composition/worker.ts';
 import type { Config } from './config/schema.ts';
 import { notIsolatedWarning } from './domain/systems/isolation.ts';
@@ -34,9 +39,11 @@ export interface Bursar {
 export async function startBursar(config: Config, role: Role, log: Logger, version: string): Promise<Bursar> {
   const isolations = role === 'api' ? readConfiguredIsolation(config) : resolveIsolation(config);
   const notIsolated = new Map(
-    [...isolations].flatMap(([hpc, { isolation }]) => (isolation.kind === 'none' ? [[hpc, isolation.reason]] : [])),
+    [...isolations].flatMap(([hpc, { inEffect }]) => (inEffect.kind === 'none' ? [[hpc, inEffect.reason]] : [])),
   );
   for (const [hpc, reason] of notIsolated) log.warn({ hpc, reason }, notIsolatedWarning(hpc));
+  const exposedFile = findExposedConfigFile(config, isolations);
+  if (exposedFile !== null) log.warn({ file: exposedFile }, exposedConfigWarning);
   const dataFolder = resolve(config.data);
   if (createDataFolder(dataFolder))
     log.warn({ dataFolder }, 'the data folder was open to other users; its mode is now 0700');
@@ -48,6 +55,10 @@ export async function startBursar(config: Config, role: Role, log: Logger, versi
     throw error;
   }
 }
+
+const exposedConfigWarning =
+  'the configuration file is in a folder that jobs can read: it is hidden, but a job that runs while the file is replaced sees ' +
+  'the new one. Move it to a folder of its own, such as /var/lib/bursar, and set BURSAR_CONFIG';
 
 async function compose(
   config: Config,

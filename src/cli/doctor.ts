@@ -102,7 +102,7 @@ async function checkSystem(
       engine,
       workspaces,
       site,
-      isolation: isolation.isolation,
+      isolation: isolation.inEffect,
       hasTasks: engineConfig.kind === 'slurm',
       forbidden,
       ...createOutputReader(shell),

@@ -52,7 +52,7 @@ export function createDependencies(
     systems,
     systemBackends,
     workspacesByHpc,
-    isolationOf: (hpc: string): Isolation['kind'] => isolations.get(hpc)?.isolation.kind ?? 'none',
+    isolationOf: (hpc: string): Isolation['kind'] => isolations.get(hpc)?.inEffect.kind ?? 'none',
     fileRemover,
     removeFiles: fileRemover.remove,
     /** Published when there is something new for a user. */

@@ -8,7 +8,7 @@ export const installBubblewrap =
   'docs/security.md says how.';
 
 /** How to isolate the jobs of a system that are not isolated. */
-function isolateJobs({ settings: { isolation, scheduler, engine } }: RuledSystem): string {
+function isolateJobs({ settings: { isolation, scheduler, engine } }: SystemToCheck): string {
   const settings = [
     ...(isolation === 'none' || engine.kind === 'slurm' ? ['isolation: bubblewrap'] : []),
     ...(scheduler ? ['scheduler: false'] : []),
@@ -17,30 +17,34 @@ function isolateJobs({ settings: { isolation, scheduler, engine } }: RuledSystem
   return `Or isolate jobs: ${set}${installBubblewrap}`;
 }
 
-export interface RuledSystem {
+export interface SystemToCheck {
   name: string;
   settings: Pick<SystemConfig, 'isolation' | 'scheduler' | 'engine'>;
-  isolation: Isolation;
+  inEffect: Isolation;
   workspaceFolder: string;
 }
 
-export interface IsolationFacts {
-  systems: readonly RuledSystem[];
+export interface StartToCheck {
+  systems: readonly SystemToCheck[];
   dataFolder: string;
   /** The address that Bursar listens on. */
   host: string;
+  /** Whether the configuration is the one that comes with Bursar. */
+  isShippedConfig: boolean;
   isRoot: boolean;
 }
 
 /**
- * Reasons not to start, because jobs that are not isolated run with the rights of Bursar. A new installation must run
- * without any preparation: if `isolation: auto` finds no bubblewrap, and Bursar listens on loopback only, the first two rules
- * are not enforced, and there is a warning instead.
+ * Reasons not to start, because jobs that are not isolated run with the rights of Bursar. A new installation must run without any
+ * preparation: with the configuration that comes with Bursar, on loopback, if `isolation: auto` finds no bubblewrap, the first two
+ * rules are not enforced, and there is a warning instead.
  */
-export function findIsolationRefusals({ systems, dataFolder, host, isRoot }: IsolationFacts): FieldError[] {
+export function findIsolationRefusals(start: StartToCheck): FieldError[] {
+  const { systems, dataFolder, host, isShippedConfig, isRoot } = start;
   const sharing = systems.filter(sharesAccount);
-  const strict = sharing.filter(({ settings }) => settings.isolation !== 'auto' || !isLoopback(host));
-  const local = (system: RuledSystem) => system.settings.engine.kind === 'local';
+  const isNewInstallation = isShippedConfig && isLoopback(host);
+  const strict = sharing.filter(({ settings }) => settings.isolation !== 'auto' || !isNewInstallation);
+  const local = (system: SystemToCheck) => system.settings.engine.kind === 'local';
   const sshSystem = systems.find(({ settings: { engine } }) => engine.kind === 'slurm' && engine.ssh !== undefined);
   return [
     ...strict
@@ -60,19 +64,18 @@ export function findIsolationRefusals({ systems, dataFolder, host, isRoot }: Iso
           'jobs are not isolated and run with the account of Bursar. Set it to a folder elsewhere, and move the existing ' +
           `workspaces there while no job runs. ${isolateJobs(system)}`,
       })),
-    ...sharing
-      .filter((system) => local(system) && sshSystem !== undefined)
-      .map((system) => ({
-        field: `systems.${system.name}`,
-        message:
-          `its jobs are not isolated and could use the ssh key of ${sshSystem?.name}. Run the two systems with two ` +
-          `Bursars under different accounts, or set engine.runAs to an account for jobs. ${isolateJobs(system)}`,
-      })),
+    ...(sshSystem === undefined ? [] : sharing).map((system) => ({
+      field: `systems.${system.name}`,
+      message:
+        `its jobs are not isolated and could use the ssh key of ${sshSystem?.name}. Run the two systems with two ` +
+        `Bursars under different accounts${local(system) ? ', or set engine.runAs to an account for jobs' : ''}. ` +
+        isolateJobs(system),
+    })),
   ];
 }
 
 /** True if a job has the account of Bursar on a host with Bursar's files. */
-function sharesAccount({ settings: { engine }, isolation }: RuledSystem): boolean {
-  if (isolation.kind !== 'none') return false;
+function sharesAccount({ settings: { engine }, inEffect }: SystemToCheck): boolean {
+  if (inEffect.kind !== 'none') return false;
   return engine.kind === 'local' ? engine.runAs === undefined : engine.ssh === undefined;
 }

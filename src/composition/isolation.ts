@@ -6,15 +6,17 @@ import { parseDatabaseUrl } from '../config/database-url.ts';
 import type { Config } from '../config/schema.ts';
 import type { SlurmEngineConfig, SystemConfig } from '../config/system-schema.ts';
 import { BursarError } from '../domain/errors.ts';
-import type { Isolation } from '../domain/systems/isolation.ts';
+import { type Isolation, isInside } from '../domain/systems/isolation.ts';
 import type { Account, LocalSandbox } from '../engines/local/sandbox.ts';
+import { isVisible } from '../engines/sandbox/arguments.ts';
 import { findHiddenPaths, probeBubblewrap } from '../engines/sandbox/host.ts';
 import type { SlurmIsolation } from '../engines/slurm/isolation.ts';
 import { findIsolationRefusals, installBubblewrap } from './isolation-rules.ts';
 
 /** How the jobs of a system run. */
 export interface SystemIsolation {
-  isolation: Isolation;
+  /** What is in effect, not what is configured. */
+  inEffect: Isolation;
   /** Of the local engine, if its jobs are isolated. */
   sandbox?: LocalSandbox;
   /** Of the local engine, with `runAs`. */
@@ -45,6 +47,7 @@ export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
     systems: systems.map((system) => ({ ...system, workspaceFolder: realName(system.workspaceFolder) })),
     dataFolder: realName(resolve(config.data)),
     host: config.server.host,
+    isShippedConfig: findConfigFile() === null,
     isRoot: process.getuid?.() === 0,
   });
   if (refusals.length > 0) {
@@ -62,7 +65,7 @@ export function resolveIsolation(config: Config): Map<string, SystemIsolation> {
  */
 export function readConfiguredIsolation(config: Config): Map<string, SystemIsolation> {
   return new Map(
-    Object.entries(config.systems).map(([name, settings]) => [name, { isolation: findEnsuredIsolation(settings) }]),
+    Object.entries(config.systems).map(([name, settings]) => [name, { inEffect: findEnsuredIsolation(settings) }]),
   );
 }
 
@@ -96,7 +99,7 @@ function resolveLocal(
       ? { reason: 'isolation: none is configured' }
       : probeBubblewrap(process.env.PATH, { readOnly, network, hidden, ...account });
   if ('program' in bubblewrap) {
-    return { isolation: { kind: 'bubblewrap' }, sandbox: { ...bubblewrap, readOnly, network, hidden }, ...account };
+    return { inEffect: { kind: 'bubblewrap' }, sandbox: { ...bubblewrap, readOnly, network, hidden }, ...account };
   }
   if (isolation === 'bubblewrap') {
     throw new BursarError(
@@ -105,7 +108,7 @@ function resolveLocal(
     );
   }
   if (runAs !== undefined) requireEntry(name, runAs, workspaceFolderOf(settings, dataFolder));
-  return { isolation: { kind: 'none', reason: bubblewrap.reason }, ...account };
+  return { inEffect: { kind: 'none', reason: bubblewrap.reason }, ...account };
 }
 
 /** Throws if another account cannot enter the folder that contains the workspaces. Isolated jobs need not. */
@@ -130,8 +133,8 @@ function resolveSlurm(
   workspaceFolders: readonly string[],
   secrets: readonly string[],
 ): SystemIsolation {
-  const isolation = findEnsuredIsolation(settings);
-  if (settings.isolation === 'none') return { isolation };
+  const inEffect = findEnsuredIsolation(settings);
+  if (settings.isolation === 'none') return { inEffect };
   const { readOnly, network, scheduler } = settings;
   // With ssh the files of Bursar are on another host than the jobs.
   const hidden = [
@@ -139,7 +142,7 @@ function resolveSlurm(
     ...(ssh ? [] : findHiddenPaths(secrets)),
   ];
   const required = settings.isolation === 'bubblewrap';
-  return { isolation, slurm: { required, readOnly, network, scheduler, hidden } };
+  return { inEffect, slurm: { required, readOnly, network, scheduler, hidden } };
 }
 
 /** Files of Bursar and its account that no job may see. Those that do not exist are ignored later. */
@@ -147,20 +150,53 @@ function findSecrets(config: Config): string[] {
   const dataFolder = resolve(config.data);
   const database = parseDatabaseUrl(config.database.url);
   const sqliteFile = database.kind === 'sqlite' ? resolve(dataFolder, database.file) : null;
-  const { BURSAR_CONFIG: configFile } = process.env;
+  const configFile = findConfigFile();
+  const systems = Object.values(config.systems);
+  const sshFiles = systems.flatMap(({ engine }) => {
+    const ssh = engine.kind === 'slurm' ? engine.ssh : undefined;
+    return [ssh?.identityFile, ssh?.configFile].flatMap((file) => (file === undefined ? [] : resolve(file)));
+  });
+  const readOnly = systems.flatMap((system) => system.readOnly);
   return [
     ...[dataFolder, homedir(), userInfo().homedir],
-    ...(configFile ? [resolve(configFile)] : []),
+    ...[...(configFile === null ? [] : [configFile]), ...sshFiles].flatMap((file) => withItsFolder(file, readOnly)),
     ...(sqliteFile === null ? [] : ['', '-wal', '-shm'].map((suffix) => sqliteFile + suffix)),
-    ...Object.values(config.systems).flatMap((system) => {
-      const { engine } = system;
-      const ssh = engine.kind === 'slurm' ? engine.ssh : undefined;
-      const sshFiles = [ssh?.identityFile, ssh?.configFile].flatMap((file) =>
-        file === undefined ? [] : resolve(file),
-      );
-      return [workspaceFolderOf(system, dataFolder), ...sshFiles];
-    }),
+    ...systems.map((system) => workspaceFolderOf(system, dataFolder)),
   ];
+}
+
+/** The configuration file; null if it is the one that comes with Bursar. */
+function findConfigFile(): string | null {
+  const { BURSAR_CONFIG: file } = process.env;
+  return file ? resolve(file) : null;
+}
+
+/**
+ * A file that hides another one disappears for running jobs when that one is replaced, as editors do. So the folder is hidden,
+ * unless jobs need other files in it.
+ */
+function withItsFolder(file: string, readOnly: readonly string[]): string[] {
+  const isNeeded = (folder: string) =>
+    /^\/[^/]*$|^\/usr\/|^\/etc\/ssh$/.test(folder) || readOnly.some((path) => isInside(path, folder));
+  const folders = [file, realName(file)].map((name) => dirname(name)).filter((folder) => !isNeeded(folder));
+  return [file, ...folders];
+}
+
+/**
+ * The configuration file, if running jobs would see its next version. It is hidden, but its folder cannot be, because jobs need
+ * other files in it.
+ */
+export function findExposedConfigFile(config: Config, isolations: ReadonlyMap<string, SystemIsolation>): string | null {
+  const file = findConfigFile();
+  if (file === null) return null;
+  const hidden = findSecrets(config)
+    .filter((path) => path !== file)
+    .map((path) => ({ path, kind: 'folder' }) as const);
+  const systems = Object.entries(config.systems).filter(([name, { engine }]) => {
+    const { sandbox, slurm } = isolations.get(name) ?? {};
+    return sandbox !== undefined || (slurm !== undefined && engine.kind === 'slurm' && engine.ssh === undefined);
+  });
+  return systems.some(([, { readOnly }]) => isVisible(file, { readOnly, hidden })) ? file : null;
 }
 
 /** Asks `id`, because accounts can come from a directory service. */

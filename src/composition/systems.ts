@@ -44,7 +44,7 @@ export function createSystemBackend(
   metrics: Pick<Metrics, 'increment'>,
 ): SystemBackend {
   const { settings, dataFolder, protectedFiles } = options;
-  const { isolation, sandbox, account, slurm } = options.isolation;
+  const { inEffect: isolation, sandbox, account, slurm } = options.isolation;
   const { engine } = settings;
   const minPollMs = settings.watchSeconds * 1000;
   const delayAlarmMs = settings.delayAlarmSeconds * 1000;

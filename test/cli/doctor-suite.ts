@@ -58,7 +58,8 @@ export function doctorSuite(name: string, getCluster: () => SlurmCluster, connec
     });
 
     /** With isolation: auto, so that jobs run where a test leaves out the programs that isolation needs. */
-    const runDoctor = (engine: Record<string, unknown> = {}, ...args: string[]) => runDoctorWith({}, engine, ...args);
+    const runDoctor = (engine: Record<string, unknown> = {}, ...args: string[]) =>
+      runDoctorWith({ isolation: 'auto' }, engine, ...args);
 
     async function runDoctorWith(
       system: Record<string, unknown>,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { findIsolationRefusals, type IsolationFacts, type RuledSystem } from '../../src/composition/isolation-rules.ts';
+import { findIsolationRefusals, type StartToCheck, type SystemToCheck } from '../../src/composition/isolation-rules.ts';
 import { validateConfig } from '../../src/config/validate.ts';
 import type { Isolation } from '../../src/domain/systems/isolation.ts';
 
@@ -12,19 +12,21 @@ function system(
   keys: object,
   isolation: Isolation = none,
   workspaceFolder = '/scratch/work',
-): RuledSystem {
+): SystemToCheck {
   const config = { systems: { [name]: { kind: 'batch', projects: [{ name: 'proj' }], ...keys } } };
   const settings = validateConfig(config, 'test').systems[name];
   assert.ok(settings);
-  return { name, settings, isolation, workspaceFolder };
+  return { name, settings, inEffect: isolation, workspaceFolder };
 }
 
 const local = (keys: object = {}, ...rest: [Isolation?, string?]) => system('hpc_one', keys, ...rest);
 const ssh = () => system('hpc_two', { engine: { kind: 'slurm', ssh: { host: 'login' }, workspaceFolder: '/scratch' } });
 
+const shippedStart = { dataFolder, host: '127.0.0.1', isShippedConfig: true, isRoot: false };
+
 /** The refused fields, after a check that each message says what to do. */
-function refusedFields(facts: Partial<IsolationFacts> & Pick<IsolationFacts, 'systems'>): string[] {
-  const refusals = findIsolationRefusals({ dataFolder, host: '127.0.0.1', isRoot: false, ...facts });
+function refusedFields(start: Partial<StartToCheck> & Pick<StartToCheck, 'systems'>): string[] {
+  const refusals = findIsolationRefusals({ ...shippedStart, isShippedConfig: false, ...start });
   for (const { message } of refusals) {
     assert.match(message, /Or isolate jobs: (Set isolation: \S+ .*)?Install bubblewrap \(apt-get install bubblewrap/);
     assert.match(message, /Set it to|Run the two systems/);
@@ -35,7 +37,13 @@ function refusedFields(facts: Partial<IsolationFacts> & Pick<IsolationFacts, 'sy
 test('refusals say which settings isolate jobs', () => {
   const adviceFor = (keys: object) => {
     const systems = [local(keys, none, dataFolder)];
-    const [refusal] = findIsolationRefusals({ systems, dataFolder, host: '0.0.0.0', isRoot: false });
+    const [refusal] = findIsolationRefusals({
+      systems,
+      dataFolder,
+      host: '127.0.0.1',
+      isShippedConfig: false,
+      isRoot: false,
+    });
     return /Or isolate jobs: (.*?) \(apt-get/.exec(refusal?.message ?? '')?.[1];
   };
   const engine = { kind: 'slurm' };
@@ -77,9 +85,12 @@ describe('findIsolationRefusals', () => {
   test('a new installation without bubblewrap starts on loopback, also as root, and nowhere else', () => {
     const engine = { kind: 'local', acceptJobsFromTheNetwork: true };
     const systems = [local({ engine }, none, inside)];
-    for (const host of ['127.0.0.1', 'localhost', '::1'])
-      assert.deepEqual(refusedFields({ systems, host, isRoot: true }), []);
-    assert.deepEqual(refusedFields({ systems, host: '0.0.0.0', isRoot: true }), [runAs, folder]);
+    const start = { systems, isShippedConfig: true, isRoot: true };
+    for (const host of ['127.0.0.1', 'localhost', '::1']) {
+      assert.deepEqual(refusedFields({ ...start, host }), []);
+      assert.deepEqual(refusedFields({ ...start, host, isShippedConfig: false }), [runAs, folder], 'behind a proxy');
+    }
+    assert.deepEqual(refusedFields({ ...start, host: '0.0.0.0' }), [runAs, folder]);
   });
 
   test('a local system beside one over ssh is refused, unless its jobs are isolated or have an account', () => {
@@ -87,5 +98,13 @@ describe('findIsolationRefusals', () => {
     assert.deepEqual(refusedFields({ systems: [local({}, { kind: 'bubblewrap' }), ssh()] }), []);
     const engine = { kind: 'local', runAs: 'jobs' };
     assert.deepEqual(refusedFields({ systems: [local({ engine }), ssh()], isRoot: true }), []);
+  });
+
+  test('a Slurm system without ssh beside one over ssh is refused, unless its jobs are isolated', () => {
+    const slurm = { engine: { kind: 'slurm' } };
+    assert.deepEqual(refusedFields({ systems: [local(slurm), ssh()] }), ['hpc_one']);
+    assert.deepEqual(refusedFields({ systems: [local(slurm, { kind: 'bubblewrap' }), ssh()] }), []);
+    const [refusal] = findIsolationRefusals({ ...shippedStart, systems: [local(slurm), ssh()] });
+    assert.doesNotMatch(refusal?.message ?? '', /runAs/, 'Slurm has no such setting');
   });
 });

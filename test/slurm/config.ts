@@ -18,6 +18,8 @@ export function slurmConfig(
           commandTimeoutSeconds: 20,
           ...engine,
         },
+        // Stated, because Bursar does not start with `auto` here: jobs share its account, and workspaces are in the data folder.
+        isolation: 'bubblewrap',
         watchSeconds: 0.5,
         idleWatchSeconds: 2,
         measureSeconds: 1,
