@@ -1,5 +1,6 @@
+import { existsSync, realpathSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { homedir, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
 import { resolveIsolation, type SystemIsolation } from '../composition/isolation.ts';
 import { createSystemBackend } from '../composition/systems.ts';
@@ -96,8 +97,8 @@ async function checkSystem(
     const isReachable = findings[0]?.ok ?? true;
     const forbidden =
       engineConfig.kind === 'slurm' && engineConfig.ssh && shell !== null && isReachable
-        ? { home: await readRemoteHome(shell) }
-        : { home: homedir(), data: resolve(config.data) };
+        ? { home: await readRemoteHome(shell), data: [] }
+        : { home: namesOf(homedir(), userInfo().homedir), data: namesOf(resolve(config.data)) };
     const target = {
       engine,
       workspaces,
@@ -130,10 +131,16 @@ function createOutputReader(shell: Shell | null) {
   return { host: shell.hostLabel, readLastLine };
 }
 
-/** The home of the account on another host, as its user database says. */
-async function readRemoteHome(shell: Shell): Promise<string> {
+/** The home of the account on another host, as its user database says, and its real name. */
+async function readRemoteHome(shell: Shell): Promise<string[]> {
   const limits = { timeoutMs: 20_000, maxOutputBytes: 10_000, signal: AbortSignal.timeout(30_000) };
-  return (await shell.run(['bash', '--norc', '-c', 'unset HOME; echo ~'], limits)).stdout.trim();
+  const { stdout } = await shell.run(['bash', '--norc', '-c', 'unset HOME; echo ~; cd ~ && pwd -P'], limits);
+  return [...new Set(stdout.trim().split('\n'))];
+}
+
+/** The folders under these names and under their real ones. A job may see a folder under one of them only. */
+function namesOf(...folders: string[]): string[] {
+  return [...new Set(folders.flatMap((folder) => [folder, existsSync(folder) ? realpathSync(folder) : folder]))];
 }
 
 const lastLine = (text: string) => text.trim().split('\n').at(-1) ?? '';

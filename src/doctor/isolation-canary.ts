@@ -4,28 +4,27 @@ import { quoteForBash } from '../shell/quote.ts';
 export interface ForbiddenFolders {
   /** The working directory of another job. */
   neighbour: string;
-  /** The home of the account that runs the job. */
-  home: string;
-  /** Bursar's data folder. Undefined if it is on another host. */
-  data?: string | undefined;
+  /** The home of the account that runs the job, under all of its names. */
+  home: readonly string[];
+  /** Bursar's data folder, which may contain the workspaces, under all of its names. Empty if it is on another host. */
+  data: readonly string[];
 }
 
 /**
  * A shell command that tries to read and to write folders that are none of the job's business, itself and, with `inTask`, in a
  * task of `srun`. Its last line of output is `alive`, or `reached` with the names of the folders that it reached. An isolated job may
- * find a folder of that name, empty and read-only, because its own workspace is inside of it: that is not reached.
+ * find a folder of that name, read-only and with nothing in it but the way to its own workspace: that is not reached.
  */
 export function isolationCanary({ neighbour, home, data }: ForbiddenFolders, inTask: boolean): string {
   const attempts = {
-    'the workspace of another job': [isWritable(neighbour)],
-    'the home of the account': [isWritable(home), ...['.bashrc', '.profile', '.ssh'].map((name) => exists(home, name))],
-    ...(data === undefined
-      ? {}
-      : { 'the data of Bursar': [isWritable(data), ...['bursar.db', 'spool'].map((name) => exists(data, name))] }),
+    'the workspace of another job': `[ -e ${quoteForBash(neighbour)} ]`,
+    'the home of the account': isAnyReached(home),
+    'the data of Bursar': isAnyReached(data),
   };
   const tryAll = (suffix: string) =>
+    isReachedFunction +
     Object.entries(attempts)
-      .map(([name, tests]) => `if ${tests.join(' || ')}; then printf %s '; ${name}${suffix}'; fi`)
+      .map(([name, attempt]) => `if ${attempt}; then printf %s '; ${name}${suffix}'; fi`)
       .join('\n');
   const task = `reached=$reached$(srun -N1 -n1 bash -c ${quoteForBash(tryAll(' (by a task of srun)'))}) || exit`;
   const end = `if [ -n "$reached" ]; then echo "reached\${reached#;}"; else echo alive; fi`;
@@ -39,9 +38,19 @@ export function parseIsolationCanary(lastLine: string): string[] | null {
   return names === undefined ? null : names.split('; ');
 }
 
-const exists = (folder: string, name: string) => `[ -e ${quoteForBash(`${folder}/${name}`)} ]`;
+/** Succeeds if the folder can be written, or contains anything but the folder that leads to the workspace. */
+const isReachedFunction = `is_reached() {
+  { touch "$1/.bursar-canary" && rm -f "$1/.bursar-canary"; } 2> /dev/null && return
+  for entry in "$1"/* "$1"/.[!.]*; do
+    case $PWD/ in "$entry"/*) continue ;; esac
+    [ ! -e "$entry" ] || return 0
+  done
+  return 1
+}
+`;
 
-function isWritable(folder: string): string {
-  const file = quoteForBash(`${folder}/.bursar-canary`);
-  return `{ touch ${file} && rm -f ${file}; } 2> /dev/null`;
+function isAnyReached(folders: readonly string[]): string {
+  // Some accounts of the system have / as their home, which cannot be hidden.
+  const attempts = folders.filter((folder) => folder !== '/').map((folder) => `is_reached ${quoteForBash(folder)}`);
+  return attempts.join(' || ') || 'false';
 }
