@@ -254,7 +254,9 @@ export const System = Type.Object(
     network: Type.Boolean({
       default: true,
       description:
-        'With isolation: whether jobs have the network of the host. It includes the abstract Unix sockets of the host.',
+        'With isolation: whether jobs have the network of the host. It includes its abstract Unix sockets, through which a ' +
+        'person with another account on the same host can hand his own job an open folder of the host, and so undo the ' +
+        'isolation. Set it to false where users can log in or run jobs under accounts of their own.',
     }),
     scheduler: Type.Boolean({
       default: false,

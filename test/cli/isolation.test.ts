@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { stringify } from 'yaml';
@@ -109,6 +109,22 @@ describe('refusals at start', () => {
       assert.match(stderr, message);
     });
   }
+});
+
+test('a configuration in a folder that jobs can read is a warning at start', {
+  skip: process.getuid?.() !== 0 && 'only root can create such a folder',
+}, async (t) => {
+  const folder = mkdtempSync('/srv/bursar-test-');
+  t.after(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'bursar.yaml');
+  writeFileSync(file, stringify(configWith({ readOnly: [folder] })));
+  const server = await spawnServer({ env: { ...database, BURSAR_CONFIG: file } });
+  t.after(() => server.dispose());
+  const me = createCaller(server.url, server.userToken);
+  const { body: job } = await me.submit('/jobs/hpc_one/', { command: `cat ${file}; ls ${folder}`, runtime: 0.1 });
+  await me.waitUntilFinished(job);
+  assert.equal(readOutput(server, job), 'bursar.yaml\n', 'the file is hidden');
+  assert.match(server.log(), /"file":"[^"]*bursar.yaml".*the configuration file is in a folder that jobs can read/);
 });
 
 test('an account for jobs cannot read the database, also without bubblewrap', {

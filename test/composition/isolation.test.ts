@@ -1,8 +1,51 @@
 import assert from 'node:assert/strict';
 import { basename } from 'node:path';
 import { test } from 'node:test';
-import { resolveIsolation } from '../../src/composition/isolation.ts';
+import { findExposedConfigFile, resolveIsolation } from '../../src/composition/isolation.ts';
 import { validateConfig } from '../../src/config/validate.ts';
+import { localSandbox } from '../support/bubblewrap.ts';
+
+/** What is hidden from jobs, and the exposed configuration file, with the configuration in this file. */
+function resolveWith(configFile: string, readOnly: string[] = []) {
+  assert.ok(localSandbox().program);
+  const { BURSAR_CONFIG: before } = process.env;
+  process.env.BURSAR_CONFIG = configFile;
+  try {
+    const system = { kind: 'batch', isolation: 'bubblewrap', readOnly, projects: [{ name: 'proj' }] };
+    const config = validateConfig({ systems: { hpc_one: system }, data: '/nowhere/data' }, 'test');
+    const isolations = resolveIsolation(config);
+    const hidden = isolations.get('hpc_one')?.sandbox?.hidden ?? [];
+    return { hidden, exposed: findExposedConfigFile(config, isolations) };
+  } finally {
+    if (before === undefined) delete process.env.BURSAR_CONFIG;
+    else process.env.BURSAR_CONFIG = before;
+  }
+}
+
+test('the folder of the configuration is hidden, because a file that is replaced does not stay hidden', () => {
+  for (const [file, readOnly] of [
+    ['/etc/bursar/bursar.yaml', []],
+    ['/srv/bursar/bursar.yaml', ['/srv']],
+    ['/var/lib/bursar/bursar.yaml', []],
+  ] as const) {
+    const { hidden, exposed } = resolveWith(file, [...readOnly]);
+    assert.ok(hidden.includes(file.replace('/bursar.yaml', '')), file);
+    assert.equal(exposed, null, file);
+  }
+});
+
+test('a folder with other files that jobs need is not hidden, and the configuration counts as exposed', () => {
+  for (const [file, readOnly] of [
+    ['/etc/bursar.yaml', []],
+    ['/usr/local/bursar.yaml', []],
+    ['/srv/software/bursar.yaml', ['/srv/software']],
+  ] as const) {
+    const { hidden, exposed } = resolveWith(file, [...readOnly]);
+    assert.ok(hidden.includes(file) && !hidden.includes(file.replace('/bursar.yaml', '')), file);
+    assert.equal(exposed, file);
+  }
+  assert.equal(resolveWith('/srv/bursar.yaml').exposed, null, 'jobs do not see /srv');
+});
 
 test('systems of one cluster hide the workspaces of each other', () => {
   const system = (workspaceFolder: string, host: string) => ({

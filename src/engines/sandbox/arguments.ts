@@ -63,10 +63,12 @@ export function sandboxArguments(options: SandboxOptions): string[] {
 export function sandboxParts(options: SandboxOptions): SandboxParts {
   const { directory, temporaryFolder, startDirectory, network, sharedMemoryBytes, statusDescriptor, account } = options;
   const visible = [...systemPaths, ...options.readOnly];
-  // A path that is not inside of a visible one cannot be seen anyway. The system itself cannot be hidden.
-  const hidden = options.hidden.filter(
-    ({ path }) => !systemPaths.includes(path) && visible.some((folder) => isInside(path, folder)),
-  );
+  // A path that is not inside of a visible one cannot be seen anyway. Inside of a hidden folder, bubblewrap would create it. The
+  // system itself cannot be hidden.
+  const hidden = options.hidden.filter(({ path }) => {
+    const others = options.hidden.filter((other) => other.path !== path);
+    return !systemPaths.includes(path) && isVisible(path, { readOnly: options.readOnly, hidden: others });
+  });
   const paths: Mount[] = [
     ...visible.map((path) => ({ path, args: ['--ro-bind-try', path, path] })),
     // After the visible paths: of two mounts of one path, the later one counts.
