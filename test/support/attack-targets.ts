@@ -1,10 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { descriptorServer } from './attack-programs.ts';
 import type { AttackTargets } from './attacks.ts';
+
+/** The environment variable with the private file in /etc for tests of an account that cannot create it. */
+export const privateFileVariable = 'BURSAR_TEST_PRIVATE_FILE';
 
 export interface CreatedTargets {
   /** All targets but the record of the attacking job, which does not exist yet. */
@@ -18,10 +22,22 @@ export interface CreatedTargets {
   close(): void;
 }
 
-/** Opens the sockets of the stand-in of Bursar, and prints its port. */
+/**
+ * Opens the sockets of the stand-in of Bursar, and prints its port. Replaces the configuration again and again, and notes when the
+ * shared memory of a job on Slurm can be entered by other accounts.
+ */
 const standIn = `
   const { createServer } = require('node:net');
-  const [socket, abstractSocket] = process.argv.slice(1);
+  const { readdirSync, renameSync, statSync, writeFileSync } = require('node:fs');
+  const [socket, abstractSocket, configFile, exposedFile] = process.argv.slice(1);
+  setInterval(() => {
+    writeFileSync(configFile + '.new', 'secret\\n', { mode: 0o600 });
+    renameSync(configFile + '.new', configFile);
+    for (const name of readdirSync('/dev/shm').filter((name) => name.startsWith('bursar-'))) {
+      const { mode } = statSync('/dev/shm/' + name, { throwIfNoEntry: false }) ?? { mode: 0 };
+      if (mode & 0o077) writeFileSync(exposedFile, name);
+    }
+  }, 100);
   createServer().listen(socket);
   createServer().listen('\\0' + abstractSocket);
   const server = createServer().listen(0, '127.0.0.1', () => console.log(server.address().port));
@@ -32,6 +48,10 @@ export async function createAttackTargets(
   folder: string,
   neighbour: { directory: string; stdout: string },
   node: string,
+  {
+    configFolder = join(folder, 'config'),
+    owner,
+  }: { configFolder?: string; owner?: { uid: number; gid: number } | undefined } = {},
 ): Promise<CreatedTargets> {
   const mark = `attack-${randomBytes(8).toString('hex')}`;
   const [data, home] = [join(folder, 'data'), join(folder, 'home')];
@@ -40,22 +60,31 @@ export async function createAttackTargets(
     output: neighbour.stdout,
     bashrc: join(home, '.bashrc'),
     keys: join(home, '.ssh', 'authorized_keys'),
-    config: join(folder, 'bursar.yaml'),
+    config: join(configFolder, 'bursar.yaml'),
     sharedMemory: `/dev/shm/${mark}`,
+    ...(process.getuid?.() === 0 ? { private: `/etc/${mark}-private` } : {}),
   };
+  mkdirSync(configFolder, { recursive: true });
   mkdirSync(data, { recursive: true });
   mkdirSync(join(home, '.ssh'), { recursive: true });
   for (const file of Object.values(files)) writeFileSync(file, 'secret\n', { mode: 0o600 });
+  if (files.private !== undefined && owner !== undefined) chownSync(files.private, owner.uid, owner.gid);
   const database = new DatabaseSync(join(data, 'bursar.db'));
   database.exec('CREATE TABLE tokens (token TEXT)');
   const segment = /\d+/.exec(execFileSync('ipcmk', ['-M', '1000'], { encoding: 'utf8' }))?.[0] ?? '';
 
   const socket = join(folder, 'socket');
-  const child = spawn(node, ['-e', standIn, socket, mark], {
+  const exposed = join(folder, 'exposed');
+  const child = spawn(node, ['-e', standIn, socket, mark, files.config, exposed], {
     env: { BURSAR_ATTACK_SECRET: 'secret' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [port] = await once(child.stdout, 'data');
+  const [folderSocket, abstractFolderSocket] = [join(folder, 'folder-socket'), `@${mark}-folder`];
+  const stranger = spawn('perl', ['-e', descriptorServer, '--', folderSocket, abstractFolderSocket], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(stranger.stdout, 'data');
   return {
     folder,
     targets: {
@@ -64,9 +93,12 @@ export async function createAttackTargets(
       home,
       data,
       configFile: files.config,
+      privateFile: process.env[privateFileVariable] ?? files.private ?? '/etc/absent',
       pid: child.pid ?? 0,
       socket,
       abstractSocket: mark,
+      folderSocket,
+      abstractFolderSocket,
       port: Number(port),
       sharedMemoryFile: files.sharedMemory,
       sharedMemoryKey: `"[[:space:]]${segment}[[:space:]]"`,
@@ -78,7 +110,8 @@ export async function createAttackTargets(
         (file) => !existsSync(file) || readFileSync(file, 'utf8') !== 'secret\n',
       );
       const tokens = database.prepare('SELECT token FROM tokens').all();
-      return [...changed, ...tokens.map(({ token }) => `token ${token}`)];
+      const exposedMemory = existsSync(exposed) ? [`${readFileSync(exposed, 'utf8')} can be entered`] : [];
+      return [...changed, ...exposedMemory, ...tokens.map(({ token }) => `token ${token}`)];
     },
     findHiddenProcess() {
       const rows = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,args='], { encoding: 'utf8' }).split('\n');
@@ -88,6 +121,8 @@ export async function createAttackTargets(
     },
     close() {
       child.kill('SIGKILL');
+      stranger.kill('SIGKILL');
+      if (files.private !== undefined) rmSync(files.private);
       database.close();
       rmSync(files.sharedMemory, { force: true });
       execFileSync('ipcrm', ['-m', segment]);

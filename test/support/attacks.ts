@@ -1,4 +1,6 @@
+import { basename, dirname } from 'node:path';
 import { quoteForBash } from '../../src/shell/quote.ts';
+import { copyDescriptor, openByHandle, readPackets, receiveFolder, trace } from './attack-programs.ts';
 
 /** What the attacks of a job aim at. All of it exists on the host where the job runs. `attack-targets.ts` creates it. */
 export interface AttackTargets {
@@ -10,8 +12,10 @@ export interface AttackTargets {
   home: string;
   /** Bursar's data folder, with the real database `bursar.db`. */
   data: string;
-  /** The configuration file, with a password. */
+  /** The configuration file, with a password. The stand-in of Bursar replaces it again and again, as an editor does. */
   configFile: string;
+  /** A file in /etc that only the account of the job can read. It exists if the tests run as root. */
+  privateFile: string;
   /** The folder that holds the record of the attacking job's end. */
   ownRecord: string;
   /** A process that stands for Bursar: it has a secret in its environment. */
@@ -19,6 +23,9 @@ export interface AttackTargets {
   /** A socket of that process in the file system, an abstract one, and a TCP port on loopback. */
   socket: string;
   abstractSocket: string;
+  /** Sockets of another account that hands over the root folder of the host: the abstract one begins with @. */
+  folderSocket: string;
+  abstractFolderSocket: string;
   port: number;
   /** A file in /dev/shm and a System V shared memory segment of another job. */
   sharedMemoryFile: string;
@@ -27,6 +34,8 @@ export interface AttackTargets {
   mark: string;
   /** The path of Node, which the job can see. */
   node: string;
+  /** A file with the pid of the supervisor, which appears after the start of the job. Undefined: the parent of the job. */
+  supervisorFile?: string;
 }
 
 export interface Attack {
@@ -34,7 +43,7 @@ export interface Attack {
   /** A shell command that succeeds if the attack does. It does no harm: what it changes it changes back. */
   command(targets: AttackTargets): string;
   /** Whether it succeeds although the job is isolated. Default: false. */
-  whenIsolated?: boolean | 'with the network';
+  whenIsolated?: boolean | 'with the network' | 'with user namespaces';
   /** Whether it succeeds if the job is not isolated. Default: true. `as root`: only if the job then runs as root. */
   whenNot?: boolean | 'as root';
 }
@@ -47,6 +56,22 @@ const connect = (node: string, address: string) =>
   `${quoteForBash(node)} -e ${quoteForBash(`require('net').connect(${address}).on('connect', () => process.exit(0)).on('error', () => process.exit(1))`)}`;
 
 const reading: Attack[] = [
+  {
+    name: 'list the other workspaces',
+    command: ({ neighbour }) =>
+      `ls ${quoteForBash(dirname(dirname(neighbour)))} | grep -q ${basename(dirname(neighbour))}`,
+  },
+  {
+    name: 'read the configuration after it was replaced',
+    command: ({ configFile }) => `for i in {1..10}; do ${read(configFile)} && exit 0; sleep 0.1; done; exit 1`,
+  },
+  {
+    name: 'read a private file of the account in /etc',
+    command: (t) => read(t.privateFile),
+    whenNot: 'as root',
+  },
+  { name: 'read the environment of its supervisor', command: () => 'grep -q . /proc/$SUPERVISOR/environ' },
+  { name: 'open files by their numbers', command: () => openByHandle, whenNot: 'as root' },
   { name: 'read a file of another job', command: (t) => read(`${t.neighbour}/secret`) },
   { name: 'list the files of another job', command: (t) => `ls ${quoteForBash(t.neighbour)} | grep .` },
   { name: 'read the output of another job', command: (t) => read(t.neighbourOutput) },
@@ -76,6 +101,13 @@ const reading: Attack[] = [
 ];
 
 const writing: Attack[] = [
+  { name: 'change its own output', command: () => append('../stdout') },
+  { name: 'move its own folder', command: () => 'd=$PWD; mv "$d" "$d.moved" && mv "$d.moved" "$d"' },
+  {
+    name: 'give a file to another account',
+    command: () => 'touch given; chown 12345 given; status=$?; rm -f given; exit $status',
+    whenNot: 'as root',
+  },
   { name: 'write into the folder of another job', command: (t) => create(t.neighbour, t.mark) },
   { name: 'change a file of another job', command: (t) => append(`${t.neighbour}/secret`) },
   { name: 'change the output of another job', command: (t) => append(t.neighbourOutput) },
@@ -111,11 +143,27 @@ const writing: Attack[] = [
 ];
 
 const processes: Attack[] = [
-  { name: 'signal Bursar', command: (t) => `kill -0 ${t.pid}` },
+  { name: 'signal Bursar', command: (t) => `kill -CONT ${t.pid}` },
+  { name: 'signal its supervisor', command: () => 'kill -CONT $SUPERVISOR' },
+  // The kernel may forbid debugging to ordinary accounts.
+  { name: 'attach to Bursar as a debugger', command: (t) => trace(String(t.pid)), whenNot: 'as root' },
+  { name: 'attach to its supervisor as a debugger', command: () => trace('$SUPERVISOR'), whenNot: 'as root' },
+  { name: 'take an open file of Bursar', command: (t) => copyDescriptor(String(t.pid)), whenNot: 'as root' },
+  { name: 'change the memory of its supervisor', command: () => '(exec 3<>/proc/$SUPERVISOR/mem)', whenNot: 'as root' },
   {
-    name: 'signal its supervisor',
-    command: () => 'tr "\\0" " " < /proc/$JOB_PARENT/cmdline | grep "supervisor\\|slurm"',
+    name: 'change the priority of Bursar',
+    command: ({ pid }) => `n=$(ps -o ni= -p ${pid}) && renice -n $n -p ${pid}`,
   },
+  {
+    name: 'change the limits of Bursar',
+    command: ({ pid }) =>
+      `n=$(prlimit -p ${pid} --nofile -o SOFT --noheadings --raw) && prlimit -p ${pid} --nofile=$n:`,
+  },
+  {
+    name: 'change the processors of Bursar',
+    command: ({ pid }) => `list=$(taskset -cp ${pid}) && taskset -cp "\${list##*: }" ${pid}`,
+  },
+  { name: 'change its root folder', command: () => 'chroot / true', whenNot: 'as root' },
   { name: 'attach to the memory of Bursar', command: (t) => `(exec 3<>/proc/${t.pid}/mem)` },
   { name: 'enter the namespaces of Bursar', command: (t) => `nsenter -t ${t.pid} -m true`, whenNot: 'as root' },
   { name: 'gain privileges by a setuid program', command: () => 'grep -q "NoNewPrivs:\\s*0" /proc/self/status' },
@@ -151,6 +199,22 @@ const sockets: Attack[] = [
     whenIsolated: 'with the network',
   },
   {
+    name: 'receive a folder through a socket in the file system',
+    command: (t) => receiveFolder(t.folderSocket, `${t.neighbour}/secret`),
+  },
+  {
+    name: 'receive a folder through an abstract socket',
+    command: (t) => receiveFolder(t.abstractFolderSocket, `${t.neighbour}/secret`),
+    whenIsolated: 'with the network',
+  },
+  { name: 'read all packets of the network', command: () => readPackets, whenNot: 'as root' },
+  {
+    name: 'open its shared memory to other accounts',
+    // `findDamage` tells whether that worked: the job may open what nobody else can see.
+    command: () => 'chmod 1777 /dev/shm; sleep 0.5; false',
+    whenNot: false,
+  },
+  {
     name: 'connect to a port on loopback',
     command: (t) => connect(t.node, `${t.port}, '127.0.0.1'`),
     whenIsolated: 'with the network',
@@ -159,7 +223,21 @@ const sockets: Attack[] = [
   { name: 'see the System V shared memory of another job', command: (t) => `ipcs -m | grep -q ${t.sharedMemoryKey}` },
 ];
 
+/** Starts a command many times at once. Succeeds if all run. */
+const startMany = (count: number, command: string) =>
+  `for i in {1..${count}}; do ${command} & done; sleep 0.5; n=$(jobs -rp | wc -l); kill $(jobs -rp); [ $n = ${count} ]`;
+
 const exhausting: Attack[] = [
+  {
+    name: 'start hundreds of processes',
+    command: (t) => startMany(200, `(exec -a ${t.mark} sleep 300)`),
+    whenIsolated: true,
+  },
+  {
+    name: 'occupy user namespaces of the account',
+    command: () => startMany(20, 'unshare -U sleep 300'),
+    whenIsolated: 'with user namespaces',
+  },
   {
     name: 'write where its use of space is not counted',
     command: (t) =>
@@ -181,7 +259,13 @@ export function attackScript(targets: AttackTargets): string {
     const attempt = `timeout 20 bash -c ${quoteForBash(command(targets))} > /dev/null 2>&1 < /dev/null`;
     return `${attempt} && echo "${index} succeeded" || echo "${index} failed"`;
   });
-  return `export JOB_PARENT=$PPID\n${lines.join('\n')}\n`;
+  const { supervisorFile } = targets;
+  const findSupervisor =
+    supervisorFile === undefined
+      ? // Inside of a sandbox the parent is bubblewrap.
+        'tr "\\0" " " < /proc/$PPID/cmdline | grep -q slurm && export SUPERVISOR=$PPID'
+      : `until [ -s ${quoteForBash(supervisorFile)} ]; do sleep 0.05; done; export SUPERVISOR=$(< ${quoteForBash(supervisorFile)})`;
+  return `${findSupervisor}\n${lines.join('\n')}\n`;
 }
 
 /** The names of the attacks that succeeded. Throws if one was not tried. */
@@ -197,9 +281,18 @@ export function parseAttackOutput(stdout: string): string[] {
 }
 
 /** The names of the attacks that should succeed. */
-export function expectedSuccesses(job: { isIsolated: boolean; hasNetwork: boolean; isRoot: boolean }): string[] {
+export function expectedSuccesses(job: {
+  isIsolated: boolean;
+  hasNetwork: boolean;
+  isRoot: boolean;
+  /** Whether an isolated job can create user namespaces. Default: true. */
+  hasUserNamespaces?: boolean;
+}): string[] {
   const succeeds = ({ whenIsolated = false, whenNot = true }: Attack) => {
-    if (job.isIsolated) return whenIsolated === 'with the network' ? job.hasNetwork : whenIsolated;
+    if (job.isIsolated) {
+      if (whenIsolated === 'with the network') return job.hasNetwork;
+      return whenIsolated === 'with user namespaces' ? (job.hasUserNamespaces ?? true) : whenIsolated;
+    }
     return whenNot === 'as root' ? job.isRoot : whenNot;
   };
   return attacks.filter(succeeds).map(({ name }) => name);
