@@ -83,7 +83,9 @@ export function sandboxParts(options: SandboxOptions): SandboxParts {
   const covered = foldersInTmp(paths.map(({ path }) => path));
   const mounts = [...paths, ...covered.map((path) => ({ path, args: ['--tmpfs', path] }))];
   const hiddenFolders = hidden.filter(({ kind }) => kind === 'folder');
-  const sharedMemorySize = sharedMemoryBytes === undefined ? [] : ['--size', String(sharedMemoryBytes)];
+  // The account is not the one that creates it. Every bubblewrap that knows --size knows --perms.
+  const sharedMemorySize =
+    sharedMemoryBytes === undefined ? [] : ['--perms', '1777', '--size', String(sharedMemoryBytes)];
   return {
     mounts: [
       {

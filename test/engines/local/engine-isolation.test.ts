@@ -190,7 +190,7 @@ for (const [name, sandbox] of [
     try {
       const job = await h.newJob(
         shellLine(
-          'id -u; id -g; id -G; echo $USER; cat in/data; touch in/new; echo named > /dev/stdout; ls ../.. 2>&1 | wc -l; cat precious',
+          'id -u; id -g; id -G; echo $USER; cat in/data; touch in/new /dev/shm/$$ && rm /dev/shm/$$ && echo named > /dev/stdout; ls ../.. 2>&1 | wc -l; cat precious',
         ),
       );
       await writeInput(job, 'in/data', 'input\n');
