@@ -48,8 +48,8 @@ const externalSoftware: ExternalSoftware[] = [
   },
   {
     name: 'bubblewrap',
-    programs: ['bwrap', 'setpriv'],
-    packages: ['bubblewrap', 'util-linux'],
+    programs: ['bwrap', 'setpriv', 'perl'],
+    packages: ['bubblewrap', 'util-linux', 'perl'],
     testModule: 'test/support/bubblewrap.ts',
     // Also those that start a server process with a configuration of their own: as root it does not start without.
     testPaths:
