@@ -61,7 +61,10 @@ export function stalledSlurmConfig(bench: Bench) {
   const config = unlimitedConfig();
   const environment = { PATH: `${folder}:/usr/bin:/bin` };
   const engine = { kind: 'slurm', environment, accounting: 'none', commandTimeoutSeconds: 3600 };
-  return { ...config, systems: { ...config.systems, hpc_one: { ...config.systems.hpc_one, engine } } };
+  return {
+    ...config,
+    systems: { ...config.systems, hpc_one: { ...config.systems.hpc_one, engine, isolation: 'bubblewrap' } },
+  };
 }
 
 /** Reads a counter of hpc_one from /metrics, summed over its other labels. */
