@@ -3,6 +3,7 @@ import { type SubmittedJob, timeoutSeconds } from './workload.ts';
 
 /** A job as Bursar stored it. */
 export interface StoredJob {
+  jobId: string;
   title: string;
   outcome: Outcome | null;
   reason: string | null;

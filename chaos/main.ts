@@ -1,19 +1,19 @@
 // Runs several servers on PostgreSQL and Slurm, kills everything again and again, and compares what Bursar stored with what
 // each job recorded itself: `npm run chaos -- --minutes 25`. The exit code is 1 if a job was lost, doubled, or has a wrong
 // outcome or charge.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { notIsolatedSlurmConfig } from '../test/slurm/config.ts';
+import { slurmConfig } from '../test/slurm/config.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { type ServerProcess, spawnServer } from '../test/support/server-process.ts';
 import { startCluster } from '../test/support/slurm-cluster.ts';
 import { until } from '../test/support/until.ts';
 import { compareJob, type Difference, parseOwnRecord, type StoredJob } from './compare.ts';
 import { type FaultLog, injectFaults, resumeDrainedNodes } from './faults.ts';
-import { runWorkload } from './workload.ts';
+import { recordFile, runWorkload } from './workload.ts';
 
 const { values: options } = parseArgs({
   options: {
@@ -31,8 +31,7 @@ const leaseSeconds = 2;
 const settleSeconds = 900;
 
 const folder = mkdtempSync(join(tmpdir(), 'bursar-chaos-'));
-const recordFolder = join(folder, 'records');
-mkdirSync(recordFolder);
+const data = join(folder, 'data');
 const nodes = ['n1', 'n2', 'n3', 'n4'];
 const cluster = await startCluster({ nodes: nodes.length });
 const postgres = await startPostgres({ durable: true });
@@ -50,8 +49,8 @@ try {
 
 function startServer(): Promise<ServerProcess> {
   return spawnServer({
-    data: join(folder, 'data'),
-    config: { ...notIsolatedSlurmConfig(cluster, { missingAlarmSeconds: 30 }), database: { leaseSeconds } },
+    data,
+    config: { ...slurmConfig(cluster, { missingAlarmSeconds: 30 }), database: { leaseSeconds } },
     env: { BURSAR_DATABASE_URL: postgres.url('bursar') },
     logFile: join(folder, 'server.log'),
   });
@@ -66,7 +65,7 @@ async function run(): Promise<boolean> {
   const stop = new AbortController();
   const log: FaultLog = { counts: new Map(), kills: { nodes: [], controllers: [] } };
   const urls = () => servers.map(({ url }) => url);
-  const workload = runWorkload({ urls, tokens, recordFolder, intervalMs: 1500 }, stop.signal);
+  const workload = runWorkload({ urls, tokens, intervalMs: 1500 }, stop.signal);
   const faults = injectFaults({ servers, startServer, postgres, cluster, nodes, leaseSeconds }, log, stop.signal);
   await sleep(minutes * 60_000);
   stop.abort();
@@ -77,7 +76,9 @@ async function run(): Promise<boolean> {
 
   const stored = Map.groupBy(await readStoredJobs(), ({ title }) => title);
   const differences = submitted.flatMap((job) => {
-    const difference = compareJob(job, stored.get(job.title) ?? [], readOwnRecord(job.title), log.kills);
+    const storedJobs = stored.get(job.title) ?? [];
+    const ownRecord = parseOwnRecord(storedJobs.map(readOwnRecord).join(''));
+    const difference = compareJob(job, storedJobs, ownRecord, log.kills);
     return difference === null ? [] : [difference];
   });
   const isBalanced = await verifyLedger();
@@ -107,16 +108,17 @@ async function waitForEnds(log: FaultLog): Promise<void> {
 }
 
 async function readStoredJobs(): Promise<StoredJob[]> {
-  const rows = await postgres.query<Record<'title' | 'outcome' | 'reason' | 'data' | 'at', string | null>>(
+  const rows = await postgres.query<Record<'job_id' | 'title' | 'outcome' | 'reason' | 'data' | 'at', string | null>>(
     'bursar',
-    `select jobs.title, jobs.outcome, jobs.reason, events.data, events.at from jobs
+    `select jobs.job_id, jobs.title, jobs.outcome, jobs.reason, events.data, events.at from jobs
        left join events on events.job = jobs.id and events.kind = 'job.ended'`,
   );
-  return rows.map(({ title, outcome, reason, data, at }) => {
-    const end = JSON.parse(data ?? '{}') as { exit_code?: number | null; charged_seconds?: number };
+  return rows.map(({ job_id: jobId, title, outcome, reason, data: event, at }) => {
+    const end = JSON.parse(event ?? '{}') as { exit_code?: number | null; charged_seconds?: number };
     const { exit_code: exitCode = null, charged_seconds: chargedSeconds = 0 } = end;
     const endStoredAt = at === null ? null : Number(at);
     return {
+      jobId: jobId ?? '',
       title: title ?? '',
       outcome: outcome as StoredJob['outcome'],
       reason,
@@ -127,11 +129,12 @@ async function readStoredJobs(): Promise<StoredJob[]> {
   });
 }
 
-function readOwnRecord(title: string) {
+/** Empty if the job never started. */
+function readOwnRecord({ jobId }: StoredJob): string {
   try {
-    return parseOwnRecord(readFileSync(join(recordFolder, title), 'utf8'));
+    return readFileSync(join(data, 'workspaces', jobId, 'files', recordFile), 'utf8');
   } catch {
-    return parseOwnRecord('');
+    return '';
   }
 }
 

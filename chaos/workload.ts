@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createCaller, type Job } from '../test/support/api.ts';
 import { jobPath } from '../test/support/jobs.ts';
@@ -36,10 +35,12 @@ function pickPlan(): Plan {
   return { kind: 'timeout' };
 }
 
-/** The job records its own start and end, independently of Bursar's wrapper. */
-function buildScript(plan: Plan, recordFile: string): string {
-  const start = `echo "start $(date +%s)" >> ${recordFile}`;
-  const end = (result: string) => `echo "end $(date +%s) ${result}" >> ${recordFile}`;
+/** The file in which a job records its own start and end, independently of Bursar's wrapper. */
+export const recordFile = 'record';
+
+function buildScript(plan: Plan): string {
+  const start = `echo "start $(date +%s)" >> "$HOME/${recordFile}"`;
+  const end = (result: string) => `echo "end $(date +%s) ${result}" >> "$HOME/${recordFile}"`;
   switch (plan.kind) {
     case 'exit':
       return [start, `sleep ${plan.seconds}`, end(String(plan.code)), `exit ${plan.code}`].join('\n');
@@ -55,8 +56,6 @@ export interface WorkloadOptions {
   /** Addresses of the servers. They change when servers restart. */
   urls(): string[];
   tokens: readonly string[];
-  /** The folder of the records that jobs write themselves. */
-  recordFolder: string;
   /** Delay between two submissions of a user. */
   intervalMs: number;
 }
@@ -71,7 +70,7 @@ export async function runWorkload(options: WorkloadOptions, signal: AbortSignal)
 }
 
 async function submitAsUser(
-  { urls, recordFolder, intervalMs }: WorkloadOptions,
+  { urls, intervalMs }: WorkloadOptions,
   token: string,
   user: number,
   submitted: SubmittedJob[],
@@ -109,7 +108,7 @@ async function submitAsUser(
     const [plan, cores] = [pickPlan(), 1 + Math.floor(Math.random() * 4)];
     const entry: SubmittedJob = { title, plan, cores, isAccepted: false, isCancelRequested: false };
     submitted.push(entry);
-    const script = buildScript(plan, join(recordFolder, title));
+    const script = buildScript(plan);
     const isZip = number % 2 === 0;
     const zip = isZip ? await createZip({ 'run.sh': `#!/bin/bash\n${script}\n` }) : undefined;
     const runtime = plan.kind === 'timeout' ? timeoutSeconds / 3600 : 0.1;

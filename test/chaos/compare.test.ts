@@ -8,7 +8,15 @@ const submitted = (plan: Plan, isCancelRequested = false): SubmittedJob => ({
 });
 const exit: Plan = { kind: 'exit', code: 0, seconds: 5 };
 const stored = (changes: Partial<StoredJob> = {}): StoredJob => ({
-  ...{ title: 'u1-1', outcome: 'succeeded', reason: '', exitCode: 0, chargedSeconds: 10, endStoredAt: 110_000 },
+  ...{
+    jobId: '',
+    title: 'u1-1',
+    outcome: 'succeeded',
+    reason: '',
+    exitCode: 0,
+    chargedSeconds: 10,
+    endStoredAt: 110_000,
+  },
   ...changes,
 });
 const noKills: Kills = { nodes: [], controllers: [] };

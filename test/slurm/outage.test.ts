@@ -7,7 +7,7 @@ import { type Caller, createCaller, type Job } from '../support/api.ts';
 import { type ServerProcess, spawnServer } from '../support/server-process.ts';
 import { type SlurmCluster, startCluster } from '../support/slurm-cluster.ts';
 import { until } from '../support/until.ts';
-import { slurmConfig } from './config.ts';
+import { notIsolatedSlurmConfig } from './config.ts';
 
 interface System {
   status: string;
@@ -42,7 +42,7 @@ describe('one minute without a controller, under load', () => {
   before(async () => {
     cluster = await startCluster({ nodes: 2 });
     outputFolder = cluster.folder;
-    server = await spawnServer({ config: slurmConfig(cluster) });
+    server = await spawnServer({ config: notIsolatedSlurmConfig(cluster) });
     me = createCaller(server.url, server.userToken);
   });
   after(async () => {
