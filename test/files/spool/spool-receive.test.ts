@@ -47,7 +47,7 @@ for (const [name, bytes] of sizes) {
       assert.deepEqual(await readFile(spool.pathOf(jobId)), body);
       assert.equal(await modeOf(spool.pathOf(jobId)), 0o600);
     }
-    assert.equal(await countOpenFiles(), before);
+    assert.ok((await countOpenFiles()) <= before);
   });
 }
 
@@ -157,7 +157,7 @@ test('receive leaves no file for a large body that exceeds the limit', async (t)
   const body = inChunks(createBody(300_000), 50_000);
   await assert.rejects(spool.receive(body, { maxBytes: 200_000 }), { code: 'too_large' });
   assert.deepEqual(await incoming(), []);
-  assert.equal(await countOpenFiles(), before);
+  assert.ok((await countOpenFiles()) <= before);
 });
 
 test('receive reports a failed stream as an invalid body, and leaves no file', async (t) => {
