@@ -224,5 +224,7 @@ function summarize(): void {
   console.log('');
   for (const failure of results.flatMap(({ failures }) => failures)) console.log(`✖ ${failure}`);
   console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
-  process.exitCode = failed > 0 || skipped > 0 || passed === 0 ? 1 : 0;
+  // Only root can run jobs as other accounts: such tests are skipped for other developers, but never in CI.
+  const hasForbiddenSkip = skipped > 0 && process.env.CI === 'true';
+  process.exitCode = failed > 0 || hasForbiddenSkip || passed === 0 ? 1 : 0;
 }

@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { type TestContext, test } from 'node:test';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import { connectDatabase, type DatabaseSettings } from '../../src/store/database/database.ts';
@@ -13,6 +14,11 @@ if (server === '') throw new Error('run the tests on PostgreSQL with scripts/run
 
 function databaseUrl(data: string): string {
   return server === null ? 'sqlite:bursar.db' : server.replace(/[^/]*$/, encodeURIComponent(basename(data)));
+}
+
+/** A test of locks between transactions, of which SQLite has none: it is not defined there. */
+export function postgresTest(name: string, body: (t: TestContext) => Promise<void>): void {
+  if (server !== null) test(name, body);
 }
 
 export function databaseSettings(data: string): DatabaseSettings {

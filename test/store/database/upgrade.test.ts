@@ -10,7 +10,7 @@ import { findProject } from '../../../src/store/identity/projects.ts';
 import { insertJob } from '../../../src/store/jobs/jobs.ts';
 import { verifyLedger } from '../../../src/store/ledger/verify-ledger.ts';
 import { getAccounts } from '../../support/accounts.ts';
-import { databaseSettings } from '../../support/database.ts';
+import { databaseSettings, postgresTest } from '../../support/database.ts';
 import { openTestDatabase, publicColumns, type TestDatabase } from '../../support/test-database.ts';
 
 const isPostgres = process.env.BURSAR_TEST_DATABASE === 'postgres';
@@ -79,7 +79,7 @@ test('counting the open holds takes time in proportion to all holds', async (t) 
   );
 });
 
-test('the migrations at start have no statement timeout', { skip: !isPostgres && 'SQLite has none' }, async (t) => {
+postgresTest('the migrations at start have no statement timeout', async (t) => {
   const database = await openTestDatabase([], 1, 1);
   t.after(() => database.close());
   await revertMigrations(database.db);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import { sql } from 'kysely';
 import { createWebhookService, type WebhookDeps } from '../../../src/services/events/webhooks.ts';
 import { connectDatabase } from '../../../src/store/database/database.ts';
@@ -8,11 +8,9 @@ import { insertTestDelivery } from '../../../src/store/events/deliveries.ts';
 import { incrementWebhookCount, insertWebhook } from '../../../src/store/events/webhooks.ts';
 import type { AttemptResult } from '../../../src/webhooks/send.ts';
 import { startWebhookWorker, type WebhookWorkerDeps } from '../../../src/workers/webhook-worker.ts';
-import { databaseSettings } from '../../support/database.ts';
+import { databaseSettings, postgresTest } from '../../support/database.ts';
 import { openTestDatabase } from '../../support/test-database.ts';
 import { until } from '../../support/until.ts';
-
-const options = { skip: process.env.BURSAR_TEST_DATABASE !== 'postgres' && 'SQLite locks no rows' };
 
 /** A webhook with two pending deliveries: the worker is sending `sending`, and `later` is not due. */
 async function setUp(t: TestContext) {
@@ -75,7 +73,7 @@ async function setUp(t: TestContext) {
   };
 }
 
-test('deleting a webhook while a delivery disables it is no deadlock', options, async (t) => {
+postgresTest('deleting a webhook while a delivery disables it is no deadlock', async (t) => {
   const { id, service, respond, conflicts, worker, whileLocked, waitForWaiting } = await setUp(t);
   let deleted: Promise<unknown> | undefined;
   await whileLocked('webhooks', id, async () => {
@@ -89,7 +87,7 @@ test('deleting a webhook while a delivery disables it is no deadlock', options, 
   assert.deepEqual(conflicts, []);
 });
 
-test('disabling a webhook while a delivery succeeds is no deadlock', options, async (t) => {
+postgresTest('disabling a webhook while a delivery succeeds is no deadlock', async (t) => {
   const { id, later, service, respond, conflicts, worker, whileLocked, waitForWaiting } = await setUp(t);
   let disabled: Promise<unknown> | undefined;
   await whileLocked('deliveries', later, async () => {

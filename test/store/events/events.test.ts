@@ -7,6 +7,7 @@ import { inTransaction, runWithoutRetry } from '../../../src/store/database/tran
 import { leaseDelivery, listDeliveryQueues, recordAttempt } from '../../../src/store/events/delivery-queue.ts';
 import { getEventRange, insertEvent, insertEvents, listEventsAfter } from '../../../src/store/events/events.ts';
 import { disableWebhook, incrementWebhookCount, insertWebhook } from '../../../src/store/events/webhooks.ts';
+import { postgresTest } from '../../support/database.ts';
 import { openTestDatabase, type TestDatabase } from '../../support/test-database.ts';
 import { until } from '../../support/until.ts';
 
@@ -163,20 +164,22 @@ describe('the deletion of a webhook', () => {
     assert.deepEqual(await countWebhooks(), { webhooks: 0 });
   });
 
-  test('waits for a transaction with an event of the user, and holds no lock that this transaction needs', async (t) => {
-    if (!database.db.backend.dialect.locksRows) return t.skip('SQLite has one writer at a time');
-    const id = await createWebhook();
-    const deletion = await runWithoutRetry(database.db, database.db.transaction(), async (tx) => {
-      await insertEvent(tx, { userId: other, ...event(1) });
-      const result = service().delete(other, id);
-      await until('the deletion waits', async () => {
-        const { rows } = await sql`select 1 from pg_locks where not granted`.execute(database.db);
-        return rows.length > 0 || undefined;
+  postgresTest(
+    'waits for a transaction with an event of the user, and holds no lock that this transaction needs',
+    async () => {
+      const id = await createWebhook();
+      const deletion = await runWithoutRetry(database.db, database.db.transaction(), async (tx) => {
+        await insertEvent(tx, { userId: other, ...event(1) });
+        const result = service().delete(other, id);
+        await until('the deletion waits', async () => {
+          const { rows } = await sql`select 1 from pg_locks where not granted`.execute(database.db);
+          return rows.length > 0 || undefined;
+        });
+        // The insert of a delivery takes this lock.
+        await sql`select id from webhooks where id = ${id} for key share nowait`.execute(tx);
+        return { result };
       });
-      // The insert of a delivery takes this lock.
-      await sql`select id from webhooks where id = ${id} for key share nowait`.execute(tx);
-      return { result };
-    });
-    assert.equal((await deletion.result).id, id);
-  });
+      assert.equal((await deletion.result).id, id);
+    },
+  );
 });
