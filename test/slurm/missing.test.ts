@@ -81,8 +81,11 @@ describe('jobs that Slurm without accounting no longer reports', { concurrency: 
 
   test('reads the end record of a job that ended and left the queue while Bursar was down', async (t) => {
     const { cluster, data, me, submit, waitForRef, ...service } = await startService(t);
-    const [wanted, unwanted] = [await submit('sleep 2; exit 3'), await submit('sleep 600')];
+    const [wanted, unwanted] = [await submit('sleep 2; exit 3'), await submit('touch begun; sleep 600')];
     const ref = await waitForRef(unwanted);
+    const begun = join(data, 'workspaces', unwanted.job_id, 'files', 'begun');
+    await until('the second job has begun', () => existsSync(begun) || undefined);
+    // Bursar has seen it running, too.
     const isRunning = async () => (await me().get<Job>(jobPath(unwanted))).body.stage === 'RUNNING';
     await until('the second job runs', async () => (await isRunning()) || undefined);
     await service.stopServer();

@@ -48,7 +48,7 @@ build_sandbox() {
 ${mounts.map(addArgumentsBash).join('\n')}
 ${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverCommandsBash}`}
 ${place === 'task' ? showPmixBash : ''}  # A file that disappears meanwhile makes find fail.
-  hide_private_files || hide_private_files || return
+  find_private_files || find_private_files || return
 ${remounts.map(addArgumentsBash).join('\n')}
   return 0
 }
@@ -66,8 +66,9 @@ run_isolated() {
     descriptor=\${descriptor##*/}
     [ "$descriptor" -le 2 ] || [ "$descriptor" = "\${PMI_FD-}" ] || exec {descriptor}<&-
   done
+  hide_private_files
   # Every account on the node can read the arguments of a process, which contain the variables of a task.
-  exec {arguments}< <(printf '%s\\0' "\${sandbox[@]}" --chdir "$folder")
+  exec {arguments}< <(printf '%s\\0' "\${sandbox[@]}" "\${hiding[@]}" --chdir "$folder")
   exec bwrap --args "$arguments" -- "\${restore_signals[@]}" "$@"
 }`;
 }
@@ -87,15 +88,22 @@ const restoreSignalsPerl = `$SIG{$_} = "DEFAULT" for qw(${trappedSignals}); exec
  * Hides the files in /etc that are not for everybody, such as a key of the service account: a job has the user id and the groups of
  * this account, and on a node where it is root, it can read all files. Files that the account cannot read need no cover.
  */
-const hidePrivateFilesBash = `hide_private_files() {
-  local path paths=()
-  while IFS= read -r -d '' path; do paths+=("$path"); done < <(find /etc \\
+const hidePrivateFilesBash = `find_private_files() {
+  local path
+  private=()
+  while IFS= read -r -d '' path; do private+=("$path"); done < <(find /etc \\
     '(' -type d ! -perm -005 -o ! -type d ! -type l ! -perm -004 ')' -prune '(' -readable -o -executable ')' -print0 && printf 'end\\0')
   # The last one is the sign that find has succeeded.
-  [ "\${#paths[@]}" -gt 0 ] && [ "\${paths[-1]}" = end ] || { errors='the private files in /etc cannot be listed (find)'; return 1; }
-  for path in "\${paths[@]}"; do
-    if [ -d "$path" ]; then sandbox+=(--tmpfs "$path" --remount-ro "$path")
-    elif [ "$path" != end ]; then sandbox+=(--ro-bind /dev/null "$path")
+  [ "\${#private[@]}" -gt 0 ] && [ "\${private[-1]}" = end ] || { errors='the private files in /etc cannot be listed (find)'; return 1; }
+  unset 'private[-1]'
+}
+# Called right before the start: bubblewrap fails if a file that it should hide has disappeared.
+hide_private_files() {
+  local path
+  hiding=()
+  for path in "\${private[@]}"; do
+    if [ -d "$path" ]; then hiding+=(--tmpfs "$path" --remount-ro "$path")
+    elif [ -e "$path" ]; then hiding+=(--ro-bind /dev/null "$path")
     fi
   done
 }`;

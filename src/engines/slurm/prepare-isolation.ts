@@ -21,7 +21,7 @@ if [ ! -e "$directory.started" ]; then
   type -P bwrap > /dev/null ||
     cannot_isolate 'bubblewrap is not installed there' 'install bubblewrap on all nodes, or set isolation: none'
 ${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}${checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
-  try_sandbox() { build_sandbox && errors=$(bwrap "\${sandbox[@]}" --chdir "$directory" -- true 2>&1); }
+  try_sandbox() { build_sandbox && hide_private_files && errors=$(bwrap "\${sandbox[@]}" "\${hiding[@]}" --chdir "$directory" -- true 2>&1); }
   if [ -n "$problem" ]; then :
   # A private file in /etc may have disappeared before bubblewrap could hide it.
   elif try_sandbox || try_sandbox; then isolated=yes

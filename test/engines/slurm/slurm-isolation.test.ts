@@ -158,7 +158,8 @@ describe('isolated jobs on Slurm', { concurrency: 4 }, () => {
 
   test('a task removes the shared memory of tasks that were killed, and no other', async (t) => {
     const names = ['killed', 'running'].map((name) => `/dev/shm/bursar-${name}-${process.pid}`);
-    for (const name of names) await mkdir(name);
+    // Readable by the owner only: tests of attacks watch such folders.
+    for (const name of names) await mkdir(name, { mode: 0o700 });
     t.after(() => Promise.all(names.map((name) => rm(name, { recursive: true, force: true }))));
     const running = spawn('flock', ['-s', names[1] ?? '', 'sleep', '600'], { detached: true, stdio: 'ignore' });
     t.after(() => process.kill(-(running.pid ?? 0), 'SIGKILL'));
