@@ -34,7 +34,7 @@ function resumeDrainedNodes(): void {
 }
 
 testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {
-  rounds: 60,
+  rounds: 40,
   clients: 2,
   maxLifetimeMs: 1000,
   submitIntervalMs: 300,
