@@ -10,6 +10,7 @@ import { basename, dirname, join } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { startPostgres } from '../test/support/postgres.ts';
+import { keepPrivateFilesVariable, removeAllPrivateFiles } from '../test/support/private-file.ts';
 import { build } from './build.mjs';
 import { filterRunnable, findImports, isAvailableOrReport, needsExternalSoftware } from './external-software.ts';
 
@@ -98,6 +99,7 @@ try {
   await Promise.all(Array.from({ length: concurrency }, () => runQueue(queue)));
 } finally {
   await postgres?.close();
+  removeAllPrivateFiles();
 }
 summarize();
 
@@ -166,6 +168,7 @@ async function runTask(task: Task): Promise<Result> {
     NODE_COMPILE_CACHE: join(tmpdir(), 'bursar-tests-compiled'),
     ...process.env,
     BURSAR_TEST_DATABASE: task.database,
+    [keepPrivateFilesVariable]: 'true',
     ...(postgres ? { BURSAR_TEST_POSTGRES: postgres.url('postgres') } : {}),
   };
   const isGroup = task.files.length > 1;

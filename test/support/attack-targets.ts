@@ -1,11 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { descriptorServer } from './attack-programs.ts';
 import type { AttackTargets } from './attacks.ts';
+import { createPrivateFile, removePrivateFile } from './private-file.ts';
 
 /** The environment variable with the private file in /etc for tests of an account that cannot create it. */
 export const privateFileVariable = 'BURSAR_TEST_PRIVATE_FILE';
@@ -62,13 +63,12 @@ export async function createAttackTargets(
     keys: join(home, '.ssh', 'authorized_keys'),
     config: join(configFolder, 'bursar.yaml'),
     sharedMemory: `/dev/shm/${mark}`,
-    ...(process.getuid?.() === 0 ? { private: `/etc/${mark}-private` } : {}),
   };
   mkdirSync(configFolder, { recursive: true });
   mkdirSync(data, { recursive: true });
   mkdirSync(join(home, '.ssh'), { recursive: true });
   for (const file of Object.values(files)) writeFileSync(file, 'secret\n', { mode: 0o600 });
-  if (files.private !== undefined && owner !== undefined) chownSync(files.private, owner.uid, owner.gid);
+  const privateFile = process.getuid?.() === 0 ? createPrivateFile(owner) : undefined;
   const database = new DatabaseSync(join(data, 'bursar.db'));
   database.exec('CREATE TABLE tokens (token TEXT)');
   const segment = /\d+/.exec(execFileSync('ipcmk', ['-M', '1000'], { encoding: 'utf8' }))?.[0] ?? '';
@@ -93,7 +93,7 @@ export async function createAttackTargets(
       home,
       data,
       configFile: files.config,
-      privateFile: process.env[privateFileVariable] ?? files.private ?? '/etc/absent',
+      privateFile: process.env[privateFileVariable] ?? privateFile ?? '/etc/absent',
       pid: child.pid ?? 0,
       socket,
       abstractSocket: mark,
@@ -122,7 +122,7 @@ export async function createAttackTargets(
     close() {
       child.kill('SIGKILL');
       stranger.kill('SIGKILL');
-      if (files.private !== undefined) rmSync(files.private);
+      if (privateFile !== undefined) removePrivateFile(privateFile);
       database.close();
       rmSync(files.sharedMemory, { force: true });
       execFileSync('ipcrm', ['-m', segment]);

@@ -69,8 +69,12 @@ run_isolated() {
   hide_private_files
   # Every account on the node can read the arguments of a process, which contain the variables of a task.
   exec {arguments}< <(printf '%s\\0' "\${sandbox[@]}" "\${hiding[@]}" --chdir "$folder")
-  exec bwrap --args "$arguments" -- "\${restore_signals[@]}" "$@"
-}`;
+  exec {report}> "$status"
+  exec bwrap --json-status-fd "$report" --args "$arguments" -- "\${restore_signals[@]}" "$@"
+}
+# Whether bubblewrap failed before it started the command, in which case it reports no exit code. A private file may have
+# disappeared before it could be hidden: the next attempt does without it.
+has_not_begun() { [ "$1" = 1 ] && [[ $(< "$status") != *exit-code* ]]; }`;
 }
 
 /**

@@ -99,12 +99,17 @@ while [ "$index" -lt "\${#words[@]}" ] && [ "\${words[index]}" != -- ]; do
   case \${words[index]} in ?*=*) sandbox+=(--setenv "\${words[index]%%=*}" "\${words[index]#*=}") ;; esac
   index=$((index + 1))
 done
+status=$directory.started/status-$SLURM_STEP_ID-$SLURM_PROCID
 ${shareMemoryBash(job)}trap : ${trappedSignals}
+for attempt in 1 2 3; do
 (
 ${environment}
   run_isolated "\${words[0]}" "\${words[@]:index + 1}"
 )
 code=$?
+has_not_begun "$code" || break
+done
+rm -f -- "$status"
 [ -z "$shared" ] || ! flock -x -n "$lock" || rm -rf -- "$shared"
 exit "$code"
 `;

@@ -56,17 +56,31 @@ started=$(date +%s)
 trap : ${trappedSignals}
 terminated=
 trap 'terminated=yes' TERM
-${servesSteps(isolation) ? startServerBash : ''}(
+${servesSteps(isolation) ? startServerBash : ''}${isolation === null ? '' : startLoopBash}(
 ${environment}
 ${isolation === null ? '' : isolatedStart(startDirectory, command)}${isolation?.required ? '' : plainStart(startDirectory, command)}
 )
 code=$?
-echo "$code $started $(date +%s)" > "$directory.started/end.new" && mv -- "$directory.started/end.new" "$directory.started/end"
+${isolation === null ? '' : endLoopBash(isolation)}echo "$code $started $(date +%s)" > "$directory.started/end.new" && mv -- "$directory.started/end.new" "$directory.started/end"
 ${servesSteps(isolation) ? stopServerBash : ''}# Never 0 after SIGTERM: an exit code of 0 at the time limit means that the node did not report the end.
 [ "$code" = 0 ] && [ -n "$terminated" ] && code=143
 finish "$code"
 `;
 }
+
+/** Starts an isolated job again if nothing of it ran. */
+const startLoopBash = `status=$directory.started/status
+for attempt in 1 2 3; do
+`;
+const endLoopBash = (isolation: SlurmIsolation) => `begun=yes
+[ -n "$isolated" ] && [ -z "$terminated" ] && has_not_begun "$code" || break
+begun=
+done
+rm -f -- "$status"
+if [ -z "$begun" ]; then
+${servesSteps(isolation) ? stopServerBash : ''}not_started "bubblewrap failed on $HOSTNAME" 'the doctor tries the isolation on a node'
+fi
+`;
 
 const servesSteps = (isolation: SlurmIsolation | null) => isolation !== null && !isolation.scheduler;
 

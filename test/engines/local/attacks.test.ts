@@ -9,6 +9,7 @@ import { describe, test } from 'node:test';
 import { createAttackTargets, privateFileVariable } from '../../support/attack-targets.ts';
 import { attackScript, attacks, expectedSuccesses, parseAttackOutput } from '../../support/attacks.ts';
 import { localSandbox } from '../../support/bubblewrap.ts';
+import { createPrivateFile, removePrivateFile } from '../../support/private-file.ts';
 import { neverAborted, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { script, writeInput } from '../test-jobs.ts';
 import { localHarness } from './harness.ts';
@@ -95,10 +96,12 @@ test('with isolation all fail if Bursar runs as an ordinary account', {
 }, async (t) => {
   const { uid, gid } = account;
   const home = await mkdtemp(join(tmpdir(), 'bursar-home-'));
-  const privateFile = `/etc/bursar-test-${process.pid}`;
-  t.after(() => Promise.all([home, privateFile].map((path) => rm(path, { recursive: true, force: true }))));
-  await writeFile(privateFile, 'secret\n', { mode: 0o600 });
-  for (const path of [home, privateFile]) await chown(path, uid, gid);
+  const privateFile = createPrivateFile({ uid, gid });
+  t.after(async () => {
+    await rm(home, { recursive: true, force: true });
+    removePrivateFile(privateFile);
+  });
+  await chown(home, uid, gid);
   const args = ['--test', '--test-reporter=tap', '--test-name-pattern=^with isolation', import.meta.filename];
   const { PATH } = process.env;
   const env = { PATH, HOME: home, TMPDIR: home, [privateFileVariable]: privateFile };

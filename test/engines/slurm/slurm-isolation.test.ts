@@ -5,7 +5,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { homedir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { createSlurmEngine } from '../../../src/engines/slurm/engine.ts';
 import type { SlurmIsolation } from '../../../src/engines/slurm/isolation.ts';
@@ -550,4 +550,31 @@ test('srun works in isolated jobs of a cluster that is reached by ssh', async ()
   } finally {
     await harness.close();
   }
+});
+
+/** Runs the wrapper with a `bwrap` that fails at the given attempts. The first attempt is the trial. */
+async function runWithFailures(t: TestContext, failing: string) {
+  const folder = await temporaryFolder(t);
+  const job = await newLocalJob(folder, shellLine('echo ran; exit 1'));
+  const count = join(folder, 'count');
+  const bwrap = join(folder, 'bwrap');
+  const program = `#!/bin/bash\nprintf . >> ${count}\ncase $(wc -c < ${count}) in ${failing}) exit 1 ;; esac\nexec /usr/bin/bwrap "$@"\n`;
+  await writeFile(bwrap, program, { mode: 0o755 });
+  return spawnSync('bash', ['-c', buildWrapperScript(job, slurmIsolation())], {
+    cwd: job.workspace.directory,
+    env: { PATH: `${folder}:${process.env.PATH}` },
+    encoding: 'utf8',
+  });
+}
+
+test('an isolated job is started again if bubblewrap failed before its start, and never after it', async (t) => {
+  const { status, stdout } = await runWithFailures(t, '2');
+  assert.deepEqual([status, stdout], [1, 'ran\n']);
+});
+
+test('an isolated job that bubblewrap cannot start did not fail by itself', async (t) => {
+  const { signal, status, stdout, stderr } = await runWithFailures(t, '[2-9]');
+  assert.equal(stdout, '');
+  assert.match(stderr, /the job was not started: bubblewrap failed on/);
+  assert.ok(signal !== null || status === null || status > 128, `${signal} ${status}`);
 });
