@@ -101,7 +101,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
 }
 
 /** The gauges of connections are those of the API. */
-const noMetrics = { setGauge: () => undefined, increment: () => undefined };
+const noMetrics = { gauge: () => ({ set: () => undefined }), setGauge: () => undefined, increment: () => undefined };
 
 function createResponseCounter(metrics: Metrics): (method: string, status: number) => void {
   const counters = new Map<string, ReturnType<Metrics['counter']>>();

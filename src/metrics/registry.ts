@@ -4,6 +4,8 @@ export interface Metrics {
   increment(name: string, labels?: Labels, by?: number): void;
   /** Finds a counter once, for code that increases it often: formatting the labels takes longer than counting. */
   counter(name: string, labels: Labels): { increment(): void };
+  /** Does the same for a gauge. */
+  gauge(name: string, labels: Labels): { set(value: number): void };
   setGauge(name: string, labels: Labels, value: number): void;
   /** All metrics in the Prometheus text format. */
   toPrometheusText(): string;
@@ -51,6 +53,14 @@ export function createMetrics(families: Readonly<Record<string, Family>>): Metri
     },
     setGauge(name, labels, value) {
       findOrCreateSample(name, labels).value = value;
+    },
+    gauge(name, labels) {
+      const sample = findOrCreateSample(name, labels);
+      return {
+        set(value) {
+          sample.value = value;
+        },
+      };
     },
     toPrometheusText() {
       const lines = Object.entries(families).flatMap(([name, { type, help }]) => [

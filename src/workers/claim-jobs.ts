@@ -32,6 +32,23 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
   /** Users whose jobs the engine does not take, and when one of them is tried again. */
   const retryTimes = new Map<string, number>();
 
+  /** Whether a user's jobs cannot be submitted at present, unless to be ended. */
+  function mustWait(owner: string, dispatchedOfOwner: number): boolean {
+    const retryAt = retryTimes.get(owner);
+    // One try shows whether the queue is still full.
+    const waitsForRetry = retryAt !== undefined && (retryAt > now() || dispatchedOfOwner > 0);
+    return waitsForRetry || dispatchedOfOwner >= maxDispatchedPerUser;
+  }
+
+  /** Lists the users who may get a turn. Without it, each new job of a user who must wait would begin a transaction. */
+  async function listCandidates(owners: readonly WaitingOwner[], inProgress: readonly JobRecord[]) {
+    const mayClaim = ({ owner, dueAt }: WaitingOwner) =>
+      dueAt === cancelledDueAt || !mustWait(owner, countJobsOf(owner, inProgress));
+    if (owners.every(mayClaim)) return owners;
+    const withCancelled = await listOwnersOfCancelledSubmissions(db, system.name);
+    return owners.filter((waiting) => mayClaim(waiting) || withCancelled.has(waiting.owner));
+  }
+
   /** Claims in turns until there are `limit` jobs or none left. */
   async function claimInTurns(
     owners: readonly WaitingOwner[],
@@ -51,15 +68,12 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
         if (turn === undefined) break;
         const { owner, dueAt } = turn;
         const dispatched = [...inProgress, ...jobs];
-        const dispatchedOfOwner = dispatched.filter((job) => job.owner === owner).length;
-        const retryAt = retryTimes.get(owner);
-        // One try shows whether the queue is still full.
-        const waitsForRetry = retryAt !== undefined && (retryAt > now() || dispatchedOfOwner > 0);
+        const dispatchedOfOwner = countJobsOf(owner, dispatched);
         const isFull = (inEngine.get(owner) ?? 0) + dispatchedOfOwner >= maxJobsPerUser;
         isHeldBack ||= isFull;
         const excludedIds = dispatched.map(({ id }) => id);
         // Cancelled jobs are not submitted, so they need no place in the engine, and end soon.
-        const onlyCancelled = isFull || waitsForRetry || dispatchedOfOwner >= maxDispatchedPerUser;
+        const onlyCancelled = isFull || mustWait(owner, dispatchedOfOwner);
         if (onlyCancelled && dueAt !== cancelledDueAt) {
           withCancelled ??= await listOwnersOfCancelledSubmissions(tx, system.name);
           if (!withCancelled.has(owner)) continue;
@@ -83,8 +97,9 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
       }));
       const dueOwners = waiting.filter(({ dueAt }) => dueAt <= at);
       const later = waiting.filter(({ dueAt }) => dueAt > at).map(({ dueAt }) => dueAt);
-      if (dueOwners.length === 0) return { jobs: [], nextAt: later.length === 0 ? undefined : Math.min(...later) };
-      const { jobs, isHeldBack } = await claimInTurns(orderTurns(dueOwners, lastOwner), limit, inProgress);
+      const candidates = await listCandidates(dueOwners, inProgress);
+      if (candidates.length === 0) return { jobs: [], nextAt: later.length === 0 ? undefined : Math.min(...later) };
+      const { jobs, isHeldBack } = await claimInTurns(orderTurns(candidates, lastOwner), limit, inProgress);
       lastOwner = jobs.at(-1)?.owner ?? lastOwner;
       if (isHeldBack) later.push(at + countIntervalMs);
       return { jobs, nextAt: later.length === 0 ? undefined : Math.min(...later) };
@@ -106,6 +121,8 @@ export function createJobClaims({ db, lease, system, maxJobsPerUser, now }: Leas
 }
 
 export type JobClaims = ReturnType<typeof createJobClaims>;
+
+const countJobsOf = (owner: string, jobs: readonly JobRecord[]) => jobs.filter((job) => job.owner === owner).length;
 
 /** Orders users by their turns: the one after the last comes first. */
 function orderTurns(waiting: readonly WaitingOwner[], lastOwner: string): WaitingOwner[] {

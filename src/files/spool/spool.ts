@@ -151,10 +151,16 @@ async function* readChunks(body: UploadBody, pauseMs: number): AsyncGenerator<Ui
   const chunks = body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : body;
   const iterator = chunks[Symbol.asyncIterator]();
   let isWaiting = false;
+  let timer: NodeJS.Timeout | undefined;
+  const pauseTooLong = new Promise<never>((_, reject) => {
+    // Only the sender's time counts, not that of the disk.
+    timer = setTimeout(() => (isWaiting ? reject(stalled(pauseMs)) : timer?.refresh()), pauseMs);
+  });
   try {
     for (;;) {
       isWaiting = true;
-      const { done, value } = await orTimeout(iterator.next(), pauseMs);
+      timer?.refresh();
+      const { done, value } = await Promise.race([iterator.next(), pauseTooLong]);
       isWaiting = false;
       if (done) return;
       yield typeof value === 'string' ? Buffer.from(value) : value;
@@ -163,23 +169,11 @@ async function* readChunks(body: UploadBody, pauseMs: number): AsyncGenerator<Ui
     if (cause instanceof BursarError) throw cause;
     throw new BursarError('invalid_body', 'The request body ended prematurely. Send it again.', { cause });
   } finally {
+    clearTimeout(timer);
     // A generator ends only after the chunk that it waits for, which may never arrive.
     const ended = iterator.return?.();
     if (isWaiting) ended?.catch(() => undefined);
     else await ended;
-  }
-}
-
-/** Throws `timeout` if the result takes longer. */
-async function orTimeout<T>(result: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(stalled(timeoutMs)), timeoutMs);
-  });
-  try {
-    return await Promise.race([result, timeout]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -19,7 +19,8 @@ export interface OpenRequests {
 
 export interface OpenRequestDeps {
   limits: OpenRequestLimits;
-  onCount(kind: OpenRequestKind, count: number): void;
+  /** The gauge of the open requests of a kind. */
+  gauge(kind: OpenRequestKind): { set(count: number): void };
   onRefusal(kind: OpenRequestKind): void;
 }
 
@@ -59,8 +60,14 @@ const wordings: Record<OpenRequestKind, Wording> = {
   },
 };
 
-export function createOpenRequests({ limits, onCount, onRefusal }: OpenRequestDeps): OpenRequests {
+export function createOpenRequests({ limits, gauge, onRefusal }: OpenRequestDeps): OpenRequests {
   const counts = new Map<string, number>();
+  const gauges = {
+    upload: gauge('upload'),
+    download: gauge('download'),
+    log_follower: gauge('log_follower'),
+    event_listener: gauge('event_listener'),
+  };
   const add = (key: string, change: 1 | -1): number => {
     const count = (counts.get(key) ?? 0) + change;
     if (count === 0) counts.delete(key);
@@ -85,10 +92,10 @@ export function createOpenRequests({ limits, onCount, onRefusal }: OpenRequestDe
   function open(kind: OpenRequestKind, userId: string): () => void {
     requireSlot(kind, userId);
     add(`${kind} ${userId}`, 1);
-    onCount(kind, add(kind, 1));
+    gauges[kind].set(add(kind, 1));
     return () => {
       add(`${kind} ${userId}`, -1);
-      onCount(kind, add(kind, -1));
+      gauges[kind].set(add(kind, -1));
     };
   }
 

@@ -68,7 +68,7 @@ export interface ServerDeps {
   rateLimits: RateLimitSettings;
   openRequestLimits: OpenRequestLimits;
   connectionLimits: ConnectionLimits;
-  registry: Pick<Metrics, 'setGauge' | 'increment'>;
+  registry: Pick<Metrics, 'gauge' | 'setGauge' | 'increment'>;
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
   services: Services;
@@ -211,7 +211,7 @@ async function registerRoutes(app: FastifyInstance, deps: ServerDeps, limits: Ra
   const { authenticate, heartbeatMs } = deps;
   const openRequests = createOpenRequests({
     limits: deps.openRequestLimits,
-    onCount: (kind, count) => deps.registry.setGauge('bursar_open_requests', { kind }, count),
+    gauge: (kind) => deps.registry.gauge('bursar_open_requests', { kind }),
     onRefusal: (kind) => deps.registry.increment('bursar_refused_requests_total', { kind }),
   });
   const { access, jobs, files, accounting, admin, systems, events, webhooks } = deps.services;
