@@ -86,9 +86,18 @@ describe('the dispatcher claims jobs', () => {
 
   test('of one user only so many at the same time that another user can have a turn at once', async () => {
     const ids = await insertJobs('1a', '1b', '1c', '1d', '1e', '1f', '1g', '1h', '1i');
-    const claims = createClaims();
+    let transactions = 0;
+    const lease: Pick<LeasedSystemDeps['lease'], 'transaction'> = {
+      transaction(work) {
+        transactions += 1;
+        return inTransaction(database.db, work);
+      },
+    };
+    const claims = createClaims(100, { lease } as LeasedSystemDeps);
     const { jobs } = await claims.claim(8, []);
     assert.equal(names(jobs), '1a 1b 1c 1d 1e 1f');
+    assert.equal(names((await claims.claim(2, jobs)).jobs), '');
+    assert.equal(transactions, 1, 'a user who must wait costs no transaction');
     await insertJobs('2a');
     await inTransaction(database.db, (tx) => requestCancellation(tx, ids.get('1i') ?? 0, { by: '1', at: now }));
     assert.equal(names((await claims.claim(2, jobs)).jobs), '2a 1i');
