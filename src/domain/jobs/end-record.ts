@@ -28,7 +28,8 @@ export function reconcileEnd(
   record: EndRecord | undefined,
   limits: { runtimeSeconds: number; isCancelRequested: boolean },
 ): JobEnd {
-  if (isKilledWithNode(report, record)) return toNodeFailed(report);
+  if (isKilledWithNode(report, record)) return toNodeFailed(report, 'its node failed: the job was killed with it');
+  if (wasRestartRefused(report, record)) return toNodeFailed(report, 'the system lost the job and killed it');
   if (record === 'never_started' && isRefusal(report)) return toNeverStarted(report, limits.isCancelRequested);
   // A job that ran and has no start record has removed it. The system's report remains.
   if (typeof record !== 'object') return report;
@@ -86,6 +87,12 @@ function wasStopped(
 export const maxRefusalSeconds = 60;
 
 /**
+ * The exit code that Slurm reports if a node refuses to start a job. A wrapper exits with it only if it has written the end
+ * record.
+ */
+export const refusalExitCode = 1;
+
+/**
  * Whether the system ended a job before anything of it ran: a node refused it. A job that is cancelled in the queue gets
  * no start time: an administrator cancelled it.
  */
@@ -97,8 +104,17 @@ export function wasEndedBeforeStart(
   return record === 'never_started' && isRefusal(report) && !isCancelRequested;
 }
 
-function isRefusal({ outcome, startedAt, elapsedSeconds }: JobEnd): boolean {
-  return outcome === 'cancelled' && startedAt !== null && elapsedSeconds <= maxRefusalSeconds;
+function isRefusal({ outcome, exitCode, startedAt, elapsedSeconds }: JobEnd): boolean {
+  const isPossible = outcome === 'cancelled' || (outcome === 'failed' && exitCode === refusalExitCode);
+  return isPossible && startedAt !== null && elapsedSeconds <= maxRefusalSeconds;
+}
+
+/**
+ * A controller that was killed can forget the start of a job. It then kills the job and starts it again, and the node refuses
+ * a job that it has just killed.
+ */
+function wasRestartRefused(report: JobEnd, record: EndRecord | undefined): boolean {
+  return record === 'not_ended' && report.outcome === 'failed' && isRefusal(report);
 }
 
 /**
@@ -106,7 +122,7 @@ function isRefusal({ outcome, startedAt, elapsedSeconds }: JobEnd): boolean {
  * or no end of its processes is known.
  */
 export function isUncertain(report: ReportedEnd, record: EndRecord | undefined): boolean {
-  if (isKilledWithNode(report, record)) return true;
+  if (isKilledWithNode(report, record) || wasRestartRefused(report, record)) return true;
   return record === 'not_ended' && report.startedAt === null && report.outcome !== 'lost';
 }
 
@@ -115,15 +131,16 @@ function isKilledWithNode({ isExitMissing = false }: ReportedEnd, record: EndRec
   return isExitMissing && (record === 'not_ended' || record === 'never_started');
 }
 
-function toNodeFailed({ isExitMissing: _isExitMissing, ...report }: ReportedEnd): JobEnd {
-  const reason = `its node failed: the job was killed with it, nothing is charged: submit it again (${report.reason})`;
-  return { ...report, outcome: 'node_failed', reason };
+function toNodeFailed({ isExitMissing: _isExitMissing, ...report }: ReportedEnd, cause: string): JobEnd {
+  const reason = `${cause}, nothing is charged: submit it again (${report.reason})`;
+  return { ...report, outcome: 'node_failed', reason, exitCode: null };
 }
 
 /** Nothing of the job ran, whatever the system reports as its usage. */
 function toNeverStarted({ allocation: _allocation, ...report }: JobEnd, isCancelRequested: boolean): JobEnd {
-  const end = { ...report, startedAt: null, elapsedSeconds: 0 };
-  if (isCancelRequested) return end;
+  const end = { ...report, startedAt: null, elapsedSeconds: 0, exitCode: null };
+  if (isCancelRequested && report.outcome === 'cancelled') return end;
+  if (isCancelRequested) return { ...end, outcome: 'cancelled', reason: `cancelled (${report.reason})` };
   const reason = `the system ended the job before it started, nothing is charged: submit it again (${report.reason})`;
   return { ...end, outcome: 'node_failed', reason };
 }

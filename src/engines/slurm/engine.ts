@@ -1,5 +1,6 @@
 import pLimit, { type LimitFunction } from 'p-limit';
 import { BursarError } from '../../domain/errors.ts';
+import { refusalExitCode } from '../../domain/jobs/end-record.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
 import { type Engine, type EngineJob, startDirectoryOf } from '../engine.ts';
 import { createAccountingReader } from './accounting-reader.ts';
@@ -82,11 +83,11 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
   async function findSubmitted(jobs: Parameters<Engine['find']>[0], signal: AbortSignal): Promise<SlurmJob[]> {
     const workspaces = new Map(jobs.map(({ jobId, workspace }) => [jobId, workspace]));
     const submitted = (await listJobs(signal)).filter(({ name }) => workspaces.has(name));
-    const cancelled = new Set(submitted.filter(isCancelledOnNode).map(({ name }) => name));
-    if (cancelled.size === 0) return submitted;
-    for (const name of workspaces.keys()) if (!cancelled.has(name)) workspaces.delete(name);
+    const refused = new Set(submitted.filter(mayBeRefused).map(({ name }) => name));
+    if (refused.size === 0) return submitted;
+    for (const name of workspaces.keys()) if (!refused.has(name)) workspaces.delete(name);
     const records = await readEndRecords(run, workspaces, signal);
-    return submitted.filter((job) => !isCancelledOnNode(job) || records.get(job.name) !== 'never_started');
+    return submitted.filter((job) => !mayBeRefused(job) || records.get(job.name) !== 'never_started');
   }
 
   async function submit(job: EngineJob, signal: AbortSignal, beforeSubmission?: () => void): Promise<string> {
@@ -192,8 +193,11 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
 
 /**
  * A killed controller gives the ids of forgotten jobs again. A node that still knows the old job of the id refuses to start
- * the new one, and Slurm cancels the new one.
+ * the new one. Slurm then cancels the new one, or reports an exit code if the node has just killed the old one.
  */
-const isCancelledOnNode = ({ state, nodeList }: SlurmJob) => state === 'CANCELLED' && nodeList !== '';
+function mayBeRefused({ state, exit, nodeList }: SlurmJob): boolean {
+  if (nodeList === '') return false;
+  return state === 'CANCELLED' || (state === 'FAILED' && typeof exit === 'object' && exit.code === refusalExitCode);
+}
 
 const isHeld = ({ state, reason }: SlurmJob) => state === 'PENDING' && reason === 'JobHeldUser';

@@ -1,4 +1,5 @@
 import { assertNever, BursarError } from '../../domain/errors.ts';
+import { refusalExitCode } from '../../domain/jobs/end-record.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
@@ -61,7 +62,14 @@ ${environment}
 ${isolation === null ? '' : isolatedStart(startDirectory, command)}${isolation?.required ? '' : plainStart(startDirectory, command)}
 )
 code=$?
-${isolation === null ? '' : endLoopBash(isolation)}echo "$code $started $(date +%s)" > "$directory.started/end.new" && mv -- "$directory.started/end.new" "$directory.started/end"
+${isolation === null ? '' : endLoopBash(isolation)}record_end() {
+  echo "$code $started $(date +%s)" > "$directory.started/end.new" && mv -T -- "$directory.started/end.new" "$directory.started/end"
+}
+if ! record_end; then
+  # Without an end record, exit code ${refusalExitCode} would mean that the node refused the job.
+  [ "$code" != ${refusalExitCode} ] || code=2
+  echo "bursar: the end record cannot be written; the exit code is $code" >&2
+fi
 ${servesSteps(isolation) ? stopServerBash : ''}# Never 0 after SIGTERM: an exit code of 0 at the time limit means that the node did not report the end.
 [ "$code" = 0 ] && [ -n "$terminated" ] && code=143
 finish "$code"

@@ -6,6 +6,7 @@ import {
   type RecordedEnd,
   reconcileEnd,
   toJobEnd,
+  wasEndedBeforeStart,
 } from '../../../src/domain/jobs/end-record.ts';
 import type { JobEnd, Outcome } from '../../../src/domain/jobs/job.ts';
 
@@ -133,6 +134,50 @@ describe('reconcileEnd', () => {
       assert.equal(isUncertain(unreported, record), false);
       assert.notEqual(reconcileEnd(unreported, record, limits).outcome, 'node_failed');
     }
+  });
+
+  describe('if the report is that of a node that refused to start the job', () => {
+    const limits = { runtimeSeconds: 60, isCancelRequested: false };
+    const refused = { ...report('failed'), reason: 'exit code 1', exitCode: 1, elapsedSeconds: 1 };
+
+    test('reports that the system killed a job that has started and not ended', () => {
+      assert.equal(isUncertain(refused, 'not_ended'), true);
+      const { outcome, reason, exitCode } = reconcileEnd(refused, 'not_ended', limits);
+      assert.deepEqual([outcome, exitCode], ['node_failed', null]);
+      assert.match(reason, /killed it, nothing is charged: submit it again \(exit code 1\)/);
+    });
+
+    test('reports that nothing ran of a job that has not started', () => {
+      assert.equal(wasEndedBeforeStart(refused, 'never_started', false), true);
+      assert.equal(wasEndedBeforeStart(refused, 'never_started', true), false);
+      const { outcome, exitCode, elapsedSeconds } = reconcileEnd(refused, 'never_started', limits);
+      assert.deepEqual([outcome, exitCode, elapsedSeconds], ['node_failed', null, 0]);
+      const cancelled = reconcileEnd(refused, 'never_started', { ...limits, isCancelRequested: true });
+      assert.deepEqual([cancelled.outcome, cancelled.reason], ['cancelled', 'cancelled (exit code 1)']);
+      assert.deepEqual([cancelled.exitCode, cancelled.startedAt, cancelled.elapsedSeconds], [null, null, 0]);
+    });
+
+    test('believes the record of a job that has ended', () => {
+      const failed: RecordedEnd = { ...exited, outcome: 'failed', reason: 'exit code 1', exitCode: 1 };
+      for (const record of [exited, failed, killed]) {
+        assert.equal(isUncertain(refused, record), false);
+        assert.equal(reconcileEnd(refused, record, limits).outcome, record.outcome);
+      }
+      assert.deepEqual(reconcileEnd(refused, undefined, limits), refused);
+    });
+
+    test('believes a report that is none of a refusal', () => {
+      const long = { ...refused, elapsedSeconds: 61 };
+      const otherCode = { ...refused, reason: 'exit code 2', exitCode: 2 };
+      const signalled = { ...refused, reason: 'killed by SIGKILL', exitCode: null };
+      for (const other of [long, otherCode, signalled]) {
+        for (const record of ['not_ended', 'never_started'] as const) {
+          assert.deepEqual(reconcileEnd(other, record, limits), other);
+          assert.equal(isUncertain(other, record), false);
+          assert.equal(wasEndedBeforeStart(other, record, false), false);
+        }
+      }
+    });
   });
 
   test('isUncertain recognises a started job that the system reports as never started', () => {
