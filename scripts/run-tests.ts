@@ -5,12 +5,14 @@
 // Tests of the database and of the HTTP interface run twice: on SQLite, and on a PostgreSQL that is started for them.
 // BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
 import { globSync, readFileSync } from 'node:fs';
-import { availableParallelism, tmpdir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { availableParallelism } from 'node:os';
+import { basename, dirname } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { compileCache } from '../test/support/compile-cache.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { keepPrivateFilesVariable, removeAllPrivateFiles } from '../test/support/private-file.ts';
+import { createTemplateDatabase } from '../test/support/template-database.ts';
 import { build } from './build.mjs';
 import { filterRunnable, findImports, isAvailableOrReport, needsExternalSoftware } from './external-software.ts';
 
@@ -95,6 +97,7 @@ const tasks = planTasks(files);
 const needsPostgres = tasks.some(({ database }) => database === 'postgres');
 const postgres = needsPostgres ? await startPostgres() : undefined;
 try {
+  if (postgres) await createTemplateDatabase(postgres);
   const queue = [...tasks];
   await Promise.all(Array.from({ length: concurrency }, () => runQueue(queue)));
 } finally {
@@ -164,9 +167,8 @@ async function runTask(task: Task): Promise<Result> {
     report: '',
   };
   const env = {
-    // The files share compiled code, which saves a third of the startup time of a file.
-    NODE_COMPILE_CACHE: join(tmpdir(), 'bursar-tests-compiled'),
     ...process.env,
+    NODE_COMPILE_CACHE: compileCache,
     BURSAR_TEST_DATABASE: task.database,
     [keepPrivateFilesVariable]: 'true',
     ...(postgres ? { BURSAR_TEST_POSTGRES: postgres.url('postgres') } : {}),

@@ -4,6 +4,7 @@ import { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import { connectDatabase, type DatabaseSettings } from '../../src/store/database/database.ts';
 import type { Db } from '../../src/store/database/handle.ts';
+import { templateDatabase } from './template-database.ts';
 
 /**
  * The PostgreSQL server that `scripts/run-tests.ts` has started, if BURSAR_TEST_DATABASE is `postgres`; null for SQLite.
@@ -30,12 +31,12 @@ export function databaseEnvironment(data: string): Record<string, string> {
   return server === null ? {} : { BURSAR_DATABASE_URL: databaseUrl(data) };
 }
 
-/** Creates the database of a data folder if it does not exist. */
+/** Creates the database of a data folder, with its schema, if it does not exist. */
 export async function prepareDatabase(data: string): Promise<void> {
   if (server === null) return;
   await withServer(async (client) => {
     const { rowCount } = await client.query('select 1 from pg_database where datname = $1', [basename(data)]);
-    if (rowCount === 0) await client.query(`create database "${basename(data)}"`);
+    if (rowCount === 0) await client.query(`create database "${basename(data)}" template "${templateDatabase}"`);
   });
 }
 

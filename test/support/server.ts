@@ -1,8 +1,10 @@
+import { join } from 'node:path';
 import { pino } from 'pino';
 import { loadConfig } from '../../src/config/load.ts';
 import { startBursar } from '../../src/main.ts';
 import { listUserIds } from '../../src/store/identity/users.ts';
 import { runBursar } from './command-line.ts';
+import { shareCompileCache } from './compile-cache.ts';
 import { prepareDataFolder, removeDataFolder } from './data-folder.ts';
 import { registerDatabase, unregisterDatabase, withDatabase } from './database.ts';
 import { createToken, type TokenOptions } from './tokens.ts';
@@ -45,6 +47,8 @@ export const firstUsers = { admin: '300001', user: '301330' } as const;
 export async function startServer(options: ServerOptions = {}): Promise<TestServer> {
   const { data, environment } = await prepareDataFolder(options);
   const config = loadConfig(environment);
+  for (const [name, { engine }] of Object.entries(config.systems))
+    if (engine.kind === 'local') shareCompileCache(join(data, 'engines', name));
   let log = '';
   const destination = {
     write(line: string) {

@@ -1,12 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../../src/engines/local/engine.ts';
+import { shareCompileCache } from '../../support/compile-cache.ts';
 import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll } from '../observing.ts';
 
@@ -17,10 +18,6 @@ export interface LocalHarness extends EngineHarness {
   recordOf(job: EngineJob): string;
 }
 
-/** The compile cache of all engines of a test file: without it, the first supervisor of each would start slowly. */
-const sharedCache = mkdtempSync(join(tmpdir(), 'bursar-cache-'));
-process.on('exit', () => rmSync(sharedCache, { recursive: true, force: true }));
-
 export async function localHarness(
   overrides: Partial<LocalEngineOptions> = {},
   parentFolder = tmpdir(),
@@ -28,8 +25,7 @@ export async function localHarness(
   const root = await mkdtemp(join(parentFolder, 'bursar-engine-'));
   const directory = join(root, 'records');
   const options = { directory, cores: 4, memoryMb: 1000, outputKb: 1000, killGraceSeconds: 1, ...overrides };
-  await mkdir(directory);
-  await symlink(sharedCache, join(directory, '.cache'));
+  shareCompileCache(directory);
   let engine = createLocalEngine(options);
   await engine.open(neverAborted);
   return {
