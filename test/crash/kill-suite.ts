@@ -75,7 +75,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
     const data = join(folder, 'data');
     const accepted: string[] = [];
     let server: ServerProcess;
-    let jobs: Job[] = [];
+    const jobs: Job[] = [];
     const logFile = join(folder, 'server.log');
     let ends: { job_id: string; title: string; outcome: string | null; reason: string | null }[] = [];
 
@@ -107,7 +107,7 @@ export function testKilledServer(title: string, options: KillOptions): void {
       await options.repair?.();
       const me = createCaller(server.url, userToken);
       const listed = (await me.get<Job[]>('/jobs/')).body;
-      jobs = await Promise.all(listed.map((job) => me.waitUntilFinished(job)));
+      for (const job of listed) jobs.push(await me.waitUntilFinished(job));
       assert.equal(await server.stop(), 0);
       ends = await withDatabase(data, (db) =>
         db.selectFrom('jobs').select(['job_id', 'title', 'outcome', 'reason']).execute(),

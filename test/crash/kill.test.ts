@@ -4,5 +4,5 @@ testKilledServer('a server that is killed repeatedly during submissions', {
   rounds: 15,
   clients: 3,
   maxLifetimeMs: 500,
-  submitIntervalMs: 0,
+  submitIntervalMs: 50,
 });

@@ -40,7 +40,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
   const servers: ServerProcess[] = [];
   let postgres: TestPostgres;
   let cluster: SlurmCluster;
-  let jobs: Job[] = [];
+  const jobs: Job[] = [];
 
   const start = async () => {
     const config = { ...slurmConfig(cluster), database: { leaseSeconds } };
@@ -69,7 +69,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
       else if (response !== null && !(response.status === 503 && response.headers.has('retry-after'))) {
         unexpectedResponses.push(response.text);
       }
-      await sleep(500);
+      await sleep(1500);
     }
   }
 
@@ -119,7 +119,7 @@ describe('three instances with one PostgreSQL and one Slurm, killed and suspende
     await Promise.all(submitting);
     const me = createCaller(servers[0]?.url ?? '', first.userToken);
     const listed = (await me.get<Job[]>('/jobs/')).body;
-    jobs = await Promise.all(listed.map((job) => me.waitUntilFinished(job)));
+    for (const job of listed) jobs.push(await me.waitUntilFinished(job));
   });
   after(async () => {
     await Promise.all(servers.map((server) => server.stop()));

@@ -34,7 +34,7 @@ function resumeDrainedNodes(): void {
 }
 
 testKilledServer('a server with Slurm that is killed repeatedly, together with the controller', {
-  rounds: 40,
+  rounds: 24,
   clients: 2,
   maxLifetimeMs: 1000,
   submitIntervalMs: 300,

@@ -6,7 +6,10 @@ import type { Engine } from '../../src/engines/engine.ts';
 /** A signal that never aborts. */
 export const neverAborted = new AbortController().signal;
 
-/** Waits for a condition. The timeout is long, for slow machines, and only ends tests that cannot pass. */
+/**
+ * Waits for a condition. The timeout is long, for slow machines, and only ends tests that cannot pass. The longer it waits, the
+ * less often it checks, because a check may run several commands of Slurm.
+ */
 export async function eventually<T>(
   description: string,
   check: () => Promise<T | null | undefined | false>,
@@ -14,7 +17,7 @@ export async function eventually<T>(
   for (
     let pauseMs = 10, waitedMs = 0;
     waitedMs < 180_000;
-    waitedMs += pauseMs, pauseMs = Math.min(pauseMs * 1.5, 100)
+    waitedMs += pauseMs, pauseMs = Math.min(pauseMs * 1.5, Math.max(100, waitedMs / 20), 1000)
   ) {
     const result = await check();
     if (result) return result;

@@ -3,6 +3,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Migrator } from 'kysely/migration';
 import { connectDatabase } from '../../src/store/database/database.ts';
 import { initialSchema } from '../../src/store/database/migrations/0001-initial-schema.ts';
@@ -70,10 +71,12 @@ for (const [from, to] of combinations) {
           const { status, body } = await me.submit('/jobs/hpc_one/', { command: 'true', runtime: 0.01 });
           assert.equal(status, 201);
           if (!existsSync(`${file}.partial`)) acceptedBefore.push(body.job_id);
+          // The jobs run: without a pause they would be hundreds.
+          await sleep(50);
         }
       };
       const submitting = [submit(), submit()];
-      while (acceptedBefore.length < 10) await new Promise((resolve) => setTimeout(resolve, 20));
+      while (acceptedBefore.length < 10) await sleep(20);
       const beforeBackup = [...acceptedBefore];
       const { code, stdout, stderr } = await db(source, 'backup', file);
       stop = true;

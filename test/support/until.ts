@@ -1,16 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Polls until the result is not undefined. After the timeout, throws an error that names the expected condition. */
+/**
+ * Polls until the result is not undefined. After the timeout, throws an error that names the expected condition. The longer it
+ * waits, the less often it polls: many jobs that wait in a queue would otherwise get less CPU time than their polls.
+ */
 export async function until<T>(
   condition: string,
   probe: () => Promise<T | undefined> | T | undefined,
   timeoutSeconds = 60,
 ): Promise<T> {
-  const deadline = performance.now() + timeoutSeconds * 1000;
+  const startedAt = performance.now();
   for (;;) {
     const result = await probe();
     if (result !== undefined) return result;
-    if (performance.now() > deadline) throw new Error(`timeout after ${timeoutSeconds} s: ${condition}`);
-    await sleep(25);
+    const waitedMs = performance.now() - startedAt;
+    if (waitedMs > timeoutSeconds * 1000) throw new Error(`timeout after ${timeoutSeconds} s: ${condition}`);
+    await sleep(Math.min(Math.max(25, waitedMs / 20), 500));
   }
 }
