@@ -12,7 +12,7 @@ import { spec } from 'node:test/reporters';
 import { compileCache } from '../test/support/compile-cache.ts';
 import { startPostgres } from '../test/support/postgres.ts';
 import { keepPrivateFilesVariable, removeAllPrivateFiles } from '../test/support/private-file.ts';
-import { createTemplateDatabase } from '../test/support/template-database.ts';
+import { prepareTemplateDatabase, templateDatabase } from '../test/support/template-database.ts';
 import { build } from './build.mjs';
 import { filterRunnable, findImports, isAvailableOrReport, needsExternalSoftware } from './external-software.ts';
 
@@ -35,8 +35,12 @@ interface Result extends Task {
   report: string;
 }
 
-const runsOnBothDatabases =
+const usesDatabase =
   /^test\/(store\/|workers\/|http\/contract\/|services\/(accounting\/(race|classic-faults)|events\/(stream|expiry)|jobs\/job-list-cache)|webhooks\/delivery)/;
+/** Of those, files about requests, documents, file modes and timers: no statement runs only in them. */
+const isSameOnBothDatabases =
+  /^test\/(http\/contract\/(access|bodies|openapi|start-file)|store\/maintenance\/file-modes|workers\/(loop|poll-interval|retention-ssh))\./;
+const runsOnBothDatabases = (file: string) => usesDatabase.test(file) && !isSameOnBothDatabases.test(file);
 
 /** Files that take a minute or more, mostly waiting, the longest first. They start first, so that no run ends by waiting for them. */
 const longFiles = [
@@ -56,7 +60,7 @@ const isLongOnPostgres = (file: string) => /ledger-storm|job-lists/.test(file);
 /** Files that share a process with others of their folder. */
 const maxGroupSize = 5;
 const sharesProcess = (file: string) =>
-  /^test\/(config|contract|domain|http|services\/accounting|store)\//.test(file) &&
+  /^test\/(config|contract|domain|http|services|store|webhooks|workers)\//.test(file) &&
   !isLong(file) &&
   !isLongOnPostgres(file) &&
   !needsExternalSoftware(file) &&
@@ -97,7 +101,7 @@ const tasks = planTasks(files);
 const needsPostgres = tasks.some(({ database }) => database === 'postgres');
 const postgres = needsPostgres ? await startPostgres() : undefined;
 try {
-  if (postgres) await createTemplateDatabase(postgres);
+  if (postgres) await prepareTemplateDatabase(await postgres.database(templateDatabase));
   const queue = [...tasks];
   await Promise.all(Array.from({ length: concurrency }, () => runQueue(queue)));
 } finally {
@@ -114,7 +118,7 @@ function findFiles(): string[] {
 
 function planTasks(all: readonly string[]): Task[] {
   const onlyDatabase = isQuickRun ? 'sqlite' : process.env.BURSAR_TEST_DATABASE;
-  const postgresFiles = onlyDatabase === 'postgres' ? all : all.filter((file) => runsOnBothDatabases.test(file));
+  const postgresFiles = onlyDatabase === 'postgres' ? all : all.filter(runsOnBothDatabases);
   const usesPostgres = onlyDatabase !== 'sqlite' && postgresFiles.length > 0;
   const hasPostgres = usesPostgres && isAvailableOrReport('PostgreSQL', postgresFiles.length);
   const planned: Task[] = [

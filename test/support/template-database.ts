@@ -1,12 +1,10 @@
 import { openDatabase } from '../../src/store/database/database.ts';
-import type { TestPostgres } from './postgres.ts';
 
 /** Has the latest schema. Each test on PostgreSQL uses a copy of it: a copy takes half the CPU time of the migrations. */
 export const templateDatabase = 'bursar-template';
 
-export async function createTemplateDatabase(postgres: TestPostgres): Promise<void> {
-  const url = await postgres.database(templateDatabase);
-  const settings = { url, connections: 1, connectTimeoutSeconds: 20, statementTimeoutSeconds: 60 };
-  const db = await openDatabase(settings, '');
+/** Migrates the new, empty template. */
+export async function prepareTemplateDatabase(url: string): Promise<void> {
+  const db = await openDatabase({ url, connections: 1, connectTimeoutSeconds: 20, statementTimeoutSeconds: 60 }, '');
   await db.destroy();
 }
