@@ -55,7 +55,7 @@ const longFiles = [
 ];
 const isLong = (file: string) => longFiles.some((pattern) => pattern.test(file));
 /** Files that need much CPU time on PostgreSQL. */
-const isLongOnPostgres = (file: string) => /ledger-storm|job-lists/.test(file);
+const isLongOnPostgres = (file: string) => /ledger-random|job-lists/.test(file);
 
 /** Files that share a process with others of their folder. */
 const maxGroupSize = 5;
@@ -78,13 +78,13 @@ const isUnit = (file: string) =>
 /** Generates a client and checks its types: a quarter of a minute of CPU time. */
 const generatesClient = (file: string) => file === 'test/http/openapi/client.test.ts';
 /** Thousands of transactions: as long as ten other files. */
-const isStorm = (file: string) => /-storm\.test\.ts$/.test(file);
+const isRandomised = (file: string) => /-random\.test\.ts$/.test(file);
 const isQuick = (file: string) =>
   !isLong(file) &&
   !needsExternalSoftware(file) &&
   !spawnsServer(file) &&
   !generatesClient(file) &&
-  !isStorm(file) &&
+  !isRandomised(file) &&
   (isQuickFolder(file) || (isUnit(file) && /^test\/(services|shell|webhooks|engines\/slurm)\//.test(file)));
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));

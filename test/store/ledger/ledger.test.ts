@@ -178,21 +178,21 @@ describe('the ledger', () => {
     );
     await fc.assert(
       fc.asyncProperty(fc.array(act, { maxLength: 25 }), async (acts) => {
-        const storm = await openTestDatabase(['1', '2'], 1000, 500);
+        const fresh = await openTestDatabase(['1', '2'], 1000, 500);
         try {
           const open: number[] = [];
           for (const step of acts) {
             if ('user' in step) {
-              const id = await hold(storm.db, step.user, step.time, step.space);
+              const id = await hold(fresh.db, step.user, step.time, step.space);
               if (id !== null) open.push(id);
             } else {
               const [id] = open.splice(step.pick % Math.max(1, open.length), 1);
-              if (id !== undefined) await finish(storm.db, id, step.time, step.space);
+              if (id !== undefined) await finish(fresh.db, id, step.time, step.space);
             }
           }
-          assert.deepEqual((await verifyLedger(storm.db)).problems, []);
+          assert.deepEqual((await verifyLedger(fresh.db)).problems, []);
         } finally {
-          await storm.close();
+          await fresh.close();
         }
       }),
       { numRuns: 25 },

@@ -39,13 +39,13 @@ function submit(user: string, timeSeconds: number, spaceBytes: number, crash: bo
     const { db, project, now } = world;
     const accounts = await findAccounts(db, project.id, (await findCurrentPeriodId(db, project.id, now)) ?? -1, user);
     if (accounts === undefined) return;
-    const jobId = `STORM-${jobNumber++}`;
+    const jobId = `JOB-${jobNumber++}`;
     const command = { kind: 'line', line: 'true' } as const;
     const request = { title: '', nodes: 1, coresPerNode: 1, runtimeHours: 1, command, tool: null, entry: null };
     const job = { jobId, owner: user, project, request, units: 1, input: null, acceptedAt: now };
     await inTransaction(db, async (tx) => {
       const { id } = await insertJob(tx, job, publicColumns('QUEUED'), {});
-      const note = { actor: user, reason: 'storm', at: now };
+      const note = { actor: user, reason: 'test', at: now };
       const { shortfall } = await reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds, spaceBytes }, note);
       if (shortfall !== null || crash) throw new Crash();
     });
@@ -109,7 +109,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
         amount,
       })
       .map(({ kind, source, amount: n, ...rest }) =>
-        applyGrant(() => ({ kind, source, ...rest, amount: size(rest.resource, n), reason: 'storm' })),
+        applyGrant(() => ({ kind, source, ...rest, amount: size(rest.resource, n), reason: 'test' })),
       ),
   },
   {
@@ -117,7 +117,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     arbitrary: fc
       .record({ kind: fc.constantFrom('top_up', 'withdraw'), resource, amount })
       .map(({ kind, resource: what, amount: n }) =>
-        applyGrant(() => ({ kind, source: 'new', user: null, resource: what, amount: size(what, n), reason: 'storm' })),
+        applyGrant(() => ({ kind, source: 'new', user: null, resource: what, amount: size(what, n), reason: 'test' })),
       ),
   },
   {
@@ -125,7 +125,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     arbitrary: fc
       .record({ from: user, to: user, resource, amount })
       .map(({ from, to, resource: what, amount: n }) =>
-        applyGrant(() => ({ kind: 'transfer', from, to, resource: what, amount: size(what, n), reason: 'storm' })),
+        applyGrant(() => ({ kind: 'transfer', from, to, resource: what, amount: size(what, n), reason: 'test' })),
       ),
   },
   {
@@ -133,7 +133,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
     arbitrary: fc.record({ pick: fc.nat(1000), amount }).map(({ pick, amount: n }) =>
       applyGrant(({ jobs }) => {
         const jobId = jobs[pick % Math.max(1, jobs.length)] ?? '';
-        return { kind: 'refund', jobId, amount: n, reason: 'storm' };
+        return { kind: 'refund', jobId, amount: n, reason: 'test' };
       }),
     ),
   },
@@ -144,7 +144,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
         async ({ db, project, now }) =>
           await inTransaction(db, (tx) => {
             const period = { startsAt: now, endsAt: now + days * dayMs, memberSeconds: seconds, reserveSeconds: 50 };
-            return openGrantPeriod(tx, project, { ...period, reason: 'storm' }, 'admin', now);
+            return openGrantPeriod(tx, project, { ...period, reason: 'test' }, 'admin', now);
           }),
     ),
   },
@@ -178,7 +178,7 @@ async function attempt(act: Act, world: World): Promise<void> {
 }
 
 describe('the ledger under random load', () => {
-  const storm = async (rounds: Act[][]) => {
+  const runRounds = async (rounds: Act[][]) => {
     const database = await openTestDatabase([...users], 1000, 100);
     try {
       const project = await findProject(database.db, 'sys', 'proj');
@@ -196,7 +196,7 @@ describe('the ledger under random load', () => {
   test('balances after each step of any sequence of submissions, ends, crashes, deletions and grants', async () => {
     const sequence = fc.array(act, { minLength: 5, maxLength: 40 });
     await fc.assert(
-      fc.asyncProperty(sequence, async (acts) => storm(acts.map((step) => [step]))),
+      fc.asyncProperty(sequence, async (acts) => runRounds(acts.map((step) => [step]))),
       { numRuns: 40 },
     );
   });
@@ -204,6 +204,6 @@ describe('the ledger under random load', () => {
   test('balances after concurrent submissions, ends, crashes, deletions and grants', async () => {
     const rounds = fc.array(fc.array(act, { minLength: 5, maxLength: 25 }), { minLength: 1, maxLength: 4 });
     // Concurrent acts seldom fail twice in the same way, so a failure is not reduced to a smaller one.
-    await fc.assert(fc.asyncProperty(rounds, storm), { numRuns: 20, endOnFailure: true });
+    await fc.assert(fc.asyncProperty(rounds, runRounds), { numRuns: 20, endOnFailure: true });
   });
 });
