@@ -2,7 +2,7 @@
 //   node scripts/run-tests.ts            every test
 //   node scripts/run-tests.ts --quick    unit tests, the store on SQLite, HTTP with the server in the test's own process
 //   node scripts/run-tests.ts FILE…      these files, with the name of every test
-// Tests of the database and of the HTTP interface run twice: on SQLite, and on a PostgreSQL that is started for them.
+// Tests whose result depends on the database run twice: on SQLite, and on a PostgreSQL that is started for them.
 // BURSAR_TEST_DATABASE=sqlite or =postgres selects one of the two.
 import { globSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
