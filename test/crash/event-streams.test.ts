@@ -60,7 +60,7 @@ describe(`an event client that disconnects ${disconnects} times, while its serve
       await createCaller(server.url, token)
         .submit('/jobs/hpc_one/', { command, title: `job ${n}`, runtime: '0.1' })
         .catch(() => null);
-      await sleep(400);
+      await sleep(200);
     }
   }
 
