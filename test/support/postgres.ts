@@ -54,7 +54,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Test
     "listen_addresses = '127.0.0.1'",
     `unix_socket_directories = '${folder}'`,
     'max_connections = 300',
-    ...(options.durable ? [] : ['fsync = off', 'synchronous_commit = off', 'full_page_writes = off']),
+    // Compiling a query takes longer than running it on the few rows of a test.
+    ...(options.durable ? [] : ['fsync = off', 'synchronous_commit = off', 'full_page_writes = off', 'jit = off']),
     ...(options.settings ?? []),
   ];
   const file = join(data, 'postgresql.conf');
