@@ -150,18 +150,18 @@ async function* readChunks(body: UploadBody, pauseMs: number): AsyncGenerator<Ui
   // Leaving the loop would destroy the stream, and with it the socket that the error response needs.
   const chunks = body instanceof Readable ? body.iterator({ destroyOnReturn: false }) : body;
   const iterator = chunks[Symbol.asyncIterator]();
-  let isWaiting = false;
-  let timer: NodeJS.Timeout | undefined;
-  const pauseTooLong = new Promise<never>((_, reject) => {
-    // Only the sender's time counts, not that of the disk.
-    timer = setTimeout(() => (isWaiting ? reject(stalled(pauseMs)) : timer?.refresh()), pauseMs);
-  });
+  /** Rejects the chunk that is awaited. */
+  let rejectNext: ((error: unknown) => void) | undefined;
+  // Only the sender's time counts, not that of the disk.
+  const timer = setTimeout(() => (rejectNext ? rejectNext(stalled(pauseMs)) : timer.refresh()), pauseMs);
   try {
     for (;;) {
-      isWaiting = true;
-      timer?.refresh();
-      const { done, value } = await Promise.race([iterator.next(), pauseTooLong]);
-      isWaiting = false;
+      timer.refresh();
+      const { done, value } = await new Promise<IteratorResult<string | Uint8Array>>((resolve, reject) => {
+        rejectNext = reject;
+        iterator.next().then(resolve, reject);
+      });
+      rejectNext = undefined;
       if (done) return;
       yield typeof value === 'string' ? Buffer.from(value) : value;
     }
@@ -172,7 +172,7 @@ async function* readChunks(body: UploadBody, pauseMs: number): AsyncGenerator<Ui
     clearTimeout(timer);
     // A generator ends only after the chunk that it waits for, which may never arrive.
     const ended = iterator.return?.();
-    if (isWaiting) ended?.catch(() => undefined);
+    if (rejectNext) ended?.catch(() => undefined);
     else await ended;
   }
 }

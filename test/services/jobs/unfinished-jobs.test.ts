@@ -10,14 +10,15 @@ import { createZip } from '../../support/zip.ts';
 const userLimit = 4;
 const projectLimit = 6;
 const smallProjectLimit = 1;
-const sleepingTool = await createZip({ 'main.sh': waitForGoScript });
 
 describe('unfinished jobs', () => {
   let fixture: AccountingFixture;
   let first: Caller;
   let second: Caller;
   let third: Caller;
+  let sleepingTool: Buffer;
   before(async () => {
+    sleepingTool = await createZip({ 'main.sh': waitForGoScript });
     fixture = await openAccountingFixture({
       adjust: (config) => {
         Object.assign(config, { limits: { unfinishedJobs: { user: userLimit, project: projectLimit } } });
