@@ -11,14 +11,21 @@ import { type Config, ConfigSchema } from './schema.ts';
 import { engineSchemas } from './system-schema.ts';
 import { findParameterError, findPlaceholderError } from './tool-parameters.ts';
 
-// Ajv need not validate our own schemas: that takes longer than everything else here.
-const ajv = new Ajv({ allErrors: true, useDefaults: true, strict: false, verbose: true, validateSchema: false });
-const validate = ajv.compile(ConfigSchema);
-const engineValidators = { local: ajv.compile(engineSchemas.local), slurm: ajv.compile(engineSchemas.slurm) };
+// Ajv need not validate our own schemas, nor optimise code that runs once: that takes longer than everything else here.
+const ajv = new Ajv({
+  allErrors: true,
+  useDefaults: true,
+  strict: false,
+  verbose: true,
+  validateSchema: false,
+  code: { optimize: false },
+});
 
 /** Returns the configuration with defaults, frozen. Throws one `invalid_config` error that lists all problems. */
 export function validateConfig(value: unknown, source: string): Config {
   const config = structuredClone(value);
+  // Ajv keeps what it has compiled.
+  const validate = ajv.compile(ConfigSchema);
   const schemaErrors = validate(config)
     ? validateEngines(config)
     : (validate.errors ?? []).flatMap((error) => toFieldErrors(error));
@@ -34,7 +41,7 @@ export function validateConfig(value: unknown, source: string): Config {
 function validateEngines(config: unknown): FieldError[] {
   const { systems } = config as Config;
   return Object.entries(systems).flatMap(([name, { engine }]) => {
-    const validateEngine = engineValidators[engine.kind];
+    const validateEngine = ajv.compile(engineSchemas[engine.kind]);
     if (validateEngine(engine)) return [];
     return (validateEngine.errors ?? []).flatMap((error) => toFieldErrors(error, `systems.${name}.engine`));
   });
