@@ -65,7 +65,7 @@ const sharesProcess = (file: string) =>
   !isLongOnPostgres(file) &&
   !needsExternalSoftware(file) &&
   !spawnsServer(file) &&
-  !generatesClient(file);
+  !needsMuchCpu(file);
 
 /** Folders whose tests are fast. Their tests that spawn a server or need external software are still excluded. */
 const isQuickFolder = (file: string) => /^test\/(config|contract|domain|files|http|store|workers)\//.test(file);
@@ -75,16 +75,14 @@ const spawnsServer = (file: string) =>
     .some((path) => /server-process\.ts'|ownProcess: true/.test(readFileSync(path, 'utf8')));
 const isUnit = (file: string) =>
   ![...findImports(file)].some((path) => /support\/(server|server-process|bench)\.ts$/.test(path));
-/** Generates a client and checks its types: a quarter of a minute of CPU time. */
-const generatesClient = (file: string) => file === 'test/http/openapi/client.test.ts';
-/** Thousands of transactions: as long as ten other files. */
-const isRandomised = (file: string) => /-random\.test\.ts$/.test(file);
+/** Ten seconds of CPU time or more: a generated client whose types are checked, thousands of transactions, files or zips. */
+const needsMuchCpu = (file: string) =>
+  /\/(openapi\/client|ledger-random|workspaces\/workspaces|zip\/unzip|file-traversal)\.test\.ts$/.test(file);
 const isQuick = (file: string) =>
   !isLong(file) &&
   !needsExternalSoftware(file) &&
   !spawnsServer(file) &&
-  !generatesClient(file) &&
-  !isRandomised(file) &&
+  !needsMuchCpu(file) &&
   (isQuickFolder(file) || (isUnit(file) && /^test\/(services|shell|webhooks|engines\/slurm)\//.test(file)));
 
 const options = process.argv.slice(2).filter((argument) => argument.startsWith('--'));
