@@ -1,6 +1,6 @@
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import { type EngineJob, startDirectoryOf } from '../engine.ts';
-import { type ArgumentGroup, type HiddenPath, sandboxParts } from '../sandbox/arguments.ts';
+import { type ArgumentGroup, type HiddenPath, isPrivateExpression, sandboxParts } from '../sandbox/arguments.ts';
 import { replacedCommands, requestFolder } from './srun-program.ts';
 
 /** How the jobs of a Slurm system are isolated. */
@@ -96,7 +96,7 @@ const hidePrivateFilesBash = `find_private_files() {
   local path
   private=()
   while IFS= read -r -d '' path; do private+=("$path"); done < <(find /etc \\
-    '(' -type d ! -perm -005 -o ! -type d ! -type l ! -perm -004 ')' -prune '(' -readable -o -executable ')' -print0 && printf 'end\\0')
+    ${quoteAllForBash(isPrivateExpression.split(' '))} -prune '(' -readable -o -executable ')' -print0 && printf 'end\\0')
   # The last one is the sign that find has succeeded.
   [ "\${#private[@]}" -gt 0 ] && [ "\${private[-1]}" = end ] || { errors='the private files in /etc cannot be listed (find)'; return 1; }
   unset 'private[-1]'
