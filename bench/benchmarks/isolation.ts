@@ -11,7 +11,8 @@ import type { Benchmark } from '../benchmark.ts';
 import { quantile } from '../statistics.ts';
 
 /**
- * What a sandbox costs a job of the local engine and one on Slurm: the time from the start of a job that does nothing to its end.
+ * Measures the time that a sandbox adds to a job that does nothing, from its start to its end, on the local engine and on
+ * Slurm.
  * On Slurm the wrapper isolates the job. Here bash runs it without Slurm, which is the same with and without isolation.
  */
 export const isolation: Benchmark = {

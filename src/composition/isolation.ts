@@ -15,7 +15,7 @@ import { findIsolationRefusals, installBubblewrap } from './isolation-rules.ts';
 
 /** How the jobs of a system run. */
 export interface SystemIsolation {
-  /** What is in effect, not what is configured. */
+  /** For `auto`: the result of the probe. */
   inEffect: Isolation;
   /** Of the local engine, if its jobs are isolated. */
   sandbox?: LocalSandbox;

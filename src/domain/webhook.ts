@@ -1,4 +1,4 @@
-/** Who disabled a webhook. Only an administrator can enable one that an administrator has disabled. */
+/** The party that disabled a webhook. Only an administrator can enable one that an administrator has disabled. */
 export type WebhookDisabler = 'administrator' | 'bursar';
 
 /**

@@ -21,7 +21,7 @@ export interface AttemptResult {
   error: string | null;
   /** The last HTTP status, for Bursar itself; null if there was no response. */
   status: number | null;
-  /** What exactly happened, for the log. */
+  /** The full error, for the log. */
   detail: string | null;
 }
 

@@ -36,7 +36,7 @@ export function createUsageCheck({ db, lease, system, workspaces, now, log }: Le
     const usages = jobIds.length === 0 ? new Map() : await workspaces.measure(jobIds, signal, maxEntries);
     // Measuring can take minutes. The accounts contain the files of the jobs that have ended meanwhile.
     const running = jobIds.length === 0 ? [] : await listRunningJobs(db, system.name);
-    // What a job had before a restart is not known. To count it as too much would end jobs that did nothing wrong.
+    // After a restart the earlier measurement is not known. Counting all files as new could end a job within its limit.
     const withinQuotaBytesOf = (jobId: string) =>
       withinQuotaBytes ? (withinQuotaBytes.get(jobId) ?? 0) : Number.POSITIVE_INFINITY;
     const jobs = running.flatMap(({ jobId, heldBytes, spacePool, spaceCap }) => {

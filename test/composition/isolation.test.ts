@@ -5,7 +5,7 @@ import { findExposedConfigFile, resolveIsolation } from '../../src/composition/i
 import { validateConfig } from '../../src/config/validate.ts';
 import { localSandbox } from '../support/bubblewrap.ts';
 
-/** What is hidden from jobs, and the exposed configuration file, with the configuration in this file. */
+/** Returns the hidden paths and the exposed configuration file, if this file is the configuration. */
 function resolveWith(configFile: string, readOnly: string[] = []) {
   assert.ok(localSandbox().program);
   const { BURSAR_CONFIG: before } = process.env;

@@ -16,7 +16,7 @@ export interface CreatedTargets {
   targets: Omit<AttackTargets, 'ownRecord'>;
   /** The folder of the stand-ins of Bursar's data and of the account's home. */
   folder: string;
-  /** What attacks have changed. Empty if all failed. */
+  /** Lists the targets that attacks have changed. Empty if all attacks failed. */
   findDamage(): string[];
   /** Whether a process that hid itself is still running. Ends it. */
   findHiddenProcess(): boolean;

@@ -2,7 +2,7 @@ import { basename, dirname } from 'node:path';
 import { quoteForBash } from '../../src/shell/quote.ts';
 import { copyDescriptor, openByHandle, readPackets, receiveFolder, trace } from './attack-programs.ts';
 
-/** What the attacks of a job aim at. All of it exists on the host where the job runs. `attack-targets.ts` creates it. */
+/** The targets of the attacks. All exist on the host where the job runs: `attack-targets.ts` creates them. */
 export interface AttackTargets {
   /** The working directory of another job, with the file `secret`. */
   neighbour: string;

@@ -10,7 +10,7 @@ export interface WorkspaceUsage {
 /** File systems allocate whole blocks, and some of them in advance. That much more than its size is not charged. */
 export const maxUnchargedBytes = 1_000_000;
 
-/** What a file is charged. A job can allocate space beyond the size of a file. `blocks` have 512 bytes. */
+/** The bytes that a file is charged: its size, or its blocks of 512 bytes if a job has allocated far more than the size. */
 export function toChargedBytes(size: number, blocks: number): number {
   return blocks * 512 > size + maxUnchargedBytes ? blocks * 512 : size;
 }

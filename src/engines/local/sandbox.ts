@@ -77,7 +77,10 @@ export function toJobExit(exit: Extract<EndCause, { kind: 'exited' }>, status: s
   return signal === undefined ? exit : { kind: 'exited', code: null, signal };
 }
 
-/** What bubblewrap said about a program that it did not start: nothing else has written to stderr, whose file is complete. */
+/**
+ * Reads the message of bubblewrap about a program that it did not start. Nothing else has written to stderr, and the file
+ * is complete.
+ */
 export async function readSandboxProblem(stderrFile: string): Promise<string> {
   const text = await readFile(stderrFile, 'utf8').catch(() => '');
   return text.trim().replace(/^bwrap: /, '');

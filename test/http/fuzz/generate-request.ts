@@ -14,7 +14,7 @@ export interface FuzzRequest {
   framing: 'length' | 'chunked' | 'close';
 }
 
-/** What a request needs beside the document: identifiers that exist, and tokens. */
+/** Values for requests that are not in the document: existing identifiers, tokens, bodies and a zip. */
 export interface FuzzFixture {
   /** By name of the path parameter. */
   pathValues(operationId: string): Record<string, string>;
