@@ -57,8 +57,8 @@ export function sandboxArguments(options: SandboxOptions): string[] {
  *
  * Inside, the job sees the programs and the configuration of the system read-only, its own folders, new `/proc` and `/dev`,
  * and nothing else: no home folders, no other workspaces, no sockets in `/run`. It is in process, IPC and mount namespaces
- * of its own, has no capabilities and cannot gain privileges. All its processes end with the process that started `bwrap`.
- * The host name, the clock and, unless `network` is false, the network are those of the host.
+ * of its own, has no capabilities and cannot gain privileges. Once `bwrap` has started the job, all its processes end with
+ * the process that started `bwrap`. The host name, the clock and, unless `network` is false, the network are those of the host.
  */
 export function sandboxParts(options: SandboxOptions): SandboxParts {
   const { directory, temporaryFolder, startDirectory, network, sharedMemoryBytes, statusDescriptor, account } = options;

@@ -24,6 +24,13 @@ async function run(h: LocalHarness, overrides: Parameters<LocalHarness['newJob']
   return { job, end, stdout: await readFile(job.workspace.stdout, 'utf8').catch(() => '') };
 }
 
+/** The states, as `ps` shows them, of the processes of bubblewrap with this text in their command line. */
+function bubblewrapStates(text: string): string[] {
+  const { stdout } = spawnSync('ps', ['-C', 'bwrap', '-ww', '-o', 'state=,args='], { encoding: 'utf8' });
+  const rows = stdout.split('\n').filter((row) => row.includes(text));
+  return rows.map((row) => row.charAt(0));
+}
+
 localTest(
   'an isolated job dies with its supervisor, even a process that has hidden itself',
   { sandbox: localSandbox() },
@@ -33,7 +40,9 @@ localTest(
     const job = await h.newJob(shellLine(hidden));
     await h.engine.submit(job, neverAborted);
     await waitUntilRunning(h.engine, job.jobId);
-    await eventually('the process hides', async () => processesMentioning(mark).length > 0);
+    await eventually('the process hides', async () => existsSync(join(job.workspace.directory, 'ready')));
+    // Bubblewrap asks the kernel for this death only after it has started the job, and waits for the end of the job then.
+    await eventually('bubblewrap waits', async () => bubblewrapStates(mark).every((state) => state === 'S'));
     const { supervisor } = JSON.parse(await readFile(join(h.recordOf(job), 'start.json'), 'utf8'));
     // The engine must not see the end and kill the job itself.
     await h.engine.close();
