@@ -110,7 +110,7 @@ code=$?
 has_not_begun "$code" || break
 done
 rm -f -- "$status"
-[ -z "$shared" ] || ! flock -x -n "$lock" || rm -rf -- "$shared"
+[ -z "$shared" ] || remove_if_unused "$lock" "$shared"
 exit "$code"
 `;
 
@@ -123,20 +123,33 @@ exit "$code"
  */
 const shareMemoryBash = (job: EngineJob) => `
 shared=${sharedMemoryFolder(job)}
+${shareFolderBash(sharedMemoryPrefix)}
+[ -z "$shared" ] || sandbox+=(--bind "$shared/files" /dev/shm)
+`;
+
+/** Exported for tests. Creates the folder `$shared` and locks it, or sets `shared` to nothing. */
+export const shareFolderBash = (prefix: string) => `
+# The descriptor of a folder, and its path, which may be another folder by now.
+remove_if_unused() { flock -x -n "$1" && [ "/proc/$$/fd/$1" -ef "$2" ] && rm -rf -- "$2"; }
 # Tasks that were killed have left theirs, without a lock.
-for folder in ${sharedMemoryPrefix}*; do
-  [ ! -d "$folder" ] || [ -L "$folder" ] || [ ! -O "$folder" ] || flock -x -n "$folder" rm -rf -- "$folder" 2> /dev/null
-done
-while true; do
-  mkdir -m 700 -- "$shared" 2> /dev/null
-  { [ -d "$shared" ] && [ ! -L "$shared" ] && [ -O "$shared" ] && exec {lock}< "$shared"; } 2> /dev/null || { shared=; break; }
-  flock -s "$lock" 2> /dev/null || { exec {lock}<&-; shared=; break; }
-  # Another task may have removed the folder meanwhile.
-  [ ! "/proc/$$/fd/$lock" -ef "$shared" ] || break
+for folder in ${prefix}*; do
+  { [ -d "$folder" ] && [ ! -L "$folder" ] && [ -O "$folder" ] && exec {lock}< "$folder"; } 2> /dev/null || continue
+  remove_if_unused "$lock" "$folder" 2> /dev/null
   exec {lock}<&-
 done
-[ -z "$shared" ] || mkdir -p -- "$shared/files" || { exec {lock}<&-; shared=; }
-[ -z "$shared" ] || sandbox+=(--bind "$shared/files" /dev/shm)
+lock_shared() {
+  mkdir -m 700 -- "$shared"
+  { [ -d "$shared" ] && [ ! -L "$shared" ] && [ -O "$shared" ] && exec {lock}< "$shared"; } || return
+  flock -s "$lock" && [ "/proc/$$/fd/$lock" -ef "$shared" ] && mkdir -p -- "$shared/files" && return
+  exec {lock}<&-
+  return 1
+} 2> /dev/null
+# A task of another job may remove the folder before it is locked.
+attempt=1
+until lock_shared; do
+  [ "$attempt" -lt 20 ] || { shared=; break; }
+  attempt=$((attempt + 1))
+done
 `;
 
 const sharedMemoryPrefix = '/dev/shm/bursar-';
