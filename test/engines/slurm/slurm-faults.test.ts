@@ -20,7 +20,7 @@ function submitDuplicate({ cluster }: SlurmHarness, job: EngineJob): string {
 describe('a submission whose response is lost', { concurrency: true }, () => {
   // Either Bursar or sbatch ("Socket timed out") gives up first.
   for (const [program, commandTimeoutMs, messageTimeout] of [
-    ['Bursar', 1_000, 10],
+    ['Bursar', 4_000, 10],
     ['sbatch', 30_000, 2],
   ] as const) {
     let onSbatch = () => {};
