@@ -10,6 +10,8 @@ export interface Backend {
   run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>): Promise<readonly Row[]>;
   /** A value that changes with every commit, by any process. PostgreSQL has none. */
   commitVersion?(): unknown;
+  /** Opens a connection for reads in a transaction. On SQLite other transactions lock the database for writing. */
+  openReader?(): Db;
   /** The error of the last write that the disk refused. Undefined when the database could be written since. */
   lastWriteFailure(): BursarError | undefined;
   /** Writes, after a failure, to find out whether the database can be written again. Throws if not. */

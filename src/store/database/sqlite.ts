@@ -9,6 +9,7 @@ import {
   InsertQueryNode,
   Kysely,
   type QueryResult,
+  RawNode,
   SelectQueryNode,
   SqliteAdapter,
   SqliteDialect,
@@ -56,7 +57,21 @@ export function openSqlite(file: string): Db {
     commitVersion,
   };
   const kysely = new Kysely<Tables>({ dialect: new ReaderWriterDialect(connections) });
-  return Object.assign(kysely, { backend: sqliteBackend(connections) });
+  return Object.assign(kysely, { backend: { ...sqliteBackend(connections), openReader: () => openReader(file) } });
+}
+
+/** Opens a connection that only reads, with the transactions of SQLite: each sees the database as of its first read. */
+function openReader(file: string): Db {
+  const database = new Sqlite(file, { readonly: true });
+  database.pragma('busy_timeout = 10000');
+  const kysely = new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
+  const backend: Backend = {
+    dialect: sqliteDialect,
+    run: async (handle, query) => (await handle.executeQuery(query)).rows,
+    lastWriteFailure: () => undefined,
+    probeWrite: async () => undefined,
+  };
+  return Object.assign(kysely, { backend });
 }
 
 function openFile(file: string): { writer: Database; reader: Database } {
@@ -107,7 +122,7 @@ function sqliteBackend({ read, write, groups, commitVersion }: Connections): Bac
     dialect: sqliteDialect,
     async run<Row>(handle: Kysely<Tables>, query: CompiledQuery<Row>) {
       if (handle.isTransaction) return write(query).rows as readonly Row[];
-      if (SelectQueryNode.is(query.query)) return read(query).rows as readonly Row[];
+      if (isSelect(query)) return read(query).rows as readonly Row[];
       return (await handle.executeQuery(query)).rows;
     },
     commitVersion: commitVersion.read,
@@ -191,7 +206,7 @@ class ReaderWriterConnection implements DatabaseConnection {
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const { read, write, writeOutsideTransaction, groups } = this.#connections;
     if (this.#member !== undefined) return write(query) as QueryResult<R>;
-    if (SelectQueryNode.is(query.query)) return read(query) as QueryResult<R>;
+    if (isSelect(query)) return read(query) as QueryResult<R>;
     if (!changesRows(query))
       return (await groups.runOutsideTransaction(() => writeOutsideTransaction(query))) as QueryResult<R>;
     await this.begin();
@@ -224,6 +239,11 @@ class ReaderWriterConnection implements DatabaseConnection {
     this.#member = undefined;
     await member?.[how]();
   }
+}
+
+/** Also one that is written as text: on the writer it would wait for transactions, and end the group of the next commit. */
+function isSelect({ query, sql }: CompiledQuery): boolean {
+  return SelectQueryNode.is(query) || (RawNode.is(query) && /^\s*(select|with recursive)\b/i.test(sql));
 }
 
 /** Other statements, such as `vacuum`, cannot run in a transaction. */

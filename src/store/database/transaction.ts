@@ -29,6 +29,21 @@ export async function runWithoutRetry<T>(db: Db, builder: TransactionBuilder<Tab
   return await builder.execute((transaction) => runWork(db.backend, transaction, work));
 }
 
+/** Runs reads that all see the database as it was at one time. They block no writer, and see no writes of a later time. */
+export async function inSnapshot<T>(db: Db, read: (snapshot: Db) => Promise<T>): Promise<T> {
+  if (db.isTransaction) return await read(db);
+  if (db.backend.openReader === undefined) {
+    const builder = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only');
+    return await runWithoutRetry(db, builder, read);
+  }
+  const reader = db.backend.openReader();
+  try {
+    return await runWithoutRetry(reader, reader.transaction(), read);
+  } finally {
+    await reader.destroy();
+  }
+}
+
 async function runWork<T>(backend: Backend, transaction: Transaction<Tables>, work: (tx: Tx) => Promise<T>) {
   let isOver = false;
   const run: Backend['run'] = (handle, query) => {

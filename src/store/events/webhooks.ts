@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { WebhookDisabler } from '../../domain/webhook.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import type { Tables } from '../database/tables.ts';
@@ -200,7 +200,8 @@ export async function disableWebhook(
       last_error: eb.fn.coalesce('last_error', eb.val('The webhook was disabled.')),
     }))
     .where('webhook_id', '=', id)
-    .where('state', '=', 'pending')
+    // A literal: the indexes of pending deliveries are not used with a parameter.
+    .where('state', '=', sql.lit('pending'))
     .execute();
   const row = await tx
     .updateTable('webhooks')
