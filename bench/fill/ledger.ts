@@ -6,11 +6,12 @@ import { type JobRange, usage } from './jobs.ts';
 const entriesPerJob = 8;
 const usedSeconds = usage.units * usage.elapsedSeconds;
 
-/** Inserts the holds of ended jobs, their resolutions, and the eight entries of each job, and posts the use. */
+/** Inserts the holds of ended jobs, their resolutions, and the eight entries of each job, and adds up the use. */
 export async function insertSettledHolds(tx: Tx, jobs: JobRange): Promise<void> {
   await insertHolds(tx, jobs);
   await insertEntries(tx, jobs);
   await postUsage(tx, jobs);
+  await addMonthlyUsage(tx, jobs);
 }
 
 const accountsOf = (resource: 'time' | 'space') => sql`
@@ -78,4 +79,13 @@ async function postUsage(tx: Tx, { first, last }: JobRange): Promise<void> {
       case resource when 'time' then ${sql.lit(usedSeconds)} else ${sql.lit(usage.usedBytes)} end
     from (select account, count(*) as jobs from (${sql.join(accounts, sql` union all `)}) as held group by account) as counted
     where counted.account = accounts.id`.execute(tx);
+}
+
+async function addMonthlyUsage(tx: Tx, { first, last }: JobRange): Promise<void> {
+  await sql`
+    insert into monthly_usage (month, project_id, user_id, jobs, time_seconds)
+    select ${sql.raw(tx.backend.dialect.toMonth('ended_at'))}, project_id, owner, count(*), count(*) * ${sql.lit(usedSeconds)}
+    from jobs where id between ${first} and ${last} group by 1, 2, 3
+    on conflict (month, project_id, user_id) do update set jobs = monthly_usage.jobs + excluded.jobs,
+      time_seconds = monthly_usage.time_seconds + excluded.time_seconds`.execute(tx);
 }

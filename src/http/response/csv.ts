@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import Type, { type TSchema } from 'typebox';
 
@@ -23,15 +25,46 @@ export function wantsCsv(request: FastifyRequest): boolean {
   return format === 'csv' || (format === undefined && /^text\/csv\b/.test(request.headers.accept ?? ''));
 }
 
+const csvType = 'text/csv; charset=utf-8';
+
 export function sendCsv(reply: FastifyReply, rows: readonly Row[], columns: readonly string[]): FastifyReply {
-  return reply.header('content-type', 'text/csv; charset=utf-8').send(Buffer.from(toCsv(rows, columns)));
+  const text = formatLine(columns) + rows.map((row) => formatRow(row, columns)).join('');
+  return reply.header('content-type', csvType).send(Buffer.from(text));
 }
 
-/** CSV (RFC 4180) with a header line. */
-function toCsv(rows: readonly Row[], columns: readonly string[]): string {
-  const formatLine = (cells: readonly unknown[]) => `${cells.map(formatCell).join(',')}\r\n`;
-  return formatLine(columns) + rows.map((row) => formatLine(columns.map((column) => row[column]))).join('');
+/**
+ * Sends rows as JSON or CSV while they are read. An error in the first batch is thrown before anything is sent. Other
+ * requests are served between the batches.
+ */
+export async function sendBatches(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  batches: AsyncIterable<readonly Row[]>,
+  columns: readonly string[],
+): Promise<FastifyReply> {
+  const isCsv = wantsCsv(request);
+  const iterator = batches[Symbol.asyncIterator]();
+  const first = await iterator.next();
+
+  async function* text(): AsyncGenerator<string> {
+    let separator = '';
+    yield isCsv ? formatLine(columns) : '[';
+    for (let next = first; !next.done; next = await iterator.next()) {
+      if (next.value.length === 0) continue;
+      const rows = next.value.map((row) => (isCsv ? formatRow(row, columns) : JSON.stringify(row)));
+      yield separator + rows.join(isCsv ? '' : ',');
+      separator = isCsv ? '' : ',';
+      await setImmediate();
+    }
+    if (!isCsv) yield ']';
+  }
+  reply.header('content-type', isCsv ? csvType : 'application/json; charset=utf-8');
+  return reply.send(Readable.from(text(), { objectMode: false }));
 }
+
+/** CSV: RFC 4180. */
+const formatLine = (cells: readonly unknown[]) => `${cells.map(formatCell).join(',')}\r\n`;
+const formatRow = (row: Row, columns: readonly string[]) => formatLine(columns.map((column) => row[column]));
 
 function formatCell(value: unknown): string {
   if (value === null || value === undefined) return '';

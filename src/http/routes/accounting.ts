@@ -10,7 +10,7 @@ import { type OwnerScope, ownerScopes } from '../request/owner-scope.ts';
 import { parseQueryTime, timeExample } from '../request/parse-time.ts';
 import { hpcParam, pathScope, projectParams, projectScope } from '../request/path-params.ts';
 import { payloadHeader, submissionHeaders } from '../request/submission.ts';
-import { describeTable, formatQuery, sendCsv, wantsCsv } from '../response/csv.ts';
+import { describeTable, formatQuery, sendBatches, sendCsv, wantsCsv } from '../response/csv.ts';
 import { addResource } from './resource.ts';
 
 const movementColumns = [
@@ -110,10 +110,8 @@ function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: 
         params: Type.Object({ ...scope.params }),
         querystring: Type.Object(formatQuery),
       },
-      handler: async (request, reply) => {
-        const usage = await accounting.usage(await scope.ownerOf(request));
-        return wantsCsv(request) ? sendCsv(reply, usage, usageColumns) : usage;
-      },
+      handler: async (request, reply) =>
+        sendBatches(request, reply, accounting.usage(await scope.ownerOf(request)), usageColumns),
     },
   });
 }

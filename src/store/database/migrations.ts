@@ -13,6 +13,7 @@ import { delayedJobs } from './migrations/0009-delayed-jobs.ts';
 import { jobTags } from './migrations/0010-job-tags.ts';
 import { unfinishedJobs } from './migrations/0011-unfinished-jobs.ts';
 import { stoppedWebhooks } from './migrations/0012-stopped-webhooks.ts';
+import { monthlyUsage } from './migrations/0013-monthly-usage.ts';
 import { findSchemaDifferences, requireExpectedSchema } from './schema-check.ts';
 
 /** Migrations are never changed or renamed after their release: databases store the names of those they have. */
@@ -32,6 +33,7 @@ function createMigrator(db: Db): Migrator {
     '0010-job-tags': jobTags,
     '0011-unfinished-jobs': unfinishedJobs,
     '0012-stopped-webhooks': stoppedWebhooks,
+    '0013-monthly-usage': monthlyUsage(dialect),
   };
   return new Migrator({ db, provider: { getMigrations: async () => migrations } });
 }

@@ -118,6 +118,17 @@ export interface Tables {
     reason: string;
     at: number;
   };
+  /** The sums of the entries about used time, by user, project and month. */
+  monthly_usage: {
+    /** `YYYY-MM`, UTC. */
+    month: string;
+    project_id: number;
+    user_id: string;
+    /** The number of jobs that ended. */
+    jobs: number;
+    /** The used time, less refunds. */
+    time_seconds: number;
+  };
   audit: { id: Generated<number>; actor: string; act: string; subject: string; details: string; at: number };
   idempotency: {
     user_id: string;

@@ -17,6 +17,7 @@ import {
   releaseHold,
   toEntryRows,
 } from './accounts.ts';
+import { addMonthlyUsage } from './monthly-usage.ts';
 import { publishThreshold } from './thresholds.ts';
 
 // Changes of accounts by jobs, each with its ledger entry. Time and space are held at submission and settled once at the
@@ -140,12 +141,10 @@ export async function settle(
     const released = await releaseHold(tx, accountId, held);
     const usage = splitUsage(released, amount);
     const account = amount === 0 ? released : await applyMovement(tx, accountId, usage);
-    await insertEntry(tx, { held: -held, ...usage }, account, {
-      ...details,
-      job: job.id,
-      reason: used.rule,
-      kind: amount === 0 ? 'release' : 'charge',
-    });
+    const kind = amount === 0 ? 'release' : 'charge';
+    const entry = { ...details, job: job.id, reason: used.rule, kind } as const;
+    await insertEntry(tx, { held: -held, ...usage }, account, entry);
+    await addMonthlyUsage(tx, account, usage, entry);
     await publishThreshold(tx, account, details.at);
   }
   return true;
@@ -171,6 +170,7 @@ export async function reverseUsage(tx: Tx, accountId: number, amount: number, de
   const movement = { overrun, posted: -(amount + overrun) };
   const account = await applyMovement(tx, accountId, movement);
   await insertEntry(tx, movement, account, details);
+  await addMonthlyUsage(tx, account, movement, details);
   await publishThreshold(tx, account, details.at);
   return account;
 }

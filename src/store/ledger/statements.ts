@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from '../database/handle.ts';
 import type { EntryKind, Resource } from '../database/tables.ts';
-import { poolHolder } from './accounts.ts';
 
 /** A ledger entry of a statement, in seconds or bytes. */
 export interface MovementRecord {
@@ -73,36 +72,3 @@ function selectEntries(db: Db, { projectId, userId, resource }: Caps) {
     .where('accounts.holder', '=', userId)
     .where('accounts.resource', '=', resource);
 }
-
-export interface UsageRecord {
-  user: string;
-  hpc: string;
-  project: string;
-  /** `YYYY-MM`, UTC. */
-  month: string;
-  jobs: number;
-  timeSeconds: number;
-}
-
-/** Sums the used time, less refunds, by user, project and month, for one user or all users. */
-export async function listMonthlyUsage(db: Db, userId?: string): Promise<UsageRecord[]> {
-  const month = sql<string>`${sql.raw(db.backend.dialect.toMonth('entries.at'))}`;
-  let query = db
-    .selectFrom('entries')
-    .innerJoin('accounts', 'accounts.id', 'entries.account_id')
-    .innerJoin('projects', 'projects.id', 'accounts.project_id')
-    .select(['accounts.holder as user', 'projects.hpc', 'projects.name as project', month.as('month')])
-    .select([
-      sql<number>`sum(case when entries.kind in ('charge', 'release') then 1 else 0 end)`.as('jobs'),
-      sql<number>`sum(${used})`.as('timeSeconds'),
-    ])
-    .where('accounts.resource', '=', 'time')
-    .where('accounts.holder', '<>', poolHolder)
-    .where('entries.kind', 'in', ['charge', 'release', 'refund'])
-    .groupBy(['accounts.holder', 'projects.hpc', 'projects.name', month]);
-  if (userId !== undefined) query = query.where('accounts.holder', '=', userId);
-  // Sorted here, because the order of the databases depends on their collation.
-  return (await query.execute()).sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1));
-}
-
-const sortKey = ({ month, hpc, project, user }: UsageRecord) => `${month} ${hpc} ${project} ${user}`;

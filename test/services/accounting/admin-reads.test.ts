@@ -257,21 +257,30 @@ describe('usage', () => {
     const user = await fixture.user('302402');
     const [, job] = jobs;
     assert.ok(job);
-    // Only a direct database change can move a charge to another month, and the triggers must be dropped for it.
     const charged = (await listJobMovements(user, job)).at(-1);
-    await fixture.tamper('drop trigger entries_refuse_update');
-    await fixture.tamper('update entries set at = at - 400 * 86400000 where job = ?', job.id);
+    const inHome = [job.owner, job.project] as const;
+    // Only a direct database change can move a charge to another month.
+    await fixture.tamper("update monthly_usage set month = '2001-01' where user_id = ? and project_id = ?", ...inHome);
+    const { problems } = await getLedgerVerification(admin);
+    assert.match(
+      problems.join('\n'),
+      /^user 302402: the usage of project \d+ in 2001-01 is not the sum of its entries$/m,
+    );
     await postCreated(admin, `/admin/grants/${defaultProjectPath}/refunds/`, { job_id: job.job_id, amount: 1, reason });
     const { body } = await user.get<Usage[]>('/usage/');
-    const inHome = body.filter(({ project_name }) => project_name === 'proj_hpc_one_01');
     assert.deepEqual(
-      inHome.map(({ jobs: count, time_seconds }) => [count, time_seconds]),
+      body.filter(({ project_name }) => project_name === job.project_name).map((row) => [row.jobs, row.time_seconds]),
       [
         [1, charged?.used],
         [0, -1],
       ],
     );
-    await fixture.tamper('update entries set at = at + 400 * 86400000 where job = ? and kind <> ?', job.id, 'refund');
+    await fixture.tamper(
+      "update monthly_usage set jobs = 1, time_seconds = ? where user_id = ? and project_id = ? and month <> '2001-01'",
+      (charged?.used ?? 0) - 1,
+      ...inHome,
+    );
+    await fixture.tamper("delete from monthly_usage where month = '2001-01'");
   });
 });
 

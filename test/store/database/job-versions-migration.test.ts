@@ -29,6 +29,7 @@ test('migrations count the unfinished jobs, and cached lists of jobs from before
     const note = { actor: '1', reason: 'test', at: 1 };
     await inTransaction(db, (tx) => reserve(tx, { id, attempt: 1 }, accounts, { timeSeconds: 5, spaceBytes: 5 }, note));
     for (const jobId of ['OLD-2', 'OLD-3']) await insert(jobId);
+    await sql`drop table monthly_usage`.execute(db);
     await sql`drop index jobs_unfinished`.execute(db);
     await sql`create index jobs_unfinished on jobs (hpc, state, due_at)`.execute(db);
     await sql`alter table users drop column unfinished_jobs`.execute(db);
