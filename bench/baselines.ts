@@ -60,3 +60,10 @@ export async function startRawSubmissions(
   await request(child, options);
   return async (seconds) => (await request<{ rate: number }>(child, { seconds })).rate;
 }
+
+/** Starts a process that sums up the ledger entries of a SQLite file. The returned function returns the seconds it takes. */
+export async function startGroupedPass(bench: Bench, file: string): Promise<() => Promise<number>> {
+  const child = await startBaseline(bench, 'grouped-pass');
+  await request(child, { file });
+  return async () => (await request<{ seconds: number }>(child, {})).seconds;
+}

@@ -12,6 +12,7 @@ import { notModified } from './benchmarks/not-modified.ts';
 import { oneJob } from './benchmarks/one-job.ts';
 import { quotas } from './benchmarks/quotas.ts';
 import { schedulerCommands } from './benchmarks/scheduler-commands.ts';
+import { storedLedger } from './benchmarks/stored-ledger.ts';
 import { submit } from './benchmarks/submit.ts';
 import { submitPostgres } from './benchmarks/submit-postgres.ts';
 import { watcherTick } from './benchmarks/watcher-tick.ts';
@@ -26,6 +27,7 @@ export const benchmarks: readonly Benchmark[] = [
   submit,
   submitPostgres,
   manyStored,
+  storedLedger,
   longList,
   largeFiles,
   compareSlurmrestd,

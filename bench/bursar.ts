@@ -1,9 +1,12 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { connectDatabase } from '../src/store/database/database.ts';
 import { type ServerProcess, type ServerProcessOptions, spawnServer } from '../test/support/server-process.ts';
 import { shippedConfig } from '../test/support/shipped-config.ts';
 import type { Bench } from './benchmark.ts';
+import type { FilledUser } from './fill/enrolments.ts';
+import { type FillOptions, fillDatabase } from './fill.ts';
 import { pinToCpu, serverCpu } from './processes.ts';
 import { type StoredJob, seedJobs } from './seed.ts';
 
@@ -45,6 +48,20 @@ export async function startWithJobs(bench: Bench, jobs: number): Promise<{ bursa
   const bursar = await startBursar(bench);
   return { bursar, jobs: seedJobs(bursar.databaseFile, { jobs, ownerOf: () => readerId }) };
 }
+
+/** Starts a server on a SQLite database that was filled before. */
+export async function startFilled(bench: Bench, fill: FillOptions): Promise<BenchServer & { users: FilledUser[] }> {
+  // The first start creates the database.
+  const { data, adminToken, userToken, auth, stop } = await startBursar(bench);
+  await stop();
+  bench.log(`inserting ${fill.jobs.toLocaleString('en')} jobs`);
+  const db = connectDatabase(fillSettings, data);
+  const users = await fillDatabase(db, fill);
+  await db.destroy();
+  return { ...(await startBursar(bench, { data })), adminToken, userToken, auth, users };
+}
+
+const fillSettings = { url: 'sqlite:bursar.db', connections: 1, connectTimeoutSeconds: 10, statementTimeoutSeconds: 0 };
 
 /** The shipped configuration, with grants that no benchmark can exhaust. */
 export function unlimitedConfig() {
