@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import type { CannedResponse } from './baseline-processes/bare-http.ts';
+import type { CannedResponse, FixedResponse } from './baseline-processes/bare-http.ts';
 import type { RawSubmissionOptions } from './baseline-processes/submissions.ts';
 import type { Bench, RowDescription } from './benchmark.ts';
 import type { Load } from './load.ts';
@@ -24,17 +24,19 @@ async function request<T>(child: ChildProcess, message: object): Promise<T> {
   return reply;
 }
 
-/** Starts a bare `node:http` server that sends the same response to every request; returns its URL. */
+/** Starts a bare `node:http` server that sends fixed responses; returns its URL. */
 export async function startBareHttp(bench: Bench, response: CannedResponse): Promise<string> {
   const { port } = await request<{ port: number }>(await startBaseline(bench, 'bare-http'), response);
   return `http://127.0.0.1:${port}`;
 }
 
+const automaticHeaders = ['date', 'connection', 'keep-alive', 'transfer-encoding'];
+
 /** Captures a response, without the headers that Node adds itself. */
-async function captureResponse(url: string, headers: Record<string, string>): Promise<CannedResponse> {
+export async function captureResponse(url: string, headers: Record<string, string>): Promise<FixedResponse> {
   const response = await fetch(url, { headers });
   const body = Buffer.from(await response.arrayBuffer()).toString('base64');
-  const captured = [...response.headers].filter(([name]) => !['date', 'connection', 'keep-alive'].includes(name));
+  const captured = [...response.headers].filter(([name]) => !automaticHeaders.includes(name));
   return { status: response.status, headers: Object.fromEntries(captured), body };
 }
 

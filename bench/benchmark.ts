@@ -5,6 +5,8 @@ import type { Summary } from './statistics.ts';
 /** The required value of a figure. An `aim` is reported but never fails the run. */
 export type Threshold = { atLeast: number } | { atMost: number } | { equalWithin: number } | { aim: number };
 
+export type MeasuredUnit = 'MB' | 's' | 'ms' | '% CPU' | 'events';
+
 /** One row of the result table. */
 export interface Row {
   benchmark: string;
@@ -17,7 +19,7 @@ export interface Row {
   theirs: Summary | null;
   /** The value that is compared with the threshold; the unit `×` is the ratio to the baseline. */
   figure: Summary;
-  figureUnit: '×' | 'MB' | 's';
+  figureUnit: '×' | MeasuredUnit;
   threshold: Threshold;
   met: boolean;
 }
@@ -36,8 +38,12 @@ export interface Bench {
   temporaryFolder(name: string): string;
   /** Measures both sides alternately in each round, and adds the row of their ratio. */
   compare(comparison: Comparison): Promise<void>;
+  /** Like `compare`, for several figures of the same rounds: adds a row for each. */
+  compareFigures(comparison: FiguresComparison): Promise<void>;
   /** Measures one side in each round, and adds the row of its values. */
   measure(measurement: Measurement): Promise<void>;
+  /** Like `measure`, for several figures of the same rounds: adds a row for each. */
+  measureFigures(measurement: FiguresMeasurement): Promise<void>;
 }
 
 export interface RowDescription {
@@ -54,11 +60,25 @@ export interface Comparison extends RowDescription {
   warmUpRounds?: number;
 }
 
+/** Both sides return one value for each row. */
+export interface FiguresComparison extends Pick<Comparison, 'warmUpRounds'> {
+  rows: readonly (RowDescription & { unit: string })[];
+  ours(): Promise<readonly number[]>;
+  theirs(): Promise<readonly number[]>;
+}
+
 export interface Measurement extends RowDescription {
-  unit: 'MB' | 's';
+  unit: MeasuredUnit;
   ours(): Promise<number>;
   /** Computes the value to compare with the threshold, after all rounds; default: the median. */
   aggregate?(): number;
+}
+
+export interface FiguresMeasurement {
+  rows: readonly (RowDescription & { unit: MeasuredUnit })[];
+  ours(): Promise<readonly number[]>;
+  /** Default: those of the size. A soak has one. */
+  rounds?: number;
 }
 
 export interface Benchmark {

@@ -6,19 +6,31 @@ import { jobEnd } from './benchmarks/job-end.ts';
 import { largeFiles } from './benchmarks/large-files.ts';
 import { listChanged } from './benchmarks/list-changed.ts';
 import { listUnchanged } from './benchmarks/list-unchanged.ts';
+import { listeners } from './benchmarks/listeners.ts';
 import { longList } from './benchmarks/long-list.ts';
 import { manyStored } from './benchmarks/many-stored.ts';
+import { mixedReadsBenchmark } from './benchmarks/mixed-reads.ts';
+import { mixedReadsStored } from './benchmarks/mixed-reads-stored.ts';
 import { notModified } from './benchmarks/not-modified.ts';
 import { oneJob } from './benchmarks/one-job.ts';
 import { quotas } from './benchmarks/quotas.ts';
+import { randomPages } from './benchmarks/random-pages.ts';
 import { schedulerCommands } from './benchmarks/scheduler-commands.ts';
 import { storedLedger } from './benchmarks/stored-ledger.ts';
+import { soak } from './benchmarks/soak.ts';
 import { submit } from './benchmarks/submit.ts';
 import { submitPostgres } from './benchmarks/submit-postgres.ts';
 import { watcherTick } from './benchmarks/watcher-tick.ts';
 
-/** All benchmarks, in the order of the result table. */
+/** All benchmarks, in the order of the result table: first the load that many users make. In
+ * the best cases one user sends the same requests again and again while nobody writes. */
 export const benchmarks: readonly Benchmark[] = [
+  mixedReadsBenchmark,
+  mixedReadsStored,
+  randomPages,
+  longList,
+  soak,
+  listeners,
   oneJob,
   listUnchanged,
   listChanged,
@@ -28,7 +40,6 @@ export const benchmarks: readonly Benchmark[] = [
   submitPostgres,
   manyStored,
   storedLedger,
-  longList,
   largeFiles,
   compareSlurmrestd,
   schedulerCommands,

@@ -8,7 +8,7 @@ import type { Bench, Benchmark, Row } from './benchmark.ts';
 import { benchmarks } from './benchmarks.ts';
 import { startLoadGenerator } from './load.ts';
 import { describeMachine, formatTable, loadAverage, type Report } from './report.ts';
-import { compare, measure } from './rounds.ts';
+import { compare, compareFigures, measure, measureFigures } from './rounds.ts';
 import { fullSize, smokeSize } from './size.ts';
 
 const { values: options, positionals: names } = parseArgs({
@@ -17,6 +17,7 @@ const { values: options, positionals: names } = parseArgs({
     smoke: { type: 'boolean', default: false },
     jobs: { type: 'string' },
     rounds: { type: 'string' },
+    'soak-minutes': { type: 'string' },
     profile: { type: 'string' },
     out: { type: 'string', default: 'bench/results/latest.json' },
   },
@@ -25,6 +26,8 @@ const { values: options, positionals: names } = parseArgs({
 const size = { ...(options.smoke ? smokeSize : fullSize) };
 if (options.jobs !== undefined) size.storedJobs = parseWholeNumber('--jobs', options.jobs);
 if (options.rounds !== undefined) size.rounds = parseWholeNumber('--rounds', options.rounds);
+const soakMinutes = options['soak-minutes'];
+if (soakMinutes !== undefined) size.soakSeconds = parseWholeNumber('--soak-minutes', soakMinutes) * 60;
 const selected = names.length === 0 ? benchmarks : names.map(findBenchmark);
 
 const loadBefore = loadAverage();
@@ -64,8 +67,10 @@ async function run(benchmark: Benchmark): Promise<void> {
       cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
       return folder;
     },
-    compare: async (comparison) => void rows.push(await compare(rounds, comparison)),
-    measure: async (measurement) => void rows.push(await measure(rounds, measurement)),
+    compare: async (comparison) => void rows.push(...(await compare(rounds, comparison))),
+    compareFigures: async (comparison) => void rows.push(...(await compareFigures(rounds, comparison))),
+    measure: async (measurement) => void rows.push(...(await measure(rounds, measurement))),
+    measureFigures: async (measurement) => void rows.push(...(await measureFigures(rounds, measurement))),
   };
   log('setting up');
   try {

@@ -1,3 +1,4 @@
+import pLimit from 'p-limit';
 import { enrolUser } from '../src/services/identity/enrolment.ts';
 import { issueToken } from '../src/services/identity/tokens.ts';
 import { withDatabase } from '../test/support/database.ts';
@@ -11,13 +12,13 @@ export interface Reader {
 /** Creates further users on a server with SQLite, each with a token. */
 export async function createReaders({ data }: BenchServer, count: number): Promise<Reader[]> {
   return await withDatabase(data, async (db) => {
-    const readers: Reader[] = [];
-    for (let index = 0; index < count; index++) {
-      const userId = String(400_000 + index);
+    const create = async (userId: string): Promise<Reader> => {
       await enrolUser(db, userId, 'user', Date.now());
       const token = await issueToken(db, { userId, name: 'bench', admin: false, expiresAt: null }, Date.now());
-      readers.push({ userId, token });
-    }
-    return readers;
+      return { userId, token };
+    };
+    // Transactions that run at the same time share a commit.
+    const limit = pLimit(50);
+    return await Promise.all(Array.from({ length: count }, (_, index) => limit(create, String(400_000 + index))));
   });
 }

@@ -18,6 +18,14 @@ export interface Size {
   endingJobs: number;
   /** Jobs that are started with and without a sandbox in a round. */
   isolatedJobs: number;
+  /** Users of the mixed load, and the jobs of each. */
+  users: number;
+  jobsPerUser: number;
+  /** Users whose lists are read in pages, and the jobs of each. */
+  pagingUsers: number;
+  jobsPerPagingUser: number;
+  soakSeconds: number;
+  listeners: number;
 }
 
 export const fullSize: Size = {
@@ -34,6 +42,12 @@ export const fullSize: Size = {
   commandCountSeconds: 10,
   endingJobs: 10,
   isolatedJobs: 40,
+  users: 2000,
+  jobsPerUser: 20,
+  pagingUsers: 200,
+  jobsPerPagingUser: 1000,
+  soakSeconds: 30,
+  listeners: 1000,
 };
 
 /** Runs every benchmark in seconds, to check that it works. The figures mean nothing. */
@@ -51,4 +65,10 @@ export const smokeSize: Size = {
   commandCountSeconds: 1,
   endingJobs: 2,
   isolatedJobs: 2,
+  users: 10,
+  jobsPerUser: 20,
+  pagingUsers: 2,
+  jobsPerPagingUser: 150,
+  soakSeconds: 1,
+  listeners: 10,
 };

@@ -1,18 +1,40 @@
-// A bare node:http server that sends the same response to every request.
+// A bare node:http server that sends fixed responses.
 import { spawn } from 'node:child_process';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A fixed response, with its body in base64; or a file, read by `cat`. */
-export type CannedResponse = { status: number; headers: Record<string, string>; body: string } | { cat: string };
+/** A response with its body in base64. */
+export interface FixedResponse {
+  status: number;
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** The same response to every request, or one for each path and one for all other paths; or a file, read by `cat`. */
+export type CannedResponse =
+  | FixedResponse
+  | { paths: Record<string, FixedResponse>; other: FixedResponse }
+  | { cat: string };
 
 process.once('message', (canned: CannedResponse) => {
-  const server = createServer('cat' in canned ? sendFile(canned.cat) : sendFixed(canned));
+  const server = createServer(createListener(canned));
   server.listen(0, '127.0.0.1', () => process.send?.({ port: (server.address() as AddressInfo).port }));
   process.once('disconnect', () => process.exit());
 });
 
-function sendFixed({ status, headers, body }: Exclude<CannedResponse, { cat: string }>): RequestListener {
+function createListener(canned: CannedResponse): RequestListener {
+  if ('cat' in canned) return sendFile(canned.cat);
+  if ('other' in canned) return sendByPath(canned.paths, canned.other);
+  return sendFixed(canned);
+}
+
+function sendByPath(paths: Record<string, FixedResponse>, other: FixedResponse): RequestListener {
+  const listeners = new Map(Object.entries(paths).map(([path, response]) => [path, sendFixed(response)]));
+  const sendOther = sendFixed(other);
+  return (request, response) => (listeners.get(request.url ?? '') ?? sendOther)(request, response);
+}
+
+function sendFixed({ status, headers, body }: FixedResponse): RequestListener {
   const bytes = Buffer.from(body, 'base64');
   return (_request, response) => {
     response.writeHead(status, headers);

@@ -10,7 +10,7 @@ export const listUnchanged: Benchmark = {
     const { bursar } = await startWithJobs(bench, 100);
     const load = { paths: [path], headers: bursar.auth, status: 200 };
     await compareWithBareHttp(bench, bursar.url, load, {
-      scenario: 'GET 100 jobs, nothing changed',
+      scenario: 'best case: GET 100 jobs, nothing changed',
       baseline: 'bare node:http, same bytes',
       threshold: { atLeast: 0.6 },
     });

@@ -12,7 +12,7 @@ export const notModified: Benchmark = {
     const headers = { ...bursar.auth, 'if-none-match': first.headers.get('etag') ?? '' };
     const load = { paths: [path], headers, status: 304 };
     await compareWithBareHttp(bench, bursar.url, load, {
-      scenario: 'GET 100 jobs with If-None-Match, nothing changed',
+      scenario: 'best case: GET 100 jobs with If-None-Match, nothing changed',
       baseline: 'bare node:http sending 304',
       threshold: { atLeast: 0.6 },
     });

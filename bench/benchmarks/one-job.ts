@@ -9,7 +9,7 @@ export const oneJob: Benchmark = {
     const paths = jobs.map(({ path }) => path);
     const load = { paths, headers: bursar.auth, status: 200 };
     await compareWithBareHttp(bench, bursar.url, load, {
-      scenario: 'GET one job',
+      scenario: 'best case: GET one job',
       baseline: 'bare node:http, same bytes',
       threshold: { atLeast: 0.7 },
     });

@@ -10,7 +10,7 @@ export const quotas: Benchmark = {
     const bursar = await startBursar(bench);
     const load = { paths: [path], headers: bursar.auth, status: 200 };
     await compareWithBareHttp(bench, bursar.url, load, {
-      scenario: 'GET /quotas/',
+      scenario: 'best case: GET /quotas/',
       baseline: 'bare node:http, same bytes',
       threshold: { atLeast: 0.65 },
     });

@@ -1,0 +1,41 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Benchmark } from '../benchmark.ts';
+import { cpuSeconds } from '../processes.ts';
+import { createSubmitter, startPopulation, waitUntilAllEnded } from '../users/population.ts';
+import { startUsers } from '../users/users.ts';
+
+const submissionsPerSecond = 20;
+/** Longer than the poll that finds events whose notification was missed. */
+const lastEventsMs = 1500;
+
+export const listeners: Benchmark = {
+  name: 'listeners',
+  async run(bench) {
+    const { listeners: count, seconds } = bench.size;
+    const population = await startPopulation(bench, count, 1);
+    const { bursar, readers } = population;
+    const users = startUsers(bench);
+    const submitter = await createSubmitter(bench, users);
+    const tokens = readers.map(({ token }) => token);
+    const scenario = `${count.toLocaleString('en')} listeners, ${submissionsPerSecond} jobs/s`;
+    await bench.measureFigures({
+      rows: [
+        { scenario: `${scenario}: delay of an event, p99`, baseline: '', unit: 'ms', threshold: { atMost: 40 } },
+        { scenario: `${scenario}: missing events`, baseline: '', unit: 'events', threshold: { atMost: 0 } },
+        { scenario: `${scenario}: CPU`, baseline: 'one CPU', unit: '% CPU', threshold: { atMost: 30 } },
+      ],
+      async ours() {
+        const listening = await users.listen({ url: bursar.url, tokens });
+        const submissions = await submitter.start(population, submissionsPerSecond);
+        const [cpuBefore, startedAt] = [cpuSeconds(bursar.pid), performance.now()];
+        await sleep((seconds ?? 0.5) * 1000);
+        const cpuShare = (cpuSeconds(bursar.pid) - cpuBefore) / ((performance.now() - startedAt) / 1000);
+        const submitted = await submissions.stop();
+        await waitUntilAllEnded(population);
+        await sleep(lastEventsMs);
+        const { delayP99Ms, missing, ends } = await listening.stop();
+        return [delayP99Ms, missing + submitted - ends, cpuShare * 100];
+      },
+    });
+  },
+};
