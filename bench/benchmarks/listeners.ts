@@ -13,10 +13,9 @@ export const listeners: Benchmark = {
   async run(bench) {
     const { listeners: count, seconds } = bench.size;
     const population = await startPopulation(bench, count, 1);
-    const { bursar, readers } = population;
+    const { bursar, tokens } = population;
     const users = startUsers(bench);
     const submitter = await createSubmitter(bench, users);
-    const tokens = readers.map(({ token }) => token);
     const scenario = `${count.toLocaleString('en')} listeners, ${submissionsPerSecond} jobs/s`;
     await bench.measureFigures({
       rows: [

@@ -11,10 +11,11 @@ export const randomPages: Benchmark = {
   name: 'random-pages',
   async run(bench) {
     const { pagingUsers, jobsPerPagingUser, seconds } = bench.size;
-    const { bursar, readers, jobs } = await startPopulation(bench, pagingUsers, jobsPerPagingUser);
+    const { bursar, jobs } = await startPopulation(bench, pagingUsers, jobsPerPagingUser);
     const users = startUsers(bench);
-    // The last jobs of a user do not fill a page.
-    const questions = jobs.slice(0, -pageSize * readers.length).map(({ id, token }) => {
+    // The last jobs of a user do not fill a page. The jobs of a user follow each other.
+    const startsPage = (_: unknown, index: number) => jobs[index]?.token === jobs[index + pageSize]?.token;
+    const questions = jobs.filter(startsPage).map(({ id, token }) => {
       const cursor = Buffer.from(`after:${id - 1}`).toString('base64url');
       return { path: `/jobs/?limit=${pageSize}&cursor=${cursor}`, token };
     });

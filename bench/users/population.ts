@@ -1,10 +1,10 @@
 import Sqlite from 'better-sqlite3';
+import { withDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
 import { captureResponse, startBareHttp } from '../baselines.ts';
 import type { Bench } from '../benchmark.ts';
 import { type BenchServer, startBursar, unlimitedConfig } from '../bursar.ts';
-import { createReaders, type Reader } from '../readers.ts';
-import { type StoredJob, seedJobs } from '../seed.ts';
+import { fillDatabase } from '../fill.ts';
 import { smallZip } from '../submissions.ts';
 import type { Background } from './background.ts';
 import type { QuestionGroup } from './reads.ts';
@@ -13,8 +13,8 @@ import type { Users } from './users.ts';
 /** A server with many users who have jobs. */
 export interface Population {
   bursar: BenchServer;
-  readers: readonly Reader[];
-  jobs: readonly (StoredJob & { token: string })[];
+  tokens: readonly string[];
+  jobs: readonly { id: number; path: string; token: string }[];
 }
 
 /** More jobs can run at the same time than are submitted in a second. */
@@ -27,29 +27,45 @@ export function runningConfig() {
   return { ...config, systems: { ...config.systems, hpc_one } };
 }
 
-export async function startPopulation(bench: Bench, users: number, jobsPerUser: number): Promise<Population> {
+const firstUserId = 600_000;
+const otherUsers = { firstUserId: 700_000, users: 1000 };
+
+/** Other users may have older jobs, so that `storedJobs` are stored in all. */
+export async function startPopulation(
+  bench: Bench,
+  users: number,
+  jobsPerUser: number,
+  storedJobs = 0,
+): Promise<Population> {
   const bursar = await startBursar(bench, { config: runningConfig() });
-  bench.log(`creating ${users.toLocaleString('en')} users with ${jobsPerUser.toLocaleString('en')} jobs each`);
-  const readers = await createReaders(bursar, users);
-  return { bursar, readers, jobs: seedFor(bursar, readers, jobsPerUser) };
+  const jobs = users * jobsPerUser;
+  bench.log(`creating ${users.toLocaleString('en')} users and ${Math.max(jobs, storedJobs).toLocaleString('en')} jobs`);
+  const filled = await withDatabase(bursar.data, async (db) => {
+    if (storedJobs > jobs) await fillDatabase(db, { jobs: storedJobs - jobs, ...otherUsers });
+    return await fillDatabase(db, { jobs, users, firstUserId });
+  });
+  const tokenOf = new Map(filled.map(({ id, token }) => [id, token]));
+  return { bursar, tokens: [...tokenOf.values()], jobs: readJobs(bursar, tokenOf) };
 }
 
-/** Each user gets a job in turn. */
-export function seedFor({ databaseFile }: BenchServer, readers: readonly Reader[], jobsPerUser: number) {
-  const readerOf = (index: number) => readers[index % readers.length] ?? { userId: '', token: '' };
-  const jobs = seedJobs(databaseFile, {
-    jobs: readers.length * jobsPerUser,
-    ownerOf: (index) => readerOf(index).userId,
-  });
-  return jobs.map((job, index) => ({ ...job, token: readerOf(index).token }));
+function readJobs({ databaseFile }: BenchServer, tokenOf: ReadonlyMap<string, string>): Population['jobs'] {
+  const database = new Sqlite(databaseFile, { readonly: true });
+  const select = database.prepare('select id, owner, hpc, project_name, job_id from jobs where owner = ? order by id');
+  const jobs = [...tokenOf].flatMap(([owner, token]) =>
+    (select.all(owner) as { id: number; hpc: string; project_name: string; job_id: string }[]).map(
+      ({ id, hpc, project_name, job_id }) => ({ id, path: `/jobs/${hpc}/${project_name}/${job_id}/`, token }),
+    ),
+  );
+  database.close();
+  return jobs;
 }
 
 /** Random reads of random users: half of them of one job, the others of the user's list and quotas. */
-export function mixedReads({ readers, jobs }: Population): QuestionGroup[] {
+export function mixedReads({ tokens, jobs }: Population): QuestionGroup[] {
   return [
     { weight: 50, questions: jobs.map(({ path, token }) => ({ path, token })) },
-    { weight: 30, questions: readers.map(({ token }) => ({ path: '/jobs/', token })) },
-    { weight: 20, questions: readers.map(({ token }) => ({ path: '/quotas/', token })) },
+    { weight: 30, questions: tokens.map((token) => ({ path: '/jobs/', token })) },
+    { weight: 20, questions: tokens.map((token) => ({ path: '/quotas/', token })) },
   ];
 }
 
@@ -69,8 +85,7 @@ export async function createSubmitter(bench: Bench, users: Users) {
   const payload = { command: 'true', runtime: '0.1', title: 'background' };
   const headers = { 'content-disposition': 'attachment; filename=job.zip', payload: JSON.stringify(payload) };
 
-  async function start({ bursar, readers }: Population, perSecond: number): Promise<Background<number>> {
-    const tokens = readers.map(({ token }) => token);
+  async function start({ bursar, tokens }: Population, perSecond: number): Promise<Background<number>> {
     return await users.submit({ url: bursar.url, tokens, perSecond, path: '/jobs/hpc_one/', headers, zipFile });
   }
 
