@@ -1,6 +1,13 @@
+import { setImmediate } from 'node:timers/promises';
 import { BursarError } from '../../domain/errors.ts';
 import type { Db } from '../../store/database/handle.ts';
-import { findJobJson, type JobFilter, type JobPage, readJobPage } from '../../store/jobs/job-lists.ts';
+import {
+  findJobJson,
+  type JobFilter,
+  type JobPage,
+  type JobPageText,
+  readJobPageText,
+} from '../../store/jobs/job-lists.ts';
 import {
   type Owner,
   type PathScope,
@@ -36,34 +43,44 @@ export async function listJobs(
   requireKnownStage(systems, scope, filters.stage);
   const filter = { ...(owner === undefined ? {} : { owner }), ...scope, ...filters };
   const pageSize = limit ?? maxUnchunkedJobs;
-  // A job can leave a filtered list when it changes, so the cache cannot update such a list.
-  const isCacheable = owner !== undefined && Object.keys(filters).length === 0;
+  // The cache keeps the lists that clients poll. Pages from a cursor are seldom read twice. A job can leave a filtered list
+  // when it changes, so the cache cannot update such a list.
+  const isCacheable = owner !== undefined && after === 0 && Object.keys(filters).length === 0;
   const page = isCacheable
-    ? await jobListCache.readPage(db, { owner, ...scope }, after, pageSize)
-    : await readJobPage(db, filter, after, pageSize);
+    ? toText(await jobListCache.readPage(db, { owner, ...scope }, after, pageSize))
+    : await readJobPageText(db, filter, after, pageSize);
   // Only an empty page needs the check: a job implies that its project exists.
-  if (page.ids.length === 0) await requireScope(db, systems, scope);
+  if (page.lastId === undefined) await requireScope(db, systems, scope);
   return {
     version: page.version,
     body: async () => {
       if (page.hasMore && limit === undefined) return { chunks: allJobs(db, filter, page) };
-      const json = `[${page.publicJson.join(',')}]`;
-      return page.hasMore ? { json, nextAfterId: lastId(page) } : { json };
+      const json = `[${page.json}]`;
+      return page.hasMore && page.lastId !== undefined ? { json, nextAfterId: page.lastId } : { json };
     },
   };
 }
 
-/** Reads the next chunk only when the previous one was sent, so that a slow client costs no memory. */
-async function* allJobs(db: Db, filter: JobFilter, first: JobPage): AsyncGenerator<string> {
-  yield `[${first.publicJson.join(',')}`;
-  for (let page = first; page.hasMore; ) {
-    page = await readJobPage(db, filter, lastId(page), jobsPerChunk);
-    if (page.publicJson.length > 0) yield `,${page.publicJson.join(',')}`;
+const toText = ({ version, ids, publicJson, hasMore }: JobPage): JobPageText => ({
+  version,
+  json: publicJson.join(','),
+  lastId: ids.at(-1),
+  hasMore,
+});
+
+/**
+ * Reads the next chunk only when the previous one was sent, so that a slow client costs no memory. Other requests are
+ * handled between two chunks: SQLite reads synchronously, and a fast client takes each chunk at once.
+ */
+async function* allJobs(db: Db, filter: JobFilter, first: JobPageText): AsyncGenerator<string> {
+  yield `[${first.json}`;
+  for (let page = first; page.hasMore && page.lastId !== undefined; ) {
+    await setImmediate();
+    page = await readJobPageText(db, filter, page.lastId, jobsPerChunk);
+    if (page.json !== '') yield `,${page.json}`;
   }
   yield ']';
 }
-
-const lastId = ({ ids }: JobPage) => ids.at(-1) ?? 0;
 
 /** A stage that no job can be in is probably misspelt. */
 function requireKnownStage(systems: Systems, { hpc }: PathScope, stage: string | undefined): void {

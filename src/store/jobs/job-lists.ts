@@ -32,30 +32,47 @@ export interface JobPage {
   hasMore: boolean;
 }
 
+/** A page whose jobs are needed only as text. */
+export interface JobPageText {
+  version: string;
+  /** The public JSON of the jobs, separated by commas. */
+  json: string;
+  /** The last record id; undefined for an empty page. */
+  lastId: number | undefined;
+  hasMore: boolean;
+}
+
 /** The clocks of the hosts differ: a job with a smaller id may have been accepted up to this much later. */
 const maxClockSkewMs = 60_000;
 
 /**
  * Reads the jobs after a record id, in ascending order, by one query. Each filter has an index in this order, so that a
- * page costs the same however many jobs are stored. With several filters, one index is read, and the others are tested. The page has no jobs if their version is `knownVersion`.
+ * page costs the same however many jobs are stored. With several filters, one index is read, and the others are tested.
  */
-export async function readJobPage(
-  db: Db,
-  filter: JobFilter,
-  after: number,
-  limit: number,
-  knownVersion = '-1',
-): Promise<JobPage> {
-  const { failed: _failed, terminal: _terminal, ...values } = filter;
-  const [row] = await selectPage(toShape(filter))(db, { ...values, after, limit, known: Number(knownVersion) });
-  if (row === undefined) throw new Error('an aggregate query returned no row');
+export async function readJobPage(db: Db, filter: JobFilter, after: number, limit: number): Promise<JobPage> {
+  const { version, json, ids, next } = await selectPage('lines', db, filter, after, limit);
   return {
-    version: String(row.version ?? 0),
-    ids: row.ids === null ? [] : row.ids.split(',').map(Number),
-    publicJson: row.json === null ? [] : row.json.split('\n'),
-    hasMore: row.next !== null,
+    version: String(version ?? 0),
+    ids: ids === null ? [] : ids.split(',').map(Number),
+    publicJson: json === null ? [] : json.split('\n'),
+    hasMore: next !== null,
   };
 }
+
+/** Like `readJobPage`. The database concatenates the jobs, which takes a quarter less time than splitting and joining them. */
+export async function readJobPageText(db: Db, filter: JobFilter, after: number, limit: number): Promise<JobPageText> {
+  const { version, json, last, next } = await selectPage('text', db, filter, after, limit);
+  return { version: String(version ?? 0), json: json ?? '', lastId: last ?? undefined, hasMore: next !== null };
+}
+
+async function selectPage(form: PageForm, db: Db, filter: JobFilter, after: number, limit: number) {
+  const { failed: _failed, terminal: _terminal, ...values } = filter;
+  const [row] = await prepareSelectPage(toShape(form, filter))(db, { ...values, after, limit });
+  if (row === undefined) throw new Error('an aggregate query returned no row');
+  return row;
+}
+
+type PageForm = 'lines' | 'text';
 
 /**
  * The filters in use. Boolean filters keep their value, because each value has its own partial index. Of tags the number
@@ -64,24 +81,24 @@ export async function readJobPage(
 type Shape = {
   [Field in keyof Omit<JobFilter, 'tags'>]: JobFilter[Field] extends boolean | undefined ? boolean : true;
 } & {
+  form: PageForm;
   tags?: number;
 };
 
 const tagCounts = [1, 2, 4, maxTags];
 
-function toShape({ tags = [], ...filter }: JobFilter): string {
+function toShape(form: PageForm, { tags = [], ...filter }: JobFilter): string {
   const fields = Object.entries(filter).map(([field, value]) => [field, typeof value === 'boolean' ? value : true]);
   const tagCount = tagCounts.find((count) => count >= tags.length);
-  return JSON.stringify({ ...Object.fromEntries(fields), ...(tags.length > 0 ? { tags: tagCount } : {}) });
+  return JSON.stringify({ form, ...Object.fromEntries(fields), ...(tags.length > 0 ? { tags: tagCount } : {}) });
 }
 
 interface PageValues extends Omit<JobFilter, 'failed' | 'terminal'> {
   after: number;
   limit: number;
-  known: number;
 }
 
-const selectPage = prepareByShape((text: string) => {
+const prepareSelectPage = prepareByShape((text: string) => {
   const shape = JSON.parse(text) as Shape;
   return prepareQuery((db, param: Param<PageValues>, makePlaceholder) => {
     const tagParams = Array.from({ length: shape.tags ?? 0 }, (_, index) =>
@@ -103,14 +120,13 @@ const selectPage = prepareByShape((text: string) => {
       .selectFrom(page.as('page'))
       // Both databases aggregate the rows in the order of the subquery. JSON contains no unescaped line breaks.
       .select([
-        sql<string | null>`string_agg(json, ${sql.lit('\n')})`.as('json'),
-        sql<string | null>`string_agg(cast(id as text), ',')`.as('ids'),
+        sql<string | null>`string_agg(json, ${sql.lit(shape.form === 'lines' ? '\n' : ',')})`.as('json'),
+        (shape.form === 'lines' ? sql<string | null>`string_agg(cast(id as text), ',')` : sql<null>`null`).as('ids'),
       ])
-      .select((eb) => eb.fn.max<number | null>('id').as('last'))
-      .where(version, '<>', param('known'));
+      .select((eb) => eb.fn.max<number | null>('id').as('last'));
     return db
       .selectFrom(aggregated.as('aggregated'))
-      .select(['json', 'ids', version.as('version')])
+      .select(['json', 'ids', 'last', version.as('version')])
       .select((eb) => [
         // Ordered, so that the index is used.
         jobs().select('jobs.id').where(id, '>', eb.ref('aggregated.last')).orderBy(id).limit(1).as('next'),
