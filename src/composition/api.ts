@@ -36,6 +36,9 @@ export interface Api {
   stop(): Promise<void>;
 }
 
+/** The memory of all cached data together, however many users there are. */
+const cacheBytes = 32_000_000;
+
 /** Creates the HTTP server. Without `servesCallers` it has only the probes and the metrics. */
 export async function createApi(deps: ApiDependencies, servesCallers: boolean): Promise<Api> {
   const { config, db, systems, userTopic, metrics, now, log, version } = deps;
@@ -78,6 +81,7 @@ export async function createApi(deps: ApiDependencies, servesCallers: boolean): 
     },
     registry: metrics,
     commitVersion: db.backend.commitVersion,
+    responseCacheBytes: cacheBytes / 2,
     services: createServices(deps, feed),
     authenticate: (authorization) => authenticate(authentication, authorization),
     findProblems: () => findProblems(deps),
@@ -134,6 +138,7 @@ function createServices(deps: ApiDependencies, feed: EventFeed) {
     maxUnfinishedJobs: (hpc: string, project: string) => maxUnfinishedJobs(config, hpc, project),
     newUuid: randomUUID,
     wakeDispatcher: systemTopic.publish,
+    jobListCacheBytes: cacheBytes / 2,
   };
   return {
     access: createAccessService(db),

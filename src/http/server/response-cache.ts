@@ -10,7 +10,6 @@ interface CachedResponse {
   status: number;
   /** Names and values in turn, without the headers that differ from one response to the next. */
   headers: readonly string[];
-  /** A short body is a string: Node then sends it with the headers in one write, which halves the cost of a response. */
   body: Buffer | string;
   validUntil: number;
 }
@@ -18,34 +17,47 @@ interface CachedResponse {
 export interface ResponseCacheDeps {
   /** Changes with every commit. Undefined if the database cannot tell: then nothing is cached. */
   commitVersion: (() => unknown) | undefined;
+  maxBytes: number;
   limits: Pick<RateLimits, 'callerCounter'>;
   now(): number;
   requestId(request: IncomingMessage): string;
   onResponse(entry: AccessLogEntry): void;
 }
 
-const maxBytes = 32_000_000;
 const entryBytes = 1000;
-const maxStringBytes = 8192;
-const emptyBody = Buffer.alloc(0);
+const maxAskedOnce = 10_000;
 
 /**
  * Caches whole responses to reads, and sends them before Fastify sees the request: routing, hooks and handler take longer
  * than everything else. There is one rule: a commit by anybody empties the cache. So a cached response is always the one
- * that the database would give, except that time passes: `validUntil` covers tokens and periods that end.
+ * that the database would give, except that time passes: `validUntil` covers tokens and periods that end. A response is
+ * stored when its request comes for the second time: most requests of many users are never repeated before a commit, and
+ * storing a response costs a fifth of a read.
  */
-export function createResponseCache({ commitVersion, limits, now, requestId, onResponse }: ResponseCacheDeps) {
+export function createResponseCache(deps: ResponseCacheDeps) {
+  const { commitVersion, maxBytes, limits, now, requestId, onResponse } = deps;
   const responses = new LRUCache<string, CachedResponse>({
     maxSize: maxBytes,
     sizeCalculation: ({ body }, key) => entryBytes + key.length + body.length,
   });
+  /** The requests that came once since the last commit. */
+  const askedOnce = new Set<string>();
   let version: unknown;
 
   function clearAfterCommit(): void {
     const current = commitVersion?.();
     if (current === version) return;
-    responses.clear();
+    if (responses.size > 0) responses.clear();
+    askedOnce.clear();
     version = current;
+  }
+
+  /** Whether the request came before, with the same database. */
+  function isRepeated(key: string): boolean {
+    if (askedOnce.delete(key)) return true;
+    if (askedOnce.size >= maxAskedOnce) askedOnce.clear();
+    askedOnce.add(key);
+    return false;
   }
 
   /** Returns false if the database cannot be read. Fastify then handles the request, and reports the error. */
@@ -98,18 +110,19 @@ export function createResponseCache({ commitVersion, limits, now, requestId, onR
       const { caller } = request;
       const isSuccess = reply.statusCode === 200 || reply.statusCode === 304;
       if (!isSuccess || reply.cacheUntil === 0 || caller === null || request.commitVersion === undefined) return;
-      const body = payload ?? emptyBody;
+      const body = payload ?? '';
       const key = cacheKey(request.raw);
       const validUntil = Math.min(reply.cacheUntil, caller.validUntil);
-      const isCacheable = Buffer.isBuffer(body) && body.length <= maxBytes / 8 && validUntil > now();
-      if (!isCacheable || key === undefined || reply.hasHeader('connection')) return;
+      const isComplete = typeof body === 'string' || Buffer.isBuffer(body);
+      if (!isComplete || body.length > maxBytes / 8 || validUntil <= now()) return;
+      if (key === undefined || reply.hasHeader('connection')) return;
       clearAfterCommit();
-      if (request.commitVersion !== version) return;
+      if (request.commitVersion !== version || !isRepeated(key)) return;
       responses.set(key, {
         countRequest: limits.callerCounter(caller),
         status: reply.statusCode,
         headers: staticHeaders(reply, body),
-        body: body.length <= maxStringBytes ? body.toString() : body,
+        body,
         validUntil,
       });
     },
@@ -125,9 +138,9 @@ function cacheKey({ method, url, headers }: IncomingMessage): string | undefined
   return `${url}\n${authorization}\n${etags}`;
 }
 
-function staticHeaders(reply: FastifyReply, body: Buffer): string[] {
+function staticHeaders(reply: FastifyReply, body: Buffer | string): string[] {
   const { 'x-request-id': _id, ratelimit: _limit, ...headers } = reply.getHeaders();
-  const length = reply.statusCode === 304 ? {} : { 'content-length': String(body.length) };
+  const length = reply.statusCode === 304 ? {} : { 'content-length': String(Buffer.byteLength(body)) };
   return Object.entries({ ...headers, ...length }).flatMap(([name, value]) => [name, String(value)]);
 }
 

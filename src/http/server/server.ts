@@ -71,6 +71,7 @@ export interface ServerDeps {
   registry: Pick<Metrics, 'gauge' | 'setGauge' | 'increment'>;
   /** Changes with every commit to the database. Undefined if the database cannot tell. */
   commitVersion: (() => unknown) | undefined;
+  responseCacheBytes: number;
   services: Services;
   authenticate: Authenticate;
   /** Null on a server that does not serve the metrics. */
@@ -100,6 +101,7 @@ export async function createServer(deps: ServerDeps): Promise<FastifyInstance> {
   };
   const cache = createResponseCache({
     commitVersion: deps.commitVersion,
+    maxBytes: deps.responseCacheBytes,
     limits,
     now: Date.now,
     requestId: ({ headers }) => toRequestId(headers['x-request-id']),

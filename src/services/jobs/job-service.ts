@@ -13,17 +13,17 @@ export interface JobServiceDeps
   extends Omit<SubmissionDeps, 'checkInput' | 'abandonedClaims'>,
     InputCheckOptions,
     CancelJobDeps,
-    DeleteJobDeps {}
+    DeleteJobDeps {
+  jobListCacheBytes: number;
+}
 
 export type JobService = ReturnType<typeof createJobService>;
-
-const jobListCacheBytes = 16_000_000;
 
 /** Everything that users do with jobs, except reading their files and logs. */
 export function createJobService(deps: JobServiceDeps) {
   const { db, systems, userTopic } = deps;
   const submissionDeps = { ...deps, checkInput: createInputCheck(deps), abandonedClaims: createAbandonedClaims() };
-  const lists = { db, systems, jobListCache: createJobListCache(jobListCacheBytes) };
+  const lists = { db, systems, jobListCache: createJobListCache(deps.jobListCacheBytes) };
   return {
     list: (owner: Owner, scope: PathScope, query: JobListQuery) => listJobs(lists, owner, scope, query),
     read: (owner: Owner, project: Required<PathScope>, jobId: string) => readJob(db, systems, owner, project, jobId),

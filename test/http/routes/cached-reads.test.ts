@@ -17,7 +17,7 @@ interface Response {
   text: string;
 }
 
-// From the second time on, the response cache answers.
+// From the third time on, the response cache answers.
 describe('a repeated read', () => {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   let server: TestServer;

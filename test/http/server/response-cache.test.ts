@@ -22,6 +22,7 @@ describe('the response cache', () => {
         if (isDatabaseBroken) throw new Error('disk I/O error');
         return state.version;
       },
+      maxBytes: 1_000_000,
       limits: { callerCounter: () => () => (state.isAllowed ? 'some' : undefined) },
       now: () => state.now,
       requestId: () => 'from-cache',
@@ -73,45 +74,67 @@ describe('the response cache', () => {
     return { status: response.status, text: await response.text(), headers: response.headers };
   };
 
-  test('sends the same response without running the handler', async () => {
-    const first = await get();
-    const second = await get();
-    assert.equal(handled, 1);
+  /** A response is kept from the second request on. */
+  const getTwice: typeof get = async (path, headers) => {
+    await get(path, headers);
+    return await get(path, headers);
+  };
+
+  test('sends the same response, from the third request on, without running the handler', async () => {
+    const first = await getTwice();
+    assert.equal(handled, 2);
+    assert.equal(logged, 0);
+    const third = await get();
+    assert.equal(handled, 2);
     assert.equal(logged, 1);
-    assert.deepEqual([second.status, second.text], [200, first.text]);
-    assert.equal(second.headers.get('etag'), '"x"');
-    assert.equal(second.headers.get('content-length'), first.headers.get('content-length'));
-    assert.equal(second.headers.get('x-request-id'), 'from-cache');
-    assert.equal(second.headers.get('ratelimit'), 'some');
+    assert.deepEqual([third.status, third.text], [200, first.text]);
+    assert.equal(third.headers.get('etag'), '"x"');
+    assert.equal(third.headers.get('content-length'), first.headers.get('content-length'));
+    assert.equal(third.headers.get('x-request-id'), 'from-cache');
+    assert.equal(third.headers.get('ratelimit'), 'some');
+  });
+
+  test('keeps no response to a request that is not repeated before the next commit', async () => {
+    for (let n = 0; n < 3; n++) {
+      await get();
+      state.version++;
+    }
+    await get();
+    await get();
+    assert.equal(handled, 5);
+    await get();
+    assert.equal(handled, 5);
   });
 
   test('reads your writes: no response is older than the last commit', async () => {
-    await get();
+    await getTwice();
     for (const text of ['second', 'third']) {
       state.text = text;
       state.version++;
+      assert.equal((await getTwice()).text, `${text} for Bearer one`);
       assert.equal((await get()).text, `${text} for Bearer one`);
     }
-    assert.equal(handled, 3);
+    assert.equal(handled, 6);
   });
 
   test('does not keep a response that was read before a commit', async () => {
+    await get();
     commitWhileHandling = true;
     await get();
     commitWhileHandling = false;
     await get();
-    assert.equal(handled, 2);
+    assert.equal(handled, 3);
   });
 
   test('keeps one response for each token, URL and If-None-Match', async () => {
-    await get();
-    assert.equal((await get('/thing', { authorization: 'Bearer two' })).text, 'first for Bearer two');
-    await get('/thing?limit=1');
-    await get('/thing', { 'if-none-match': '"x"' });
-    assert.equal(handled, 4);
+    await getTwice();
+    assert.equal((await getTwice('/thing', { authorization: 'Bearer two' })).text, 'first for Bearer two');
+    await getTwice('/thing?limit=1');
+    await getTwice('/thing', { 'if-none-match': '"x"' });
+    assert.equal(handled, 8);
     assert.equal((await get('/thing', { authorization: 'Bearer two' })).text, 'first for Bearer two');
     assert.equal((await get()).text, 'first for Bearer one');
-    assert.equal(handled, 4);
+    assert.equal(handled, 8);
   });
 
   test('keeps nothing beyond the time that the route, or the token, allows', async () => {
@@ -120,31 +143,31 @@ describe('the response cache', () => {
       state[limit] = 2000;
       handled = 0;
       state.now = 1999;
-      await get();
-      await get();
-      assert.equal(handled, 1, limit);
-      state.now = 2000;
+      await getTwice();
       await get();
       assert.equal(handled, 2, limit);
+      state.now = 2000;
+      await get();
+      assert.equal(handled, 3, limit);
       state[limit] = forever;
     }
   });
 
   test('keeps no errors, nothing that a route did not mark, and nothing for requests without a token', async () => {
-    for (const path of ['/broken', '/uncached']) for (let n = 0; n < 2; n++) await get(path);
-    for (let n = 0; n < 2; n++) await (await fetch(`${url}/thing`)).text();
-    assert.equal(handled, 6);
+    for (const path of ['/broken', '/uncached']) for (let n = 0; n < 3; n++) await get(path);
+    for (let n = 0; n < 3; n++) await (await fetch(`${url}/thing`)).text();
+    assert.equal(handled, 9);
   });
 
   test('leaves a request to the server when its caller has reached a limit', async () => {
-    await get();
+    await getTwice();
     state.isAllowed = false;
     await get();
-    assert.equal(handled, 2);
+    assert.equal(handled, 3);
   });
 
   test('leaves a request to the server, which reports the error, when the database cannot be read', async () => {
-    await get();
+    await getTwice();
     isDatabaseBroken = true;
     const { status, text } = await get();
     assert.equal(status, 500);
@@ -152,7 +175,7 @@ describe('the response cache', () => {
   });
 
   test('leaves other methods and requests with a body to the server', async () => {
-    await get();
+    await getTwice();
     const headers = { authorization: 'Bearer one' };
     assert.equal(
       (await fetch(`${url}/thing`, { method: 'HEAD', headers })).headers.get('x-request-id'),
