@@ -44,8 +44,8 @@ interface Decision {
   header: string;
 }
 
-/** Beyond this many callers at a time, the least recent one starts anew. */
-const maxCallers = 50_000;
+/** Beyond this many users, tokens or addresses at a time, the least recent one starts anew. */
+const maxCallers = 20_000;
 
 export function createRateLimits(settings: RateLimitSettings, now: () => number): RateLimits {
   const { windowMs } = settings;
@@ -54,16 +54,9 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
   const address = { name: 'address', quota: settings.addressRequests, windowMs };
   const callerPolicies = `${formatPolicy(user)}, ${formatPolicy(token)}`;
   const addressPolicies = formatPolicy(address);
-  const countersByKey = new LRUCache<string, Counter>({ max: maxCallers });
-
-  function findCounter(policy: RatePolicy, key: string): Counter {
-    let counter = countersByKey.get(key);
-    if (counter === undefined) {
-      counter = { policy, fullAt: 0 };
-      countersByKey.set(key, counter);
-    }
-    return counter;
-  }
+  const findUserCounter = createCounters(user);
+  const findTokenCounter = createCounters(token);
+  const findAddressCounter = createCounters(address);
 
   /** Counts the request in all counters, or in none if one of them refuses it. */
   function count(counters: readonly Counter[]): Decision {
@@ -84,10 +77,7 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
     if (!state.allowed) throw tooManyRequests(policy, state);
   }
 
-  const countersOf = ({ userId, tokenHash }: CallerKey) => [
-    findCounter(user, `user ${userId}`),
-    findCounter(token, `token ${tokenHash}`),
-  ];
+  const countersOf = ({ userId, tokenHash }: CallerKey) => [findUserCounter(userId), findTokenCounter(tokenHash)];
 
   return {
     caller: (reply, caller) => sendOrThrow(reply, callerPolicies, count(countersOf(caller))),
@@ -99,7 +89,20 @@ export function createRateLimits(settings: RateLimitSettings, now: () => number)
       };
     },
     anonymous: (request, reply, kind = 'address') =>
-      sendOrThrow(reply, addressPolicies, count([findCounter(address, `${kind} ${request.ip}`)])),
+      sendOrThrow(reply, addressPolicies, count([findAddressCounter(`${kind} ${request.ip}`)])),
+  };
+}
+
+/** Returns a function that finds the counter of a caller. */
+function createCounters(policy: RatePolicy): (key: string) => Counter {
+  const counters = new LRUCache<string, Counter>({ max: maxCallers });
+  return (key) => {
+    let counter = counters.get(key);
+    if (counter === undefined) {
+      counter = { policy, fullAt: 0 };
+      counters.set(key, counter);
+    }
+    return counter;
   };
 }
 
