@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { download } from '../download.ts';
 import { quantile } from '../statistics.ts';
-import { buildRequest, type Connection, openConnection } from './connection.ts';
+import { buildRequest, createConnectionPool } from './connection.ts';
 
 /** Work that continues until it is stopped. */
 export interface Background<Result> {
@@ -21,15 +21,13 @@ export interface SubmitLoad {
 /** Submits jobs at a constant rate, each by a random user. `stop` returns their number. */
 export function submitJobs({ url, tokens, perSecond, path, headers, zipFile }: SubmitLoad): Background<number> {
   const body = readFileSync(zipFile);
-  const idle: Connection[] = [];
+  const pool = createConnectionPool(url);
   const submissions: Promise<void>[] = [];
 
   async function submit(): Promise<void> {
     const token = tokens[Math.floor(Math.random() * tokens.length)] ?? '';
-    const connection = idle.pop() ?? openConnection(url);
-    const status = await connection.send(buildRequest(url, { method: 'POST', path, token, headers, body }));
+    const status = await pool.send(buildRequest(url, { method: 'POST', path, token, headers, body }));
     if (status !== 201) throw new Error(`a submission got ${status}`);
-    idle.push(connection);
   }
 
   const timer = setInterval(() => submissions.push(submit()), 1000 / perSecond);
@@ -38,7 +36,7 @@ export function submitJobs({ url, tokens, perSecond, path, headers, zipFile }: S
     async stop() {
       clearInterval(timer);
       await Promise.all(submissions);
-      for (const connection of idle) connection.close();
+      pool.close();
       return submissions.length;
     },
   };

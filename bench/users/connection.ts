@@ -55,6 +55,42 @@ export function openConnection(url: string): Connection {
   };
 }
 
+/** Connections that are used again. */
+export interface ConnectionPool {
+  /** Sends a request on an idle connection, or opens one. */
+  send(request: Buffer): Promise<number>;
+  close(): void;
+}
+
+/** Less than the time after which a server closes an idle connection. */
+const maxIdleMs = 1000;
+
+export function createConnectionPool(url: string): ConnectionPool {
+  let idle: { connection: Connection; since: number }[] = [];
+  function close(): void {
+    for (const { connection } of idle) connection.close();
+    idle = [];
+  }
+  function take(): Connection {
+    const last = idle.pop();
+    if (last === undefined) return openConnection(url);
+    if (performance.now() - last.since < maxIdleMs) return last.connection;
+    // The others have been idle even longer.
+    last.connection.close();
+    close();
+    return openConnection(url);
+  }
+  return {
+    async send(request) {
+      const connection = take();
+      const status = await connection.send(request);
+      idle.push({ connection, since: performance.now() });
+      return status;
+    },
+    close,
+  };
+}
+
 function parseHead(head: string): { status: number; length: number } {
   const [, length] = /\r\ncontent-length: (\d+)/i.exec(head) ?? [];
   if (length === undefined) throw new Error(`the response has no Content-Length: ${head}`);

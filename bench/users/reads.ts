@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { quantile } from '../statistics.ts';
-import { buildRequest, type Connection, openConnection } from './connection.ts';
+import { buildRequest, type Connection, createConnectionPool, openConnection } from './connection.ts';
 
 export interface Question {
   path: string;
@@ -38,7 +38,7 @@ export async function sendReads({ url, groups, pace, seconds }: ReadLoad): Promi
   const endsAt = startedAt + (seconds ?? 0) * 1000;
   const latencies: number[] = [];
 
-  async function read(connection: Connection, dueAt: number): Promise<void> {
+  async function read(connection: Pick<Connection, 'send'>, dueAt: number): Promise<void> {
     const status = await connection.send(nextRequest());
     if (status !== 200) throw new Error(`${url} responded with ${status}`);
     latencies.push(performance.now() - dueAt);
@@ -65,17 +65,16 @@ export async function sendReads({ url, groups, pace, seconds }: ReadLoad): Promi
 
   async function readAtRate(perSecond: number): Promise<void> {
     const count = seconds === null ? 10 : Math.ceil(seconds * perSecond);
-    const idle: Connection[] = [];
+    const pool = createConnectionPool(url);
     const reads: Promise<void>[] = [];
     for (let n = 0; n < count; n++) {
       const dueAt = startedAt + (n * 1000) / perSecond;
       const waitMs = dueAt - performance.now();
       if (waitMs > 0) await sleep(waitMs);
-      const connection = idle.pop() ?? openConnection(url);
-      reads.push(read(connection, dueAt).then(() => void idle.push(connection)));
+      reads.push(read(pool, dueAt));
     }
     await Promise.all(reads);
-    for (const connection of idle) connection.close();
+    pool.close();
   }
 }
 

@@ -35,6 +35,7 @@ export function startUsers(bench: Bench): Users {
   const child = fork(program);
   pinToCpu(child.pid, loadCpu);
   bench.defer(async () => {
+    if (child.exitCode !== null) return;
     child.disconnect();
     await once(child, 'exit');
   });
