@@ -104,13 +104,14 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     observe: (_expected, signal) =>
       mapErrors(signal, async () => {
         lastError = null;
-        return (await scheduler.refreshAll()).map(toObservation);
+        return (await scheduler.poll()).map(toObservation);
       }),
 
     cancel: (jobId, signal) =>
       mapErrors(signal, async () => {
         const job = list.get(jobId);
         if (job === undefined || job.state.kind === 'finished') return;
+        list.watch(job);
         await cancelJob(job, now());
         scheduler.refresh(job);
       }),
@@ -129,7 +130,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
         } catch (error) {
           return { ok: false, detail: `its folder is not writable (${errnoCode(error)})` };
         }
-        const counts = `${list.listByState('running').length} running, ${list.listByState('queued').length} queued`;
+        const counts = `${list.running.size} running, ${list.queued.size()} queued`;
         const detail = `${scheduler.coresInUse()} of ${cores} cores in use, ${counts}`;
         return { ok: true, detail: lastError === null ? detail : `${detail}; last error: ${lastError}` };
       }),

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { errnoCode } from '../../domain/errors.ts';
 import type { EngineJob } from '../engine.ts';
+import { createJobQueue, type JobQueue } from './job-queue.ts';
 import { createStateReader, type LocalJobState, type StateReaderOptions } from './job-state.ts';
-import { hasRequest, listRecordedJobs, readRequest, removeJobFolder } from './records.ts';
+import { hasRequest, hasSupervisorLog, listRecordedJobs, readRequest, removeJobFolder } from './records.ts';
 
 export interface LocalJob {
   jobId: string;
@@ -14,7 +15,10 @@ export interface LocalJob {
   state: LocalJobState;
 }
 
-/** An in-memory copy of the job records, as of the last refresh. */
+/**
+ * An in-memory copy of the job records, as of the last refresh. Collections by state make the cost of a poll independent of
+ * the number of jobs that wait.
+ */
 export interface JobList {
   /** Loads all records. Skips a record that cannot be read, and reports it to `onError`. */
   loadAll(): Promise<void>;
@@ -22,12 +26,20 @@ export interface JobList {
   load(jobId: string): Promise<void>;
   /** Reads the state of a job again. Returns true if it changed. A record that cannot be read changes nothing. */
   refresh(job: LocalJob): Promise<boolean>;
+  /** Call this before another process may claim a queued job, or this one withdraws it: every poll then refreshes it. */
+  watch(job: LocalJob): void;
+  /**
+   * Returns the jobs to refresh in a poll: those that run, those that are watched, and a few of all others, in turn. Nobody
+   * should change the others, but an operator may remove their records, and a process that does not know yet that its lease
+   * is lost may start them.
+   */
+  nextToRefresh(): LocalJob[];
   /** Removes a finished job and its record. Has no effect on any other job. */
   forget(jobId: string): Promise<void>;
   get(jobId: string): LocalJob | undefined;
   all(): LocalJob[];
-  /** Lists jobs in the order of submission. */
-  listByState(kind: LocalJobState['kind']): LocalJob[];
+  queued: Omit<JobQueue<LocalJob>, 'add' | 'delete'>;
+  running: ReadonlySet<LocalJob>;
   folderFor(jobId: string): string;
   nextSequence(): number;
 }
@@ -38,13 +50,35 @@ export interface JobListOptions extends StateReaderOptions {
   onError(message: string): void;
 }
 
+/** The number of jobs in each poll that are read although nothing should have changed them. */
+const maxVerified = 20;
+
 export function createJobList({ directory, totalCores, onError, ...readerOptions }: JobListOptions): JobList {
   const { readJobState, endDamagedRequest } = createStateReader(readerOptions);
   const jobs = new Map<string, LocalJob>();
+  const queued = createJobQueue<LocalJob>();
+  const running = new Set<LocalJob>();
+  const watched = new Set<LocalJob>();
+  let unverified = jobs.values();
   const folderFor = (jobId: string) => join(directory, jobId);
   let lastSequence = 0;
 
-  async function load(jobId: string): Promise<void> {
+  /** Moves a job to the collection of its present state. */
+  function index(job: LocalJob): void {
+    queued.delete(job);
+    running.delete(job);
+    if (jobs.get(job.jobId) === job) {
+      if (job.state.kind === 'queued') queued.add(job);
+      if (job.state.kind === 'running') running.add(job);
+    }
+    if (!queued.has(job)) watched.delete(job);
+  }
+
+  function watch(job: LocalJob): void {
+    if (queued.has(job)) watched.add(job);
+  }
+
+  async function read(jobId: string): Promise<LocalJob> {
     const folder = folderFor(jobId);
     const request = await readRequest(folder);
     const isReadable = typeof request === 'object';
@@ -54,30 +88,65 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
     // A job with an unreadable request may use any number of cores: assume all of them.
     const usedCores = job === null ? totalCores : coresNeeded(job, totalCores);
     const sequence = isReadable ? request.sequence : 0;
-    jobs.set(jobId, { jobId, folder, sequence, cores: usedCores, job, state });
-    lastSequence = Math.max(lastSequence, sequence);
+    return { jobId, folder, sequence, cores: usedCores, job, state };
+  }
+
+  function add(job: LocalJob): void {
+    jobs.set(job.jobId, job);
+    lastSequence = Math.max(lastSequence, job.sequence);
+    index(job);
   }
 
   return {
-    load,
+    async load(jobId) {
+      add(await read(jobId));
+    },
 
     async loadAll() {
+      const loaded: LocalJob[] = [];
       for (const jobId of await listRecordedJobs(directory)) {
-        await load(jobId).catch((error) => onError(`the record of job ${jobId} is unreadable (${errnoCode(error)})`));
+        try {
+          loaded.push(await read(jobId));
+        } catch (error) {
+          onError(`the record of job ${jobId} is unreadable (${errnoCode(error)})`);
+        }
+      }
+      for (const job of loaded.sort((a, b) => a.sequence - b.sequence)) {
+        add(job);
+        // An earlier process may have started a supervisor that has not claimed the job yet.
+        if (queued.has(job) && (await hasSupervisorLog(job.folder))) watch(job);
       }
     },
 
     async refresh(job) {
       if (job.state.kind === 'finished' || jobs.get(job.jobId) !== job) return false;
-      const previousKind = job.state.kind;
+      const previousState = job.state;
       try {
         job.state = await readJobState(job);
         // The record was removed by hand: the engine no longer has this job.
         if (job.state.kind === 'queued' && !(await hasRequest(job.folder))) jobs.delete(job.jobId);
       } catch (error) {
         onError(`job ${job.jobId} cannot be read (${errnoCode(error)})`);
+        watch(job);
       }
-      return job.state.kind !== previousKind || !jobs.has(job.jobId);
+      if (job.state.kind === previousState.kind && jobs.has(job.jobId)) return false;
+      index(job);
+      return true;
+    },
+
+    watch,
+
+    nextToRefresh() {
+      const selected = new Set([...running, ...watched]);
+      for (let count = 0; count < maxVerified; count++) {
+        const next = unverified.next();
+        if (next.done) {
+          unverified = jobs.values();
+          break;
+        }
+        selected.add(next.value);
+      }
+      return [...selected];
     },
 
     async forget(jobId) {
@@ -89,8 +158,8 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
 
     get: (jobId) => jobs.get(jobId),
     all: () => [...jobs.values()],
-    listByState: (kind) =>
-      [...jobs.values()].filter((job) => job.state.kind === kind).sort((a, b) => a.sequence - b.sequence),
+    queued,
+    running,
     folderFor,
     nextSequence: () => ++lastSequence,
   };

@@ -110,6 +110,13 @@ export function hasRequest(folder: string): Promise<boolean> {
   return exists(join(folder, files.request));
 }
 
+/** The output of the supervisors of a job. It is created before the first one is started. */
+export const supervisorLogPath = (folder: string) => join(folder, 'supervisor.log');
+
+export function hasSupervisorLog(folder: string): Promise<boolean> {
+  return exists(supervisorLogPath(folder));
+}
+
 /** Removes all records of a job atomically, so that a late supervisor never finds a request without its claim. */
 export const removeJobFolder = removeFolder;
 

@@ -17,8 +17,11 @@ export interface Scheduler {
   /** Runs `work` while no other work on the job list runs, and then starts the jobs that fit. */
   withExclusiveList<T>(work: () => Promise<T>): Promise<T>;
   refresh(job: LocalJob): void;
-  /** Refreshes all jobs: supervisors that an earlier process started report neither their claim nor their end. */
-  refreshAll(): Promise<LocalJob[]>;
+  /**
+   * Refreshes the jobs that may have changed, and returns all jobs. Supervisors that an earlier process started report
+   * neither their claim nor their end.
+   */
+  poll(): Promise<LocalJob[]>;
   coresInUse(): number;
   /** After this no job is started, and no work on the list is in progress. */
   stop(): Promise<void>;
@@ -27,27 +30,27 @@ export interface Scheduler {
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { list, totalCores, settings, compileCacheFolder, onChange, onError } = options;
   /** Jobs whose supervisor, started by this process, is not known to have claimed the job or to have ended. */
-  const starting = new Set<string>();
-  /** The owners of started jobs, in the order of their last starts. */
-  const served = new Set<string>();
+  const starting = new Set<LocalJob>();
   const exclusively = pLimit(1);
   let isStopped = false;
 
   function coresInUse(): number {
-    const startingJobs = list.listByState('queued').filter(({ jobId }) => starting.has(jobId));
-    return [...list.listByState('running'), ...startingJobs].reduce((sum, job) => sum + job.cores, 0);
+    const unclaimed = [...starting].filter(list.queued.has);
+    return [...list.running, ...unclaimed].reduce((sum, job) => sum + job.cores, 0);
   }
 
   function startQueuedJobs(): void {
-    if (isStopped) return;
-    const queue = list.listByState('queued').filter(({ jobId }) => !starting.has(jobId));
-    for (const job of selectStartable(takeTurns(queue, served), totalCores - coresInUse())) start(job);
+    const freeCores = totalCores - coresInUse();
+    // Every submission comes here, and usually no core is free.
+    if (isStopped || freeCores <= 0) return;
+    const queue = list.queued.inTurns((job) => !starting.has(job));
+    for (const job of selectStartable(queue, freeCores)) start(job);
   }
 
   function start(job: LocalJob): void {
-    starting.add(job.jobId);
-    served.delete(ownerOf(job));
-    served.add(ownerOf(job));
+    starting.add(job);
+    list.watch(job);
+    list.queued.recordTurn(job);
     startSupervisor({
       folder: job.folder,
       compileCacheFolder,
@@ -56,7 +59,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       onExit: (failure) => {
         if (failure !== null) onError(`job ${job.jobId}: ${failure}`);
         // Until the refresh, the job keeps its cores.
-        refresh(job, () => starting.delete(job.jobId));
+        refresh(job, () => starting.delete(job));
       },
     });
   }
@@ -65,7 +68,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     if (isStopped) return;
     void exclusively(async () => {
       beforeRefresh();
-      // A job that is still queued could not be started. `refreshAll` retries it later, not at once.
+      // A job that is still queued could not be started. `poll` retries it later, not at once.
       if (!(await list.refresh(job))) return;
       startQueuedJobs();
       onChange();
@@ -83,9 +86,9 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   return {
     withExclusiveList,
     refresh: (job) => refresh(job),
-    async refreshAll() {
+    async poll() {
       return withExclusiveList(async () => {
-        for (const job of list.all()) await list.refresh(job);
+        for (const job of list.nextToRefresh()) await list.refresh(job);
         return list.all();
       });
     },
@@ -95,29 +98,6 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       await exclusively(async () => {});
     },
   };
-}
-
-type OwnedJob = Pick<LocalJob, 'job'>;
-const ownerOf = ({ job }: OwnedJob) => job?.owner ?? '';
-
-/**
- * Yields queued jobs so that owners take turns. `served` has the owners in the order of their last turns; those without a
- * turn so far come first. The jobs of one owner stay in the order of the queue.
- */
-export function* takeTurns<T extends OwnedJob>(queue: readonly T[], served: ReadonlySet<string>): Generator<T> {
-  const positions = new Map([...served].map((owner, position) => [owner, position]));
-  const queues = [...Map.groupBy(queue, ownerOf)].sort(
-    ([a], [b]) => (positions.get(a) ?? -1) - (positions.get(b) ?? -1),
-  );
-  for (let round = 0, isEnd = false; !isEnd; round++) {
-    isEnd = true;
-    for (const [, jobs] of queues) {
-      const job = jobs[round];
-      if (job === undefined) continue;
-      isEnd = false;
-      yield job;
-    }
-  }
 }
 
 /**

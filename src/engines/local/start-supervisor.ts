@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { extname, join } from 'node:path';
+import { extname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { supervisorEnvironment } from './environment.ts';
+import { supervisorLogPath } from './records.ts';
 import type { RunSettings } from './run-job.ts';
 
 export interface SupervisorOptions {
@@ -15,16 +16,22 @@ export interface SupervisorOptions {
 }
 
 /**
+ * Every check of the limits leaves garbage. With space for only 1 MB of it, V8 collects it early, and a supervisor that runs
+ * for a while uses 18 MB of its own instead of 23 MB.
+ */
+const nodeOptions = ['--max-semi-space-size=1', '--disable-warning=ExperimentalWarning'];
+
+/**
  * Starts a supervisor for a job, in a new session. The supervisor may outlive this process, and does not keep this
  * process alive.
  */
 export function startSupervisor({ folder, compileCacheFolder, settings, onClaim, onExit }: SupervisorOptions): void {
   // The script is in the folder of this file and has the same extension, also in the build.
   const script = fileURLToPath(new URL(`./supervisor${extname(import.meta.url)}`, import.meta.url));
-  const args = ['--disable-warning=ExperimentalWarning', script, folder, JSON.stringify(settings)];
+  const args = [...nodeOptions, script, folder, JSON.stringify(settings)];
   const env = supervisorEnvironment(compileCacheFolder);
   try {
-    const log = openSync(join(folder, 'supervisor.log'), 'a', 0o600);
+    const log = openSync(supervisorLogPath(folder), 'a', 0o600);
     try {
       const child = spawn(process.execPath, args, {
         cwd: '/',

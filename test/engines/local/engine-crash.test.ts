@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { EngineJob } from '../../../src/engines/engine.ts';
-import { isCancellationRequested, requestCancellation } from '../../../src/engines/local/records.ts';
+import { isCancellationRequested, publishRequest, requestCancellation } from '../../../src/engines/local/records.ts';
 import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
@@ -97,6 +97,41 @@ localTest('counts the cores of a job whose supervisor an earlier process started
   await letFinish(queued);
   assert.equal((await waitUntilFinished(h.engine, last.jobId)).outcome, 'succeeded');
   assert.equal(await countRuns(queued), 1);
+});
+
+/** Queues more jobs than a poll reads, behind a job that occupies all cores, and returns the last one of them. */
+async function queueMany(h: LocalHarness): Promise<{ holder: EngineJob; last: EngineJob }> {
+  const { holder, queued } = await queueBehind(h, runUntilReleased);
+  await h.engine.close();
+  for (let sequence = 3; sequence < 63; sequence++) {
+    const job = { ...queued, jobId: `many-${sequence}`, ...runOnce };
+    await mkdir(h.recordOf(job));
+    await writeFile(join(h.recordOf(job), 'request.json'), JSON.stringify({ sequence, job }));
+  }
+  const last = await h.newJob(runUntilReleased);
+  await publishRequest(h.recordOf(last), { sequence: 63, job: last });
+  return { holder, last };
+}
+
+localTest('a poll reads only some of the jobs that wait, and polls in a row read all', { cores: 1 }, async (h) => {
+  const { last } = await queueMany(h);
+  const engine = await h.reopen();
+  await rm(h.recordOf(last), { recursive: true });
+  assert.equal((await observeJob(engine, last.jobId))?.kind, 'queued');
+  for (let polls = 0; polls < 10; polls++) await observeAll(engine);
+  assert.equal(await observeJob(engine, last.jobId), undefined);
+});
+
+localTest('every poll reads a job that a supervisor of an earlier process may claim', { cores: 1 }, async (h) => {
+  const { last } = await queueMany(h);
+  // Created before a supervisor is started.
+  await writeFile(join(h.recordOf(last), 'supervisor.log'), '');
+  const engine = await h.reopen();
+  startSupervisor(h, last);
+  const startFile = join(h.recordOf(last), 'start.json');
+  await eventually('the supervisor has claimed the job', async () => existsSync(startFile));
+  assert.equal((await observeJob(engine, last.jobId))?.kind, 'running');
+  assert.match((await engine.health(neverAborted)).detail, /^2 of 1 cores in use, 2 running, 61 queued/);
 });
 
 localTest('a recorded cancellation ends the job even if the signal is lost', {}, async (h) => {

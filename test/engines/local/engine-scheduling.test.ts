@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { coresNeeded } from '../../../src/engines/local/job-list.ts';
-import { selectStartable, takeTurns } from '../../../src/engines/local/scheduler.ts';
+import { createJobQueue } from '../../../src/engines/local/job-queue.ts';
+import { selectStartable } from '../../../src/engines/local/scheduler.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { localTest } from './harness.ts';
@@ -66,14 +67,18 @@ localTest('starts jobs in the order of submission, also across a restart', { cor
   assert.deepEqual(starts, names);
 });
 
-test('takeTurns begins with the owner who has waited longest, and keeps the order of each owner', () => {
-  const order = (queue: string, served: string[]) => {
-    const jobs = queue.split(' ').map((name) => ({ name, job: { owner: name.charAt(0) } as EngineJob }));
-    return [...takeTurns(jobs, new Set(served))].map(({ name }) => name).join(' ');
+test('a queue begins with the owner who has waited longest, and keeps the order of each owner', () => {
+  const order = (names: string, served: string[]) => {
+    const toJob = (name: string) => ({ name, job: { owner: name.charAt(0) } as EngineJob });
+    const queue = createJobQueue<ReturnType<typeof toJob>>();
+    for (const name of names.split(' ')) queue.add(toJob(name));
+    for (const name of served) queue.recordTurn(toJob(name));
+    return [...queue.inTurns(({ name }) => !name.endsWith('-'))].map(({ name }) => name).join(' ');
   };
   assert.equal(order('a1 a2 a3 b1 b2 c1', []), 'a1 b1 c1 a2 b2 a3');
-  assert.equal(order('a1 a2 a3 b1 b2 c1', ['b', 'a']), 'c1 b1 a1 b2 a2 a3');
+  assert.equal(order('a1 a2 a3 b1 b2 c1', ['a', 'b', 'a']), 'c1 b1 a1 b2 a2 a3');
   assert.equal(order('a1 a2 a3', ['a']), 'a1 a2 a3');
+  assert.equal(order('a1- a2 b1- b2- c1', []), 'a2 c1');
 });
 
 localTest('lets owners take turns, in the order of submission of each', { cores: 1 }, async (h) => {

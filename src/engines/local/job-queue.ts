@@ -1,0 +1,70 @@
+import type { LocalJob } from './job-list.ts';
+
+type OwnedJob = Pick<LocalJob, 'job'>;
+
+/** Queued jobs, by owner. The owners take turns; the jobs of one owner stay in the order in which they were added. */
+export interface JobQueue<T extends OwnedJob> {
+  add(job: T): void;
+  delete(job: T): void;
+  has(job: T): boolean;
+  size(): number;
+  /** Records that the owner of this job had a turn just now. */
+  recordTurn(job: T): void;
+  /**
+   * Yields the jobs that are `eligible`, in the order in which they should start. It begins with the owner whose last turn
+   * was longest ago; owners without a turn so far come first.
+   */
+  inTurns(eligible: (job: T) => boolean): Generator<T>;
+}
+
+export function createJobQueue<T extends OwnedJob>(): JobQueue<T> {
+  const queues = new Map<string, Set<T>>();
+  const lastTurns = new Map<string, number>();
+  let turn = 0;
+  let size = 0;
+
+  return {
+    add(job) {
+      const owner = ownerOf(job);
+      const jobs = queues.get(owner) ?? new Set();
+      if (jobs.has(job)) return;
+      queues.set(owner, jobs.add(job));
+      size++;
+    },
+
+    delete(job) {
+      const owner = ownerOf(job);
+      const jobs = queues.get(owner);
+      if (jobs === undefined || !jobs.delete(job)) return;
+      if (jobs.size === 0) queues.delete(owner);
+      size--;
+    },
+
+    has: (job) => queues.get(ownerOf(job))?.has(job) ?? false,
+
+    size: () => size,
+
+    recordTurn(job) {
+      lastTurns.set(ownerOf(job), ++turn);
+    },
+
+    *inTurns(eligible) {
+      const lastTurnOf = (owner: string) => lastTurns.get(owner) ?? 0;
+      let waiting = [...queues]
+        .sort(([a], [b]) => lastTurnOf(a) - lastTurnOf(b))
+        .map(([, jobs]) => jobs.values().filter(eligible));
+      while (waiting.length > 0) {
+        const remaining: typeof waiting = [];
+        for (const jobs of waiting) {
+          const next = jobs.next();
+          if (next.done) continue;
+          yield next.value;
+          remaining.push(jobs);
+        }
+        waiting = remaining;
+      }
+    },
+  };
+}
+
+const ownerOf = ({ job }: OwnedJob) => job?.owner ?? '';
