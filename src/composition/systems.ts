@@ -28,6 +28,7 @@ export interface SystemBackend {
   measureMs: number;
   minPollMs: number;
   maxPollMs: number;
+  compareMs: number;
 }
 
 export interface SystemBackendOptions {
@@ -75,6 +76,8 @@ export function createSystemBackend(
       // Observing local processes is cheap, so an idle system is polled as often as a busy one.
       minPollMs,
       maxPollMs: minPollMs,
+      // Its records are durable, so that no job gets lost.
+      compareMs: 10_000,
     };
   }
   const { ssh, environment, accounting } = engine;
@@ -113,5 +116,6 @@ export function createSystemBackend(
     measureMs,
     minPollMs,
     maxPollMs: settings.idleWatchSeconds * 1000,
+    compareMs: 0,
   };
 }

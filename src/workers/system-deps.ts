@@ -24,6 +24,11 @@ export interface SystemDeps {
   /** Limits of the time between two polls of the engine. */
   minPollMs: number;
   maxPollMs: number;
+  /**
+   * How often all unfinished jobs are read and compared with those of the engine, to find jobs that the engine lost; 0 for
+   * every poll. Other polls read only the jobs whose observations changed.
+   */
+  compareMs: number;
   /** How often the files of running jobs are measured. */
   measureMs: number;
   /** A job that the engine has not reported for this long raises an alarm. */

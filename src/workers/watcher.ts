@@ -19,11 +19,15 @@ const recentPollCount = 3;
  * A poll that fails, or that does not report a job, changes nothing but the age of the stored status.
  */
 export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Loop {
-  const { db, lease, engine, system, minPollMs, maxPollMs, metrics, now, log } = deps;
+  const { db, lease, engine, system, minPollMs, maxPollMs, compareMs, metrics, now, log } = deps;
   const missingJobs = createMissingJobTracker(deps, onRequeued);
   const jobEnds = createJobEnds(deps, onRequeued);
   const unreportedEnds = createUnreportedEnds(deps, jobEnds.store);
   const recentPollMs: number[] = [];
+  /** Unfinished jobs as they were last read from the database. */
+  let known = new Map<string, UnfinishedJob>();
+  let expected = new Map<string, string>();
+  let comparedAt = Number.NEGATIVE_INFINITY;
   let lagMs = 0;
   let consecutiveFailures = 0;
   let lastSuccessAt = now();
@@ -31,15 +35,20 @@ export function startWatcher(deps: LeasedSystemDeps, onRequeued: () => void): Lo
   let storedStatus = '';
 
   async function poll(signal: AbortSignal): Promise<PollResult & { jobCount: number }> {
-    const unfinished = await listUnfinishedJobs(db, system.name);
-    const expected = jobsInEngine(unfinished);
+    const isComparison = performance.now() - comparedAt >= compareMs;
+    if (isComparison) {
+      known = await listUnfinishedJobs(db, system.name);
+      expected = jobsInEngine(known);
+      comparedAt = performance.now();
+    }
     const startedAt = now();
     try {
       const observations = await engine.observe(expected, signal);
       const durationMs = now() - startedAt;
-      if (await applyObservations(deps, jobEnds, unfinished, observations, signal)) lastChangeAt = now();
+      const isChanged = await applyObservations({ deps, jobEnds, known, isComparison }, observations, signal);
+      if (isChanged) lastChangeAt = now();
       unreportedEnds.check(observations);
-      void jobEnds.store(await missingJobs.update(expected, observations, signal));
+      if (isComparison) void jobEnds.store(await missingJobs.update(expected, observations, signal));
       return { durationMs, error: null, jobCount: expected.size };
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error, hpc: system.name }, 'poll failed, will retry');
@@ -107,30 +116,41 @@ function jobsInEngine(unfinished: UnfinishedJobs): Map<string, string> {
 }
 
 /**
- * Whether an observation may require an action, judged by the job as stored before the poll. Only these few of thousands of
- * jobs are read again. A job that changed during the poll is handled by the next one. A job that was not stored as
- * unfinished has ended, or is still being dispatched.
+ * Whether an observation may require an action, judged by the job as it was last read from the database. Only these few of
+ * thousands of jobs are read again. A job that changed during the poll is handled by the next one. If all unfinished jobs
+ * were read for this poll, a job that is not among them has ended, or is still being dispatched.
  */
-function mayRequireAction(storedJob: UnfinishedJob | undefined, observation: Observation): boolean {
-  if (storedJob === undefined) return observation.kind === 'finished';
+function mayRequireAction(
+  storedJob: UnfinishedJob | undefined,
+  observation: Observation,
+  isComparison: boolean,
+): boolean {
+  if (storedJob === undefined) return observation.kind === 'finished' || !isComparison;
   if (storedJob.engineRef !== observation.ref) return true;
   return isStateChange(storedJob.state, observation) || (observation.kind === 'queued' && observation.held);
 }
 
+interface PollContext {
+  deps: LeasedSystemDeps;
+  jobEnds: JobEnds;
+  /** Jobs that are read again are updated here. */
+  known: Map<string, UnfinishedJob>;
+  isComparison: boolean;
+}
+
 /** Stores the observations and acts on them. Returns whether any job has changed. */
 async function applyObservations(
-  deps: LeasedSystemDeps,
-  jobEnds: JobEnds,
-  unfinishedBefore: UnfinishedJobs,
+  { deps, jobEnds, known, isComparison }: PollContext,
   observations: readonly Observation[],
   signal: AbortSignal,
 ): Promise<boolean> {
   const { db, system, engine, log } = deps;
-  const relevant = observations.filter((item) => mayRequireAction(unfinishedBefore.get(item.jobId), item));
+  const relevant = observations.filter((item) => mayRequireAction(known.get(item.jobId), item, isComparison));
   if (relevant.length === 0) return false;
   const jobIds = relevant.map(({ jobId }) => jobId);
   // Read after the poll of the engine: a job that is missing here has ended.
   const unfinished = await findUnfinishedJobs(db, system.name, jobIds);
+  for (const [jobId, job] of unfinished) known.set(jobId, job);
   const ends: FinishedObservation[] = [];
   const storedEnds: string[] = [];
   const heldRefs = new Map<string, string>();

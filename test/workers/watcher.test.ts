@@ -43,6 +43,7 @@ describe('watcher', () => {
   let endRecord: EndRecord | null;
   let hasStartedMeanwhile: boolean;
   let measure: (jobId: string) => Promise<number>;
+  let compareMs: number;
 
   beforeEach(async () => {
     database = await openTestDatabase(['1'], 10_000, 1000);
@@ -50,6 +51,7 @@ describe('watcher', () => {
     [reported, duringPoll, pollCount, engineCalls, endRecord] = [[], async () => undefined, 0, [], null];
     hasStartedMeanwhile = false;
     measure = async () => 1;
+    compareMs = 0;
   });
   afterEach(async () => {
     await loop?.stop();
@@ -116,6 +118,7 @@ describe('watcher', () => {
       ...{
         minPollMs: 1,
         maxPollMs: 1,
+        compareMs,
         missingAlarmMs: 1e9,
         metrics: { increment: () => undefined, setGauge: () => undefined },
       },
@@ -249,6 +252,33 @@ describe('watcher', () => {
     await until('the end is stored', async () => (await storedState()) === 'ended' || undefined);
     await until('the engine forgets the job', () => engineCalls[0]);
     assert.equal(engineCalls[0], 'forget 1');
+  });
+
+  test('stores the changes of a job that was inserted after the last comparison with the engine', async () => {
+    compareMs = 1e9;
+    startTestWatcher();
+    await waitForPolls();
+    await insertTestJob('submitting', null);
+    reported = [running('7')];
+    await waitForPolls();
+    assert.equal(await storedState(), 'submitting');
+    await changeJob('queued', '7');
+    await until('the job runs', async () => (await storedState()) === 'running' || undefined);
+    reported = [finished('7')];
+    await until('the end is stored', async () => (await storedState()) === 'ended' || undefined);
+    await until('the engine forgets the job', () => engineCalls.includes('forget 1') || undefined);
+  });
+
+  test('reads the unfinished jobs only for a comparison with the engine', async () => {
+    compareMs = 1e9;
+    await insertTestJob('queued', '7');
+    reported = [queued('7')];
+    startTestWatcher();
+    await waitForPolls();
+    // Nobody but the workers changes a job like this, so that it is not noticed.
+    await changeJob('queued', '8');
+    await waitForPolls();
+    assert.deepEqual(engineCalls, []);
   });
 
   test('releases held jobs and discards submissions that are not the stored one, on every poll', async () => {
