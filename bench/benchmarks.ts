@@ -7,6 +7,7 @@ import { largeFiles } from './benchmarks/large-files.ts';
 import { listChanged } from './benchmarks/list-changed.ts';
 import { listUnchanged } from './benchmarks/list-unchanged.ts';
 import { listeners } from './benchmarks/listeners.ts';
+import { localQueue } from './benchmarks/local-queue.ts';
 import { longList } from './benchmarks/long-list.ts';
 import { manyStored } from './benchmarks/many-stored.ts';
 import { mixedReadsBenchmark } from './benchmarks/mixed-reads.ts';
@@ -45,6 +46,7 @@ export const benchmarks: readonly Benchmark[] = [
   schedulerCommands,
   watcherTick,
   jobEnd,
+  localQueue,
   isolation,
   footprint,
 ];

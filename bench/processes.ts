@@ -21,6 +21,25 @@ export function resetPeakMemory(pid: number | undefined): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
+/** Processor time of a process with all its threads, in steps of 10 ms. */
+export function cpuSeconds(pid: number | undefined): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13);
+  return (Number(user) + Number(system)) / 100;
+}
+
+/** Keeps one core busy. Returns the processor time that this process got. */
+export function spinCpuSeconds(seconds: number): number {
+  const before = process.cpuUsage();
+  const end = performance.now() + seconds * 1000;
+  while (performance.now() < end);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1e6;
+}
+
 function readStatusMb(pid: number | undefined, name: string): number {
   const [, kb] = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return (Number(kb) * 1024) / 1_000_000;

@@ -9,8 +9,12 @@ export interface Size {
   fileMb: number;
   /** Jobs in Slurm for the comparison with slurmrestd. */
   queuedJobs: number;
-  /** Jobs in Slurm for one round of the watcher. */
+  /** Jobs in the queue of an engine, for the rounds of the watcher. */
   activeJobs: number;
+  /** Jobs that are submitted in a round to an engine with that queue. */
+  newJobs: number;
+  /** Duration over which the processor time at rest is measured. */
+  restSeconds: number;
   fewReaders: number;
   manyReaders: number;
   /** Duration over which scheduler commands are counted. */
@@ -37,6 +41,8 @@ export const fullSize: Size = {
   fileMb: 1000,
   queuedJobs: 1000,
   activeJobs: 5000,
+  newJobs: 300,
+  restSeconds: 10,
   fewReaders: 10,
   manyReaders: 1000,
   commandCountSeconds: 10,
@@ -60,6 +66,8 @@ export const smokeSize: Size = {
   fileMb: 4,
   queuedJobs: 20,
   activeJobs: 20,
+  newJobs: 5,
+  restSeconds: 0.2,
   fewReaders: 2,
   manyReaders: 20,
   commandCountSeconds: 1,
