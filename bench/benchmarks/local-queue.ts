@@ -84,7 +84,7 @@ async function queueingRate(bursar: BenchServer, jobs: number): Promise<number> 
   return jobs / ((performance.now() - startedAt) / 1000);
 }
 
-/** What jobs that wait in the local engine cost: nothing but memory. */
+/** The cost of jobs that wait in the local engine. */
 export const localQueue: Benchmark = {
   name: 'local-queue',
   async run(bench) {
