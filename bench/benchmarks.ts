@@ -1,5 +1,6 @@
 import type { Benchmark } from './benchmark.ts';
 import { compareSlurmrestd } from './benchmarks/compare-slurmrestd.ts';
+import { dispatch } from './benchmarks/dispatch.ts';
 import { footprint } from './benchmarks/footprint.ts';
 import { isolation } from './benchmarks/isolation.ts';
 import { jobEnd } from './benchmarks/job-end.ts';
@@ -44,6 +45,7 @@ export const benchmarks: readonly Benchmark[] = [
   largeFiles,
   compareSlurmrestd,
   schedulerCommands,
+  dispatch,
   watcherTick,
   jobEnd,
   localQueue,

@@ -28,8 +28,13 @@ export interface BenchServer extends ServerProcess {
   databaseFile: string;
 }
 
-/** Starts a real server with its own data folder, on the same CPU as the baselines. It logs to a file. */
-export async function startBursar(bench: Bench, options: ServerProcessOptions = {}): Promise<BenchServer> {
+export interface BenchServerOptions extends ServerProcessOptions {
+  /** Whether the server runs on the same CPU as the baselines, with all its commands; default true. */
+  isPinned?: boolean;
+}
+
+/** Starts a real server with its own data folder. It logs to a file. */
+export async function startBursar(bench: Bench, options: BenchServerOptions = {}): Promise<BenchServer> {
   const data = options.data ?? mkdtempSync(join(tmpdir(), 'bursar-bench-'));
   const config = { limits, ...(options.config ?? unlimitedConfig()) };
   const profiling = bench.profileFolder && {
@@ -38,7 +43,7 @@ export async function startBursar(bench: Bench, options: ServerProcessOptions = 
   const env = { ...options.env, ...profiling };
   const server = await spawnServer({ ...options, env, data, config, logFile: join(data, 'server.log') });
   bench.defer(server.dispose);
-  pinToCpu(server.process.pid, serverCpu);
+  if (options.isPinned ?? true) pinToCpu(server.process.pid, serverCpu);
   const auth = { authorization: `Bearer ${server.userToken}` };
   return { ...server, pid: server.process.pid, auth, databaseFile: join(data, 'bursar.db') };
 }

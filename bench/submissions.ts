@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createCaller } from '../test/support/api.ts';
+import type { Caller } from '../test/support/api.ts';
 import { createZip } from '../test/support/zip.ts';
 import type { Bench } from './benchmark.ts';
 import type { BenchServer } from './bursar.ts';
@@ -21,8 +21,8 @@ export async function smallZip(bench: Bench): Promise<string> {
 }
 
 /** Submits one job, the same as in `submissionLoad`. */
-export async function submitOne({ url, userToken }: BenchServer, zip: Uint8Array): Promise<void> {
-  const { status, text } = await createCaller(url, userToken).submit(path, payload, zip);
+export async function submitOne(client: Caller, zip: Uint8Array): Promise<void> {
+  const { status, text } = await client.submit(path, payload, zip);
   if (status !== 201) throw new Error(`the submission was rejected: ${text}`);
 }
 

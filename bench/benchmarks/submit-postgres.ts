@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { startPostgres } from '../../test/support/postgres.ts';
+import { createCaller } from '../../test/support/api.ts';
 import { startRawSubmissions } from '../baselines.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { stalledSlurmConfig, startBursar } from '../bursar.ts';
@@ -17,7 +18,7 @@ export const submitPostgres: Benchmark = {
       return await startBursar(bench, { config: stalledSlurmConfig(bench), env });
     };
     const baselineServer = await start('baseline');
-    await submitOne(baselineServer, readFileSync(zip));
+    await submitOne(createCaller(baselineServer.url, baselineServer.userToken), readFileSync(zip));
     await baselineServer.stop();
     const rawRate = await startRawSubmissions(bench, {
       database: postgres.url('baseline'),

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { createCaller } from '../../test/support/api.ts';
 import { startRawSubmissions } from '../baselines.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { stalledSlurmConfig, startBursar } from '../bursar.ts';
@@ -11,7 +12,7 @@ export const submit: Benchmark = {
     const config = stalledSlurmConfig(bench);
     // The baseline inserts the same rows into the database of a stopped server, and writes the zip to a file.
     const baselineServer = await startBursar(bench, { config });
-    await submitOne(baselineServer, readFileSync(zip));
+    await submitOne(createCaller(baselineServer.url, baselineServer.userToken), readFileSync(zip));
     await baselineServer.stop();
     const folder = bench.temporaryFolder('raw');
     const rawRate = await startRawSubmissions(bench, {

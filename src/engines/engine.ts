@@ -59,6 +59,16 @@ export interface EngineHealth {
   detail: string;
 }
 
+export interface SubmitOptions {
+  /**
+   * Whether the caller stored its intent to submit this job just now, for the first time: no earlier call can have
+   * reached the engine, which then need not search for the job. Default: false.
+   */
+  isFirstTry?: boolean;
+  /** Called before the first step that can store the job, and if the engine has the job already. */
+  beforeSubmission?(): void;
+}
+
 /**
  * The scheduler of one HPC system. An engine knows nothing of users, quotas or the store.
  *
@@ -72,10 +82,9 @@ export interface Engine {
   /**
    * After success the engine has stored the job durably, and the result is its ref. The job runs exactly once, after it
    * has been released. After a failure or a crash the engine may or may not have the job: call `find`, and submit again
-   * if it finds nothing. It calls `beforeSubmission` before the first step that can store the job, and if it has the
-   * job already: after a failure without that call it does not have the job.
+   * if it finds nothing. After a failure without a call of `beforeSubmission` it does not have the job.
    */
-  submit(job: EngineJob, signal: AbortSignal, beforeSubmission?: () => void): Promise<string>;
+  submit(job: EngineJob, signal: AbortSignal, options?: SubmitOptions): Promise<string>;
 
   /**
    * Allows submitted jobs to start. `refs` maps job ids to refs. The caller must have stored the refs before: then no

@@ -24,6 +24,8 @@ interface Attempt {
   cancelling: AbortController;
   /** Whether this try may have submitted the job. */
   hasReachedEngine: boolean;
+  /** Starts the release of the job, after its submission has been stored. */
+  release(engineRef: string): void;
 }
 
 /**
@@ -36,11 +38,19 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
   const claims = createJobClaims(deps);
   const failures = createDispatchFailures(deps, claims);
   const inProgress = new Map<number, { job: JobRecord; attempt: Attempt; dispatched: Promise<void> }>();
+  const releases = new Set<Promise<void>>();
 
   /** Interrupts the upload of jobs that were cancelled meanwhile: it may take long, or hang. */
   async function interruptCancelled(): Promise<void> {
     if (inProgress.size === 0) return;
     for (const id of await listSubmissionsToCancel(db, system.name)) inProgress.get(id)?.attempt.cancelling.abort();
+  }
+
+  /** Lets a submitted job start. Other jobs are dispatched meanwhile: engines release several jobs in one command. */
+  function startRelease({ jobId }: JobRecord, engineRef: string, stopping: AbortSignal): void {
+    const released = releaseJobs(deps, new Map([[jobId, engineRef]]), stopping);
+    releases.add(released);
+    void released.finally(() => releases.delete(released));
   }
 
   const loop = startLoop(async (stopping) => {
@@ -51,7 +61,12 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
       const jobsInProgress = [...inProgress.values()].map(({ job }) => job);
       const { jobs, nextAt } = await claims.claim(concurrency - inProgress.size, jobsInProgress);
       for (const job of jobs) {
-        const attempt = { stopping, cancelling: new AbortController(), hasReachedEngine: false };
+        const attempt: Attempt = {
+          stopping,
+          cancelling: new AbortController(),
+          hasReachedEngine: false,
+          release: (engineRef) => startRelease(job, engineRef, stopping),
+        };
         const dispatched = dispatch(deps, job, attempt, failures).finally(() => {
           inProgress.delete(job.id);
           onDispatched();
@@ -70,6 +85,7 @@ export function startDispatcher(deps: LeasedSystemDeps, onDispatched: () => void
     async stop() {
       await loop.stop();
       await Promise.all([...inProgress.values()].map(({ dispatched }) => dispatched));
+      await Promise.all(releases);
     },
   };
 }
@@ -124,7 +140,7 @@ async function submitOnce(deps: LeasedSystemDeps, job: JobRecord, attempt: Attem
   deps.publish(job.owner);
   await removeZip(deps, job);
   log.info({ hpc: system.name, jobId: job.jobId, engineRef }, 'job submitted');
-  await releaseJobs(deps, new Map([[job.jobId, engineRef]]), attempt.stopping);
+  attempt.release(engineRef);
   return true;
 }
 
@@ -169,7 +185,7 @@ async function findOrSubmit(deps: LeasedSystemDeps, job: JobRecord, attempt: Att
       site: siteOptions(job.project.name),
     },
     stopping,
-    setReached,
+    { isFirstTry: job.tries === 1, beforeSubmission: setReached },
   );
   setReached();
   return engineRef;

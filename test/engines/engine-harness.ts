@@ -32,8 +32,8 @@ export type EngineTest = (title: string, body: (harness: EngineHarness) => Promi
 export function withAutomaticRelease(engine: Engine): Engine {
   return {
     ...engine,
-    async submit(job, signal) {
-      const ref = await engine.submit(job, signal);
+    async submit(job, signal, options) {
+      const ref = await engine.submit(job, signal, options);
       await engine.release(new Map([[job.jobId, ref]]), signal);
       return ref;
     },

@@ -67,7 +67,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
         await scheduler.withExclusiveList(list.loadAll);
       }),
 
-    submit: (job, signal, beforeSubmission) =>
+    submit: (job, signal, options) =>
       mapErrors(signal, async () => {
         const { jobId } = job;
         // The id becomes a folder name.
@@ -78,7 +78,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
           );
         }
         if (list.get(jobId) === undefined) {
-          beforeSubmission?.();
+          options?.beforeSubmission?.();
           await publishRequest(list.folderFor(jobId), { sequence: list.nextSequence(), job });
           await scheduler.withExclusiveList(async () => {
             if (list.get(jobId) === undefined) await list.load(jobId);

@@ -2,7 +2,7 @@ import pLimit, { type LimitFunction } from 'p-limit';
 import { BursarError } from '../../domain/errors.ts';
 import { refusalExitCode } from '../../domain/jobs/end-record.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
-import { type Engine, type EngineJob, startDirectoryOf } from '../engine.ts';
+import { type Engine, type EngineJob, type SubmitOptions, startDirectoryOf } from '../engine.ts';
 import { createAccountingReader } from './accounting-reader.ts';
 import { coalesce } from './coalesce.ts';
 import {
@@ -17,10 +17,11 @@ import { preventStarts, readEndRecords } from './end-records.ts';
 import type { SlurmIsolation } from './isolation.ts';
 import { createMissingJobInspector } from './missing-jobs.ts';
 import { createQueueReader, type QueueEntry } from './queue-reader.ts';
+import { createReleaser } from './releaser.ts';
 import type { Accounting } from './sacct.ts';
 import { parseSubmittedJobId, sbatchCommand } from './sbatch.ts';
 import { scancelById, scancelByName } from './scancel.ts';
-import { parsePing, pingCommand, releaseCommand } from './scontrol.ts';
+import { parsePing, pingCommand } from './scontrol.ts';
 import { requireRunnableScript, scriptCheckCommand } from './script-check.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { squeueCommand } from './squeue.ts';
@@ -37,10 +38,10 @@ export interface SlurmEngineOptions extends CommandOptions {
  * Slurm's own output is the only source of job states. The number of polling commands does not depend on the number of
  * jobs.
  */
-export function createSlurmEngine(options: SlurmEngineOptions): Engine {
-  const { now = Date.now } = options;
-  const run = createRunCommand(options);
-  const readAccounting = createAccountingReader(options.accounting, run, now);
+export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
+  const { isolation, now = Date.now } = engineOptions;
+  const run = createRunCommand(engineOptions);
+  const readAccounting = createAccountingReader(engineOptions.accounting, run, now);
   const missingJobs = createMissingJobInspector(run, now);
   const readQueue = createQueueReader(now);
   /** Serialises the submissions of each job id: two concurrent ones would both find no earlier job, and both submit. */
@@ -54,24 +55,23 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
    */
   const forgotten = new Map<string, string>();
   let lastAnsweredAt: number | null = null;
+  /**
+   * Names of the jobs that were in the queue when this engine first read it. A job that the caller submits for the first
+   * time is among them if the database was restored from a backup that is older than its submission.
+   */
+  let earlierNames: ReadonlySet<string> | undefined;
 
   /** Reads all jobs of Bursar from squeue, in ascending order of their Slurm ids. */
   const squeue = coalesce(async (_, signal): Promise<QueueEntry[]> => {
     const queue = readQueue(requireOutput('squeue', await run(squeueCommand(), signal)));
     lastAnsweredAt = now();
     missingJobs.recordQueue(queue);
+    earlierNames ??= new Set(queue.map(({ job }) => job.name));
     return queue.sort((a, b) => Number(a.job.ref) - Number(b.job.ref));
   });
   const listJobs = async (signal: AbortSignal) => (await squeue(undefined, signal)).map(({ job }) => job);
 
-  const release = coalesce(async (requests: ReadonlyMap<string, string>[], signal) => {
-    const refsToRelease = new Map(requests.flatMap((refs) => [...refs]));
-    // Slurm may have given the id to another job since. A job that is no longer held needs no release.
-    const held = (await listJobs(signal)).filter((job) => refsToRelease.get(job.name) === job.ref && isHeld(job));
-    for (const chunk of toChunks(held)) {
-      requireSuccessUnlessFinished('scontrol', await run(releaseCommand(chunk.map(({ ref }) => ref)), signal));
-    }
-  });
+  const releaser = createReleaser(run, async (signal) => (await listJobs(signal)).filter(isHeld), now);
 
   const prevent = coalesce((directories: string[], signal) => preventStarts(run, directories, signal));
 
@@ -90,27 +90,39 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
     return submitted.filter((job) => !mayBeRefused(job) || records.get(job.name) !== 'never_started');
   }
 
-  async function submit(job: EngineJob, signal: AbortSignal, beforeSubmission?: () => void): Promise<string> {
+  /** Whether Slurm certainly does not have the job, so that the queue need not be searched for it. */
+  async function isNew({ jobId }: EngineJob, { isFirstTry = false }: SubmitOptions, signal: AbortSignal) {
+    if (!isFirstTry) return false;
+    if (earlierNames === undefined) await listJobs(signal);
+    return earlierNames?.has(jobId) === false;
+  }
+
+  async function submit(job: EngineJob, signal: AbortSignal, options: SubmitOptions): Promise<string> {
     const { command } = job;
-    // An earlier sbatch may have succeeded although its response was lost. Jobs are submitted held, so none has run.
-    const [existing, ...duplicates] = await findSubmitted([job], signal);
-    const heldDuplicates = duplicates.filter(isHeld).map(({ ref }) => ref);
-    if (existing !== undefined) beforeSubmission?.();
-    if (heldDuplicates.length > 0) await scancel(heldDuplicates, signal);
-    if (existing !== undefined) return existing.ref;
-    const submission = sbatchCommand(job, options.isolation);
+    if (!(await isNew(job, options, signal))) {
+      // An earlier sbatch may have succeeded although its response was lost. Jobs are submitted held, so none has run.
+      const [existing, ...duplicates] = await findSubmitted([job], signal);
+      const heldDuplicates = duplicates.filter(isHeld).map(({ ref }) => ref);
+      if (existing !== undefined) options.beforeSubmission?.();
+      if (heldDuplicates.length > 0) await scancel(heldDuplicates, signal);
+      if (existing !== undefined) return existing.ref;
+    }
+    const submission = sbatchCommand(job, isolation);
     if (command.kind === 'script') {
       const check = scriptCheckCommand(startDirectoryOf(job), command.script);
       requireRunnableScript(command.script, requireOutput('bash', await run(check, signal)));
     }
-    beforeSubmission?.();
-    return parseSubmittedJobId(await run(submission, signal));
+    options.beforeSubmission?.();
+    const ref = parseSubmittedJobId(await run(submission, signal));
+    releaser.recordSubmission(job.jobId, ref);
+    missingJobs.recordJob(job.jobId, ref);
+    return ref;
   }
 
   return {
     open: async () => undefined,
 
-    async submit(job, signal, beforeSubmission) {
+    async submit(job, signal, options = {}) {
       const { jobId } = job;
       if (!isJobName(jobId)) {
         throw new BursarError('job_refused', `The job id ${JSON.stringify(jobId)} cannot be used as a Slurm job name`);
@@ -118,13 +130,13 @@ export function createSlurmEngine(options: SlurmEngineOptions): Engine {
       const limit = submissionLimits.get(jobId) ?? pLimit(1);
       submissionLimits.set(jobId, limit);
       try {
-        return await limit(() => submit(job, signal, beforeSubmission));
+        return await limit(() => submit(job, signal, options));
       } finally {
         if (limit.activeCount + limit.pendingCount === 0) submissionLimits.delete(jobId);
       }
     },
 
-    release,
+    release: releaser.release,
 
     async find(jobs, signal) {
       const findable = jobs.filter(({ jobId }) => isJobName(jobId));

@@ -9,6 +9,8 @@ import { parseSqueueById, squeueByIdCommand } from './squeue.ts';
 const maxUnseenMs = 24 * 3_600_000;
 
 export interface MissingJobInspector {
+  /** Remembers that a job is in the queue now. */
+  recordJob(name: string, ref: string): void;
   /** Remembers when each unfinished job was last in the queue. */
   recordQueue(queue: readonly QueueEntry[]): void;
   inspect(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, MissingJobStatus>>;
@@ -45,15 +47,20 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
     return new Set(jobs.filter(isForgotten).map(([jobId]) => jobId));
   }
 
+  function recordJob(name: string, ref: string, seenAt = now()): void {
+    const seen = lastSeen.get(ref);
+    if (seen?.name === name) seen.at = seenAt;
+    else lastSeen.set(ref, { name, at: seenAt });
+  }
+
   return {
+    recordJob,
+
     recordQueue(queue) {
       const seenAt = now();
       for (const { job, observation } of queue) {
-        const { ref, name } = job;
-        const seen = lastSeen.get(ref);
-        if (observation?.kind === 'finished') lastSeen.delete(ref);
-        else if (seen?.name === name) seen.at = seenAt;
-        else lastSeen.set(ref, { name, at: seenAt });
+        if (observation?.kind === 'finished') lastSeen.delete(job.ref);
+        else recordJob(job.name, job.ref, seenAt);
       }
       if (lastSeen.size <= queue.length) return;
       for (const [ref, { at }] of lastSeen) if (seenAt - at > maxUnseenMs) lastSeen.delete(ref);

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { EngineJob } from '../../../src/engines/engine.ts';
 import { createSlurmEngine } from '../../../src/engines/slurm/engine.ts';
 import { createMissingJobInspector } from '../../../src/engines/slurm/missing-jobs.ts';
 import { createQueueReader } from '../../../src/engines/slurm/queue-reader.ts';
@@ -12,6 +13,64 @@ const completed = (ref: number, name: string) => `0:09|${ref}|COMPLETED|None|0|$
 const pending = (ref: number, name: string) => `0:00|${ref}|PENDING|Resources|0|N/A|N/A||1|1|${name}|\n`;
 
 // A controller assigns an id twice only if it is killed at an exact moment, so the output of squeue is a text.
+
+const heldJob = (ref: number, name: string) => `0:00|${ref}|PENDING|JobHeldUser|0|N/A|N/A||1|1|${name}|\n`;
+const newJob = (jobId: string): EngineJob => ({
+  jobId,
+  nodes: 1,
+  coresPerNode: 1,
+  runtimeSeconds: 60,
+  command: { kind: 'line', line: 'true' },
+  workspace: { directory: '/w/files', stdout: '/w/out', stderr: '/w/err' },
+  site: {},
+});
+
+/** An engine whose sbatch always returns the id 7. `commands` are those that ran, without the options of squeue and sbatch. */
+function engineWithOneId() {
+  const state = { queue: '', now: at * 1000, commands: [] as string[] };
+  const run = async (argv: readonly string[]): Promise<RunResult> => {
+    const [program = '', ...args] = argv.slice(5);
+    state.commands.push(program === 'scontrol' ? `${program} ${args.join(' ')}` : program);
+    return { code: 0, stdout: { squeue: state.queue, sbatch: '7\n' }[program] ?? '', stderr: '' };
+  };
+  const options = { commandTimeoutMs: 1000, onCommand: () => undefined, accounting: 'none', isolation: null } as const;
+  const engine = createSlurmEngine({ ...options, shell: { run } as unknown as Shell, now: () => state.now });
+  const submit = (jobId: string) => engine.submit(newJob(jobId), neverAborted, { isFirstTry: true });
+  const release = async (jobId: string) => {
+    state.commands = [];
+    await engine.release(new Map([[jobId, '7']]), neverAborted);
+    return state.commands;
+  };
+  return { state, submit, release };
+}
+
+test('a job is released by its id, once, right after its submission', async () => {
+  const { submit, release } = engineWithOneId();
+  await submit(one);
+  assert.deepEqual(await release(one), ['scontrol release 7']);
+  assert.deepEqual(await release(one), []);
+});
+
+test('squeue must confirm the id of a job that was not submitted just now', async () => {
+  const { state, submit, release } = engineWithOneId();
+  await submit(one);
+  state.now += 1000;
+  state.queue = heldJob(7, two);
+  assert.deepEqual(await release(one), ['squeue']);
+  state.queue = heldJob(7, one);
+  assert.deepEqual(await release(one), ['squeue', 'scontrol release 7']);
+  state.queue = pending(7, one);
+  assert.deepEqual(await release(one), ['squeue']);
+});
+
+test('the id of a job is not released for another job that had it before', async () => {
+  const { state, submit, release } = engineWithOneId();
+  await submit(one);
+  await submit(two);
+  state.queue = heldJob(7, two);
+  assert.deepEqual(await release(one), ['squeue']);
+  assert.deepEqual(await release(two), ['scontrol release 7']);
+});
 
 test('the end of a job is reported although a forgotten job had its id', async () => {
   let queue = completed(7, one);

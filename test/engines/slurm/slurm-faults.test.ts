@@ -55,6 +55,14 @@ describe('a submission whose response is lost', { concurrency: true }, () => {
     assert.deepEqual([observations.map(({ ref }) => ref), second], [[first], '2']);
   });
 
+  slurmTest('is found although the caller has forgotten it, as after the restore of a backup', {}, async (harness) => {
+    const { engine, newJob, reopen, commands } = harness;
+    const job = await newJob(runOnce);
+    const ref = await engine.submit(job, neverAborted, { isFirstTry: true });
+    assert.equal(await (await reopen()).submit(job, neverAborted, { isFirstTry: true }), ref);
+    assert.equal(commands.filter((name) => name === 'sbatch').length, 1);
+  });
+
   slurmTest('reports a duplicate, and discards it by its id', {}, async (harness) => {
     const { engine, newJob } = harness;
     const job = await newJob(runOnce);
@@ -140,9 +148,12 @@ slurmTest('the number of commands is independent of the number of jobs', {}, asy
   const waiting = [...jobs];
   const submitWaiting = async () => {
     for (let job = waiting.pop(); job !== undefined; job = waiting.pop())
-      expected.set(job.jobId, await engine.submit(job, neverAborted));
+      expected.set(job.jobId, await engine.submit(job, neverAborted, { isFirstTry: true }));
   };
   await Promise.all(Array.from({ length: 8 }, submitWaiting));
+  assert.equal(commands.filter((name) => name === 'squeue').length, 1);
+  assert.equal(commands.length, 301);
+  await new Promise((resolve) => setTimeout(resolve, 1000)); // the ids are confirmed by squeue then
 
   const commandsDuring = async (work: () => Promise<unknown>) => {
     const before = commands.length;
