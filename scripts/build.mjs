@@ -10,7 +10,12 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const maxOldBuilds = 5;
 
 /** Modules that start as a process or a thread. */
-const entryPoints = ['src/cli/program.ts', 'src/engines/local/supervisor.ts', 'src/store/ledger/verify-thread.ts'];
+const entryPoints = [
+  'src/cli/program.ts',
+  'src/engines/local/supervisor.ts',
+  'src/shell/spawn-server.ts',
+  'src/store/ledger/verify-thread.ts',
+];
 /**
  * Not bundled: packages with native code; swagger-ui, which finds files relative to its own; yaml, which swagger-ui loads
  * too; packages that Fastify loads only for features that Bursar does not use.

@@ -60,7 +60,10 @@ async function submitAll(bursar: BenchServer, zip: Buffer, jobs: number): Promis
 }
 
 async function hasHeldJobs(cluster: SlurmCluster): Promise<boolean> {
-  const { stdout } = await run('squeue', ['-h', '-o', '%r'], { env: { ...process.env, ...cluster.env }, maxBuffer: 1e8 });
+  const { stdout } = await run('squeue', ['-h', '-o', '%r'], {
+    env: { ...process.env, ...cluster.env },
+    maxBuffer: 1e8,
+  });
   return stdout.includes('JobHeldUser');
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { startPostgres } from '../../test/support/postgres.ts';
 import { createCaller } from '../../test/support/api.ts';
+import { startPostgres } from '../../test/support/postgres.ts';
 import { startRawSubmissions } from '../baselines.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { stalledSlurmConfig, startBursar } from '../bursar.ts';

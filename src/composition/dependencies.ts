@@ -11,6 +11,7 @@ import { createFileRemover } from '../files/workspaces/file-remover.ts';
 import { families } from '../metrics/families.ts';
 import { createMetrics } from '../metrics/registry.ts';
 import { createTopic } from '../services/events/topic.ts';
+import { createSpawnClient } from '../shell/spawn-client.ts';
 import { createEndpointResolver } from '../webhooks/resolve-endpoint.ts';
 import type { InstanceDatabase } from './database.ts';
 import type { SystemIsolation } from './isolation.ts';
@@ -30,11 +31,12 @@ export function createDependencies(
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const metrics = createMetrics(families);
   const systems = toHpcSystems(config);
+  const startProcess = createSpawnClient();
   const systemBackends = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     const isolation = isolations.get(system.name);
     if (settings === undefined || isolation === undefined) return [];
-    const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles };
+    const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, startProcess };
     return { system, ...createSystemBackend(system.name, options, metrics) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));

@@ -9,6 +9,7 @@ import { createRemoteWorkspaces } from '../files/workspaces/remote/remote-worksp
 import { createWorkspaces, type Workspaces } from '../files/workspaces/workspaces.ts';
 import type { Metrics } from '../metrics/registry.ts';
 import { createLocalShell } from '../shell/local-shell.ts';
+import type { StartProcess } from '../shell/process.ts';
 import type { Shell } from '../shell/shell.ts';
 import { createSshShell } from '../shell/ssh-shell.ts';
 import { type SystemIsolation, workspaceFolderOf } from './isolation.ts';
@@ -37,6 +38,8 @@ export interface SystemBackendOptions {
   isolation: SystemIsolation;
   /** Files that are never opened as files of a job: see `lockedFiles` of the database. */
   protectedFiles: readonly string[];
+  /** Starts the commands of a scheduler. Default: this process does. */
+  startProcess?: StartProcess | undefined;
 }
 
 export function createSystemBackend(
@@ -44,7 +47,7 @@ export function createSystemBackend(
   options: SystemBackendOptions,
   metrics: Pick<Metrics, 'increment'>,
 ): SystemBackend {
-  const { settings, dataFolder, protectedFiles } = options;
+  const { settings, dataFolder, protectedFiles, startProcess } = options;
   const { inEffect: isolation, sandbox, account, slurm } = options.isolation;
   const { engine } = settings;
   const minPollMs = settings.watchSeconds * 1000;
@@ -82,8 +85,8 @@ export function createSystemBackend(
   }
   const { ssh, environment, accounting } = engine;
   const shell = ssh
-    ? createSshShell({ ...ssh, environment, controlFolder: join(dataFolder, 'ssh') })
-    : createLocalShell({ environment });
+    ? createSshShell({ ...ssh, environment, startProcess, controlFolder: join(dataFolder, 'ssh') })
+    : createLocalShell({ environment, startProcess });
   return {
     isolation,
     createEngine: () =>

@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { baseEnvironment } from './base-environment.ts';
+import type { StartProcess } from './process.ts';
 import { runProcess } from './run-process.ts';
 import type { Shell } from './shell.ts';
 import { unavailableError } from './shell-errors.ts';
@@ -8,10 +9,12 @@ import { streamProcess } from './stream-process.ts';
 export interface LocalShellOptions {
   /** Added to the base environment of every command, such as SLURM_CONF. */
   environment: Record<string, string>;
+  /** Starts the commands of `run`. Default: this process does. */
+  startProcess?: StartProcess | undefined;
 }
 
 /** Runs programs on this host, in `/`, as Bursar's own user. Killing a command kills its whole process group. */
-export function createLocalShell({ environment }: LocalShellOptions): Shell {
+export function createLocalShell({ environment, startProcess }: LocalShellOptions): Shell {
   const hostLabel = 'this host';
   const processOptions = (argv: readonly string[]) => ({
     environment: { ...baseEnvironment(), ...environment },
@@ -22,7 +25,11 @@ export function createLocalShell({ environment }: LocalShellOptions): Shell {
     hostLabel,
 
     async run(argv, options) {
-      const { code, stdout, stderr } = await runProcess(argv, { ...options, ...processOptions(argv) });
+      const { code, stdout, stderr } = await runProcess(argv, {
+        ...options,
+        ...processOptions(argv),
+        startProcess,
+      });
       return { code, stdout: stdout.toString('utf8'), stderr: stderr.toString('utf8') };
     },
 

@@ -1,11 +1,22 @@
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { finished, Readable, type Writable } from 'node:stream';
 import { BursarError, errnoCode } from '../domain/errors.ts';
+import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
 import type { RunOptions } from './shell.ts';
 import { unavailableError } from './shell-errors.ts';
 
-export type RunningProcess = ChildProcessByStdio<Writable | null, Readable, Readable>;
+/** A process that was started as the leader of a new process group. */
+export interface RunningProcess {
+  readonly stdin: Writable | null;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  /** Resolves with the exit code when the process has ended and its output is complete; null if a signal ended it. */
+  readonly closed: Promise<number | null>;
+  hasExited(): boolean;
+  /** Kills the whole process group. Closes the output even if another process still holds it open. */
+  kill(): void;
+}
 
 export interface ProcessOptions {
   environment: Record<string, string>;
@@ -15,30 +26,45 @@ export interface ProcessOptions {
   beforeKill?(child: RunningProcess, stderr: () => Buffer): Promise<void>;
 }
 
-/** Starts a program, without a shell, as the leader of a new process group. */
-export async function startProcess(
+/**
+ * Starts a program, without a shell. The process has a `stdin` if there is an input which `pipeInput` must write. Throws
+ * `unavailable` if the program cannot be started.
+ */
+export type StartProcess = (
   argv: readonly string[],
-  { environment, label }: ProcessOptions,
-  hasStdin: boolean,
-): Promise<RunningProcess> {
+  options: ProcessOptions,
+  stdin: RunOptions['stdin'],
+) => Promise<RunningProcess>;
+
+export const startProcess: StartProcess = async (argv, { environment, label }, stdin) => {
+  const { program, args } = parseCommand(argv);
+  try {
+    const child = spawn(program, args, spawnOptions(environment, stdin !== undefined));
+    await once(child, 'spawn');
+    return toRunningProcess(child as SpawnedProcess);
+  } catch (error) {
+    throw startError(label, error);
+  }
+};
+
+function toRunningProcess(child: SpawnedProcess): RunningProcess {
+  const { stdin, stdout, stderr } = child;
+  const closed = once(child, 'close').then(([code]) => code as number | null);
+  closed.catch(() => undefined); // nobody may be waiting for it
+  return { stdin, stdout, stderr, closed, hasExited: () => child.exitCode !== null, kill: () => killGroup(child) };
+}
+
+export function parseCommand(argv: readonly string[]): { program: string; args: string[] } {
   const [program, ...args] = argv;
   if (!program || argv.some((argument) => argument.includes('\0'))) throw invalidCommandError();
-  try {
-    const child = spawn(program, args, {
-      cwd: '/',
-      env: environment,
-      detached: true,
-      stdio: [hasStdin ? 'pipe' : 'ignore', 'pipe', 'pipe'],
-    });
-    await once(child, 'spawn');
-    return child as RunningProcess;
-  } catch (error) {
-    throw unavailableError(`${label} could not be started${startErrorHint(error)}.`, error);
-  }
+  return { program, args };
 }
 
 export const invalidCommandError = () =>
   new BursarError('internal', 'Bursar built a command that cannot be run. Please report this.');
+
+export const startError = (label: string, error: unknown) =>
+  unavailableError(`${label} could not be started${startErrorHint(error)}.`, error);
 
 function startErrorHint(error: unknown): string {
   const code = errnoCode(error);
@@ -46,17 +72,10 @@ function startErrorHint(error: unknown): string {
   return code === undefined ? '' : ` (${code})`;
 }
 
-/** Kills a process with its whole group. Closes its output even if another process still holds it open. */
+/** Kills a process with its whole group. */
 export async function killProcess(child: RunningProcess, options: ProcessOptions, stderr: () => Buffer): Promise<void> {
   await options.beforeKill?.(child, stderr).catch(() => undefined);
-  try {
-    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-  } catch {
-    // The whole group has already ended.
-  }
-  child.stdin?.destroy();
-  child.stdout.destroy();
-  child.stderr.destroy();
+  child.kill();
 }
 
 /** Collects output. The chunk that exceeds `maxBytes` is the last one collected, and calls `onOverflow`. */

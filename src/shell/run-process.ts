@@ -1,8 +1,20 @@
-import { once } from 'node:events';
 import { BursarError } from '../domain/errors.ts';
-import { collectOutput, guardInput, killProcess, type ProcessOptions, pipeInput, startProcess } from './process.ts';
+import {
+  collectOutput,
+  guardInput,
+  killProcess,
+  type ProcessOptions,
+  pipeInput,
+  type StartProcess,
+  startProcess,
+} from './process.ts';
 import type { RunOptions } from './shell.ts';
 import { interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
+
+export interface RunProcessOptions extends RunOptions, ProcessOptions {
+  /** Default: the process is started by this one. */
+  startProcess?: StartProcess | undefined;
+}
 
 export interface ProcessResult {
   code: number | null;
@@ -14,10 +26,7 @@ export interface ProcessResult {
  * Runs a process to its end. On a timeout, an abort, too much output or a failed input, kills the process group and
  * throws the first of these causes.
  */
-export async function runProcess(
-  argv: readonly string[],
-  options: RunOptions & ProcessOptions,
-): Promise<ProcessResult> {
+export async function runProcess(argv: readonly string[], options: RunProcessOptions): Promise<ProcessResult> {
   const destroyInput = guardInput(options.stdin);
   try {
     return await runToEnd(argv, options);
@@ -26,10 +35,11 @@ export async function runProcess(
   }
 }
 
-async function runToEnd(argv: readonly string[], options: RunOptions & ProcessOptions): Promise<ProcessResult> {
+async function runToEnd(argv: readonly string[], options: RunProcessOptions): Promise<ProcessResult> {
   const { signal, timeoutMs, maxOutputBytes, stdin, label } = options;
   if (signal.aborted) throw interruptedError(label, signal);
-  const child = await startProcess(argv, options, stdin !== undefined);
+  const start = options.startProcess ?? startProcess;
+  const child = await start(argv, options, stdin);
 
   let failure: BursarError | null = null;
   let hasEnded = false;
@@ -50,7 +60,7 @@ async function runToEnd(argv: readonly string[], options: RunOptions & ProcessOp
   signal.addEventListener('abort', onAbort);
   if (signal.aborted) onAbort(); // aborted while the process was being started
   try {
-    const [code] = await once(child, 'close');
+    const code = await child.closed;
     if (failure !== null) throw failure;
     return { code, stdout: stdout(), stderr: stderr() };
   } finally {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pLimit from 'p-limit';
 import type { BursarError } from '../domain/errors.ts';
 import { baseEnvironment } from './base-environment.ts';
-import { guardInput, type ProcessOptions, type RunningProcess } from './process.ts';
+import { guardInput, type ProcessOptions, type RunningProcess, type StartProcess } from './process.ts';
 import {
   createOutputExtractor,
   extractOutput,
@@ -24,6 +24,8 @@ import { streamProcess } from './stream-process.ts';
 export interface SshShellOptions extends SshTarget {
   /** Added to the environment of the remote commands, such as SLURM_CONF. */
   environment: Record<string, string>;
+  /** Starts the ssh of each command of `run`. Default: this process does. */
+  startProcess?: StartProcess | undefined;
 }
 
 /**
@@ -44,7 +46,7 @@ const killTimeoutMs = 5000;
  * command also kills its process group on the remote host, if that can be reached. Shells report signals as exit codes
  * from 129 to 192; `run` returns null for those.
  */
-export function createSshShell({ environment, ...target }: SshShellOptions): Shell {
+export function createSshShell({ environment, startProcess, ...target }: SshShellOptions): Shell {
   const sshEnvironment = { ...baseEnvironment(), ...agentVariable(process.env.SSH_AUTH_SOCK) };
   const connection = createSshConnection(target, sshEnvironment);
   const commandLimit = pLimit(maxConcurrentCommands);
@@ -69,7 +71,7 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
   /** Killing only the local ssh would leave the remote command running until it next reads or writes. */
   async function killRemote(child: RunningProcess, readStatus: () => RemoteStatus) {
     const deadline = performance.now() + killTimeoutMs;
-    while (readStatus().pid === undefined && child.exitCode === null && performance.now() < deadline) await sleep(10);
+    while (readStatus().pid === undefined && !child.hasExited() && performance.now() < deadline) await sleep(10);
     await killLimit(async () => {
       const { pid, exit } = readStatus();
       if (pid === undefined || exit !== undefined || performance.now() > deadline) return;
@@ -80,6 +82,7 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
   async function killGroup(pid: number, timeoutMs: number) {
     await runProcess([...sshArgv(target), `kill -s KILL -- -${pid}`], {
       environment: sshEnvironment,
+      startProcess,
       label: `kill on ${target.host}`,
       signal: new AbortController().signal,
       timeoutMs: Math.max(1, timeoutMs),
@@ -101,6 +104,7 @@ export function createSshShell({ environment, ...target }: SshShellOptions): She
       const { stdout, stderr } = await runProcess(sshCommand, {
         ...options,
         ...processOptions,
+        startProcess,
         timeoutMs: Math.max(1, deadline - performance.now()),
         maxOutputBytes: maxOutputBytes + extraOutputBytes,
       });

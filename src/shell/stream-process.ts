@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { type Readable, Transform } from 'node:stream';
 import type { BursarError } from '../domain/errors.ts';
 import { collectOutput, killProcess, type ProcessOptions, startProcess } from './process.ts';
@@ -16,14 +15,13 @@ const maxStderrBytes = 1_000_000;
 export async function streamProcess(argv: readonly string[], options: StreamOptions): Promise<Readable> {
   const { signal, label, exitError } = options;
   if (signal.aborted) throw interruptedError(label, signal);
-  const child = await startProcess(argv, options, false);
+  const child = await startProcess(argv, options, undefined);
 
-  const closed = once(child, 'close');
   let hasEnded = false;
   const output = new Transform({
     transform: (chunk, _encoding, done) => done(null, chunk),
     flush: (done) => {
-      closed.then(([code]) => {
+      child.closed.then((code) => {
         hasEnded = true;
         done(exitError(code, stderr()));
       }, done);

@@ -1,10 +1,15 @@
+import { createSpawnClient } from '../../src/shell/spawn-client.ts';
 import { createSshShell } from '../../src/shell/ssh-shell.ts';
 import { startSshd } from '../support/sshd.ts';
 import { shellContract, variable } from './shell-contract.ts';
 
 shellContract('ssh shell', async () => {
   const sshd = await startSshd();
-  const shell = createSshShell({ ...sshd.options, environment: { [variable.name]: variable.value } });
+  const shell = createSshShell({
+    ...sshd.options,
+    environment: { [variable.name]: variable.value },
+    startProcess: createSpawnClient(),
+  });
   return {
     shell,
     close: async () => {

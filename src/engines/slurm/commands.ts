@@ -60,7 +60,8 @@ export function createRunCommand(options: CommandOptions): RunCommand {
     if (program !== 'bash') onCommand(program);
     const prelude = program === 'sbatch' ? submitPrelude(configuredVariables) : queryPrelude;
     // --norc: bash takes a socket on stdin, which Node uses for pipes, for a remote shell, and would read ~/.bashrc.
-    return await shell.run(['bash', '--norc', '-c', prelude, 'bursar', ...argv], {
+    const command = program === 'bash' ? argv : ['bash', '--norc', '-c', prelude, 'bursar', ...argv];
+    return await shell.run(command, {
       signal,
       timeoutMs: commandTimeoutMs,
       maxOutputBytes,

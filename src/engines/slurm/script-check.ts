@@ -4,15 +4,25 @@ import { scriptErrors } from '../../domain/jobs/start-file.ts';
 import { firstLineError } from '../job-messages.ts';
 import type { SlurmCommand } from './commands.ts';
 
-/** Prints `absent`, `outside`, or `file` and the first line of the script. Follows symbolic links before it decides. */
+/**
+ * Prints `absent`, `outside`, or `file` and the first line of the script. Follows symbolic links before it decides. Starts no
+ * program if there are none: that would take as long as sbatch.
+ */
 const inspectScriptBash = `
-cd -- "$1" 2>/dev/null || { echo absent; exit 0; }
-directory=$(pwd -P)
-target=$(realpath -e -- "$2" 2>/dev/null) || { echo absent; exit 0; }
+cd -P -- "$1" 2>/dev/null || { echo absent; exit 0; }
+directory=$PWD
+target=$directory/$2
+part=$2
+while :; do
+  [ -L "$part" ] || [ "$\{part##*/}" = .. ] && { target=$(realpath -e -- "$2" 2>/dev/null) || { echo absent; exit 0; }; break; }
+  case $part in */*) part=$\{part%/*} ;; *) break ;; esac
+done
 case $target in "$directory"/*) ;; *) echo outside; exit 0 ;; esac
 [ -f "$target" ] || { echo absent; exit 0; }
 echo file
-head -c 1024 -- "$target" | head -n 1 | tr -d '\\000'
+line=
+LC_ALL=C IFS= read -r -n 1024 line 2>/dev/null < "$target"
+printf '%s\\n' "$line"
 `;
 
 /** Checks a script before submission: otherwise it could wait in the queue for days before it fails. */

@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process';
+import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
+import type { SpawnReport, SpawnRequest } from './spawn-client.ts';
+
+// The process of `createSpawnClient`. It imports little, so that it stays small: see there.
+
+const running = new Map<number, SpawnedProcess>();
+
+/** Bursar may have ended: then nobody needs the report. */
+const send = (report: SpawnReport) => void process.send?.(report, () => undefined);
+
+function start({ id, program, args, environment, stdin }: Extract<SpawnRequest, { kind: 'start' }>): void {
+  const fail = (error: NodeJS.ErrnoException) => {
+    running.delete(id);
+    send({ kind: 'failed', id, code: error.code, message: error.message });
+  };
+  try {
+    const child = spawn(program, args, spawnOptions(environment, stdin !== undefined)) as SpawnedProcess;
+    running.set(id, child);
+    child.on('spawn', () => send({ kind: 'started', id, pid: child.pid }));
+    child.on('error', fail);
+    child.stdout.on('data', (bytes: Buffer) => send({ kind: 'stdout', id, bytes }));
+    child.stderr.on('data', (bytes: Buffer) => send({ kind: 'stderr', id, bytes }));
+    child.on('close', (code) => {
+      if (running.delete(id)) send({ kind: 'closed', id, code });
+    });
+    child.stdin?.on('error', () => undefined); // a command need not read all of its input
+    child.stdin?.end(stdin);
+  } catch (error) {
+    fail(error as NodeJS.ErrnoException);
+  }
+}
+
+process.on('message', (request: SpawnRequest) => {
+  if (request.kind === 'start') return start(request);
+  const child = running.get(request.id);
+  if (child !== undefined) killGroup(child);
+});
+// Bursar has ended. Commands in progress run to their end, as they would without this process.
+process.on('disconnect', () => process.exit());
+// A service manager sends these to all processes. Bursar still runs commands while it stops, and closes the channel then.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);

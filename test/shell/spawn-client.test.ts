@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { createLocalShell } from '../../src/shell/local-shell.ts';
+import { createSpawnClient } from '../../src/shell/spawn-client.ts';
+import { until } from '../support/until.ts';
+import { generousLimits } from './shell-contract.ts';
+
+const transient = { name: 'BursarError', code: 'unavailable', transient: true };
+
+const isRunning = (pid: number) => {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
+};
+const waitUntilGone = (pid: number) => until(`process ${pid} has ended`, () => (isRunning(pid) ? undefined : true));
+
+function createShell(options = {}) {
+  const shell = createLocalShell({ environment: {}, startProcess: createSpawnClient(options) });
+  const sh = (script: string, overrides = {}) => shell.run(['sh', '-c', script], generousLimits(overrides));
+  /** The parent of a command is the spawn server. */
+  const readServerPid = async () => Number((await sh('echo $PPID')).stdout);
+  /** Starts a command that runs until it is killed; returns its pid. */
+  async function startLongCommand() {
+    const file = `/tmp/bursar-spawn-${process.pid}-${Math.random()}`;
+    const end = sh(`echo $$ > ${file}; exec sleep 1000`, { timeoutMs: 60_000 });
+    const ended = end.then(
+      () => null,
+      (error: Error) => error,
+    );
+    const pid = await until('the command runs', async () => Number((await sh(`cat ${file}`)).stdout) || undefined);
+    await sh(`rm ${file}`);
+    return { pid, ended };
+  }
+  return { sh, readServerPid, startLongCommand };
+}
+
+describe('the spawn server', { concurrency: true }, () => {
+  test('is not this process, and starts all commands', async () => {
+    const { readServerPid } = createShell();
+    const pids = new Set([await readServerPid(), await readServerPid()]);
+    assert.equal(pids.size, 1);
+    assert.equal(pids.has(process.pid), false);
+  });
+
+  test('is started again after its end; its commands fail as unavailable, and do not run on', async () => {
+    const { sh, readServerPid, startLongCommand } = createShell();
+    const server = await readServerPid();
+    const { pid, ended } = await startLongCommand();
+    process.kill(server, 'SIGKILL');
+    const error = await ended;
+    assert.ok(error);
+    await assert.rejects(
+      async () => {
+        throw error;
+      },
+      { ...transient, message: /^sh on this host was interrupted/ },
+    );
+    await waitUntilGone(pid);
+    assert.equal((await sh('echo again')).stdout, 'again\n');
+    assert.notEqual(await readServerPid(), server);
+  });
+
+  test('that does not answer is replaced', async () => {
+    const { sh, readServerPid } = createShell({ maxResponseMs: 5000 });
+    const server = await readServerPid();
+    process.kill(server, 'SIGSTOP');
+    await assert.rejects(sh('true'), transient);
+    await waitUntilGone(server);
+    assert.equal((await sh('echo again')).stdout, 'again\n');
+  });
+
+  test('works on after signals that a service manager sends to all processes', async () => {
+    const { readServerPid } = createShell();
+    const server = await readServerPid();
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.kill(server, signal);
+    assert.equal(await readServerPid(), server);
+  });
+
+  for (const end of ['returns', 'is killed'])
+    test(`ends when the process that uses it ${end}`, async () => {
+      const toImport = (path: string) => JSON.stringify(new URL(`../../src/shell/${path}`, import.meta.url).href);
+      const script = `
+        import { createLocalShell } from ${toImport('local-shell.ts')};
+        import { createSpawnClient } from ${toImport('spawn-client.ts')};
+        const shell = createLocalShell({ environment: {}, startProcess: createSpawnClient() });
+        const signal = new AbortController().signal;
+        const { stdout } = await shell.run(['sh', '-c', 'echo $PPID'], { signal, timeoutMs: 60000, maxOutputBytes: 100 });
+        process.stdout.write(stdout);
+        if (${end === 'is killed'}) await shell.run(['sleep', '5'], { signal, timeoutMs: 60000, maxOutputBytes: 100 });
+      `;
+      const user = spawn(process.execPath, ['--input-type=module', '-e', script], {
+        stdio: ['ignore', 'pipe', 'inherit'],
+      });
+      const [output] = await once(user.stdout, 'data');
+      const server = Number(String(output));
+      assert.ok(server > 0);
+      if (end === 'is killed') user.kill('SIGKILL');
+      await once(user, 'exit');
+      await waitUntilGone(server);
+    });
+});
