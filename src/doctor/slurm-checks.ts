@@ -18,7 +18,9 @@ export async function checkSlurm(
   submittedJobsPerUser: number,
 ): Promise<void> {
   const commandTimeoutMs = settings.commandTimeoutSeconds * 1000;
-  const runCommand = createRunCommand({ shell, commandTimeoutMs, onCommand: () => undefined });
+  // Through bash, for which a command that is not installed has a result like any other failure.
+  const throughBash = { ...shell, environment: null };
+  const runCommand = createRunCommand({ shell: throughBash, commandTimeoutMs, onCommand: () => undefined });
   const run: RunSlurmCommand = (...argv) => runCommand({ argv }, AbortSignal.timeout(2 * commandTimeoutMs));
 
   const isReachable = await check(

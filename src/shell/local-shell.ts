@@ -16,18 +16,21 @@ export interface LocalShellOptions {
 /** Runs programs on this host, in `/`, as Bursar's own user. Killing a command kills its whole process group. */
 export function createLocalShell({ environment, startProcess }: LocalShellOptions): Shell {
   const hostLabel = 'this host';
+  const commandEnvironment = { ...baseEnvironment(), ...environment };
   const processOptions = (argv: readonly string[]) => ({
-    environment: { ...baseEnvironment(), ...environment },
+    environment: commandEnvironment,
     label: `${basename(argv[0] ?? '')} on ${hostLabel}`,
   });
 
   return {
     hostLabel,
+    // bash runs the file that BASH_ENV names.
+    environment: 'BASH_ENV' in environment ? null : commandEnvironment,
 
     async run(argv, options) {
       const { code, stdout, stderr } = await runProcess(argv, {
-        ...options,
         ...processOptions(argv),
+        ...options,
         startProcess,
       });
       return { code, stdout: stdout.toString('utf8'), stderr: stderr.toString('utf8') };

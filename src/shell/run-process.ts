@@ -11,7 +11,7 @@ import {
 import type { RunOptions } from './shell.ts';
 import { interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
 
-export interface RunProcessOptions extends RunOptions, ProcessOptions {
+export interface RunProcessOptions extends Omit<RunOptions, 'environment'>, ProcessOptions {
   /** Default: the process is started by this one. */
   startProcess?: StartProcess | undefined;
 }

@@ -6,6 +6,8 @@ export interface RunOptions {
   /** The limit for stdout and for stderr, each. A command that exceeds it is killed. */
   maxOutputBytes: number;
   stdin?: string | Uint8Array | Readable;
+  /** Replaces the environment of the shell. Only for a shell whose environment is known. */
+  environment?: Record<string, string>;
 }
 
 export interface RunResult {
@@ -28,6 +30,9 @@ export interface Shell {
 
   /** Starts a command and streams its output. Destroying the stream kills the command; a failure destroys the stream. */
   stream(argv: readonly string[], options: Pick<RunOptions, 'signal'>): Promise<Readable>;
+
+  /** The environment of the commands; null if start-up files may change it. */
+  readonly environment: Readonly<Record<string, string>> | null;
 
   /** The host that commands run on, for messages: `this host`, or a host name. */
   readonly hostLabel: string;

@@ -62,11 +62,21 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): StartProcess
     child.on('message', (report: SpawnReport) => commands.get(report.id)?.handleReport(report));
     const handleEnd = () => {
       if (server === child) server = undefined;
+      child.kill('SIGKILL');
       for (const command of commands.values()) if (command.server === child) command.handleLoss();
     };
     for (const event of ['exit', 'error', 'disconnect']) child.on(event, handleEnd);
     child.unref();
     return child;
+  }
+
+  function useServer(label: string): ChildProcess {
+    try {
+      server ??= startServer();
+      return server;
+    } catch (error) {
+      throw startError(label, error);
+    }
   }
 
   /** Only a command in progress keeps this process alive. */
@@ -79,8 +89,7 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): StartProcess
     if (stdin instanceof Readable) return await startDirectly(argv, options, stdin);
     const { program, args } = parseCommand(argv);
     const { label, environment } = options;
-    server ??= startServer();
-    const child = server;
+    const child = useServer(label);
     const id = ++lastId;
     const started = Promise.withResolvers<void>();
     const closed = Promise.withResolvers<number | null>();

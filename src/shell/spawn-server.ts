@@ -4,6 +4,8 @@ import type { SpawnReport, SpawnRequest } from './spawn-client.ts';
 
 // The process of `createSpawnClient`. It imports little, so that it stays small: see there.
 
+process.umask(0o077);
+
 const running = new Map<number, SpawnedProcess>();
 
 /** Bursar may have ended: then nobody needs the report. */

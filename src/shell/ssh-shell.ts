@@ -126,6 +126,7 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
 
   return {
     hostLabel: target.host,
+    environment: null,
     run,
 
     async stream(argv, { signal }): Promise<Readable> {

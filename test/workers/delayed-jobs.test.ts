@@ -120,7 +120,7 @@ describe('a job that cannot be submitted', () => {
     assert.ok(['degraded', 'down'].includes(status), status);
     assert.match(detail, /^the scheduler (answers slowly or with errors|does not answer)/);
     assert.doesNotMatch(JSON.stringify((await me.get('/hpc/')).body), /bash|could not be started|Install|PATH/);
-    assert.match((await readSystemAsAdmin('hpc_two')).detail, /bash .*could not be started.*Install it/);
+    assert.match((await readSystemAsAdmin('hpc_two')).detail, /squeue .*could not be started.*Install it/);
     assert.equal((await me.get('/admin/systems/hpc_two/')).status, 403);
     assert.equal((await me.get('/admin/systems/')).status, 403);
   });

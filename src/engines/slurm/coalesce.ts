@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
 interface Run<Request, Result> {
   requests: Request[];
   signals: AbortSignal[];
@@ -7,10 +9,12 @@ interface Run<Request, Result> {
 /**
  * Batches concurrent calls into one run of `work`, and never runs two at a time. A call that arrives during a run joins
  * the next run, so every result was computed after its call was made. All calls of one run share its result or error.
- * The run is aborted when the signals of all its calls are: one caller who gives up does not fail the others.
+ * The run is aborted when the signals of all its calls are: one caller who gives up does not fail the others. Runs start
+ * at least `minIntervalMs` apart.
  */
 export function coalesce<Request, Result>(
   work: (requests: Request[], signal: AbortSignal) => Promise<Result>,
+  minIntervalMs = 0,
 ): (request: Request, signal: AbortSignal) => Promise<Result> {
   let lastRun: Promise<unknown> = Promise.resolve();
   let nextRun: Run<Request, Result> | undefined;
@@ -22,12 +26,14 @@ export function coalesce<Request, Result>(
       return nextRun.result;
     }
     const [requests, signals] = [[request], [signal]];
+    let interval: Promise<void> | undefined;
     const result = lastRun.then(() => {
       nextRun = undefined;
+      if (minIntervalMs > 0) interval = sleep(minIntervalMs, undefined, { ref: false });
       return withCommonSignal(signals, (common) => work(requests, common));
     });
     nextRun = { requests, signals, result };
-    lastRun = result.catch(() => undefined);
+    lastRun = result.catch(() => undefined).then(() => interval);
     return result;
   };
 }

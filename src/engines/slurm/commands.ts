@@ -5,6 +5,8 @@ import type { RunResult, Shell } from '../../shell/shell.ts';
 export interface SlurmCommand {
   argv: readonly [string, ...string[]];
   stdin?: string;
+  /** Runs first, in the same bash. It ends the bash, with output, if the command must not run. */
+  precondition?: { bash: string; args: readonly string[] };
 }
 
 export interface CommandOptions {
@@ -22,13 +24,14 @@ export type RunCommand = (command: SlurmCommand, signal: AbortSignal) => Promise
 /** Enough for 100,000 jobs in squeue. */
 const maxOutputBytes = 32 * 1024 * 1024;
 
+const slurmPrefixes = ['SBATCH', 'SQUEUE', 'SCANCEL', 'SCONTROL', 'SACCT', 'SLURM'];
 /**
  * Slurm's commands also take options from the environment, where a site may have set some. An option that hides a job
  * from squeue would make the job run twice.
  */
 const removeSlurmVariables = [
   `conf=$\{SLURM_CONF-}`,
-  ...['SBATCH', 'SQUEUE', 'SCANCEL', 'SCONTROL', 'SACCT', 'SLURM'].map((name) => `unset $\{!${name}_@}`),
+  ...slurmPrefixes.map((name) => `unset $\{!${name}_@}`),
   '[ -z "$conf" ] || export SLURM_CONF="$conf"',
   'umask 077',
 ].join('; ');
@@ -54,19 +57,52 @@ const submitPrelude = (configuredVariables: readonly string[]) =>
 
 export function createRunCommand(options: CommandOptions): RunCommand {
   const { shell, commandTimeoutMs, onCommand, configuredVariables = [] } = options;
-  return async ({ argv, stdin }, signal) => {
+  // Without start-up files bash is not needed: it would take half as long as a Slurm command.
+  const environments = shell.environment ? toSlurmEnvironments(shell.environment, configuredVariables) : null;
+
+  /** The command with the environment that a Slurm command needs, set by bash or passed to the shell. */
+  function prepare({ argv, precondition }: SlurmCommand): {
+    argv: readonly string[];
+    environment?: Record<string, string>;
+  } {
+    const isSubmission = argv[0] === 'sbatch';
+    const check = precondition === undefined ? '' : `${precondition.bash}\nshift ${precondition.args.length}\n`;
+    const args = [...(precondition?.args ?? []), ...argv];
+    if (environments === null) {
+      const prelude = isSubmission ? submitPrelude(configuredVariables) : queryPrelude;
+      return { argv: [...bash, `${check}${prelude}`, 'bursar', ...args] };
+    }
+    const environment = isSubmission ? environments.submit : environments.query;
+    return { argv: precondition === undefined ? argv : [...bash, `${check}exec "$@"`, 'bursar', ...args], environment };
+  }
+
+  return async (command, signal) => {
     signal.throwIfAborted();
-    const [program] = argv;
-    if (program !== 'bash') onCommand(program);
-    const prelude = program === 'sbatch' ? submitPrelude(configuredVariables) : queryPrelude;
-    // --norc: bash takes a socket on stdin, which Node uses for pipes, for a remote shell, and would read ~/.bashrc.
-    const command = program === 'bash' ? argv : ['bash', '--norc', '-c', prelude, 'bursar', ...argv];
-    return await shell.run(command, {
+    const { argv, stdin } = command;
+    if (argv[0] !== 'bash') onCommand(argv[0]);
+    const { argv: prepared, environment } = argv[0] === 'bash' ? { argv } : prepare(command);
+    return await shell.run(prepared, {
       signal,
       timeoutMs: commandTimeoutMs,
       maxOutputBytes,
       ...(stdin === undefined ? {} : { stdin }),
+      ...(environment === undefined ? {} : { environment }),
     });
+  };
+}
+
+/** --norc: bash takes a socket on stdin, which Node uses for pipes, for a remote shell, and would read ~/.bashrc. */
+const bash = ['bash', '--norc', '-c'];
+
+/** Does what `queryPrelude` and `submitPrelude` do. */
+function toSlurmEnvironments(environment: Readonly<Record<string, string>>, configuredVariables: readonly string[]) {
+  const isKept = (name: string) =>
+    name === 'SLURM_CONF' || !slurmPrefixes.some((prefix) => name.startsWith(`${prefix}_`));
+  const kept = Object.entries(environment).filter(([name]) => isKept(name));
+  const submitted = new Set([...submitVariables, ...configuredVariables]);
+  return {
+    query: { TZ: ':/etc/localtime', ...Object.fromEntries(kept), SLURM_TIME_FORMAT: '%s' },
+    submit: Object.fromEntries(kept.filter(([name]) => submitted.has(name))),
   };
 }
 

@@ -22,7 +22,7 @@ import type { Accounting } from './sacct.ts';
 import { parseSubmittedJobId, sbatchCommand } from './sbatch.ts';
 import { scancelById, scancelByName } from './scancel.ts';
 import { parsePing, pingCommand } from './scontrol.ts';
-import { requireRunnableScript, scriptCheckCommand } from './script-check.ts';
+import { requireRunnableScript, scriptCheck } from './script-check.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { squeueCommand } from './squeue.ts';
 
@@ -107,13 +107,13 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
       if (heldDuplicates.length > 0) await scancel(heldDuplicates, signal);
       if (existing !== undefined) return existing.ref;
     }
+    const script = command.kind === 'script' ? command.script : null;
     const submission = sbatchCommand(job, isolation);
-    if (command.kind === 'script') {
-      const check = scriptCheckCommand(startDirectoryOf(job), command.script);
-      requireRunnableScript(command.script, requireOutput('bash', await run(check, signal)));
-    }
+    if (script !== null) submission.precondition = scriptCheck(startDirectoryOf(job), script);
     options.beforeSubmission?.();
-    const ref = parseSubmittedJobId(await run(submission, signal));
+    const result = await run(submission, signal);
+    if (script !== null) requireRunnableScript(script, result);
+    const ref = parseSubmittedJobId(result);
     releaser.recordSubmission(job.jobId, ref);
     missingJobs.recordJob(job.jobId, ref);
     return ref;

@@ -11,6 +11,9 @@ import type { SlurmJob } from './slurm-job.ts';
  */
 const proofMs = 1000;
 
+/** While many jobs are submitted, each scontrol releases some of them. A single job is released at once. */
+const minIntervalMs = 100;
+
 interface Submission {
   jobId: string;
   ref: string;
@@ -80,6 +83,6 @@ export function createReleaser(
     },
     release: coalesce(async (requests: ReadonlyMap<string, string>[], signal) => {
       await releaseAll(new Map(requests.flatMap((refs) => [...refs])), signal);
-    }),
+    }, minIntervalMs),
   };
 }

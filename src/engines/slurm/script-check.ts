@@ -1,43 +1,49 @@
 import { posix } from 'node:path';
 import { BursarError } from '../../domain/errors.ts';
 import { scriptErrors } from '../../domain/jobs/start-file.ts';
+import type { RunResult } from '../../shell/shell.ts';
 import { firstLineError } from '../job-messages.ts';
 import type { SlurmCommand } from './commands.ts';
 
+/** The exit code of a submission whose script cannot run. sbatch has no such code. */
+const refusedCode = 65;
+
 /**
- * Prints `absent`, `outside`, or `file` and the first line of the script. Follows symbolic links before it decides. Starts no
- * program if there are none: that would take as long as sbatch.
+ * Ends with `refusedCode` if the script cannot run, and prints `absent`, `outside`, or `file` and the first line of the script.
+ * Follows symbolic links before it decides. Starts a program only if there are some: that takes longer than the rest.
  */
-const inspectScriptBash = `
-cd -P -- "$1" 2>/dev/null || { echo absent; exit 0; }
-directory=$PWD
-target=$directory/$2
-part=$2
+const checkScriptBash = `
+refuse() { printf '%s\\n' "$@"; exit ${refusedCode}; }
+directory=$1 target=$1/$2 part=$2
+[ -d "$directory" ] || refuse absent
 while :; do
-  [ -L "$part" ] || [ "$\{part##*/}" = .. ] && { target=$(realpath -e -- "$2" 2>/dev/null) || { echo absent; exit 0; }; break; }
+  if [ -L "$directory/$part" ] || [ "$\{part##*/}" = .. ]; then
+    directory=$(realpath -e -- "$1" 2> /dev/null) && target=$(realpath -e -- "$1/$2" 2> /dev/null) || refuse absent
+    break
+  fi
   case $part in */*) part=$\{part%/*} ;; *) break ;; esac
 done
-case $target in "$directory"/*) ;; *) echo outside; exit 0 ;; esac
-[ -f "$target" ] || { echo absent; exit 0; }
-echo file
+case $target in "$directory"/*) ;; *) refuse outside ;; esac
+[ -f "$target" ] || refuse absent
 line=
-LC_ALL=C IFS= read -r -n 1024 line 2>/dev/null < "$target"
-printf '%s\\n' "$line"
+LC_ALL=C IFS= read -r -n 1024 line 2> /dev/null < "$target"
+case $line in *$'\\r') refuse file "$line" ;; '#!'*[![:space:]]*) ;; *) refuse file "$line" ;; esac
 `;
 
 /** Checks a script before submission: otherwise it could wait in the queue for days before it fails. */
-export function scriptCheckCommand(directory: string, script: string): SlurmCommand {
+export function scriptCheck(directory: string, script: string): NonNullable<SlurmCommand['precondition']> {
   if (posix.isAbsolute(script)) throw refused(scriptErrors.absolute(script));
   if (posix.normalize(script).startsWith('..')) throw refused(scriptErrors.outside(script));
-  return { argv: ['bash', '-c', inspectScriptBash, 'bursar', directory, script] };
+  return { bash: checkScriptBash, args: [directory, script] };
 }
 
 /** Throws `job_refused` if the script cannot run. Does not check the interpreter, which only the nodes can find. */
-export function requireRunnableScript(script: string, output: string): void {
-  const [location, firstLine = ''] = output.split('\n');
+export function requireRunnableScript(script: string, { code, stdout }: RunResult): void {
+  if (code !== refusedCode) return;
+  const [location, firstLine = ''] = stdout.split('\n');
+  if (location === 'absent') throw refused(scriptErrors.absent(script));
   if (location === 'outside') throw refused(scriptErrors.outside(script));
-  if (location !== 'file') throw refused(scriptErrors.absent(script));
-  const message = firstLineError(script, firstLine);
+  const message = location === 'file' ? firstLineError(script, firstLine) : null;
   if (message !== null) throw refused(message);
 }
 

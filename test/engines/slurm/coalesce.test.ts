@@ -63,6 +63,14 @@ describe('coalesce', () => {
     );
   });
 
+  test('serves all calls made within the interval of the last run by one run', async () => {
+    const runs: number[][] = [];
+    const call = coalesce(async (requests: number[]) => void runs.push(requests), 20);
+    await call(1, signal);
+    await Promise.all([call(2, signal), nextTurn().then(() => call(3, signal))]);
+    assert.deepEqual(runs, [[1], [2, 3]]);
+  });
+
   test('rejects only the calls of a failed run, and continues with the next run', async () => {
     const { runs, call } = createControlledWork();
     const failing = call(1);

@@ -86,16 +86,17 @@ describe('the Slurm engine', { concurrency: true }, () => {
     shortTimeout,
     async (harness) => {
       const { engine, newJob, cluster } = harness;
-      const [running, next] = [await newJob(runUntilReleased), await newJob(runOnce)];
+      const [running, held, next] = [await newJob(runUntilReleased), await newJob(runOnce), await newJob(runOnce)];
       const ref = await withAutomaticRelease(engine).submit(running, neverAborted);
       const { startedAt } = await waitUntilRunning(engine, running.jobId);
       const expected = new Map([[running.jobId, ref]]);
+      const heldRefs = new Map([[held.jobId, await engine.submit(held, neverAborted)]]);
       await cluster.stopController();
       await Promise.all([
         assert.rejects(engine.submit(next, neverAborted), transient),
         assert.rejects(engine.observe(expected, neverAborted), transient),
         assert.rejects(engine.find([running], neverAborted), transient),
-        assert.rejects(engine.release(expected, neverAborted), transient),
+        assert.rejects(engine.release(heldRefs, neverAborted), transient),
         assert.rejects(engine.cancel(running.jobId, neverAborted), transient),
       ]);
       const { ok, detail } = await engine.health(neverAborted);
@@ -104,7 +105,8 @@ describe('the Slurm engine', { concurrency: true }, () => {
       assert.equal((await waitUntilRunning(engine, running.jobId)).startedAt, startedAt);
       await letFinish(running);
       await withAutomaticRelease(engine).submit(next, neverAborted);
-      for (const job of [running, next]) {
+      await engine.release(heldRefs, neverAborted);
+      for (const job of [running, held, next]) {
         assert.equal((await waitUntilFinished(engine, job.jobId)).outcome, 'succeeded');
         assert.equal(await countRuns(job), 1);
       }

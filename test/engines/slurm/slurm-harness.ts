@@ -4,6 +4,7 @@ import { createSlurmEngine, type SlurmEngineOptions } from '../../../src/engines
 import { createRemoteWorkspaces } from '../../../src/files/workspaces/remote/remote-workspaces.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import type { Shell } from '../../../src/shell/shell.ts';
+import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 import { createSshShell } from '../../../src/shell/ssh-shell.ts';
 import { notAborted } from '../../support/signals.ts';
 import { type ClusterOptions, type SlurmCluster, startCluster } from '../../support/slurm-cluster.ts';
@@ -24,9 +25,12 @@ export type SlurmHarnessOptions = ClusterOptions &
     createShell?(environment: Record<string, string>): Shell;
   };
 
+/** As in a server. */
+const startProcess = createSpawnClient();
+
 /** Starts a private cluster, by default of two nodes with 16 cores each, and creates an engine for it. */
 export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<SlurmHarness> {
-  const { createShell = (environment) => createLocalShell({ environment }) } = options;
+  const { createShell = (environment) => createLocalShell({ environment, startProcess }) } = options;
   const cluster = await startCluster(options);
   const shell = createShell(cluster.env);
   const commands: string[] = [];
@@ -68,7 +72,7 @@ export async function slurmSshHarness(options: SlurmHarnessOptions = {}): Promis
   const sshd = await startSshd();
   const harness = await slurmHarness({
     ...options,
-    createShell: (environment) => createSshShell({ ...sshd.options, environment }),
+    createShell: (environment) => createSshShell({ ...sshd.options, environment, startProcess }),
   }).catch(async (error) => {
     // A running sshd would keep the test process alive.
     await sshd.close();

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { createRunCommand } from '../../../src/engines/slurm/commands.ts';
+import { requireRunnableScript, scriptCheck } from '../../../src/engines/slurm/script-check.ts';
+import { createLocalShell } from '../../../src/shell/local-shell.ts';
+import { temporaryFolder } from '../../files/temporary.ts';
+
+test('a command runs only if its script can run, with and without start-up files', async (t) => {
+  const folder = await temporaryFolder(t);
+  const directory = join(folder, 'job');
+  await mkdir(join(directory, 'sub'), { recursive: true });
+  const valid = '#!/bin/bash\necho ran\n';
+  await writeFile(join(folder, 'outside.sh'), valid);
+  for (const name of ['run.sh', 'sub/run.sh', "it's $HOME.sh"]) await writeFile(join(directory, name), valid);
+  await writeFile(join(directory, 'one-line.sh'), '#!/bin/bash');
+  await writeFile(join(directory, 'no-interpreter.sh'), 'echo ran\n');
+  await writeFile(join(directory, 'blank.sh'), '#!  \n');
+  await writeFile(join(directory, 'windows.sh'), '#!/bin/bash\r\necho ran\r\n');
+  await writeFile(join(directory, 'empty.sh'), '');
+  await writeFile(join(folder, 'start-up'), 'set -u\n');
+  await symlink('sub', join(directory, 'link'));
+  await symlink('../outside.sh', join(directory, 'link.sh'));
+  await symlink('..', join(directory, 'up'));
+  await symlink('missing', join(directory, 'broken.sh'));
+  const expected: Record<string, RegExp | null> = {
+    'run.sh': null,
+    './sub/run.sh': null,
+    "it's $HOME.sh": null,
+    'one-line.sh': null,
+    'link/run.sh': null,
+    'sub/../run.sh': null,
+    'no-interpreter.sh': /does not name its interpreter/,
+    'empty.sh': /does not name its interpreter/,
+    'blank.sh': /names no interpreter/,
+    'windows.sh': /Windows line endings/,
+    'missing.sh': /missing\.sh/,
+    'broken.sh': /broken\.sh/,
+    sub: /sub/,
+    'link.sh': /outside/,
+    'up/outside.sh': /outside/,
+  };
+  for (const environment of [{}, { BASH_ENV: join(folder, 'start-up') }]) {
+    const shell = createLocalShell({ environment });
+    const run = createRunCommand({ shell, commandTimeoutMs: 60_000, onCommand: () => undefined });
+    for (const [script, message] of Object.entries(expected)) {
+      const precondition = scriptCheck(directory, script);
+      const result = await run({ argv: ['cat'], stdin: 'input', precondition }, new AbortController().signal);
+      const require = () => requireRunnableScript(script, result);
+      if (message !== null) assert.throws(require, { code: 'job_refused', message }, script);
+      else {
+        require();
+        assert.deepEqual(result, { code: 0, stdout: 'input', stderr: '' }, script);
+      }
+    }
+    await shell.close();
+  }
+});
