@@ -44,14 +44,3 @@ function readStatusMb(pid: number | undefined, name: string): number {
   const [, kb] = new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return (Number(kb) * 1024) / 1_000_000;
 }
-
-/** CPU time that a process has used so far, without its children. */
-export function cpuSeconds(pid: number | undefined): number {
-  // The name of the program, in parentheses, may contain spaces.
-  const [, fields = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ');
-  const [userTicks, systemTicks] = fields.split(' ').slice(11, 13).map(Number);
-  return ((userTicks ?? 0) + (systemTicks ?? 0)) / ticksPerSecond;
-}
-
-/** Fixed by the Linux kernel for user space. */
-const ticksPerSecond = 100;

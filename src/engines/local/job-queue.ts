@@ -1,6 +1,9 @@
-import type { LocalJob } from './job-list.ts';
+import type { EngineJob } from '../engine.ts';
 
-type OwnedJob = Pick<LocalJob, 'job'>;
+interface OwnedJob {
+  /** Null if the owner is not known. */
+  job: Pick<EngineJob, 'owner'> | null;
+}
 
 /** Queued jobs, by owner. The owners take turns; the jobs of one owner stay in the order in which they were added. */
 export interface JobQueue<T extends OwnedJob> {

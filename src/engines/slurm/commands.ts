@@ -57,7 +57,7 @@ const submitPrelude = (configuredVariables: readonly string[]) =>
 
 export function createRunCommand(options: CommandOptions): RunCommand {
   const { shell, commandTimeoutMs, onCommand, configuredVariables = [] } = options;
-  // Without start-up files bash is not needed: it would take half as long as a Slurm command.
+  // Without start-up files bash is not needed, and would take a good part of the time of a Slurm command.
   const environments = shell.environment ? toSlurmEnvironments(shell.environment, configuredVariables) : null;
 
   /** The command with the environment that a Slurm command needs, set by bash or passed to the shell. */

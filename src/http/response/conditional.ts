@@ -34,7 +34,7 @@ export function sendTagged(request: FastifyRequest, reply: FastifyReply, json: s
 
 const maxStringLength = 8192;
 
-/** Node sends a string with the headers in one write, which halves the cost of a short response. A long one would be copied. */
+/** Node sends a string with the headers in one write, which is cheaper for a short response. A long one would be copied. */
 const toBody = (json: string) => (json.length <= maxStringLength ? json : Buffer.from(json));
 
 function toEtag(text: string): string {

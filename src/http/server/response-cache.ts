@@ -31,8 +31,7 @@ const maxAskedOnce = 10_000;
  * Caches whole responses to reads, and sends them before Fastify sees the request: routing, hooks and handler take longer
  * than everything else. There is one rule: a commit by anybody empties the cache. So a cached response is always the one
  * that the database would give, except that time passes: `validUntil` covers tokens and periods that end. A response is
- * stored when its request comes for the second time: most requests of many users are never repeated before a commit, and
- * storing a response costs a fifth of a read.
+ * stored when its request comes for the second time: most requests of many users are never repeated before a commit.
  */
 export function createResponseCache(deps: ResponseCacheDeps) {
   const { commitVersion, maxBytes, limits, now, requestId, onResponse } = deps;

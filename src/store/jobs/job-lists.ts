@@ -59,7 +59,7 @@ export async function readJobPage(db: Db, filter: JobFilter, after: number, limi
   };
 }
 
-/** Like `readJobPage`. The database concatenates the jobs, which takes a quarter less time than splitting and joining them. */
+/** Like `readJobPage`. The database concatenates the jobs, which takes less time than splitting and joining them. */
 export async function readJobPageText(db: Db, filter: JobFilter, after: number, limit: number): Promise<JobPageText> {
   const { version, json, last, next } = await selectPage('text', db, filter, after, limit);
   return { version: String(version ?? 0), json: json ?? '', lastId: last ?? undefined, hasMore: next !== null };

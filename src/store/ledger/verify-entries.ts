@@ -24,7 +24,7 @@ type Usage = Map<string, { jobs: number; seconds: number }>;
 
 /**
  * Compares the accounts and the monthly usage with the sums of the entries. All entries are read once, in order, and added
- * up here: the window functions of SQLite take several times as long.
+ * up here: the window functions of SQLite take longer.
  */
 export async function verifyEntries(
   db: Db,
