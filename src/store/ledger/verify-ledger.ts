@@ -94,7 +94,7 @@ async function checkPoolsCoverCaps(db: Db): Promise<string[]> {
   return rows.map((row) => `project ${row.project_id}: its caps are granted more ${row.resource} than its pool`);
 }
 
-/** The jobs with open holds are the unfinished ones, and every job has a hold. */
+/** The jobs with open holds are the unfinished ones, and every job has a hold of its last attempt. */
 async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Hold[]): Promise<string[]> {
   const withOpenHold = new Set(openHolds.map(({ job }) => job));
   const unfinished = await db.selectFrom('jobs').select('id').where(isUnfinished).execute();
@@ -102,7 +102,14 @@ async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Hold[]): Pro
     .selectFrom('jobs')
     .select('id')
     .where(({ not, exists, selectFrom }) =>
-      not(exists(selectFrom('holds').select('holds.job').whereRef('holds.job', '=', 'jobs.id'))),
+      not(
+        exists(
+          selectFrom('holds')
+            .select('holds.job')
+            .whereRef('holds.job', '=', 'jobs.id')
+            .whereRef('holds.attempt', '=', 'jobs.attempt'),
+        ),
+      ),
     )
     .execute();
   const wrong = withOpenHold.symmetricDifference(new Set(unfinished.map(({ id }) => id)));
