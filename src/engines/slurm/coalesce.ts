@@ -29,7 +29,7 @@ export function coalesce<Request, Result>(
     let interval: Promise<void> | undefined;
     const result = lastRun.then(() => {
       nextRun = undefined;
-      if (minIntervalMs > 0) interval = sleep(minIntervalMs, undefined, { ref: false });
+      if (minIntervalMs > 0) interval = sleep(minIntervalMs);
       return withCommonSignal(signals, (common) => work(requests, common));
     });
     nextRun = { requests, signals, result };

@@ -111,10 +111,11 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
     const submission = sbatchCommand(job, isolation);
     if (script !== null) submission.precondition = scriptCheck(startDirectoryOf(job), script);
     options.beforeSubmission?.();
+    const submittedAt = now();
     const result = await run(submission, signal);
     if (script !== null) requireRunnableScript(script, result);
     const ref = parseSubmittedJobId(result);
-    releaser.recordSubmission(job.jobId, ref);
+    releaser.recordSubmission(job.jobId, ref, submittedAt);
     missingJobs.recordJob(job.jobId, ref);
     return ref;
   }

@@ -5,7 +5,7 @@ import { releaseCommand } from './scontrol.ts';
 import type { SlurmJob } from './slurm-job.ts';
 
 /**
- * How long the response of sbatch counts as proof that a Slurm id belongs to a job. A controller that is killed can give the
+ * How long after the start of sbatch its response counts as proof that a Slurm id belongs to a job. A controller that is killed can give the
  * id to another job, and no check excludes that it does so right before the release. This is about as long as the check by
  * squeue takes on a busy system, and shorter than most restarts of a controller.
  */
@@ -17,13 +17,14 @@ const minIntervalMs = 100;
 interface Submission {
   jobId: string;
   ref: string;
+  /** When sbatch was started. */
   submittedAt: number;
   isReleased: boolean;
 }
 
 export interface Releaser {
-  /** Call it when sbatch has returned the Slurm id of a job. */
-  recordSubmission(jobId: string, ref: string): void;
+  /** Call it when sbatch, started at `submittedAt`, has returned the Slurm id of a job. */
+  recordSubmission(jobId: string, ref: string, submittedAt: number): void;
   release: Engine['release'];
 }
 
@@ -36,14 +37,12 @@ export function createReleaser(
   listHeldJobs: (signal: AbortSignal) => Promise<SlurmJob[]>,
   now: () => number,
 ): Releaser {
-  /** By Slurm id: if an id is given again, the last response of sbatch counts. In the order of the submissions. */
+  /** By Slurm id: if an id is given again, the last response of sbatch counts. */
   const submissions = new Map<string, Submission>();
 
   function removeOldSubmissions(): void {
-    for (const [ref, { submittedAt }] of submissions) {
-      if (now() - submittedAt < proofMs) return;
-      submissions.delete(ref);
-    }
+    const oldest = now() - proofMs;
+    for (const [ref, { submittedAt }] of submissions) if (submittedAt <= oldest) submissions.delete(ref);
   }
 
   async function scontrolRelease(refs: readonly string[], signal: AbortSignal): Promise<void> {
@@ -76,10 +75,9 @@ export function createReleaser(
   }
 
   return {
-    recordSubmission(jobId, ref) {
+    recordSubmission(jobId, ref, submittedAt) {
       removeOldSubmissions();
-      submissions.delete(ref);
-      submissions.set(ref, { jobId, ref, submittedAt: now(), isReleased: false });
+      submissions.set(ref, { jobId, ref, submittedAt, isReleased: false });
     },
     release: coalesce(async (requests: ReadonlyMap<string, string>[], signal) => {
       await releaseAll(new Map(requests.flatMap((refs) => [...refs])), signal);
