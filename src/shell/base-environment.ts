@@ -17,6 +17,15 @@ export function baseEnvironment(): Record<string, string> {
 
 export const defaultPath = '/usr/local/bin:/usr/bin:/bin';
 
+/** The login shell of the account, as bash sets `SHELL`. Not in the base environment: ssh would start its proxy with it. */
+export function loginShell(): string {
+  try {
+    return userInfo().shell ?? '/bin/sh';
+  } catch {
+    return '/bin/sh';
+  }
+}
+
 export function userName(): string {
   try {
     return userInfo().username;

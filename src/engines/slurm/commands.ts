@@ -1,4 +1,5 @@
 import { BursarError } from '../../domain/errors.ts';
+import { loginShell } from '../../shell/base-environment.ts';
 import type { RunResult, Shell } from '../../shell/shell.ts';
 
 /** A Slurm command, or a bash script that reads job files on the host where Slurm's commands run. */
@@ -102,7 +103,7 @@ function toSlurmEnvironments(environment: Readonly<Record<string, string>>, conf
   const submitted = new Set([...submitVariables, ...configuredVariables]);
   return {
     query: { TZ: ':/etc/localtime', ...Object.fromEntries(kept), SLURM_TIME_FORMAT: '%s' },
-    submit: Object.fromEntries(kept.filter(([name]) => submitted.has(name))),
+    submit: { SHELL: loginShell(), ...Object.fromEntries(kept.filter(([name]) => submitted.has(name))) },
   };
 }
 
