@@ -105,7 +105,8 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): StartProcess
     };
     const send = (request: SpawnRequest) => {
       expectResponse();
-      child.send(request, (error) => error && child.kill('SIGKILL'));
+      // Without a channel the server could not be started, or has just ended: an event that says so follows.
+      if (child.connected) child.send(request, (error) => error && child.kill('SIGKILL'));
     };
     const end = () => {
       clearTimeout(timer);

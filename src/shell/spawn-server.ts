@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { Readable } from 'node:stream';
 import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
 import type { SpawnReport, SpawnRequest } from './spawn-client.ts';
 
@@ -9,7 +10,15 @@ process.umask(0o077);
 const running = new Map<number, SpawnedProcess>();
 
 /** Bursar may have ended: then nobody needs the report. */
-const send = (report: SpawnReport) => void process.send?.(report, () => undefined);
+const send = (report: SpawnReport, onSent = () => {}) => void process.send?.(report, onSent);
+
+/** Sends one chunk at a time: otherwise the output of a fast command would be kept in the memory of this process. */
+function forward(id: number, kind: 'stdout' | 'stderr', output: Readable): void {
+  output.on('data', (bytes: Buffer) => {
+    output.pause();
+    send({ kind, id, bytes }, () => output.resume());
+  });
+}
 
 function start({ id, program, args, environment, stdin }: Extract<SpawnRequest, { kind: 'start' }>): void {
   const fail = (error: NodeJS.ErrnoException) => {
@@ -21,8 +30,8 @@ function start({ id, program, args, environment, stdin }: Extract<SpawnRequest, 
     running.set(id, child);
     child.on('spawn', () => send({ kind: 'started', id, pid: child.pid }));
     child.on('error', fail);
-    child.stdout.on('data', (bytes: Buffer) => send({ kind: 'stdout', id, bytes }));
-    child.stderr.on('data', (bytes: Buffer) => send({ kind: 'stderr', id, bytes }));
+    forward(id, 'stdout', child.stdout);
+    forward(id, 'stderr', child.stderr);
     child.on('close', (code) => {
       if (running.delete(id)) send({ kind: 'closed', id, code });
     });

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
 import { createLocalShell } from '../../src/shell/local-shell.ts';
 import { createSpawnClient } from '../../src/shell/spawn-client.ts';
 import { until } from '../support/until.ts';
@@ -38,6 +39,17 @@ function createShell(options = {}) {
   }
   return { sh, readServerPid, startLongCommand };
 }
+
+const toImport = (path: string) => JSON.stringify(new URL(`../../src/shell/${path}`, import.meta.url).href);
+/** For scripts in a process of their own. */
+const createShellScript = `
+  import { closeSync, openSync } from 'node:fs';
+  import { createLocalShell } from ${toImport('local-shell.ts')};
+  import { createSpawnClient } from ${toImport('spawn-client.ts')};
+  const shell = createLocalShell({ environment: {}, startProcess: createSpawnClient() });
+  const limits = { signal: new AbortController().signal, timeoutMs: 60000, maxOutputBytes: 100 };
+  const sh = (script) => shell.run(['sh', '-c', script], limits);
+`;
 
 describe('the spawn server', { concurrency: true }, () => {
   test('is not this process, and starts all commands', async () => {
@@ -81,17 +93,26 @@ describe('the spawn server', { concurrency: true }, () => {
     assert.equal(await readServerPid(), server);
   });
 
+  test('is started when there are file descriptors again', async () => {
+    const script = `${createShellScript}
+      const files = [];
+      try {
+        for (;;) files.push(openSync('/dev/null'));
+      } catch {}
+      const failed = await sh('true').catch(({ code }) => code);
+      for (const file of files) closeSync(file);
+      process.stdout.write(failed + ' ' + (await sh('echo again')).stdout);
+    `;
+    const node = `ulimit -n 100; exec "$0" --input-type=module -e "$1"`;
+    const { stdout } = await promisify(execFile)('bash', ['-c', node, process.execPath, script]);
+    assert.equal(stdout, 'unavailable again\n');
+  });
+
   for (const end of ['returns', 'is killed'])
     test(`ends when the process that uses it ${end}`, async () => {
-      const toImport = (path: string) => JSON.stringify(new URL(`../../src/shell/${path}`, import.meta.url).href);
-      const script = `
-        import { createLocalShell } from ${toImport('local-shell.ts')};
-        import { createSpawnClient } from ${toImport('spawn-client.ts')};
-        const shell = createLocalShell({ environment: {}, startProcess: createSpawnClient() });
-        const signal = new AbortController().signal;
-        const { stdout } = await shell.run(['sh', '-c', 'echo $PPID'], { signal, timeoutMs: 60000, maxOutputBytes: 100 });
-        process.stdout.write(stdout);
-        if (${end === 'is killed'}) await shell.run(['sleep', '5'], { signal, timeoutMs: 60000, maxOutputBytes: 100 });
+      const script = `${createShellScript}
+        process.stdout.write((await sh('echo $PPID')).stdout);
+        if (${end === 'is killed'}) await sh('sleep 5');
       `;
       const user = spawn(process.execPath, ['--input-type=module', '-e', script], {
         stdio: ['ignore', 'pipe', 'inherit'],
