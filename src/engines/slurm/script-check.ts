@@ -40,7 +40,8 @@ export function scriptCheck(directory: string, script: string): NonNullable<Slur
 /** Throws `job_refused` if the script cannot run. Does not check the interpreter, which only the nodes can find. */
 export function requireRunnableScript(script: string, { code, stdout }: RunResult): void {
   if (code !== refusedCode) return;
-  const [location, firstLine = ''] = stdout.split('\n');
+  // A start-up file may have printed something before.
+  const [, location, firstLine = ''] = /^(absent|outside|file)\n([^\n]*)/m.exec(stdout) ?? [];
   if (location === 'absent') throw refused(scriptErrors.absent(script));
   if (location === 'outside') throw refused(scriptErrors.outside(script));
   const message = location === 'file' ? firstLineError(script, firstLine) : null;
