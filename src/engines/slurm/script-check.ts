@@ -10,10 +10,11 @@ const refusedCode = 65;
 
 /**
  * Ends with `refusedCode` if the script cannot run, and prints `absent`, `outside`, or `file` and the first line of the script.
- * Follows symbolic links before it decides. Starts a program only if there are some: that takes longer than the rest.
+ * Follows symbolic links before it decides. Starts a program only if there are some: that takes longer than the rest. Reads
+ * up to the first NUL: otherwise bash would skip them all, which takes minutes in a large file without a line end.
  */
 const checkScriptBash = `
-refuse() { printf '%s\\n' "$@"; exit ${refusedCode}; }
+refuse() { printf '%s\\n' '' "$@"; exit ${refusedCode}; }
 directory=$1 target=$1/$2 part=$2
 [ -d "$directory" ] || refuse absent
 while :; do
@@ -26,7 +27,8 @@ done
 case $target in "$directory"/*) ;; *) refuse outside ;; esac
 [ -f "$target" ] || refuse absent
 line=
-LC_ALL=C IFS= read -r -n 1024 line 2> /dev/null < "$target"
+LC_ALL=C IFS= read -r -d '' -n 1024 line 2> /dev/null < "$target" || :
+line=$\{line%%$'\\n'*}
 case $line in *$'\\r') refuse file "$line" ;; '#!'*[![:space:]]*) ;; *) refuse file "$line" ;; esac
 `;
 
@@ -40,7 +42,7 @@ export function scriptCheck(directory: string, script: string): NonNullable<Slur
 /** Throws `job_refused` if the script cannot run. Does not check the interpreter, which only the nodes can find. */
 export function requireRunnableScript(script: string, { code, stdout }: RunResult): void {
   if (code !== refusedCode) return;
-  // A start-up file may have printed something before.
+  // A start-up file may have printed something before, also without a line end.
   const [, location, firstLine = ''] = /^(absent|outside|file)\n([^\n]*)/m.exec(stdout) ?? [];
   if (location === 'absent') throw refused(scriptErrors.absent(script));
   if (location === 'outside') throw refused(scriptErrors.outside(script));

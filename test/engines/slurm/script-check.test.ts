@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createRunCommand } from '../../../src/engines/slurm/commands.ts';
@@ -19,7 +19,10 @@ test('a command runs only if its script can run, with and without start-up files
   await writeFile(join(directory, 'blank.sh'), '#!  \n');
   await writeFile(join(directory, 'windows.sh'), '#!/bin/bash\r\necho ran\r\n');
   await writeFile(join(directory, 'empty.sh'), '');
-  await writeFile(join(folder, 'start-up'), 'set -u\necho noise\n');
+  // Reading all of it would take longer than a command may.
+  await writeFile(join(directory, 'zeros.sh'), '');
+  await truncate(join(directory, 'zeros.sh'), 100e9);
+  await writeFile(join(folder, 'start-up'), 'set -eu\nprintf noise\n');
   await symlink('sub', join(directory, 'link'));
   await symlink('../outside.sh', join(directory, 'link.sh'));
   await symlink('..', join(directory, 'up'));
@@ -33,6 +36,7 @@ test('a command runs only if its script can run, with and without start-up files
     'sub/../run.sh': null,
     'no-interpreter.sh': /does not name its interpreter/,
     'empty.sh': /does not name its interpreter/,
+    'zeros.sh': /does not name its interpreter/,
     'blank.sh': /names no interpreter/,
     'windows.sh': /Windows line endings/,
     'missing.sh': /missing\.sh/,
@@ -51,7 +55,7 @@ test('a command runs only if its script can run, with and without start-up files
       if (message !== null) assert.throws(require, { code: 'job_refused', message }, script);
       else {
         require();
-        const noise = 'BASH_ENV' in environment ? 'noise\n' : '';
+        const noise = 'BASH_ENV' in environment ? 'noise' : '';
         assert.deepEqual(result, { code: 0, stdout: `${noise}input`, stderr: '' }, script);
       }
     }
