@@ -20,7 +20,7 @@ export const defaultPath = '/usr/local/bin:/usr/bin:/bin';
 /** The login shell of the account, as bash sets `SHELL`. Not in the base environment: ssh would start its proxy with it. */
 export function loginShell(): string {
   try {
-    return userInfo().shell ?? '/bin/sh';
+    return userInfo().shell || '/bin/sh';
   } catch {
     return '/bin/sh';
   }

@@ -60,7 +60,9 @@ async function runToEnd(argv: readonly string[], options: RunProcessOptions): Pr
   signal.addEventListener('abort', onAbort);
   if (signal.aborted) onAbort(); // aborted while the process was being started
   try {
-    const code = await child.closed;
+    const code = await child.closed.catch((error) => {
+      throw failure ?? error;
+    });
     if (failure !== null) throw failure;
     return { code, stdout: stdout(), stderr: stderr() };
   } finally {

@@ -30,8 +30,8 @@ export type SpawnReport =
 interface Command {
   server: ChildProcess;
   handleReport(report: SpawnReport): void;
-  /** The server has ended. */
-  handleLoss(): void;
+  /** The server has ended, or could not be started. */
+  handleLoss(cause: Error | undefined): void;
 }
 
 /**
@@ -60,12 +60,14 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): StartProcess
       serialization: 'advanced',
     });
     child.on('message', (report: SpawnReport) => commands.get(report.id)?.handleReport(report));
-    const handleEnd = () => {
+    const handleEnd = (cause?: Error) => {
       if (server === child) server = undefined;
       child.kill('SIGKILL');
-      for (const command of commands.values()) if (command.server === child) command.handleLoss();
+      for (const command of commands.values()) if (command.server === child) command.handleLoss(cause);
     };
-    for (const event of ['exit', 'error', 'disconnect']) child.on(event, handleEnd);
+    child.on('error', handleEnd);
+    child.on('exit', () => handleEnd());
+    child.on('disconnect', () => handleEnd());
     child.unref();
     return child;
   }
@@ -136,9 +138,9 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): StartProcess
           void Promise.allSettled([finished(stdout), finished(stderr)]).then(() => closed.resolve(report.code));
         } else (report.kind === 'stdout' ? stdout : stderr).push(report.bytes);
       },
-      handleLoss() {
+      handleLoss(cause) {
         killGroupById(groupId);
-        fail(unavailableError(`${label} was interrupted: the process that starts commands has ended.`));
+        fail(unavailableError(`${label} was interrupted: the process that starts commands has ended.`, cause));
       },
     });
     updateReference(child);

@@ -7,6 +7,9 @@ import type { SpawnReport, SpawnRequest } from './spawn-client.ts';
 
 process.umask(0o077);
 
+/** How long the end of a killed command is awaited. */
+const maxEndMs = 1000;
+
 const running = new Map<number, SpawnedProcess>();
 
 /** Bursar may have ended: then nobody needs the report. */
@@ -20,6 +23,10 @@ function forward(id: number, kind: 'stdout' | 'stderr', output: Readable): void 
   });
 }
 
+function reportEnd(id: number, code: number | null): void {
+  if (running.delete(id)) send({ kind: 'closed', id, code });
+}
+
 function start({ id, program, args, environment, stdin }: Extract<SpawnRequest, { kind: 'start' }>): void {
   const fail = (error: NodeJS.ErrnoException) => {
     running.delete(id);
@@ -27,14 +34,14 @@ function start({ id, program, args, environment, stdin }: Extract<SpawnRequest, 
   };
   try {
     const child = spawn(program, args, spawnOptions(environment, stdin !== undefined)) as SpawnedProcess;
+    child.on('error', fail);
+    // Without file descriptors it has no streams either. The error follows.
+    if (child.pid === undefined) return;
     running.set(id, child);
     child.on('spawn', () => send({ kind: 'started', id, pid: child.pid }));
-    child.on('error', fail);
     forward(id, 'stdout', child.stdout);
     forward(id, 'stderr', child.stderr);
-    child.on('close', (code) => {
-      if (running.delete(id)) send({ kind: 'closed', id, code });
-    });
+    child.on('close', (code) => reportEnd(id, code));
     child.stdin?.on('error', () => undefined); // a command need not read all of its input
     child.stdin?.end(stdin);
   } catch (error) {
@@ -44,8 +51,12 @@ function start({ id, program, args, environment, stdin }: Extract<SpawnRequest, 
 
 process.on('message', (request: SpawnRequest) => {
   if (request.kind === 'start') return start(request);
-  const child = running.get(request.id);
-  if (child !== undefined) killGroup(child);
+  const { id } = request;
+  const child = running.get(id);
+  if (child === undefined) return;
+  killGroup(child);
+  // A killed process does nothing more, but ends only when a file system answers that it waits for. Nobody waits for that.
+  setTimeout(() => reportEnd(id, null), maxEndMs);
 });
 // Bursar has ended. Commands in progress run to their end, as they would without this process.
 process.on('disconnect', () => process.exit());

@@ -86,6 +86,59 @@ describe('the spawn server', { concurrency: true }, () => {
     assert.equal((await sh('echo again')).stdout, 'again\n');
   });
 
+  test('is not replaced because of a killed command that does not end, as one that waits for a file system', async () => {
+    const { sh, readServerPid } = createShell({ maxResponseMs: 10_000 });
+    const server = await readServerPid();
+    const file = `/tmp/bursar-traced-${process.pid}`;
+    // A process cannot be waited for while another process traces it.
+    const script = `
+import ctypes, os, time
+ptrace, prctl = ctypes.CDLL(None).ptrace, ctypes.CDLL(None).prctl
+ptrace.argtypes = prctl.argtypes = [ctypes.c_long] * 4
+PTRACE_SEIZE, PR_SET_PTRACER, PR_SET_PTRACER_ANY = 0x4206, 0x59616d61, -1
+prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0)
+traced = os.getpid()
+if os.fork() == 0:
+    os.setsid()
+    with open('${file}.new', 'w') as out: print(os.getpid(), ptrace(PTRACE_SEIZE, traced, 0, 0), file=out)
+    os.rename('${file}.new', '${file}')
+    for stream in range(3): os.close(stream)
+time.sleep(60)`;
+    const controller = new AbortController();
+    const ended = sh(`exec python3 -c "${script}"`, { signal: controller.signal, timeoutMs: 60_000 });
+    const [tracer, error] = await until('the command is traced', async () => {
+      const { stdout } = await sh(`cat ${file}; rm -f ${file}`);
+      return stdout === '' ? undefined : stdout.split(' ').map(Number);
+    });
+    assert.equal(error, 0);
+    controller.abort();
+    await assert.rejects(ended, { ...transient, message: 'sh on this host was interrupted.' });
+    process.kill(Number(tracer), 'SIGKILL');
+    assert.equal(await readServerPid(), server);
+  });
+
+  test('that ends does not hide why its command was killed', async () => {
+    const { sh, readServerPid } = createShell();
+    const server = await readServerPid();
+    const controller = new AbortController();
+    const ended = sh('sleep 1000', { signal: controller.signal });
+    await sh('true');
+    process.kill(server, 'SIGSTOP');
+    controller.abort();
+    process.kill(server, 'SIGKILL');
+    await assert.rejects(ended, { ...transient, message: 'sh on this host was interrupted.' });
+  });
+
+  test('without file descriptors says so, and starts commands when it has some', async () => {
+    const { sh, readServerPid } = createShell();
+    const server = await readServerPid();
+    const setLimit = (count: number) => promisify(execFile)('prlimit', ['--pid', `${server}`, `--nofile=${count}:`]);
+    await setLimit(3);
+    await assert.rejects(sh('true'), { ...transient, message: 'sh on this host could not be started (EMFILE).' });
+    await setLimit(1000);
+    assert.equal(await readServerPid(), server);
+  });
+
   test('works on after signals that a service manager sends to all processes', async () => {
     const { readServerPid } = createShell();
     const server = await readServerPid();
@@ -99,13 +152,13 @@ describe('the spawn server', { concurrency: true }, () => {
       try {
         for (;;) files.push(openSync('/dev/null'));
       } catch {}
-      const failed = await sh('true').catch(({ code }) => code);
+      const failed = await sh('true').catch(({ code, cause }) => code + ' ' + cause.code);
       for (const file of files) closeSync(file);
       process.stdout.write(failed + ' ' + (await sh('echo again')).stdout);
     `;
     const node = `ulimit -n 100; exec "$0" --input-type=module -e "$1"`;
     const { stdout } = await promisify(execFile)('bash', ['-c', node, process.execPath, script]);
-    assert.equal(stdout, 'unavailable again\n');
+    assert.equal(stdout, 'unavailable EMFILE again\n');
   });
 
   for (const end of ['returns', 'is killed'])
