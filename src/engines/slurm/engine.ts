@@ -56,17 +56,18 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
   const forgotten = new Map<string, string>();
   let lastAnsweredAt: number | null = null;
   /**
-   * Names of the jobs that were in the queue when this engine first read it. A job that the caller submits for the first
-   * time is among them if the database was restored from a backup that is older than its submission.
+   * Names of the jobs that were in the queue when this engine last read it, or were submitted since. A job that the caller
+   * submits for the first time is among them if its database has lost the first submission: it was restored from an older
+   * backup, or its last commits were lost with a server.
    */
-  let earlierNames: ReadonlySet<string> | undefined;
+  let queuedNames: Set<string> | undefined;
 
   /** Reads all jobs of Bursar from squeue, in ascending order of their Slurm ids. */
   const squeue = coalesce(async (_, signal): Promise<QueueEntry[]> => {
     const queue = readQueue(requireOutput('squeue', await run(squeueCommand(), signal)));
     lastAnsweredAt = now();
     missingJobs.recordQueue(queue);
-    earlierNames ??= new Set(queue.map(({ job }) => job.name));
+    queuedNames = new Set(queue.map(({ job }) => job.name));
     return queue.sort((a, b) => Number(a.job.ref) - Number(b.job.ref));
   });
   const listJobs = async (signal: AbortSignal) => (await squeue(undefined, signal)).map(({ job }) => job);
@@ -93,8 +94,8 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
   /** Whether Slurm certainly does not have the job, so that the queue need not be searched for it. */
   async function isNew({ jobId }: EngineJob, { isFirstTry = false }: SubmitOptions, signal: AbortSignal) {
     if (!isFirstTry) return false;
-    if (earlierNames === undefined) await listJobs(signal);
-    return earlierNames?.has(jobId) === false;
+    if (queuedNames === undefined) await listJobs(signal);
+    return queuedNames?.has(jobId) === false;
   }
 
   async function submit(job: EngineJob, signal: AbortSignal, options: SubmitOptions): Promise<string> {
@@ -111,12 +112,13 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
     const submission = sbatchCommand(job, isolation);
     if (script !== null) submission.precondition = scriptCheck(startDirectoryOf(job), script);
     options.beforeSubmission?.();
+    queuedNames?.add(job.jobId);
     const submittedAt = now();
     const result = await run(submission, signal);
     if (script !== null) requireRunnableScript(script, result);
     const ref = parseSubmittedJobId(result);
     releaser.recordSubmission(job.jobId, ref, submittedAt);
-    missingJobs.recordJob(job.jobId, ref);
+    missingJobs.recordJob(job.jobId, ref, submittedAt);
     return ref;
   }
 

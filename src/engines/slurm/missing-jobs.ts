@@ -9,8 +9,8 @@ import { parseSqueueById, squeueByIdCommand } from './squeue.ts';
 const maxUnseenMs = 24 * 3_600_000;
 
 export interface MissingJobInspector {
-  /** Remembers that a job is in the queue now. */
-  recordJob(name: string, ref: string): void;
+  /** Remembers that a job was in the queue, or was not submitted yet, at this time. */
+  recordJob(name: string, ref: string, seenAt: number): void;
   /** Remembers when each unfinished job was last in the queue. */
   recordQueue(queue: readonly QueueEntry[]): void;
   inspect(missing: ReadonlyMap<string, MissingJob>, signal: AbortSignal): Promise<Map<string, MissingJobStatus>>;
@@ -47,7 +47,7 @@ export function createMissingJobInspector(run: RunCommand, now: () => number): M
     return new Set(jobs.filter(isForgotten).map(([jobId]) => jobId));
   }
 
-  function recordJob(name: string, ref: string, seenAt = now()): void {
+  function recordJob(name: string, ref: string, seenAt: number): void {
     const seen = lastSeen.get(ref);
     if (seen?.name === name) seen.at = seenAt;
     else lastSeen.set(ref, { name, at: seenAt });

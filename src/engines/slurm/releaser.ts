@@ -5,9 +5,9 @@ import { releaseCommand } from './scontrol.ts';
 import type { SlurmJob } from './slurm-job.ts';
 
 /**
- * How long after the start of sbatch its response counts as proof that a Slurm id belongs to a job. A controller that is killed can give the
- * id to another job, and no check excludes that it does so right before the release. This is about as long as the check by
- * squeue takes on a busy system, and shorter than most restarts of a controller.
+ * How long after the start of sbatch its response counts as proof that a Slurm id belongs to a job. A controller that is
+ * killed can give the id to another job, and no check excludes that it does so right before the release. This is about as
+ * long as the check by squeue takes on a busy system, and shorter than most restarts of a controller.
  */
 const proofMs = 1000;
 
@@ -41,8 +41,11 @@ export function createReleaser(
   const submissions = new Map<string, Submission>();
 
   function removeOldSubmissions(): void {
-    const oldest = now() - proofMs;
-    for (const [ref, { submittedAt }] of submissions) if (submittedAt <= oldest) submissions.delete(ref);
+    for (const [ref, { submittedAt }] of submissions) {
+      const ageMs = now() - submittedAt;
+      // Negative if the clock was set back: nobody knows how much time has passed.
+      if (ageMs < 0 || ageMs >= proofMs) submissions.delete(ref);
+    }
   }
 
   async function scontrolRelease(refs: readonly string[], signal: AbortSignal): Promise<void> {

@@ -14,6 +14,7 @@ const pending = (ref: number, name: string) => `0:00|${ref}|PENDING|Resources|0|
 
 // A controller assigns an id twice only if it is killed at an exact moment, so the output of squeue is a text.
 
+const config = 'MinJobAge               = 300 sec\nNEXT_JOB_ID             = 100\n';
 const heldJob = (ref: number, name: string) => `0:00|${ref}|PENDING|JobHeldUser|0|N/A|N/A||1|1|${name}|\n`;
 const newJob = (jobId: string): EngineJob => ({
   jobId,
@@ -27,11 +28,13 @@ const newJob = (jobId: string): EngineJob => ({
 
 /** An engine whose sbatch always returns the id 7. `commands` are those that ran, without the options of squeue and sbatch. */
 function engineWithOneId() {
-  const state = { queue: '', now: at * 1000, commands: [] as string[] };
+  const state = { queue: '', now: at * 1000, sbatchMs: 0, commands: [] as string[] };
   const run = async (argv: readonly string[]): Promise<RunResult> => {
-    const [program = '', ...args] = argv.slice(5);
+    const [program = 'bash', ...args] = argv.slice(5);
     state.commands.push(program === 'scontrol' ? `${program} ${args.join(' ')}` : program);
-    return { code: 0, stdout: { squeue: state.queue, sbatch: '7\n' }[program] ?? '', stderr: '' };
+    if (program === 'sbatch') state.now += state.sbatchMs;
+    const outputs = { squeue: state.queue, sbatch: '7\n', scontrol: config, bash: '0 never_started\n' };
+    return { code: 0, stdout: outputs[program as keyof typeof outputs], stderr: '' };
   };
   const options = { commandTimeoutMs: 1000, onCommand: () => undefined, accounting: 'none', isolation: null } as const;
   const engine = createSlurmEngine({ ...options, shell: { run } as unknown as Shell, now: () => state.now });
@@ -41,8 +44,20 @@ function engineWithOneId() {
     await engine.release(new Map([[jobId, '7']]), neverAborted);
     return state.commands;
   };
-  return { state, submit, release };
+  return { engine, state, submit, release };
 }
+
+test('a job is not submitted twice although the caller has lost its first submission', async () => {
+  const { state, submit } = engineWithOneId();
+  await submit(one);
+  assert.deepEqual(state.commands, ['squeue', 'sbatch']);
+  state.queue = heldJob(7, one);
+  state.commands = [];
+  assert.equal(await submit(one), '7');
+  assert.deepEqual(state.commands, ['squeue']);
+  assert.equal(await submit(one), '7');
+  assert.deepEqual(state.commands, ['squeue', 'squeue']);
+});
 
 test('a job is released by its id, once, right after its submission', async () => {
   const { submit, release } = engineWithOneId();
@@ -63,6 +78,14 @@ test('squeue must confirm the id of a job that was not submitted just now', asyn
   assert.deepEqual(await release(one), ['squeue']);
 });
 
+test('squeue must confirm the id of a job if the clock was set back since its submission', async () => {
+  const { state, submit, release } = engineWithOneId();
+  await submit(one);
+  state.now -= 3_600_000;
+  state.queue = heldJob(7, two);
+  assert.deepEqual(await release(one), ['squeue']);
+});
+
 test('the id of a job is not released for another job that had it before', async () => {
   const { state, submit, release } = engineWithOneId();
   await submit(one);
@@ -70,6 +93,18 @@ test('the id of a job is not released for another job that had it before', async
   state.queue = heldJob(7, two);
   assert.deepEqual(await release(one), ['squeue']);
   assert.deepEqual(await release(two), ['scontrol release 7']);
+});
+
+test('a job counts as seen when its submission was started, not when the response was read', async () => {
+  const { engine, state, submit } = engineWithOneId();
+  const { workspace } = newJob(one);
+  const missing = new Map([[one, { ref: '7', workspace, acceptedAt: 0 }]]);
+  state.sbatchMs = 299_000;
+  await submit(one);
+  assert.equal((await engine.inspectMissing(missing, neverAborted)).get(one)?.isForgotten, true);
+  state.sbatchMs = 301_000;
+  await submit(one);
+  assert.equal((await engine.inspectMissing(missing, neverAborted)).get(one)?.isForgotten, false);
 });
 
 test('the end of a job is reported although a forgotten job had its id', async () => {
@@ -96,7 +131,7 @@ test('a job counts as recently seen only if it was the job with that id', async 
   let now = at * 1000;
   const outputs: Record<string, string> = {
     squeue: '',
-    scontrol: 'MinJobAge               = 300 sec\nNEXT_JOB_ID             = 100\n',
+    scontrol: config,
     bash: '',
   };
   const inspector = createMissingJobInspector(
