@@ -1,4 +1,5 @@
 import { type Selectable, sql } from 'kysely';
+import type { JobState } from '../../domain/jobs/job.ts';
 import type { Db } from '../database/handle.ts';
 import type { Tables } from '../database/tables.ts';
 import { inSnapshot } from '../database/transaction.ts';
@@ -21,15 +22,16 @@ export async function verifyLedger(db: Db): Promise<LedgerVerification> {
   return await inSnapshot(db, async (snapshot) => {
     const accounts = await snapshot.selectFrom('accounts').selectAll().orderBy('id').execute();
     const openHolds = await listOpenHolds(snapshot);
-    const { entries, problems } = await verifyEntries(snapshot, accounts);
-    problems.push(
+    const { entries, problems: wrongSums } = await verifyEntries(snapshot, accounts);
+    const problems = [
+      ...wrongSums,
       ...checkHeldEqualsOpenHolds(accounts, openHolds),
       ...(await checkUnfinishedJobCounts(snapshot)),
       ...(await checkPoolsEqualCaps(snapshot)),
       ...(await checkPoolsCoverCaps(snapshot)),
       ...(await checkEndedJobsAreSettled(snapshot, openHolds)),
       ...(await checkUseIsGranted(snapshot)),
-    );
+    ];
     return { balanced: problems.length === 0, accounts: accounts.length, entries, problems };
   });
 }
@@ -94,26 +96,15 @@ async function checkPoolsCoverCaps(db: Db): Promise<string[]> {
   return rows.map((row) => `project ${row.project_id}: its caps are granted more ${row.resource} than its pool`);
 }
 
-/** The jobs with open holds are the unfinished ones, and every job has a hold of its last attempt. */
+/** Every job has a hold of its last attempt. The open holds are those of the unfinished jobs. */
 async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Hold[]): Promise<string[]> {
-  const withOpenHold = new Set(openHolds.map(({ job }) => job));
-  const unfinished = await db.selectFrom('jobs').select('id').where(isUnfinished).execute();
-  const withoutHold = await db
-    .selectFrom('jobs')
-    .select('id')
-    .where(({ not, exists, selectFrom }) =>
-      not(
-        exists(
-          selectFrom('holds')
-            .select('holds.job')
-            .whereRef('holds.job', '=', 'jobs.id')
-            .whereRef('holds.attempt', '=', 'jobs.attempt'),
-        ),
-      ),
-    )
-    .execute();
-  const wrong = withOpenHold.symmetricDifference(new Set(unfinished.map(({ id }) => id)));
-  for (const { id } of withoutHold) wrong.add(id);
+  const unfinished = await db.selectFrom('jobs').select(['id as job', 'attempt']).where(isUnfinished).execute();
+  const key = ({ job, attempt }: Pick<Hold, 'job' | 'attempt'>) => `${job} ${attempt}`;
+  const toMap = (attempts: readonly Pick<Hold, 'job' | 'attempt'>[]) =>
+    new Map(attempts.map((attempt) => [key(attempt), attempt.job]));
+  const [open, expected] = [toMap(openHolds), toMap(unfinished)];
+  const wrong = new Set(await listJobsWithoutHoldOrState(db));
+  for (const [attempt, job] of [...open, ...expected]) if (open.has(attempt) !== expected.has(attempt)) wrong.add(job);
   const problems: string[] = [];
   for (const id of [...wrong].sort((a, b) => a - b)) {
     const state = await findJobState(db, id);
@@ -122,6 +113,24 @@ async function checkEndedJobsAreSettled(db: Db, openHolds: readonly Hold[]): Pro
     );
   }
   return problems;
+}
+
+const states: JobState[] = ['accepted', 'submitting', 'queued', 'running', 'ended', 'deleted'];
+
+/** Lists the jobs without a hold of their last attempt, and those in a state that does not exist. */
+async function listJobsWithoutHoldOrState(db: Db): Promise<number[]> {
+  const rows = await db
+    .selectFrom('jobs')
+    .select('id')
+    .where(({ or, not, exists, selectFrom, eb }) => {
+      const hold = selectFrom('holds')
+        .select('holds.job')
+        .whereRef('holds.job', '=', 'jobs.id')
+        .whereRef('holds.attempt', '=', 'jobs.attempt');
+      return or([not(exists(hold)), eb('state', 'not in', states)]);
+    })
+    .execute();
+  return rows.map(({ id }) => id);
 }
 
 /** Posted and held amounts never exceed the grant. Use beyond the grant is recorded as overrun. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import { availableBalance } from '../../../src/domain/accounting/settlement.ts';
 import { enrolUser, syncProjects } from '../../../src/services/identity/enrolment.ts';
 import type { Db } from '../../../src/store/database/handle.ts';
@@ -160,12 +161,6 @@ describe('the ledger', () => {
     assert.equal(quota?.time.cap.held, 0);
   });
 
-  test('verification finds an account that was tampered with', async () => {
-    const { db } = database;
-    await db.updateTable('accounts').set({ posted: 5 }).where('id', '=', 1).execute();
-    assert.equal((await verifyLedger(db)).balanced, false);
-  });
-
   test('balances after any sequence of holds and settlements', async () => {
     const act = fc.oneof(
       fc.record({
@@ -198,4 +193,99 @@ describe('the ledger', () => {
       { numRuns: 25 },
     );
   });
+});
+
+class RolledBack extends Error {}
+
+/** Statements that make the ledger inconsistent, and a problem that the verification must find. */
+const corruptions: readonly [description: string, statements: readonly string[], problem: RegExp][] = [
+  ['a balance', ['update accounts set granted = granted + 1'], /^account 1: its balance is not the sum/],
+  ['an amount of an entry', ["update entries set held = 1 where kind = 'grant'"], /its balance is not the sum/],
+  [
+    'an available amount',
+    ["update entries set available_after = 7 where kind = 'reserve'"],
+    /^account \d+: the available amount of entry \d+ does not follow from the entry before it$/,
+  ],
+  ['an entry of no account', ["update entries set account_id = 99 where kind = 'charge'"], /: there is no account 99$/],
+  ['an amount of an open hold', ['update holds set time_seconds = 1'], /: its held amount is \d+, but its open holds/],
+  ['a counter of open holds', ['update accounts set open_holds = 5'], /: it counts 5 open holds, but has [01]$/],
+  ['a counter of unfinished jobs', ['update users set unfinished_jobs = 9'], /^user 1: counts 9 unfinished jobs/],
+  ['the use of a pool', ["update accounts set posted = 0 where holder = ''"], /the pool's use of time is not the sum/],
+  ['the held amount of a pool', ["update accounts set held = 0 where holder = ''"], /the pool's use of space is not/],
+  ['the grant of a pool', ["update accounts set granted = 9 where holder = ''"], /its caps are granted more time than/],
+  [
+    'the grant of a cap',
+    ["update accounts set granted = 9 where holder = '1'"],
+    /: more is posted and held than granted$/,
+  ],
+  [
+    'an end without settlement',
+    ["update jobs set state = 'ended'"],
+    /^job 2: its state is ended, but its hold is missing/,
+  ],
+  ['a settlement without end', ["update jobs set state = 'running'"], /^job 1: its state is running, but its hold is/],
+  [
+    'an unknown state',
+    ["update jobs set state = 'finished'"],
+    /^job 1: its state is finished, but its hold is missing/,
+  ],
+  [
+    'an ended job without hold',
+    ['update holds set attempt = 2 where job = 1'],
+    /^job 1: its state is ended, but its hold/,
+  ],
+  [
+    'an unfinished job without hold',
+    ['update holds set attempt = 2 where job = 2'],
+    /^job 2: its state is accepted, but its hold is missing/,
+  ],
+  [
+    'the settlement of an unfinished attempt, while the hold of an earlier one is open',
+    [
+      `insert into holds (id, job, attempt, time_pool, time_cap, space_pool, space_cap, time_seconds, space_bytes, created_at)
+         select 99, job, 2, time_pool, time_cap, space_pool, space_cap, 0, 0, 2 from holds where job = 2`,
+      "insert into resolutions (hold_id, kind, time_seconds, space_bytes, rule, at) values (99, 'voided', 0, 0, '', 2)",
+      'update jobs set attempt = 2 where id = 2',
+    ],
+    /^job 2: its state is accepted, but its hold is missing, or its settlement does not match the state$/,
+  ],
+  [
+    'the time of a month',
+    ['update monthly_usage set time_seconds = 1'],
+    /^user 1: the usage of project 1 in 1970-01 is/,
+  ],
+  ['the jobs of a month', ['update monthly_usage set jobs = 2'], /^user 1: the usage of project 1 in 1970-01 is not/],
+  ['a missing month', ['delete from monthly_usage'], /^user 1: the usage of project 1 in 1970-01 is not the sum/],
+  [
+    'another month',
+    ["update monthly_usage set month = '1970-02'"],
+    /^user 1: the usage of project 1 in 1970-02 is not/,
+  ],
+];
+
+test('the verification finds every kind of inconsistency', async () => {
+  const { db } = database;
+  const ended = await hold(db, '1', 600, 300_000);
+  assert.ok(ended !== null);
+  await finish(db, ended, 100, 10_000);
+  await hold(db, '1', 50, 5000);
+  // The database itself refuses most of these changes.
+  const unlock =
+    db.backend.dialect.name === 'postgres'
+      ? ['set local session_replication_role = replica']
+      : [
+          'pragma defer_foreign_keys = on',
+          ...['update', 'delete'].map((change) => `drop trigger entries_refuse_${change}`),
+        ];
+  assert.deepEqual((await verifyLedger(db)).problems, []);
+  for (const [description, statements, problem] of corruptions) {
+    const corruptAndRollBack = inTransaction(db, async (tx) => {
+      for (const statement of [...unlock, ...statements]) await sql.raw(statement).execute(tx);
+      const { problems, balanced } = await verifyLedger(tx);
+      assert.ok(!balanced && problems.some((text) => problem.test(text)), `${description}: ${problems.join('\n')}`);
+      throw new RolledBack();
+    });
+    await assert.rejects(corruptAndRollBack, RolledBack, description);
+  }
+  assert.deepEqual((await verifyLedger(db)).problems, []);
 });
