@@ -32,28 +32,24 @@ export function sendCsv(reply: FastifyReply, rows: readonly Row[], columns: read
   return reply.header('content-type', csvType).send(Buffer.from(text));
 }
 
-/**
- * Sends rows as JSON or CSV while they are read. An error in the first batch is thrown before anything is sent. Other
- * requests are served between the batches.
- */
-export async function sendBatches(
+/** Sends rows as JSON or CSV. Other requests are handled between two batches. */
+export function sendBatches(
   request: FastifyRequest,
   reply: FastifyReply,
-  batches: AsyncIterable<readonly Row[]>,
+  batches: Iterable<readonly Row[]>,
   columns: readonly string[],
-): Promise<FastifyReply> {
+): FastifyReply {
   const isCsv = wantsCsv(request);
-  const iterator = batches[Symbol.asyncIterator]();
-  const first = await iterator.next();
+  const batchSeparator = isCsv ? '' : ',';
 
   async function* text(): AsyncGenerator<string> {
-    let separator = '';
     yield isCsv ? formatLine(columns) : '[';
-    for (let next = first; !next.done; next = await iterator.next()) {
-      if (next.value.length === 0) continue;
-      const rows = next.value.map((row) => (isCsv ? formatRow(row, columns) : JSON.stringify(row)));
-      yield separator + rows.join(isCsv ? '' : ',');
-      separator = isCsv ? '' : ',';
+    let separator = '';
+    for (const batch of batches) {
+      if (batch.length === 0) continue;
+      const rows = batch.map((row) => (isCsv ? formatRow(row, columns) : JSON.stringify(row)));
+      yield separator + rows.join(batchSeparator);
+      separator = batchSeparator;
       await setImmediate();
     }
     if (!isCsv) yield ']';

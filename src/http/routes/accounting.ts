@@ -111,7 +111,7 @@ function usageRoute(app: FastifyInstance, accounting: AccountingService, scope: 
         querystring: Type.Object(formatQuery),
       },
       handler: async (request, reply) =>
-        sendBatches(request, reply, accounting.usage(await scope.ownerOf(request)), usageColumns),
+        sendBatches(request, reply, await accounting.usage(await scope.ownerOf(request)), usageColumns),
     },
   });
 }

@@ -1,6 +1,8 @@
+import { setImmediate } from 'node:timers/promises';
 import type { Movement } from '../../domain/accounting/settlement.ts';
 import type { Db, Tx } from '../database/handle.ts';
 import { type Param, prepareQuery } from '../database/prepared.ts';
+import { inSnapshot } from '../database/transaction.ts';
 import { type Account, type EntryDetails, poolHolder } from './accounts.ts';
 
 export interface UsageRecord {
@@ -52,46 +54,72 @@ const upsertUsage = prepareQuery((db, param: Param<Sums>) =>
     ),
 );
 
+/** Lists the usage of a user, ordered by month, system and project. */
+export async function listUsageOfUser(db: Db, userId: string): Promise<UsageRecord[]> {
+  return (await selectUsage(db).where('user_id', '=', userId).execute()).map(toUsageRecord).sort(compareUsage);
+}
+
+const rowsPerRead = 1000;
+
 /**
- * Lists the usage of a user or, in batches of one month and project, of all users. Ordered by month, system, project and
- * user.
+ * Lists the usage of all users as of one time, ordered by month, system, project and user. Each batch is of one month and
+ * project. SQLite reads synchronously, so other requests are handled between two reads. All is read before anything is sent:
+ * a slow client must not keep a transaction open.
  */
-export async function* listUsage(db: Db, userId?: string): AsyncGenerator<UsageRecord[]> {
-  if (userId !== undefined) yield sortUsage(await selectUsage(db).where('user_id', '=', userId).execute());
-  else
-    for await (const { month, projectId } of listMonthsOfProjects(db))
-      yield sortUsage(
-        await selectUsage(db).where('month', '=', month).where('monthly_usage.project_id', '=', projectId).execute(),
-      );
+export async function listUsageOfAllUsers(db: Db): Promise<UsageRecord[][]> {
+  const batches: UsageRecord[][] = [];
+  await inSnapshot(db, async (snapshot) => {
+    for await (const rows of readUsage(snapshot)) {
+      let batch: UsageRecord[] = [];
+      for (const record of rows.map(toUsageRecord)) {
+        const [first] = batch;
+        if (first === undefined || compareUsage(first, record) !== 0) {
+          batch = [];
+          batches.push(batch);
+        }
+        batch.push(record);
+      }
+    }
+  });
+  // Batches of the same month and project stay in their order, that of the users.
+  return batches.sort(([a], [b]) => (a === undefined || b === undefined ? 0 : compareUsage(a, b)));
 }
 
-async function* listMonthsOfProjects(db: Db): AsyncGenerator<{ month: string; projectId: number }> {
-  const projects = await db.selectFrom('projects').select(['id', 'hpc', 'name']).execute();
-  projects.sort((a, b) => compareText(`${a.hpc} ${a.name}`, `${b.hpc} ${b.name}`));
-  for (let month = await findMonthAfter(db, ''); month !== null; month = await findMonthAfter(db, month))
-    for (const { id } of projects) yield { month, projectId: id };
-}
+type UsageRow = Awaited<ReturnType<ReturnType<typeof selectUsage>['execute']>>[number];
 
-async function findMonthAfter(db: Db, month: string): Promise<string | null> {
-  const { next } = await db
-    .selectFrom('monthly_usage')
-    .select((eb) => eb.fn.min<string | null>('month').as('next'))
-    .where('month', '>', month)
-    .executeTakeFirstOrThrow();
-  return next;
+/** Reads all rows in the order of the primary key. User ids are digits, which all collations order alike. */
+async function* readUsage(db: Db): AsyncGenerator<UsageRow[]> {
+  const key = ['month', 'project_id', 'user_id'] as const;
+  const query = key.reduce((ordered, column) => ordered.orderBy(column), selectUsage(db)).limit(rowsPerRead);
+  for (let rows = await query.execute(); rows.length > 0; ) {
+    yield rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < rowsPerRead) return;
+    await setImmediate();
+    const { month, project_id, user_id } = last;
+    rows = await query.where((eb) => eb(eb.refTuple(...key), '>', eb.tuple(month, project_id, user_id))).execute();
+  }
 }
 
 function selectUsage(db: Db) {
   return db
     .selectFrom('monthly_usage')
     .innerJoin('projects', 'projects.id', 'monthly_usage.project_id')
-    .select(['user_id as user', 'hpc', 'name as project', 'month', 'jobs', 'time_seconds as timeSeconds']);
+    .select(['month', 'project_id', 'user_id', 'hpc', 'name', 'jobs', 'time_seconds']);
 }
 
-/** The order of the databases depends on their collation. */
-function sortUsage(rows: UsageRecord[]): UsageRecord[] {
-  const key = ({ month, hpc, project, user }: UsageRecord) => `${month} ${hpc} ${project} ${user}`;
-  return rows.sort((a, b) => compareText(key(a), key(b)));
+const toUsageRecord = ({ user_id, hpc, name, month, jobs, time_seconds }: UsageRow): UsageRecord => ({
+  user: user_id,
+  hpc,
+  project: name,
+  month,
+  jobs,
+  timeSeconds: time_seconds,
+});
+
+/** By month, system and project. Not by the database, whose order depends on its collation. */
+function compareUsage(a: UsageRecord, b: UsageRecord): number {
+  return compareText(a.month, b.month) || compareText(a.hpc, b.hpc) || compareText(a.project, b.project);
 }
 
-const compareText = (a: string, b: string) => (a < b ? -1 : 1);
+const compareText = (a: string, b: string) => (a === b ? 0 : a < b ? -1 : 1);
