@@ -22,20 +22,26 @@ export async function sendVersioned(
   reply.header('content-type', 'application/json');
   if ('chunks' in content) return reply.send(Readable.from(content.chunks, { objectMode: false }));
   if (content.nextAfterId !== undefined) reply.header('link', nextLink(request, content.nextAfterId));
-  return reply.send(toBody(content.json));
+  return sendJson(reply, content.json);
 }
 
 /** Sends JSON whose entity tag is made from the text itself, or 304. */
 export function sendTagged(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
   reply.cacheUntil = Number.POSITIVE_INFINITY;
   if (sendNotModified(request, reply, toEtag(json))) return reply;
-  return reply.header('content-type', 'application/json').send(toBody(json));
+  reply.header('content-type', 'application/json');
+  return sendJson(reply, json);
 }
 
 const maxStringLength = 8192;
 
-/** Node sends a string with the headers in one write, which is cheaper for a short response. A long one would be copied. */
-const toBody = (json: string) => (json.length <= maxStringLength ? json : Buffer.from(json));
+/**
+ * Node sends a string with the headers in one write, which is cheaper for a short response. A long one would be copied.
+ * Fastify adds a charset to the type of a string, unless the reply has a serializer.
+ */
+function sendJson(reply: FastifyReply, json: string): FastifyReply {
+  return json.length <= maxStringLength ? reply.serializer(String).send(json) : reply.send(Buffer.from(json));
+}
 
 function toEtag(text: string): string {
   return `"${hash('sha256', text, 'base64url').slice(0, 22)}"`;

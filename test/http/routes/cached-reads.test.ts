@@ -74,6 +74,7 @@ describe('a repeated read', () => {
         return { status, headers: rest, text };
       };
       assert.equal(first.status, 200);
+      assert.equal(first.headers['content-type'], 'application/json', path);
       for (const other of others) assert.deepEqual(fixed(other), fixed(first));
       const ids = [first, ...others].map(({ headers }) => headers['x-request-id']);
       assert.equal(new Set(ids).size, 3);
