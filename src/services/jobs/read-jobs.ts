@@ -61,9 +61,12 @@ export async function listJobs(
   };
 }
 
+/** The jobs are joined when the text is needed, which is not so for a client that knows this version. */
 const toText = ({ version, ids, publicJson, hasMore }: JobPage): JobPageText => ({
   version,
-  json: publicJson.join(','),
+  get json() {
+    return publicJson.join(',');
+  },
   lastId: ids.at(-1),
   hasMore,
 });
