@@ -25,7 +25,9 @@ export interface ResponseCacheDeps {
 }
 
 const entryBytes = 1000;
-const maxAskedOnce = 10_000;
+const keyBytes = 100;
+/** The memory of the keys of requests that came once. */
+const maxAskedOnceBytes = 2_000_000;
 
 /**
  * Caches whole responses to reads, and sends them before Fastify sees the request: routing, hooks and handler take longer
@@ -41,20 +43,28 @@ export function createResponseCache(deps: ResponseCacheDeps) {
   });
   /** The requests that came once since the last commit. */
   const askedOnce = new Set<string>();
+  let askedOnceBytes = 0;
   let version: unknown;
 
   function clearAfterCommit(): void {
     const current = commitVersion?.();
     if (current === version) return;
     if (responses.size > 0) responses.clear();
-    askedOnce.clear();
+    forgetRequests();
     version = current;
+  }
+
+  function forgetRequests(): void {
+    askedOnce.clear();
+    askedOnceBytes = 0;
   }
 
   /** Whether the request came before, with the same database. */
   function isRepeated(key: string): boolean {
     if (askedOnce.delete(key)) return true;
-    if (askedOnce.size >= maxAskedOnce) askedOnce.clear();
+    // A key may be long: it has the caller's If-None-Match.
+    askedOnceBytes += keyBytes + key.length;
+    if (askedOnceBytes > maxAskedOnceBytes) forgetRequests();
     askedOnce.add(key);
     return false;
   }
