@@ -131,7 +131,9 @@ export async function explainOnPostgres(
   };
   try {
     const lines = await run('analyze, buffers, timing off');
-    const buffers = lines.find((line) => /^\s+Buffers: shared/.test(line)) ?? '';
+    // The first line of buffers is that of the whole statement. Those of its planning come last.
+    const executed = lines.slice(0, lines.indexOf('Planning:') + 1 || lines.length);
+    const buffers = executed.find((line) => /^\s+Buffers: shared/.test(line)) ?? '';
     const amount = [...buffers.matchAll(/(?:hit|read)=(\d+)/g)].reduce((sum, [, pages]) => sum + Number(pages), 0);
     return [{ plan: lines.join('\n'), amount }];
   } catch {

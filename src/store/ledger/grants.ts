@@ -108,8 +108,11 @@ export async function refundTime(tx: Tx, job: JobAttempt, seconds: number, detai
  */
 export async function expireEndedPeriods(tx: Tx, now: number): Promise<number> {
   const ended = await tx
-    .selectFrom('accounts')
-    .innerJoin('periods', 'periods.id', 'accounts.period_id')
+    .selectFrom('periods')
+    // A cross join keeps SQLite from reading all accounts: usually no period has ended.
+    .crossJoin('accounts')
+    .whereRef('accounts.project_id', '=', 'periods.project_id')
+    .whereRef('accounts.period_id', '=', 'periods.id')
     .select(['period_id as id', 'periods.project_id as projectId', 'periods.ends_at as endsAt'])
     .distinct()
     .where('periods.ends_at', '<=', now)
