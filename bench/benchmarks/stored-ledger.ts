@@ -3,6 +3,7 @@ import { createCaller } from '../../test/support/api.ts';
 import { startGroupedPass } from '../baselines.ts';
 import type { Benchmark } from '../benchmark.ts';
 import { startFilled } from '../bursar.ts';
+import { download } from '../download.ts';
 
 const maxUsers = 2000;
 const jobsPerUser = 20;
@@ -33,7 +34,13 @@ export const storedLedger: Benchmark = {
       theirs: groupedPass,
     });
 
-    const readUsage = () => measureSeconds(() => admin.get('/admin/usage/'));
+    // Not parsed: that would delay the requests of this process that are measured meanwhile.
+    const auth = { authorization: `Bearer ${bursar.adminToken}` };
+    const readUsage = async () => {
+      const startedAt = performance.now();
+      await download(`${bursar.url}/admin/usage/`, auth);
+      return (performance.now() - startedAt) / 1000;
+    };
     await bench.measure({
       scenario: `GET /admin/usage/, ${stored}`,
       baseline: 'the grouped pass of the row above',
