@@ -285,7 +285,7 @@ test('the verification finds every kind of inconsistency', async () => {
       assert.ok(!balanced && problems.some((text) => problem.test(text)), `${description}: ${problems.join('\n')}`);
       throw new RolledBack();
     });
-    await assert.rejects(corruptAndRollBack, RolledBack, description);
+    await assert.rejects(corruptAndRollBack, RolledBack);
   }
   assert.deepEqual((await verifyLedger(db)).problems, []);
 });
