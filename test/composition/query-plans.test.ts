@@ -44,7 +44,7 @@ const exceptions: readonly [pattern: RegExp, reason: string][] = [
   [/SEARCH idempotency USING INDEX idempotency_by_age/, 'deletes the rows that it reads'],
   [/SEARCH (jobs|events) USING INDEX (jobs_to_announce|events_by_age)/, 'in the order of the index, up to the limit'],
   [/^insert into "webhooks"/, 'reads one row, for the foreign key'],
-  [/^select "deliveries"\.\* .* order by "deliveries"\."id" desc limit/, 'in the order of the index, up to the limit'],
+  [/^select "deliveries"\.\*.* order by "deliveries"\."id" desc limit/, 'in the order of the index, up to the limit'],
   [/SCAN audit$/, 'in the order of the table, up to the limit'],
   [/COVERING INDEX jobs_by_acceptance/, 'the first entry of the index, and those of a minute'],
   [/sum\("jobs_version"\)/, 'lists of administrators: in the order of an index, and the versions of all users'],

@@ -18,6 +18,7 @@ const isPostgres = process.env.BURSAR_TEST_DATABASE === 'postgres';
 /** Takes a database back to the schema before 0011-unfinished-jobs. */
 async function revertMigrations(db: Db): Promise<void> {
   for (const statement of [
+    'drop table monthly_usage',
     'drop index jobs_unfinished',
     'create index jobs_unfinished on jobs (hpc, state, due_at)',
     'alter table users drop column unfinished_jobs',
