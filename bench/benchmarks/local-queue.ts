@@ -17,7 +17,8 @@ const userCount = 500;
 /** hpc_one on the local engine with one core, which is busy: the measured jobs stay queued. */
 function localConfig() {
   const config = unlimitedConfig();
-  const hpc_one = { ...config.systems.hpc_one, engine: { kind: 'local', cores: 1 } };
+  const engine = { kind: 'local', cores: 1 };
+  const hpc_one = { ...config.systems.hpc_one, engine, submittedJobsPerUser: 1_000_000 };
   return { ...config, systems: { ...config.systems, hpc_one } };
 }
 
