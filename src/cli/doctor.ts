@@ -11,6 +11,7 @@ import { createChecklist, type Finding } from '../doctor/finding.ts';
 import { checkSlurm } from '../doctor/slurm-checks.ts';
 import { BursarError } from '../domain/errors.ts';
 import type { Shell } from '../shell/shell.ts';
+import { createSpawnClient } from '../shell/spawn-client.ts';
 import { checkDataFolder } from '../store/maintenance/data-folder.ts';
 import { exitCodes } from './exit-codes.ts';
 import { withDatabase } from './with-database.ts';
@@ -84,7 +85,7 @@ async function checkSystem(
   const { engine: engineConfig } = settings;
   const needsDataFolder = engineConfig.kind === 'slurm' && engineConfig.ssh === undefined;
   const dataFolder = needsDataFolder ? resolve(config.data) : folder;
-  const options = { settings, dataFolder, isolation, protectedFiles: [] };
+  const options = { settings, dataFolder, isolation, protectedFiles: [], spawnClient: createSpawnClient() };
   const backend = createSystemBackend(name, options, { increment: () => undefined });
   const { shell, workspaces, siteOptions } = backend;
   const engine = backend.createEngine();

@@ -31,12 +31,12 @@ export function createDependencies(
   const { maxEntries, maxUnpackedKb, maxRatio } = config.submissions;
   const metrics = createMetrics(families);
   const systems = toHpcSystems(config);
-  const startProcess = createSpawnClient();
+  const spawnClient = createSpawnClient();
   const systemBackends = [...systems.values()].flatMap((system) => {
     const settings = config.systems[system.name];
     const isolation = isolations.get(system.name);
     if (settings === undefined || isolation === undefined) return [];
-    const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, startProcess };
+    const options = { settings, dataFolder, isolation, protectedFiles: database.lockedFiles, spawnClient };
     return { system, ...createSystemBackend(system.name, options, metrics) };
   });
   const workspacesByHpc = new Map(systemBackends.map(({ system, workspaces }) => [system.name, workspaces]));

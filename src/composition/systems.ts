@@ -9,8 +9,8 @@ import { createRemoteWorkspaces } from '../files/workspaces/remote/remote-worksp
 import { createWorkspaces, type Workspaces } from '../files/workspaces/workspaces.ts';
 import type { Metrics } from '../metrics/registry.ts';
 import { createLocalShell } from '../shell/local-shell.ts';
-import type { StartProcess } from '../shell/process.ts';
 import type { Shell } from '../shell/shell.ts';
+import type { SpawnClient } from '../shell/spawn-client.ts';
 import { createSshShell } from '../shell/ssh-shell.ts';
 import { type SystemIsolation, workspaceFolderOf } from './isolation.ts';
 
@@ -38,8 +38,8 @@ export interface SystemBackendOptions {
   isolation: SystemIsolation;
   /** Files that are never opened as files of a job: see `lockedFiles` of the database. */
   protectedFiles: readonly string[];
-  /** Starts the commands of a scheduler. Default: this process does. */
-  startProcess?: StartProcess | undefined;
+  /** Starts the commands of a scheduler, and the supervisors of local jobs. */
+  spawnClient: SpawnClient;
 }
 
 export function createSystemBackend(
@@ -47,7 +47,8 @@ export function createSystemBackend(
   options: SystemBackendOptions,
   metrics: Pick<Metrics, 'increment'>,
 ): SystemBackend {
-  const { settings, dataFolder, protectedFiles, startProcess } = options;
+  const { settings, dataFolder, protectedFiles, spawnClient } = options;
+  const { startProcess, startDetached } = spawnClient;
   const { inEffect: isolation, sandbox, account, slurm } = options.isolation;
   const { engine } = settings;
   const minPollMs = settings.watchSeconds * 1000;
@@ -68,7 +69,7 @@ export function createSystemBackend(
     };
     return {
       isolation,
-      createEngine: () => createLocalEngine({ directory, cores, ...jobOptions }),
+      createEngine: () => createLocalEngine({ directory, cores, startDetached, ...jobOptions }),
       workspaces: createWorkspaces(workspaceFolder, { protectedFiles, maxEntries }),
       shell: null,
       siteOptions: () => ({}),

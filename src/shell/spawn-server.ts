@@ -1,11 +1,14 @@
 import { spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { killGroup, type SpawnedProcess, spawnOptions } from './process-group.ts';
-import type { SpawnReport, SpawnRequest } from './spawn-client.ts';
+import type { SpawnReport, SpawnRequest } from './spawn-connection.ts';
 
-// The process of `createSpawnClient`. It imports little, so that it stays small: see there.
+// The process that `createSpawnClient` uses. It imports little, so that it stays small: see there.
 
 process.umask(0o077);
+
+type RequestOf<Kind> = Extract<SpawnRequest, { kind: Kind }>;
 
 /** How long the end of a killed command is awaited. */
 const maxEndMs = 1000;
@@ -27,7 +30,7 @@ function reportEnd(id: number, code: number | null): void {
   if (running.delete(id)) send({ kind: 'closed', id, code });
 }
 
-function start({ id, program, args, environment, stdin }: Extract<SpawnRequest, { kind: 'start' }>): void {
+function start({ id, program, args, environment, stdin }: RequestOf<'start'>): void {
   const fail = (error: NodeJS.ErrnoException) => {
     running.delete(id);
     send({ kind: 'failed', id, code: error.code, message: error.message });
@@ -49,16 +52,40 @@ function start({ id, program, args, environment, stdin }: Extract<SpawnRequest, 
   }
 }
 
-process.on('message', (request: SpawnRequest) => {
-  if (request.kind === 'start') return start(request);
-  const { id } = request;
+/** The process continues when this one ends, which closes the channel for its messages. */
+function startDetached({ id, program, args, environment, logFile }: RequestOf<'startDetached'>): void {
+  const fail = (error: NodeJS.ErrnoException) => send({ kind: 'failed', id, code: error.code, message: error.message });
+  try {
+    const log = openSync(logFile, 'a', 0o600);
+    try {
+      const stdio = ['ignore' as const, log, log, 'ipc' as const];
+      const child = spawn(program, args, { cwd: '/', env: environment, detached: true, stdio });
+      child.on('error', fail);
+      child.on('spawn', () => send({ kind: 'started', id, pid: child.pid }));
+      child.on('message', () => send({ kind: 'message', id }));
+      child.on('exit', (code, signal) => send({ kind: 'exited', id, code, signal }));
+    } finally {
+      closeSync(log);
+    }
+  } catch (error) {
+    fail(error as NodeJS.ErrnoException);
+  }
+}
+
+function kill({ id }: RequestOf<'kill'>): void {
   const child = running.get(id);
   if (child === undefined) return;
   killGroup(child);
   // A killed process does nothing more, but ends only when a file system answers that it waits for. Nobody waits for that.
   setTimeout(() => reportEnd(id, null), maxEndMs);
+}
+
+process.on('message', (request: SpawnRequest) => {
+  if (request.kind === 'start') start(request);
+  else if (request.kind === 'startDetached') startDetached(request);
+  else kill(request);
 });
-// Bursar has ended. Commands in progress run to their end, as they would without this process.
+// Bursar has ended. Processes in progress run to their end, as they would without this one.
 process.on('disconnect', () => process.exit());
 // A service manager sends these to all processes. Bursar still runs commands while it stops, and closes the channel then.
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => undefined);

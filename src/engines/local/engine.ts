@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { assertNever, BursarError, errnoCode } from '../../domain/errors.ts';
 import type { Observation } from '../../domain/jobs/transition.ts';
+import type { StartDetached } from '../../shell/process.ts';
 import type { Engine } from '../engine.ts';
 import { buildCancelledEnd, type JobLimits } from './job-end.ts';
 import { createJobList, type LocalJob } from './job-list.ts';
@@ -19,6 +20,8 @@ export interface LocalEngineOptions extends JobLimits {
   sandbox?: LocalSandbox;
   /** The account that jobs run as; Bursar must then be root. Undefined: the account of Bursar. */
   account?: Account;
+  /** Starts the supervisors. */
+  startDetached: StartDetached;
   /** The time that a supervisor has, beyond the grace period of its job, before it is killed. */
   supervisorGraceSeconds?: number;
   now?: () => number;
@@ -39,6 +42,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     killGraceSeconds,
     sandbox,
     account,
+    startDetached,
     supervisorGraceSeconds = 15,
     now = Date.now,
   } = options;
@@ -54,6 +58,7 @@ export function createLocalEngine(options: LocalEngineOptions): Engine {
     totalCores: cores,
     settings: { limits, ...(sandbox ? { sandbox } : {}), ...(account ? { account } : {}) },
     compileCacheFolder: join(directory, '.cache'),
+    startDetached,
     onError,
     onChange: () => {
       for (const listener of listeners) listener();

@@ -1,4 +1,5 @@
 import pLimit from 'p-limit';
+import type { StartDetached } from '../../shell/process.ts';
 import type { JobList, LocalJob } from './job-list.ts';
 import type { RunSettings } from './run-job.ts';
 import { startSupervisor } from './start-supervisor.ts';
@@ -8,6 +9,7 @@ export interface SchedulerOptions {
   totalCores: number;
   settings: RunSettings;
   compileCacheFolder: string;
+  startDetached: StartDetached;
   onChange(): void;
   onError(message: string): void;
 }
@@ -28,7 +30,7 @@ export interface Scheduler {
 }
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
-  const { list, totalCores, settings, compileCacheFolder, onChange, onError } = options;
+  const { list, totalCores, settings, compileCacheFolder, startDetached, onChange, onError } = options;
   /** Jobs whose supervisor, started by this process, is not known to have claimed the job or to have ended. */
   const starting = new Set<LocalJob>();
   const exclusively = pLimit(1);
@@ -55,6 +57,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       folder: job.folder,
       compileCacheFolder,
       settings,
+      startDetached,
       onClaim: () => refresh(job),
       onExit: (failure) => {
         if (failure !== null) onError(`job ${job.jobId}: ${failure}`);

@@ -8,6 +8,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { EngineJob } from '../../../src/engines/engine.ts';
 import { isCancellationRequested, publishRequest, requestCancellation } from '../../../src/engines/local/records.ts';
+import { createLocalShell } from '../../../src/shell/local-shell.ts';
+import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 import { eventually, neverAborted, observeAll, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { assertNoProcessLeft, type LocalHarness, localTest } from './harness.ts';
@@ -238,13 +240,59 @@ localTest('every job runs exactly once although Bursar is killed at random times
   assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(jobs.length).fill(1));
 });
 
+const spawnClient = createSpawnClient();
+const { startDetached } = spawnClient;
+
+/** Kills the spawn server of the engine. The next job, and the next command, start another one. */
+async function killSpawnServer(): Promise<void> {
+  const shell = createLocalShell({ environment: {}, startProcess: spawnClient.startProcess });
+  const limits = { signal: neverAborted, timeoutMs: 60_000, maxOutputBytes: 100 };
+  const { stdout } = await shell.run(['sh', '-c', 'echo $PPID'], limits);
+  process.kill(Number(stdout), 'SIGKILL');
+}
+
+localTest('a job continues if the process that started its supervisor is killed', { startDetached }, async (h) => {
+  const jobs = [await h.newJob(runUntilReleased), await h.newJob(runUntilReleased)] as const;
+  const [before, after] = jobs;
+  await h.engine.submit(before, neverAborted);
+  await waitUntilRunning(h.engine, before.jobId);
+  await killSpawnServer();
+  await h.engine.submit(after, neverAborted);
+  await waitUntilRunning(h.engine, after.jobId);
+  assert.equal((await observeJob(h.engine, before.jobId))?.kind, 'running');
+  assert.match((await h.engine.health(neverAborted)).detail, /^2 of 4 cores in use, 2 running, 0 queued/);
+  for (const job of jobs) {
+    await letFinish(job);
+    assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+  }
+});
+
+localTest(
+  'every job runs exactly once although supervisors lose their parent',
+  { cores: 3, startDetached },
+  async (h) => {
+    const jobs: EngineJob[] = [];
+    for (let round = 0; round < 8; round++) {
+      for (let n = 0; n < 2; n++) jobs.push(await h.newJob(shellLine('echo ran >> runs')));
+      for (const job of jobs.slice(-2)) await h.engine.submit(job, neverAborted);
+      // Between the start of a supervisor and its claim, or shortly before or after.
+      await sleep(Math.random() * 200);
+      await killSpawnServer();
+      await observeAll(h.engine);
+    }
+    for (const job of jobs) assert.equal((await waitUntilFinished(h.engine, job.jobId)).outcome, 'succeeded');
+    assert.deepEqual(await Promise.all(jobs.map(countRuns)), Array(jobs.length).fill(1));
+  },
+);
+
 localTest('a closed engine does not keep its process alive, and its jobs continue', {}, async (h) => {
   const job = await h.newJob(runUntilReleased);
   await h.engine.close();
   const program = `
     import { createLocalEngine } from ${JSON.stringify(import.meta.resolve('../../../src/engines/local/engine.ts'))};
+    import { createSpawnClient } from ${JSON.stringify(import.meta.resolve('../../../src/shell/spawn-client.ts'))};
     const never = new AbortController().signal;
-    const engine = createLocalEngine(${JSON.stringify(h.options)});
+    const engine = createLocalEngine({ ...${JSON.stringify(h.options)}, startDetached: createSpawnClient().startDetached });
     await engine.open(never);
     await engine.submit(${JSON.stringify(job)}, never);
     while ((await engine.observe(new Map(), never))[0].kind !== 'running');

@@ -7,9 +7,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Engine, EngineJob } from '../../../src/engines/engine.ts';
 import { createLocalEngine, type LocalEngineOptions } from '../../../src/engines/local/engine.ts';
+import { createSpawnClient } from '../../../src/shell/spawn-client.ts';
 import { shareCompileCache } from '../../support/compile-cache.ts';
 import type { EngineHarness, JobOverrides } from '../engine-harness.ts';
 import { eventually, neverAborted, observeAll } from '../observing.ts';
+
+const { startDetached } = createSpawnClient();
 
 export interface LocalHarness extends EngineHarness {
   /** The test's folder, which contains the workspaces. */
@@ -24,7 +27,15 @@ export async function localHarness(
 ): Promise<LocalHarness> {
   const root = await mkdtemp(join(parentFolder, 'bursar-engine-'));
   const directory = join(root, 'records');
-  const options = { directory, cores: 4, memoryMb: 1000, outputKb: 1000, killGraceSeconds: 1, ...overrides };
+  const options = {
+    directory,
+    cores: 4,
+    memoryMb: 1000,
+    outputKb: 1000,
+    killGraceSeconds: 1,
+    startDetached,
+    ...overrides,
+  };
   shareCompileCache(directory);
   let engine = createLocalEngine(options);
   await engine.open(neverAborted);

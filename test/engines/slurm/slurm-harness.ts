@@ -26,7 +26,7 @@ export type SlurmHarnessOptions = ClusterOptions &
   };
 
 /** As in a server. */
-const startProcess = createSpawnClient();
+const { startProcess } = createSpawnClient();
 
 /** Starts a private cluster, by default of two nodes with 16 cores each, and creates an engine for it. */
 export async function slurmHarness(options: SlurmHarnessOptions = {}): Promise<SlurmHarness> {
