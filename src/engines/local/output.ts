@@ -1,13 +1,10 @@
-import { execFile } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chownSync, closeSync, constants, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { diskRetryMs, isDiskRefusal } from './disk-retry.ts';
-
-const execFileAsync = promisify(execFile);
 
 export interface OutputOptions {
   /** The file that receives the output. An existing file is replaced. */
@@ -35,10 +32,22 @@ export interface Output {
 }
 
 /**
- * Copies an output stream of a job through a named pipe into a file. Node's own pipes are sockets, on which a job that
- * opens /dev/stdout or /dev/stderr by name, as shell scripts do, would fail.
+ * Copies output streams of a job through named pipes into files. Node's own pipes are sockets, on which a job that opens
+ * /dev/stdout or /dev/stderr by name, as shell scripts do, would fail.
  */
-export async function openOutput(options: OutputOptions): Promise<Output> {
+export async function openOutputs(streams: OutputOptions[]): Promise<Output[]> {
+  await createPipes(streams.map(({ pipe }) => pipe));
+  const outputs: Output[] = [];
+  try {
+    for (const stream of streams) outputs.push(await openOutput(stream));
+    return outputs;
+  } catch (error) {
+    for (const output of outputs) await output.finish(0, async () => true);
+    throw error;
+  }
+}
+
+async function openOutput(options: OutputOptions): Promise<Output> {
   await mkdir(dirname(options.file), { recursive: true });
   // Remove any symbolic link from the zip, so that output is never written through it.
   await rm(options.file, { force: true });
@@ -134,14 +143,22 @@ export async function openOutput(options: OutputOptions): Promise<Output> {
   };
 }
 
-async function openPipe(path: string, writer: OutputOptions['writer']): Promise<{ readEnd: number; writeEnd: number }> {
-  await rm(path, { force: true });
+/** Creates all pipes with one command: starting it takes longer than anything else here. */
+async function createPipes(paths: string[]): Promise<void> {
+  for (const path of paths) await rm(path, { force: true });
   const env = { ...process.env, LC_ALL: 'C' };
-  await execFileAsync('mkfifo', ['-m', '600', path], { env, timeout: 10_000 }).catch((error) => {
-    // The program does not pass on the error number, only its text.
-    const isFull = /No space left|quota exceeded|Read-only file system/.test(error.stderr);
-    throw isFull ? Object.assign(error, { code: 'ENOSPC', syscall: 'mkfifo' }) : error;
+  const { error, status, stderr } = spawnSync('mkfifo', ['-m', '600', ...paths], {
+    env,
+    encoding: 'utf8',
+    timeout: 10_000,
   });
+  if (error === undefined && status === 0) return;
+  // The program does not pass on the error number, only its text.
+  const isFull = /No space left|quota exceeded|Read-only file system/.test(stderr);
+  throw Object.assign(error ?? new Error(`mkfifo failed: ${stderr}`), isFull && { code: 'ENOSPC', syscall: 'mkfifo' });
+}
+
+async function openPipe(path: string, writer: OutputOptions['writer']): Promise<{ readEnd: number; writeEnd: number }> {
   if (writer !== undefined) chownSync(path, writer.uid, writer.gid);
   // Open the read end first and non-blocking: opening one end alone would block until the other one is open.
   const readEnd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

@@ -18,7 +18,7 @@ import {
   type SandboxNotStarted,
   toRunOutcome,
 } from './job-end.ts';
-import { type Output, openOutput } from './output.ts';
+import { type Output, openOutputs } from './output.ts';
 import type { JobProcessSelector, ProcessId } from './process-table.ts';
 import { identifyProcess, killJob, readResidentKib, terminateJob } from './processes.ts';
 import { type Account, createJobSandbox, type LocalSandbox, readSandboxProblem } from './sandbox.ts';
@@ -91,7 +91,7 @@ async function attemptJob(run: JobRun): Promise<JobEnd | SandboxFailure> {
   const prepare = async () => {
     await mkdir(env.TMPDIR, { recursive: true });
     if (account !== undefined) await giveWorkspace(job.workspace.directory, env.TMPDIR, account);
-    return await openOutputs(run, causes);
+    return await openJobOutputs(run, causes);
   };
   // There was space before the claim. If it is gone, the job waits. There are no outputs if it was cancelled meanwhile.
   const outputs = (await retryWhileDiskRefuses(prepare, maxPreparations, () => isStopRequested(run))) ?? [];
@@ -136,24 +136,18 @@ function createCauses(): Causes {
   return { add, first, all };
 }
 
-async function openOutputs(run: JobRun, causes: Causes): Promise<Output[]> {
-  const open = (stream: 'stdout' | 'stderr') =>
-    openOutput({
-      file: run.job.workspace[stream],
-      pipe: join(run.folder, `${stream}.pipe`),
-      writer: run.account,
-      maxBytes: run.limits.outputKb * bytesPerKb,
+function openJobOutputs({ job, folder, account, limits }: JobRun, causes: Causes): Promise<Output[]> {
+  return openOutputs(
+    (['stdout', 'stderr'] as const).map((stream) => ({
+      file: job.workspace[stream],
+      pipe: join(folder, `${stream}.pipe`),
+      writer: account,
+      maxBytes: limits.outputKb * bytesPerKb,
       onExceeded: () => causes.add({ kind: 'output_exceeded', stream }),
       onFailure: (error) =>
         causes.add({ kind: 'node_error', reason: `its ${stream} could not be stored (${errnoCode(error)})` }),
-    });
-  const stdout = await open('stdout');
-  try {
-    return [stdout, await open('stderr')];
-  } catch (error) {
-    await stdout.finish(0, abandoned);
-    throw error;
-  }
+    })),
+  );
 }
 
 /** The maximum wait for the rest of the output after all known processes of the job have ended. */
