@@ -28,12 +28,13 @@ export interface JobList {
   refresh(job: LocalJob): Promise<boolean>;
   /** Call this before another process may claim a queued job, or this one withdraws it: every poll then refreshes it. */
   watch(job: LocalJob): void;
+  /** Returns the jobs that run and those that are watched. */
+  changeable(): LocalJob[];
   /**
-   * Returns the jobs to refresh in a poll: those that run, those that are watched, and a few of all others, in turn. Nobody
-   * should change the others, but an operator may remove their records, and a process that does not know yet that its lease
-   * is lost may start them.
+   * Returns a few of all jobs, in turn. Nobody should change those that are not `changeable`, but an operator may remove their
+   * records, and a process that does not know yet that its lease is lost may start them.
    */
-  nextToRefresh(): LocalJob[];
+  nextToVerify(): LocalJob[];
   /** Removes a finished job and its record. Has no effect on any other job. */
   forget(jobId: string): Promise<void>;
   get(jobId: string): LocalJob | undefined;
@@ -50,7 +51,7 @@ export interface JobListOptions extends StateReaderOptions {
   onError(message: string): void;
 }
 
-/** The number of jobs in each poll that are read although nothing should have changed them. */
+/** The number of jobs that are read at a time although nothing should have changed them. */
 const maxVerified = 20;
 
 export function createJobList({ directory, totalCores, onError, ...readerOptions }: JobListOptions): JobList {
@@ -136,17 +137,12 @@ export function createJobList({ directory, totalCores, onError, ...readerOptions
 
     watch,
 
-    nextToRefresh() {
-      const selected = new Set([...running, ...watched]);
-      for (let count = 0; count < maxVerified; count++) {
-        const next = unverified.next();
-        if (next.done) {
-          unverified = jobs.values();
-          break;
-        }
-        selected.add(next.value);
-      }
-      return [...selected];
+    changeable: () => [...running, ...watched],
+
+    nextToVerify() {
+      const selected = [...unverified.take(maxVerified)];
+      if (selected.length < maxVerified) unverified = jobs.values();
+      return selected;
     },
 
     async forget(jobId) {

@@ -19,25 +19,29 @@ export interface Scheduler {
   /** Runs `work` while no other work on the job list runs, and then starts the jobs that fit. */
   withExclusiveList<T>(work: () => Promise<T>): Promise<T>;
   refresh(job: LocalJob): void;
-  /**
-   * Refreshes the jobs that may have changed, and returns all jobs. Supervisors that an earlier process started report
-   * neither their claim nor their end.
-   */
+  /** Refreshes the jobs that may have changed, and returns all jobs. */
   poll(): Promise<LocalJob[]>;
   coresInUse(): number;
   /** After this no job is started, and no work on the list is in progress. */
   stop(): Promise<void>;
 }
 
+/** Every reported change leads to a poll. It does not read the records of all other jobs, which are checked at this interval. */
+const checkIntervalMs = 500;
+
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { list, totalCores, settings, compileCacheFolder, startDetached, onChange, onError } = options;
-  /** Jobs whose supervisor, started by this process, is not known to have claimed the job or to have ended. */
-  const starting = new Set<LocalJob>();
+  /**
+   * Jobs whose supervisor reports its claim and its end to this process. Supervisors that an earlier process started do not,
+   * nor do those whose spawn server has ended.
+   */
+  const reporting = new Set<LocalJob>();
   const exclusively = pLimit(1);
+  let checkedAt = Number.NEGATIVE_INFINITY;
   let isStopped = false;
 
   function coresInUse(): number {
-    const unclaimed = [...starting].filter(list.queued.has);
+    const unclaimed = [...reporting].filter(list.queued.has);
     return [...list.running, ...unclaimed].reduce((sum, job) => sum + job.cores, 0);
   }
 
@@ -45,12 +49,12 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     const freeCores = totalCores - coresInUse();
     // Every submission comes here, and usually no core is free.
     if (isStopped || freeCores <= 0) return;
-    const queue = list.queued.inTurns((job) => !starting.has(job));
+    const queue = list.queued.inTurns((job) => !reporting.has(job));
     for (const job of selectStartable(queue, freeCores)) start(job);
   }
 
   function start(job: LocalJob): void {
-    starting.add(job);
+    reporting.add(job);
     list.watch(job);
     list.queued.recordTurn(job);
     startSupervisor({
@@ -62,7 +66,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
       onExit: (failure) => {
         if (failure !== null) onError(`job ${job.jobId}: ${failure}`);
         // Until the refresh, the job keeps its cores.
-        refresh(job, () => starting.delete(job));
+        refresh(job, () => reporting.delete(job));
       },
     });
   }
@@ -91,7 +95,12 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     refresh: (job) => refresh(job),
     async poll() {
       return withExclusiveList(async () => {
-        for (const job of list.nextToRefresh()) await list.refresh(job);
+        const isDue = performance.now() - checkedAt >= checkIntervalMs;
+        if (isDue) checkedAt = performance.now();
+        const jobs = isDue
+          ? new Set([...list.changeable(), ...list.nextToVerify()])
+          : list.changeable().filter((job) => !reporting.has(job));
+        for (const job of jobs) await list.refresh(job);
         return list.all();
       });
     },

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 import type { EngineJob } from '../../../src/engines/engine.ts';
-import { coresNeeded } from '../../../src/engines/local/job-list.ts';
+import { coresNeeded, createJobList } from '../../../src/engines/local/job-list.ts';
 import { createJobQueue } from '../../../src/engines/local/job-queue.ts';
-import { selectStartable } from '../../../src/engines/local/scheduler.ts';
+import { publishRequest } from '../../../src/engines/local/records.ts';
+import { createScheduler, selectStartable } from '../../../src/engines/local/scheduler.ts';
 import { eventually, neverAborted, observeJob, waitUntilFinished, waitUntilRunning } from '../observing.ts';
 import { countRuns, letFinish, runOnce, runUntilReleased, shellLine } from '../test-jobs.ts';
 import { localTest } from './harness.ts';
@@ -133,12 +134,56 @@ localTest('health reports usage, and a missing folder as an error', { cores: 2 }
   await assert.rejects(h.engine.submit(await h.newJob(), neverAborted), refused);
 });
 
+localTest('a poll soon after another one does not read jobs whose supervisors report', { cores: 1 }, async (h) => {
+  const { directory, memoryMb, outputKb, killGraceSeconds } = h.options;
+  const limits = { memoryMb, outputKb, killGraceSeconds };
+  const options = { totalCores: 1, onError: assert.fail };
+  const list = createJobList({ ...options, directory, limits, supervisorGraceSeconds: 15, now: Date.now });
+  const refreshed: string[] = [];
+  const scheduler = createScheduler({
+    ...options,
+    list: {
+      ...list,
+      refresh: (job) => {
+        refreshed.push(job.jobId);
+        return list.refresh(job);
+      },
+    },
+    settings: { limits },
+    compileCacheFolder: h.root,
+    startDetached: () => undefined, // a supervisor that takes long to claim its job
+    onChange: () => undefined,
+  });
+  const jobs = [await h.newJob({ jobId: 'started' }), await h.newJob({ jobId: 'claimed-by-another' })];
+  for (const [sequence, job] of jobs.entries()) await publishRequest(h.recordOf(job), { sequence, job });
+  await scheduler.withExclusiveList(list.loadAll);
+  const other = list.get('claimed-by-another');
+  assert.ok(other);
+  list.watch(other);
+  const poll = async () => {
+    refreshed.length = 0;
+    await scheduler.poll();
+    return [...refreshed].sort();
+  };
+  let nowMs = 0;
+  const clock = mock.method(performance, 'now', () => nowMs);
+  try {
+    assert.deepEqual(await poll(), ['claimed-by-another', 'started']);
+    assert.deepEqual(await poll(), ['claimed-by-another']);
+    nowMs = 1000;
+    assert.deepEqual(await poll(), ['claimed-by-another', 'started']);
+  } finally {
+    clock.mock.restore();
+  }
+  await scheduler.stop();
+});
+
 localTest('a job whose record was removed is unknown, and does not block other jobs', { cores: 1 }, async (h) => {
   const [running, removed, next] = [await h.newJob(runUntilReleased), await h.newJob(runOnce), await h.newJob(runOnce)];
   for (const job of [running, removed, next]) await h.engine.submit(job, neverAborted);
   await waitUntilRunning(h.engine, running.jobId);
   await rm(h.recordOf(removed), { recursive: true });
-  assert.equal(await observeJob(h.engine, removed.jobId), undefined);
+  await eventually('the job is unknown', async () => (await observeJob(h.engine, removed.jobId)) === undefined);
   await letFinish(running);
   assert.equal((await waitUntilFinished(h.engine, next.jobId)).outcome, 'succeeded');
   assert.equal(await countRuns(removed), 0);
