@@ -21,8 +21,13 @@ export function resetPeakMemory(pid: number | undefined): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
-/** Processor time of a process with all its threads, in steps of 10 ms. */
+/** Processor time of a server and its spawn server, with all their threads, in steps of 10 ms. Jobs are not part of it. */
 export function cpuSeconds(pid: number | undefined): number {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ').filter(Boolean);
+  return [String(pid), ...children].reduce((sum, id) => sum + processCpuSeconds(id), 0);
+}
+
+function processCpuSeconds(pid: string): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const [user, system] = stat
     .slice(stat.lastIndexOf(')') + 2)

@@ -10,7 +10,7 @@ export const mixedReadsStored: Benchmark = {
   name: 'mixed-reads-stored',
   async run(bench) {
     const { users: userCount, jobsPerUser, storedJobs, seconds } = bench.size;
-    const many = await startPopulation(bench, userCount, jobsPerUser, storedJobs);
+    const many = await startPopulation(bench, userCount, jobsPerUser, { storedJobs });
     const few = await startPopulation(bench, userCount, jobsPerUser);
     const users = startUsers(bench);
     const submitter = await createSubmitter(bench, users);

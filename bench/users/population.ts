@@ -3,7 +3,7 @@ import { withDatabase } from '../../test/support/database.ts';
 import { until } from '../../test/support/until.ts';
 import { captureResponse, startBareHttp } from '../baselines.ts';
 import type { Bench } from '../benchmark.ts';
-import { type BenchServer, startBursar, unlimitedConfig } from '../bursar.ts';
+import { type BenchServer, type BenchServerOptions, startBursar, unlimitedConfig } from '../bursar.ts';
 import { fillDatabase } from '../fill.ts';
 import { smallZip } from '../submissions.ts';
 import type { Background } from './background.ts';
@@ -30,14 +30,19 @@ export function runningConfig() {
 const firstUserId = 600_000;
 const otherUsers = { firstUserId: 700_000, users: 1000 };
 
-/** Other users may have older jobs, so that `storedJobs` are stored in all. */
+export interface PopulationOptions {
+  /** Other users may have older jobs, so that this many are stored in all. */
+  storedJobs?: number;
+  config?: BenchServerOptions['config'];
+}
+
 export async function startPopulation(
   bench: Bench,
   users: number,
   jobsPerUser: number,
-  storedJobs = 0,
+  { storedJobs = 0, config = runningConfig() }: PopulationOptions = {},
 ): Promise<Population> {
-  const bursar = await startBursar(bench, { config: runningConfig() });
+  const bursar = await startBursar(bench, { config });
   const jobs = users * jobsPerUser;
   bench.log(`creating ${users.toLocaleString('en')} users and ${Math.max(jobs, storedJobs).toLocaleString('en')} jobs`);
   const filled = await withDatabase(bursar.data, async (db) => {
