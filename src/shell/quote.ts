@@ -5,12 +5,17 @@ export function quoteForShell(word: string): string {
   return `'${word.replaceAll("'", "'\\''")}'`;
 }
 
+/** Most words contain none of these: a wrapper script has hundreds of words. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must be escaped
+const mustEscape = /[\0-\x1f\x7f\\']/;
+
 /**
  * Quotes a word for bash on a single line, with control characters escaped. Batch scripts need this: sbatch refuses a
  * script that contains CR LF, and could read a line inside a quoted word as an #SBATCH option. Throws `job_refused` for
  * a word that contains NUL, which no shell can read.
  */
 export function quoteForBash(word: string): string {
+  if (!mustEscape.test(word)) return `$'${word}'`;
   if (word.includes('\0')) throw new BursarError('job_refused', 'the command contains a NUL character: remove it');
   const escaped = word
     .replace(/[\\']/g, (character) => `\\${character}`)

@@ -19,6 +19,26 @@ export interface SlurmIsolation {
 /** All signals that can be trapped and that Slurm or a user may send. */
 export const trappedSignals = 'HUP INT QUIT USR1 USR2 ALRM TERM XCPU XFSZ VTALRM PROF IO PWR';
 
+/** Lines of bash that add the arguments of bubblewrap to `sandbox`. */
+export interface SandboxLines {
+  mounts: string;
+  remounts: string;
+}
+
+/** The same for the batch script and for its tasks. */
+export function sandboxLines(job: EngineJob, { readOnly, hidden, network }: SlurmIsolation): SandboxLines {
+  const { directory } = job.workspace;
+  const { mounts, remounts } = sandboxParts({
+    directory,
+    temporaryFolder: `${directory}.tmp`,
+    startDirectory: startDirectoryOf(job),
+    readOnly,
+    hidden,
+    network,
+  });
+  return { mounts: mounts.map(addArgumentsBash).join('\n'), remounts: remounts.map(addArgumentsBash).join('\n') };
+}
+
 /**
  * Bash that defines two functions. `build_sandbox` sets the array `sandbox`, the arguments of bubblewrap on this node; if it fails,
  * `errors` says why. `run_isolated <folder> <command…>` replaces the shell by the command in the sandbox. The command inherits no
@@ -29,27 +49,18 @@ export const trappedSignals = 'HUP INT QUIT USR1 USR2 ALRM TERM XCPU XFSZ VTALRM
  * and Perl does. Without both the job is killed at once by the first signal.
  */
 export function sandboxBash(
-  job: EngineJob,
-  { readOnly, hidden, network, scheduler }: SlurmIsolation,
+  { mounts, remounts }: SandboxLines,
+  { scheduler }: SlurmIsolation,
   place: 'batch' | 'task',
 ): string {
-  const { directory } = job.workspace;
-  const { mounts, remounts } = sandboxParts({
-    directory,
-    temporaryFolder: `${directory}.tmp`,
-    startDirectory: startDirectoryOf(job),
-    readOnly,
-    hidden,
-    network,
-  });
   return `${hidePrivateFilesBash}
 build_sandbox() {
   sandbox=()
-${mounts.map(addArgumentsBash).join('\n')}
+${mounts}
 ${scheduler ? showSchedulerBash : `${replaceCommandsBash[place]}\n${coverCommandsBash}`}
 ${place === 'task' ? showPmixBash : ''}  # A file that disappears meanwhile makes find fail.
   find_private_files || find_private_files || return
-${remounts.map(addArgumentsBash).join('\n')}
+${remounts}
   return 0
 }
 restore_signals=(/usr/bin/env --default-signal --)

@@ -1,7 +1,7 @@
 import { quoteAllForBash, quoteForBash } from '../../shell/quote.ts';
 import type { EngineJob } from '../engine.ts';
 import { systemPaths } from '../sandbox/arguments.ts';
-import { type SlurmIsolation, sandboxBash, trappedSignals } from './isolation.ts';
+import { type SandboxLines, type SlurmIsolation, sandboxBash, sandboxLines, trappedSignals } from './isolation.ts';
 import { serveStepsBash } from './serve-steps.ts';
 import { replacedCommands, srunProgram } from './srun-program.ts';
 
@@ -11,16 +11,17 @@ import { replacedCommands, srunProgram } from './srun-program.ts';
  */
 export function prepareIsolationBash(job: EngineJob, isolation: SlurmIsolation, environment: string): string {
   const { required, scheduler } = isolation;
+  const lines = sandboxLines(job, isolation);
   return `
 steps=$directory.steps shared=${sharedMemoryFolder(job)}
-${sandboxBash(job, isolation, 'batch')}
+${sandboxBash(lines, isolation, 'batch')}
 isolated= problem= advice=
 # The first problem counts.
 cannot_isolate() { [ -n "$problem" ] || problem=$1 advice=$2; }
 if [ ! -e "$directory.started" ]; then
   type -P bwrap > /dev/null ||
     cannot_isolate 'bubblewrap is not installed there' 'install bubblewrap on all nodes, or set isolation: none'
-${scheduler ? '' : writeStepFilesBash(job, isolation, environment)}${checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
+${scheduler ? '' : writeStepFilesBash(taskProgram(job, isolation, lines, environment))}${checkHiddenBash(isolation)}  # The same sandbox as that of the job: a failure is not the job's.
   try_sandbox() { build_sandbox && hide_private_files && errors=$(bwrap "\${sandbox[@]}" "\${hiding[@]}" --chdir "$directory" -- true 2>&1); }
   if [ -n "$problem" ]; then :
   # A private file in /etc may have disappeared before bubblewrap could hide it.
@@ -71,14 +72,14 @@ function checkHiddenBash({ hidden, readOnly }: SlurmIsolation): string {
 }
 
 /** Writes the programs and the FIFO of `srun`, with few processes. No program contains the line that ends it. */
-const writeStepFilesBash = (job: EngineJob, isolation: SlurmIsolation, environment: string) => `
+const writeStepFilesBash = (program: string) => `
   write_step_files() {
     mkdir -p -- "$steps/bin" || return
     IFS= read -r -d '' program << 'END-OF-PROGRAM'
 ${srunProgram}END-OF-PROGRAM
     for name in ${replacedCommands.join(' ')}; do printf %s "$program" > "$steps/bin/$name" || return; done
     IFS= read -r -d '' program << 'END-OF-PROGRAM'
-${taskProgram(job, isolation, environment)}END-OF-PROGRAM
+${program}END-OF-PROGRAM
     printf %s "$program" > "$steps/task" && chmod u+x -- "$steps/bin"/* && { [ -p "$steps/requests" ] || mkfifo -- "$steps/requests"; }
   }
   [ -n "$problem" ] || errors=$(write_step_files 2>&1) || cannot_isolate "srun cannot be prepared ($errors)" \\
@@ -86,11 +87,11 @@ ${taskProgram(job, isolation, environment)}END-OF-PROGRAM
 `;
 
 /** Runs a task of `srun` in a sandbox of its own. The argument is the folder of the request. */
-const taskProgram = (job: EngineJob, isolation: SlurmIsolation, environment: string) => `
+const taskProgram = (job: EngineJob, isolation: SlurmIsolation, lines: SandboxLines, environment: string) => `
 directory=${quoteForBash(job.workspace.directory)}
 steps=$directory.steps
 isolated=yes
-${sandboxBash(job, isolation, 'task')}
+${sandboxBash(lines, isolation, 'task')}
 build_sandbox || { echo "bursar: the task was not started: $errors" >&2; exit 1; }
 words=()
 while IFS= read -r -d '' word; do words+=("$word"); done < "$1/command"
