@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, readdir, rename } from 'node:fs/promises';
+import { mkdir, readdir, rename, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { WorkspaceUsage } from '../../domain/jobs/file-limits.ts';
 import { fileSystemErrorCode, toFileSystemError } from '../file-system-errors.ts';
@@ -73,15 +73,20 @@ export function createWorkspaces(root: string, options: LocalReaderOptions = {})
       // A unique folder for each attempt: an earlier attempt that still runs cannot add files to this one.
       const files = join(partial, randomUUID(), 'files');
       try {
-        await removeTree(partial);
-        await mkdir(files, { recursive: true, mode: 0o700 });
+        const firstCreated = await mkdir(files, { recursive: true, mode: 0o700 });
+        // An earlier attempt was interrupted.
+        if (firstCreated === dirname(files)) {
+          await removeTree(partial);
+          await mkdir(files, { recursive: true, mode: 0o700 });
+        }
         if (zip !== null) await unpackZip(zip, files, limits);
         await renameUnlessExists(dirname(files), workspace);
       } catch (error) {
         throw toFileSystemError('create the workspace of the job', error);
       } finally {
-        // Errors are ignored: the original error is the one to report, and the next attempt deletes the rest.
-        await removeTree(partial).catch(() => undefined);
+        // After success it is empty. Errors are ignored: the original error is the one to report, and the next attempt deletes
+        // the rest.
+        await rmdir(partial).catch(() => removeTree(partial).catch(() => undefined));
       }
     },
 
