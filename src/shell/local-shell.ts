@@ -24,6 +24,7 @@ export function createLocalShell({ environment, startProcess }: LocalShellOption
 
   return {
     hostLabel,
+    isLocal: true,
     // bash runs the file that BASH_ENV names.
     environment: 'BASH_ENV' in environment ? null : commandEnvironment,
 

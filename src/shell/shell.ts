@@ -34,6 +34,9 @@ export interface Shell {
   /** The environment of the commands; null if start-up files may change it. */
   readonly environment: Readonly<Record<string, string>> | null;
 
+  /** Whether commands run on this host, with the same files. */
+  readonly isLocal: boolean;
+
   /** The host that commands run on, for messages: `this host`, or a host name. */
   readonly hostLabel: string;
 

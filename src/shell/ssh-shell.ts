@@ -126,6 +126,7 @@ export function createSshShell({ environment, startProcess, ...target }: SshShel
 
   return {
     hostLabel: target.host,
+    isLocal: false,
     environment: null,
     run,
 

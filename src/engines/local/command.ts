@@ -1,10 +1,9 @@
 import { constants } from 'node:fs';
-import { access, open, realpath, stat } from 'node:fs/promises';
-import { delimiter, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { access, stat } from 'node:fs/promises';
+import { delimiter, join, resolve } from 'node:path';
 import { assertNever } from '../../domain/errors.ts';
 import type { JobCommand } from '../../domain/jobs/job.ts';
-import { scriptErrors } from '../../domain/jobs/start-file.ts';
-import { firstLineError } from '../job-messages.ts';
+import { isFile, readScriptFile } from '../script-file.ts';
 
 export type Invocation = { program: string; args: string[] };
 /** `rejected` is the reason why the job cannot run. */
@@ -46,21 +45,13 @@ async function resolveProgram(argv: string[], context: CommandContext): Promise<
 /** Passes a script to its interpreter, as a batch system does, so that it need not be executable. */
 async function resolveScript(script: string, args: string[], context: CommandContext): Promise<ResolvedCommand> {
   const { directory } = context;
-  if (isAbsolute(script)) return { rejected: scriptErrors.absolute(script) };
-  const file = resolve(directory, script);
-  const [realDirectory, target] = await Promise.all([realpath(directory), realpath(file).catch(() => null)]);
-  if (isOutside(directory, file) || (target !== null && isOutside(realDirectory, target))) {
-    return { rejected: scriptErrors.outside(script) };
-  }
-  if (target === null || !(await isFile(target))) return { rejected: scriptErrors.absent(script) };
-  const firstLine = await readFirstLine(target);
-  const rejected = firstLineError(script, firstLine);
-  if (rejected !== null) return { rejected };
+  const file = await readScriptFile(directory, script);
+  if ('rejected' in file) return file;
   // The kernel also passes the rest of the line as a single argument.
-  const [, interpreter = '', argument] = /^#!\s*(\S*)\s*(.*?)\s*$/.exec(firstLine) ?? [];
+  const [, interpreter = '', argument] = /^#!\s*(\S*)\s*(.*?)\s*$/.exec(file.firstLine) ?? [];
   const { found, problem } = await findProgram(resolve(directory, interpreter), context);
   if (found === null) return { rejected: `${script} cannot be run by ${interpreter}: ${problem}` };
-  return { program: found, args: [...(argument ? [argument] : []), file, ...args] };
+  return { program: found, args: [...(argument ? [argument] : []), file.path, ...args] };
 }
 
 async function findProgram(
@@ -79,25 +70,6 @@ async function findProgram(
   return { found: null, problem };
 }
 
-function isOutside(folder: string, path: string): boolean {
-  const relativePath = relative(folder, path);
-  return relativePath === '..' || relativePath.startsWith(`..${sep}`) || isAbsolute(relativePath);
-}
-
-async function readFirstLine(path: string): Promise<string> {
-  const file = await open(path, 'r');
-  try {
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(1024), 0, 1024, 0);
-    return buffer.toString('utf8', 0, bytesRead).split('\n', 1)[0] ?? '';
-  } finally {
-    await file.close();
-  }
-}
-
-const isFile = (path: string) =>
-  stat(path)
-    .then((stats) => stats.isFile())
-    .catch(() => false);
 const isFolder = (path: string) =>
   stat(path)
     .then((stats) => stats.isDirectory())

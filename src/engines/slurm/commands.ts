@@ -67,14 +67,12 @@ export function createRunCommand(options: CommandOptions): RunCommand {
     environment?: Record<string, string>;
   } {
     const isSubmission = argv[0] === 'sbatch';
-    const check = precondition === undefined ? '' : `${precondition.bash}\nshift ${precondition.args.length}\n`;
-    const args = [...(precondition?.args ?? []), ...argv];
-    if (environments === null) {
-      const prelude = isSubmission ? submitPrelude(configuredVariables) : queryPrelude;
-      return { argv: [...bash, `${check}${prelude}`, 'bursar', ...args] };
+    if (environments !== null && precondition === undefined) {
+      return { argv, environment: isSubmission ? environments.submit : environments.query };
     }
-    const environment = isSubmission ? environments.submit : environments.query;
-    return { argv: precondition === undefined ? argv : [...bash, `${check}exec "$@"`, 'bursar', ...args], environment };
+    const check = precondition === undefined ? '' : `${precondition.bash}\nshift ${precondition.args.length}\n`;
+    const prelude = isSubmission ? submitPrelude(configuredVariables) : queryPrelude;
+    return { argv: [...bash, `${check}${prelude}`, 'bursar', ...(precondition?.args ?? []), ...argv] };
   }
 
   return async (command, signal) => {

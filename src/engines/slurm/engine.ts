@@ -22,7 +22,7 @@ import type { Accounting } from './sacct.ts';
 import { parseSubmittedJobId, sbatchCommand } from './sbatch.ts';
 import { scancelById, scancelByName } from './scancel.ts';
 import { parsePing, pingCommand } from './scontrol.ts';
-import { requireRunnableScript, scriptCheck } from './script-check.ts';
+import { checkLocalScript, requireRunnableScript, scriptCheck } from './script-check.ts';
 import type { SlurmJob } from './slurm-job.ts';
 import { squeueCommand } from './squeue.ts';
 
@@ -40,6 +40,7 @@ export interface SlurmEngineOptions extends CommandOptions {
  */
 export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
   const { isolation, now = Date.now } = engineOptions;
+  const { isLocal } = engineOptions.shell;
   const run = createRunCommand(engineOptions);
   const readAccounting = createAccountingReader(engineOptions.accounting, run, now);
   const missingJobs = createMissingJobInspector(run, now);
@@ -110,7 +111,8 @@ export function createSlurmEngine(engineOptions: SlurmEngineOptions): Engine {
     }
     const script = command.kind === 'script' ? command.script : null;
     const submission = sbatchCommand(job, isolation);
-    if (script !== null) submission.precondition = scriptCheck(startDirectoryOf(job), script);
+    if (script !== null && isLocal) await checkLocalScript(startDirectoryOf(job), script);
+    else if (script !== null) submission.precondition = scriptCheck(startDirectoryOf(job), script);
     options.beforeSubmission?.();
     queuedNames?.add(job.jobId);
     const submittedAt = now();

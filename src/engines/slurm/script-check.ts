@@ -3,6 +3,7 @@ import { BursarError } from '../../domain/errors.ts';
 import { scriptErrors } from '../../domain/jobs/start-file.ts';
 import type { RunResult } from '../../shell/shell.ts';
 import { firstLineError } from '../job-messages.ts';
+import { readScriptFile } from '../script-file.ts';
 import type { SlurmCommand } from './commands.ts';
 
 /** The exit code of a submission whose script cannot run. sbatch has no such code. */
@@ -32,11 +33,20 @@ line=$\{line%%$'\\n'*}
 case $line in *$'\\r') refuse file "$line" ;; '#!'*[![:space:]]*) ;; *) refuse file "$line" ;; esac
 `;
 
-/** Checks a script before submission: otherwise it could wait in the queue for days before it fails. */
+/**
+ * Checks a script before submission: otherwise it could wait in the queue for days before it fails. On another host the check is
+ * a part of the command that submits the job.
+ */
 export function scriptCheck(directory: string, script: string): NonNullable<SlurmCommand['precondition']> {
   if (posix.isAbsolute(script)) throw refused(scriptErrors.absolute(script));
   if (posix.normalize(script).startsWith('..')) throw refused(scriptErrors.outside(script));
   return { bash: checkScriptBash, args: [directory, script] };
+}
+
+/** The same check on this host, without a process. */
+export async function checkLocalScript(directory: string, script: string): Promise<void> {
+  const file = await readScriptFile(directory, script);
+  if ('rejected' in file) throw refused(file.rejected);
 }
 
 /** Throws `job_refused` if the script cannot run. Does not check the interpreter, which only the nodes can find. */

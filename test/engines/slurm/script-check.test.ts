@@ -3,11 +3,11 @@ import { mkdir, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { createRunCommand } from '../../../src/engines/slurm/commands.ts';
-import { requireRunnableScript, scriptCheck } from '../../../src/engines/slurm/script-check.ts';
+import { checkLocalScript, requireRunnableScript, scriptCheck } from '../../../src/engines/slurm/script-check.ts';
 import { createLocalShell } from '../../../src/shell/local-shell.ts';
 import { temporaryFolder } from '../../files/temporary.ts';
 
-test('a command runs only if its script can run, with and without start-up files', async (t) => {
+test('a command runs only if its script can run, on this host and on another one, with and without start-up files', async (t) => {
   const folder = await temporaryFolder(t);
   const directory = join(folder, 'job');
   await mkdir(join(directory, 'sub'), { recursive: true });
@@ -45,6 +45,12 @@ test('a command runs only if its script can run, with and without start-up files
     'link.sh': /outside/,
     'up/outside.sh': /outside/,
   };
+  for (const [script, message] of Object.entries(expected)) {
+    const check = checkLocalScript(directory, script);
+    if (message === null) await check;
+    else await assert.rejects(check, { code: 'job_refused', message }, script);
+  }
+  await assert.rejects(checkLocalScript(join(folder, 'nowhere'), 'run.sh'), { code: 'job_refused' });
   for (const environment of [{}, { BASH_ENV: join(folder, 'start-up') }]) {
     const shell = createLocalShell({ environment });
     const run = createRunCommand({ shell, commandTimeoutMs: 60_000, onCommand: () => undefined });

@@ -1,0 +1,65 @@
+import { open, realpath, stat } from 'node:fs/promises';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { scriptErrors } from '../domain/jobs/start-file.ts';
+import { fileSystemErrorCode, toFileSystemError } from '../files/file-system-errors.ts';
+import { firstLineError } from './job-messages.ts';
+
+/** `rejected` is the reason why the script cannot run. */
+export type ScriptFile = { path: string; firstLine: string } | { rejected: string };
+
+/**
+ * Reads the first line of the script of a job on this host. The script must be in the folder that the job starts in. Throws
+ * a transient error if the file system fails.
+ */
+export async function readScriptFile(directory: string, script: string): Promise<ScriptFile> {
+  try {
+    return await readScript(directory, script);
+  } catch (error) {
+    throw toFileSystemError('read the script of the job', error);
+  }
+}
+
+async function readScript(directory: string, script: string): Promise<ScriptFile> {
+  if (isAbsolute(script)) return { rejected: scriptErrors.absolute(script) };
+  const path = resolve(directory, script);
+  if (isOutside(directory, path)) return { rejected: scriptErrors.outside(script) };
+  const [realDirectory, target] = await Promise.all([findRealPath(directory), findRealPath(path)]);
+  if (realDirectory === null || target === null) return { rejected: scriptErrors.absent(script) };
+  if (isOutside(realDirectory, target)) return { rejected: scriptErrors.outside(script) };
+  if (!(await isFile(target))) return { rejected: scriptErrors.absent(script) };
+  const firstLine = await readFirstLine(target);
+  const rejected = firstLineError(script, firstLine);
+  return rejected === null ? { path, firstLine } : { rejected };
+}
+
+function isOutside(folder: string, path: string): boolean {
+  const relativePath = relative(folder, path);
+  return relativePath === '..' || relativePath.startsWith(`..${sep}`) || isAbsolute(relativePath);
+}
+
+async function readFirstLine(path: string): Promise<string> {
+  const file = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(1024), 0, 1024, 0);
+    return buffer.toString('utf8', 0, bytesRead).split('\n', 1)[0] ?? '';
+  } finally {
+    await file.close();
+  }
+}
+
+async function findRealPath(path: string): Promise<string | null> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    // A job must not be rejected because its file system does not answer at the moment.
+    if (absentCodes.has(fileSystemErrorCode(error) ?? '')) return null;
+    throw error;
+  }
+}
+
+const absentCodes = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'EACCES']);
+
+export const isFile = (path: string) =>
+  stat(path)
+    .then((stats) => stats.isFile())
+    .catch(() => false);
