@@ -58,10 +58,12 @@ export interface Comparison extends RowDescription {
   theirs(): Promise<number>;
   /** Number of unmeasured rounds before the measured ones; default 1. Code paths that V8 compiles late need more. */
   warmUpRounds?: number;
+  /** Default: those of the size. */
+  rounds?: number;
 }
 
 /** Both sides return one value for each row. */
-export interface FiguresComparison extends Pick<Comparison, 'warmUpRounds'> {
+export interface FiguresComparison extends Pick<Comparison, 'warmUpRounds' | 'rounds'> {
   rows: readonly (RowDescription & { unit: string })[];
   ours(): Promise<readonly number[]>;
   theirs(): Promise<readonly number[]>;

@@ -15,15 +15,15 @@ interface RoundOptions {
 }
 
 export async function compare(options: RoundOptions, comparison: Comparison): Promise<Row[]> {
-  const { ours, theirs, warmUpRounds = 1 } = comparison;
+  const { ours, theirs, ...settings } = comparison;
   const sides = { ours: async () => [await ours()], theirs: async () => [await theirs()] };
-  return await compareFigures(options, { rows: [comparison], ...sides, warmUpRounds });
+  return await compareFigures(options, { rows: [comparison], ...settings, ...sides });
 }
 
 /** Measures both sides alternately, so that other load on the machine affects both alike; each round gives one ratio. */
 export async function compareFigures(
-  { benchmark, rounds, log }: RoundOptions,
-  { rows, ours, theirs, warmUpRounds = 1 }: FiguresComparison,
+  { benchmark, log, ...options }: RoundOptions,
+  { rows, ours, theirs, warmUpRounds = 1, rounds = options.rounds }: FiguresComparison,
 ): Promise<Row[]> {
   const [{ scenario: firstScenario } = { scenario: '' }] = rows;
   const measured = { ours: [] as (readonly number[])[], theirs: [] as (readonly number[])[] };

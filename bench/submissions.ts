@@ -6,7 +6,9 @@ import { createZip } from '../test/support/zip.ts';
 import type { Bench } from './benchmark.ts';
 import type { BenchServer } from './bursar.ts';
 import type { Load } from './load.ts';
+import { buildRequest, openConnection } from './users/connection.ts';
 
+const disposition = { 'content-disposition': 'attachment; filename=job.zip' };
 const payload = { command: 'sbatch run.sh', node_number: '1', core_number: '4', runtime: '0.5', title: 'bench' };
 const path = '/jobs/hpc_one/';
 export const clientCount = 16;
@@ -26,8 +28,28 @@ export async function submitOne(client: Caller, zip: Uint8Array): Promise<void> 
   if (status !== 201) throw new Error(`the submission was rejected: ${text}`);
 }
 
+/** Submits jobs of several users, as fast as the server accepts them. The connections take turns with the tokens. */
+export async function submitAll(
+  url: string,
+  tokens: readonly string[],
+  zip: Buffer,
+  { jobs, connections }: { jobs: number; connections: number },
+): Promise<void> {
+  const headers = { ...disposition, payload: JSON.stringify(payload) };
+  let left = jobs;
+  const submitSome = async (token: string) => {
+    const request = buildRequest(url, { method: 'POST', path, token, headers, body: zip });
+    const connection = openConnection(url);
+    while (left-- > 0) {
+      const status = await connection.send(request);
+      if (status !== 201) throw new Error(`a submission got ${status}`);
+    }
+    connection.close();
+  };
+  await Promise.all(Array.from({ length: connections }, (_, n) => submitSome(tokens[n % tokens.length] ?? '')));
+}
+
 export function submissionLoad(bench: Bench, bursar: BenchServer, zipFile: string): Load {
-  const disposition = { 'content-disposition': 'attachment; filename=job.zip' };
   return {
     url: bursar.url,
     paths: [path],
