@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { BursarError } from '../domain/errors.ts';
 import {
   collectOutput,
@@ -5,11 +6,15 @@ import {
   killProcess,
   type ProcessOptions,
   pipeInput,
+  type RunningProcess,
   type StartProcess,
   startProcess,
 } from './process.ts';
 import type { RunOptions } from './shell.ts';
 import { interruptedError, timeoutError, unavailableError } from './shell-errors.ts';
+
+/** How long the start of a process is awaited after its timeout, or after an abort. */
+const maxStartMs = 2000;
 
 export interface RunProcessOptions extends Omit<RunOptions, 'environment'>, ProcessOptions {
   /** Default: the process is started by this one. */
@@ -36,11 +41,51 @@ export async function runProcess(argv: readonly string[], options: RunProcessOpt
 }
 
 async function runToEnd(argv: readonly string[], options: RunProcessOptions): Promise<ProcessResult> {
-  const { signal, timeoutMs, maxOutputBytes, stdin, label } = options;
+  const { signal, timeoutMs, label } = options;
   if (signal.aborted) throw interruptedError(label, signal);
-  const start = options.startProcess ?? startProcess;
-  const child = await start(argv, options, stdin);
+  // They also count while the process is being started.
+  const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
+  stopped.catch(() => undefined);
+  const timer = setTimeout(() => stop(timeoutError(label, timeoutMs)), timeoutMs);
+  const onAbort = () => stop(interruptedError(label, signal));
+  signal.addEventListener('abort', onAbort);
+  try {
+    const child = await start(argv, options, stopped);
+    return await collectResult(child, options, stopped);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', onAbort);
+  }
+}
 
+/** Starts a process. One that is being started at the timeout is awaited for a moment, so that it can be killed. */
+async function start(
+  argv: readonly string[],
+  options: RunProcessOptions,
+  stopped: Promise<never>,
+): Promise<RunningProcess> {
+  const starting = (options.startProcess ?? startProcess)(argv, options, options.stdin);
+  const gaveUp = stopped.catch(async (error) => {
+    await sleep(maxStartMs, undefined, { ref: false });
+    throw error;
+  });
+  try {
+    return await Promise.race([starting, gaveUp]);
+  } catch (error) {
+    starting.then(
+      (child) => killProcess(child, options, collectOutput(child.stderr, options.maxOutputBytes, child.kill)),
+      () => undefined,
+    );
+    throw error;
+  }
+}
+
+async function collectResult(
+  child: RunningProcess,
+  options: RunProcessOptions,
+  stopped: Promise<never>,
+): Promise<ProcessResult> {
+  const { maxOutputBytes, stdin, label } = options;
   let failure: BursarError | null = null;
   let hasEnded = false;
   const fail = (error: BursarError) => {
@@ -55,10 +100,7 @@ async function runToEnd(argv: readonly string[], options: RunProcessOptions): Pr
   pipeInput(child, stdin, (error) =>
     fail(error instanceof BursarError ? error : unavailableError(`The input of ${label} could not be read.`, error)),
   );
-  const timer = setTimeout(() => fail(timeoutError(label, timeoutMs)), timeoutMs);
-  const onAbort = () => fail(interruptedError(label, signal));
-  signal.addEventListener('abort', onAbort);
-  if (signal.aborted) onAbort(); // aborted while the process was being started
+  stopped.catch(fail);
   try {
     const code = await child.closed.catch((error) => {
       throw failure ?? error;
@@ -67,7 +109,5 @@ async function runToEnd(argv: readonly string[], options: RunProcessOptions): Pr
     return { code, stdout: stdout(), stderr: stderr() };
   } finally {
     hasEnded = true;
-    clearTimeout(timer);
-    signal.removeEventListener('abort', onAbort);
   }
 }

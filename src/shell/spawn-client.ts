@@ -44,6 +44,9 @@ export function createSpawnClient({ maxResponseMs = 30_000 } = {}): SpawnClient 
 
 type Command = ReturnType<typeof parseCommand>;
 
+/** How long the caller of a killed command waits for its end. The server waits for a shorter time. */
+const maxKillMs = 2000;
+
 async function startCommand(
   connection: SpawnConnection,
   command: Command,
@@ -96,7 +99,10 @@ async function startCommand(
     hasExited: () => !entry.isOpen(),
     kill() {
       for (const stream of [stdout, stderr]) stream.destroy();
-      if (entry.isOpen()) entry.send({ kind: 'kill' });
+      if (!entry.isOpen()) return;
+      entry.send({ kind: 'kill' });
+      // A server that hangs must not delay the caller as well.
+      setTimeout(() => closed.resolve(null), maxKillMs).unref();
     },
   };
 }

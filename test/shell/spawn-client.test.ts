@@ -29,9 +29,9 @@ function createShell(options = {}) {
   /** The parent of a command is the spawn server. */
   const readServerPid = async () => Number((await sh('echo $PPID')).stdout);
   /** Starts a command that runs until it is killed; returns its pid. */
-  async function startLongCommand() {
+  async function startLongCommand(overrides = {}) {
     const file = `/tmp/bursar-spawn-${process.pid}-${Math.random()}`;
-    const end = sh(`echo $$ > ${file}; exec sleep 1000`, { timeoutMs: 60_000 });
+    const end = sh(`echo $$ > ${file}; exec sleep 1000`, { timeoutMs: 60_000, ...overrides });
     const ended = end.then(
       () => null,
       (error: Error) => error,
@@ -123,6 +123,28 @@ describe('the spawn server', { concurrency: true }, () => {
     await assert.rejects(sh('true'), transient);
     await waitUntilGone(server);
     assert.equal((await sh('echo again')).stdout, 'again\n');
+  });
+
+  test('that hangs does not delay timeouts and aborts; a command that it starts later is killed', async () => {
+    const { sh, readServerPid, startLongCommand } = createShell();
+    const server = await readServerPid();
+    const controller = new AbortController();
+    const { pid, ended } = await startLongCommand({ signal: controller.signal });
+    process.kill(server, 'SIGSTOP');
+    const unstarted = sh('sleep 1000', { timeoutMs: 200 });
+    controller.abort();
+    await assert.rejects(unstarted, {
+      ...transient,
+      message: 'sh on this host did not answer within 0.2 s. Try again later.',
+    });
+    assert.match(String(await ended), /sh on this host was interrupted\./);
+    // It was not replaced meanwhile.
+    assert.equal(isRunning(server), true);
+    process.kill(server, 'SIGCONT');
+    assert.equal(await readServerPid(), server);
+    await waitUntilGone(pid);
+    const children = `/proc/${server}/task/${server}/children`;
+    await until('the other command has ended', () => (readFileSync(children, 'utf8') === '' ? true : undefined));
   });
 
   test('is not replaced because of a killed command that does not end, as one that waits for a file system', async () => {
