@@ -15,7 +15,7 @@ async function sendLoad(load: Load): Promise<LoadResult> {
   const jobChanger = load.change && openJobChanger(load.change);
   const body = bodyFile === undefined ? {} : { body: readFileSync(bodyFile) };
   const requests = paths.map((path) => ({ path, ...(jobChanger ? { setupRequest: jobChanger.setupRequest } : {}) }));
-  const amount = { amount: Math.max(connections, paths.length) * 2 };
+  const amount = { amount: connections * 2 };
   const result = await autocannon({
     url,
     method,

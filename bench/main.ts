@@ -73,10 +73,12 @@ async function run(benchmark: Benchmark): Promise<void> {
     measureFigures: async (measurement) => void rows.push(...(await measureFigures(rounds, measurement))),
   };
   log('setting up');
+  const startedAt = performance.now();
   try {
     await benchmark.run(bench);
   } finally {
     for (const cleanup of cleanups.reverse()) await cleanup();
+    log(`took ${((performance.now() - startedAt) / 1000).toFixed(1)} s`);
   }
 }
 

@@ -91,8 +91,7 @@ export const localQueue: Benchmark = {
   async run(bench) {
     const { activeJobs, newJobs, restSeconds } = bench.size;
     const count = activeJobs.toLocaleString('en');
-    const full = await startBusy(bench, activeJobs);
-    const empty = await startBusy(bench, 0);
+    const [full, empty] = await Promise.all([startBusy(bench, activeJobs), startBusy(bench, 0)]);
     await bench.compare({
       scenario: `processor time at rest, ${count} jobs queued on the local engine`,
       baseline: 'a busy core',

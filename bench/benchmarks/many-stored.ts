@@ -57,8 +57,10 @@ export const manyStored: Benchmark = {
   name: 'many-stored',
   async run(bench) {
     const { size, loadGenerator } = bench;
-    const many = await startSeeded(bench, size.storedJobs);
-    const few = await startSeeded(bench, size.fewStoredJobs);
+    const [many, few] = await Promise.all([
+      startSeeded(bench, size.storedJobs),
+      startSeeded(bench, size.fewStoredJobs),
+    ]);
     const rate = ({ bursar, change }: SeededServer, paths: readonly string[]) =>
       loadGenerator.rate({
         url: bursar.url,

@@ -10,9 +10,11 @@ export const mixedReadsStored: Benchmark = {
   name: 'mixed-reads-stored',
   async run(bench) {
     const { users: userCount, jobsPerUser, storedJobs, seconds } = bench.size;
-    const many = await startPopulation(bench, userCount, jobsPerUser, { storedJobs });
-    const few = await startPopulation(bench, userCount, jobsPerUser);
     const users = startUsers(bench);
+    const [many, few] = await Promise.all([
+      startPopulation(bench, userCount, jobsPerUser, { storedJobs }),
+      startPopulation(bench, userCount, jobsPerUser),
+    ]);
     const submitter = await createSubmitter(bench, users);
     const readBeside = (population: Population) => async () => {
       const load = { url: population.bursar.url, groups: mixedReads(population), pace: { connections }, seconds };

@@ -9,8 +9,8 @@ export const mixedReadsBenchmark: Benchmark = {
   name: 'mixed-reads',
   async run(bench) {
     const { users: userCount, jobsPerUser, seconds } = bench.size;
-    const population = await startPopulation(bench, userCount, jobsPerUser);
     const users = startUsers(bench);
+    const population = await startPopulation(bench, userCount, jobsPerUser);
     const submitter = await createSubmitter(bench, users);
     const groups = mixedReads(population);
     const bareUrl = await startMixedBaseline(bench, population);

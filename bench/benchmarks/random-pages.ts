@@ -11,8 +11,8 @@ export const randomPages: Benchmark = {
   name: 'random-pages',
   async run(bench) {
     const { pagingUsers, jobsPerPagingUser, seconds } = bench.size;
-    const { bursar, jobs } = await startPopulation(bench, pagingUsers, jobsPerPagingUser);
     const users = startUsers(bench);
+    const { bursar, jobs } = await startPopulation(bench, pagingUsers, jobsPerPagingUser);
     // The last jobs of a user do not fill a page. The jobs of a user follow each other.
     const startsPage = (_: unknown, index: number) => jobs[index]?.token === jobs[index + pageSize]?.token;
     const questions = jobs.filter(startsPage).map(({ id, token }) => {

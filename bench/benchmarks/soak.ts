@@ -12,9 +12,9 @@ export const soak: Benchmark = {
   name: 'soak',
   async run(bench) {
     const { users: userCount, jobsPerUser, soakSeconds: seconds } = bench.size;
+    const users = startUsers(bench);
     const population = await startPopulation(bench, userCount, jobsPerUser);
     const { url, pid } = population.bursar;
-    const users = startUsers(bench);
     const submitter = await createSubmitter(bench, users);
     const groups = mixedReads(population);
     const probe = [{ weight: 1, questions: [{ path: '/livez' }] }];

@@ -17,7 +17,7 @@ export const submitPostgres: Benchmark = {
       const env = { BURSAR_DATABASE_URL: await postgres.database(name) };
       return await startBursar(bench, { config: stalledSlurmConfig(bench), env });
     };
-    const baselineServer = await start('baseline');
+    const [baselineServer, bursar] = await Promise.all([start('baseline'), start('bursar')]);
     await submitOne(createCaller(baselineServer.url, baselineServer.userToken), readFileSync(zip));
     await baselineServer.stop();
     const rawRate = await startRawSubmissions(bench, {
@@ -25,7 +25,6 @@ export const submitPostgres: Benchmark = {
       zip: null,
       concurrency: clientCount,
     });
-    const bursar = await start('bursar');
     await bench.compare({
       scenario: `POST a job with a 10 kB zip on PostgreSQL, ${clientCount} clients`,
       baseline: 'the same rows, including the zip, by SQL through pg',

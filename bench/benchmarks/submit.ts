@@ -11,7 +11,8 @@ export const submit: Benchmark = {
     const zip = await smallZip(bench);
     const config = stalledSlurmConfig(bench);
     // The baseline inserts the same rows into the database of a stopped server, and writes the zip to a file.
-    const baselineServer = await startBursar(bench, { config });
+    const start = () => startBursar(bench, { config });
+    const [baselineServer, bursar] = await Promise.all([start(), start()]);
     await submitOne(createCaller(baselineServer.url, baselineServer.userToken), readFileSync(zip));
     await baselineServer.stop();
     const folder = bench.temporaryFolder('raw');
@@ -20,7 +21,6 @@ export const submit: Benchmark = {
       zip: { file: zip, folder },
       concurrency: 1,
     });
-    const bursar = await startBursar(bench, { config });
     await bench.compare({
       scenario: `POST a job with a 10 kB zip, ${clientCount} clients`,
       baseline: 'directly: write and fsync 10 kB, one fsynced SQLite transaction of the same rows',
