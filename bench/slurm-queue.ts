@@ -27,7 +27,7 @@ export function queueJobs(bench: Bench, cluster: SlurmCluster, count: number): {
   });
 }
 
-/** The shipped configuration, with hpc_one on the cluster and a constant poll interval. */
+/** The shipped configuration, with hpc_one on the cluster, a constant poll interval, and any number of jobs of a user. */
 export function slurmConfig(cluster: SlurmCluster, watchSeconds: number) {
   const config = unlimitedConfig();
   const engine = { kind: 'slurm', environment: cluster.env, accounting: 'completion' };
@@ -37,6 +37,7 @@ export function slurmConfig(cluster: SlurmCluster, watchSeconds: number) {
     engine,
     watchSeconds,
     idleWatchSeconds: watchSeconds,
+    submittedJobsPerUser: 1_000_000,
   };
   return { ...config, systems: { ...config.systems, hpc_one } };
 }
